@@ -14,7 +14,8 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError, RunError
 from seqtrain.evaluation.invariance import SAMPLE_LENGTH, LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups
-from seqtrain.runs.run_directory import CONFIG, RunDirectory
+from seqtrain.runs.destination import CONFIG
+from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.text import Summarized
 
 TOLERANCE = 1e-5

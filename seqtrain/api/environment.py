@@ -19,7 +19,7 @@ from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData, held_out_fractions
 from seqtrain.errors import CheckpointError
 from seqtrain.model.engines.native import vector_path
-from seqtrain.runs.run_directory import CONFIG
+from seqtrain.runs.destination import CONFIG
 from seqtrain.training.distributed import Processes
 
 HELD_OUT = "held_out"

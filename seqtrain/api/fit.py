@@ -37,7 +37,7 @@ from seqtrain.evaluation.logits import accuracies, branch_logits, check_finite
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
-from seqtrain.runs.run_directory import CONFIG
+from seqtrain.runs.destination import CONFIG, RUNS
 from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.objectives import shared_logits
 from seqtrain.training.trainer import Trainer
@@ -176,7 +176,7 @@ def _recorder(held: ExitStack, state: RunState, start: Start, listener: Listener
         recorder = Recorder(point.run, state, listener, point)
         recorder.go_on()
         return recorder
-    folder = start.directory or run_directory.RUNS
+    folder = start.directory or RUNS
     check_space(folder, state.model, state.learner.objective.model, state.trainer.objective.groups)
     run = run_directory.make(start.directory, start.name)
     held.enter_context(run.lock())

@@ -15,7 +15,8 @@ from seqtrain.data.readers import Files
 from seqtrain.data.sources import data_files, files_of, named_text
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
-from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, changed_data, other_data
+from seqtrain.runs.destination import CONFIG, ENVIRONMENT
+from seqtrain.runs.run_directory import RunDirectory, changed_data, other_data
 from seqtrain.text import display_name, one_of
 
 SPLITS = ("test", "validation", "train")

@@ -15,9 +15,10 @@ from seqtrain.data.vocabulary import UNK
 from seqtrain.data.word_vectors import WordVectors
 from seqtrain.errors import ConfigError
 from seqtrain.files.folder import read_folder
+from seqtrain.runs.destination import ENVIRONMENT
 from seqtrain.runs.finding import find, model_folder
 from seqtrain.runs.model_folder import WEIGHTS, Model, read_model
-from seqtrain.runs.run_directory import ENVIRONMENT, RunDirectory
+from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.text import counted, listed
 
 LINEAGE = "lineage"

@@ -24,7 +24,7 @@ from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import CHUNK_ROWS
 from seqtrain.data.readers import Column, ReadOptions, read_rows
 from seqtrain.errors import ConfigError, DataError, RunError
-from seqtrain.evaluation.carried import CarriedStates
+from seqtrain.evaluation.logits import CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
 from seqtrain.text import display_name, one_of, quote
 

@@ -21,8 +21,7 @@ from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
 from seqtrain.data.readers.sequences import given_sequence
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.evaluation.calibration import CoveragePoint
-from seqtrain.evaluation.carried import CarriedStates
-from seqtrain.evaluation.logits import check_finite, predict_logits
+from seqtrain.evaluation.logits import CarriedStates, check_finite, predict_logits
 from seqtrain.runs.finding import name_one
 from seqtrain.runs.model_folder import Model
 from seqtrain.text import Summarized

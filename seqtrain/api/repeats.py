@@ -1,20 +1,24 @@
-"""Training one config several times: by several seeds, or on several parts of train."""
+"""Training one config several times: by seeds, or on parts of train; also side by side."""
 
+import multiprocessing
+import os
 import re
+import signal
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 
 from seqtrain.api.fit import fit
 from seqtrain.api.run_events import Listener, Run
-from seqtrain.api.workers import Workers
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare
@@ -22,12 +26,71 @@ from seqtrain.data.sources import check_files
 from seqtrain.errors import ConfigError, Interrupted, RunError
 from seqtrain.runs.destination import CONFIG, ENSEMBLE, check_destination, remove_earlier
 from seqtrain.runs.finding import MOST_RUNS, write_ensemble
-from seqtrain.signals import StopSignals
+from seqtrain.signals import STOPPING, StopSignals
 from seqtrain.text import quote
 
+T = TypeVar("T")
 LARGEST_SEED = 2**63 - 1
 PAUSE = 0.2
 """Seconds until signals are looked at again."""
+
+
+class Workers:
+    """A pool of processes; for one job no process is started.
+
+    Leaving the `with` block kills the processes. A signal from the terminal reaches this process
+    alone. If one of them is killed, the futures under way raise `BrokenProcessPool`, and the next
+    `submit` starts others.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._lifeline: Connection | None = None
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._lifeline is not None:
+            self._lifeline.close()
+            self._lifeline = None
+            self._pool.shutdown()
+
+    def submit(self, call: Callable[[], T]) -> Future[T]:
+        """Make a call; where there is one job, it is over when this returns."""
+        if self._jobs == 1:
+            future: Future[T] = Future()
+            future.set_result(call())
+            return future
+        try:
+            return self._submit(call)
+        except BrokenProcessPool:
+            self.__exit__()
+            return self._submit(call)
+
+    def _submit(self, call: Callable[[], T]) -> Future[T]:
+        pool = self._open()
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # processes inherit it
+        try:
+            return pool.submit(call)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    def _open(self) -> ProcessPoolExecutor:
+        if self._lifeline is None:
+            theirs, self._lifeline = multiprocessing.Pipe(duplex=False)
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(self._jobs, context, _end_with, (theirs,))
+        return self._pool
+
+
+def _end_with(lifeline: Connection) -> None:
+    def watch() -> None:
+        with suppress(EOFError, OSError):
+            lifeline.recv()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class Figure(NamedTuple):

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from seqtrain.api.origin import Origin, has_grown, read_origin
-from seqtrain.config import Config
+from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import check_files, data_files
-from seqtrain.errors import CheckpointError, ConfigError, RunError
+from seqtrain.errors import CheckpointError, ConfigError, RunError, SeqtrainError
 from seqtrain.files.folder import read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
-from seqtrain.runs.destination import check_destination
+from seqtrain.runs.destination import CONFIG, ENVIRONMENT, check_destination
 from seqtrain.runs.finding import find
 from seqtrain.runs.model_folder import load_model
-from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, other_data
+from seqtrain.runs.run_directory import RunDirectory, other_data
 from seqtrain.training.distributed import Processes
 from seqtrain.training.state import checked_progress
 
@@ -89,7 +89,10 @@ def find_start(held: ExitStack, config: Config, wanted: Start, processes: Proces
     """Find what a run starts from, and lock a run that goes on; nothing is written."""
     if processes.is_first:
         wanted = _after_restart(wanted, processes)
-        found, kept = (_old_run if wanted.resume else _new_run)(held, config, wanted)
+        if wanted.resume:
+            found, kept = _old_run(held, config, wanted)
+        else:
+            found, kept = _new_run(config, wanted)
         processes.broadcast(json.dumps([found.resume, str(kept or "")]).encode())
         return found
     resume, kept = json.loads(processes.broadcast())
@@ -113,14 +116,13 @@ def _after_restart(wanted: Start, processes: Processes) -> Start:
     return wanted
 
 
-def _new_run(held: ExitStack, config: Config, wanted: Start) -> tuple[Start, Path | None]:
+def _new_run(config: Config, wanted: Start) -> tuple[Start, Path | None]:
     """Return what a new run starts from, and the model folder whose preprocessing it keeps."""
     check_files(config, wanted.beside)
-    sources = [wanted.source]
-    check_destination(wanted.directory, "run", "--run-dir", force=wanted.force, sources=sources)
+    directory, sources = wanted.directory, [wanted.source]
+    check_destination(directory, "run", "--run-dir", force=wanted.force, sources=sources)
     for key, path in data_files(config):  # the run's own files could replace it
         real = Path(os.path.realpath(path))  # unlike resolve(), also of a loop of links
-        directory = wanted.directory
         if directory is not None and real.is_relative_to(os.path.realpath(directory)):
             raise ConfigError(
                 f"--run-dir: {directory} holds {key} ({real}); choose another directory"
@@ -155,7 +157,7 @@ def _old_run(held: ExitStack, config: Config, wanted: Start) -> tuple[Start, Pat
 
 def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
     """Read what a run goes on from, and refuse one that could not come to its end."""
-    point = newest_checkpoint(run)
+    point = _newest_checkpoint(run)
     try:
         progress = checked_progress(point.checkpoint.progress)
     except ValueError as error:
@@ -171,53 +173,42 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
         try:
             load_model(run.best)
         except CheckpointError as error:
-            advice = f"restore it from a copy, or {NEW_RUN}"
-            raise CheckpointError(
-                *error.problems, f"{run.best}: the run can't end without its best model; {advice}"
-            ) from None
+            advice = f"the run can't end without its best model; restore it, or {NEW_RUN}"
+            raise CheckpointError(*error.problems, f"{run.best}: {advice}") from None
     return point
 
 
-def newest_checkpoint(run: RunDirectory) -> ResumePoint:
+def _newest_checkpoint(run: RunDirectory) -> ResumePoint:
     """Return the last checkpoint; where it is damaged, the one before it."""
-    problems: list[str] = []
-    failed, recorded = False, run.environment()
+    errors: list[SeqtrainError] = []
+    recorded = run.environment()
     for folder in (run.last, run.previous):
         try:
             checkpoint = read_folder(folder, read_checkpoint)
         except (CheckpointError, RunError) as error:
-            problems += error.problems
-            failed = failed or isinstance(error, RunError)
+            errors.append(error)
             continue
         where = f"going on from {folder} (step {checkpoint.progress.get('updates')})"
-        skipped = [f"{problem}; {where}" for problem in problems]
+        skipped = [f"{problem}; {where}" for error in errors for problem in error.problems]
         return ResumePoint(run, recorded, folder, checkpoint, skipped)
-    if failed:
+    problems = [problem for error in errors for problem in error.problems]
+    if any(isinstance(error, RunError) for error in errors):
         raise RunError(*problems)
     raise CheckpointError(*problems, f"{run.path}: no whole checkpoint to go on from; {NEW_RUN}")
 
 
 def check_config_unchanged(config: Config, run: RunDirectory) -> None:
     """Refuse to go on with another config than the run began with; name each key that differs."""
-    before, now = _by_key(run.config()), _by_key(config)
+    before, now = values_by_key(run.config()), values_by_key(config)
     changed = [
-        f"{key}: found {now[key]}, but {run.path / CONFIG} has {before[key]}"
+        f"{key}: found {flow(now[key])}, but {run.path / CONFIG} has {flow(before[key])}"
         for key in sorted(now)
-        if before[key] != now[key] and key not in MAY_CHANGE
+        if flow(before[key]) != flow(now[key]) and key not in MAY_CHANGE
     ]
     if changed:
         raise CheckpointError(
             *changed, f"{run.path}: only {', '.join(MAY_CHANGE)} may change on --resume"
         )
-
-
-def _by_key(config: Config) -> dict[str, str]:
-    """Return every value of a config as YAML, by its dotted key: 1 and true differ."""
-    return {
-        f"{name}.{key}" if isinstance(value, dict) else name: flow(item)
-        for name, value in config.model_dump().items()
-        for key, item in (value.items() if isinstance(value, dict) else [("", value)])
-    }
 
 
 def check_unchanged(

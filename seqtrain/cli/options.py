@@ -1,8 +1,18 @@
 """Options that several commands share."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+
+
+def option(help: str, metavar: str | None = None, *names: str, **limits: Any) -> Any:
+    """Return an option that takes a value; without names it is called as its parameter."""
+    return typer.Option(*names, metavar=metavar, help=help, **limits)
+
+
+def flag(help: str, *names: str) -> Any:
+    """Return an option without a value."""
+    return typer.Option(*names, help=help)
 
 
 def _check_device(name: str | None) -> str | None:
@@ -30,28 +40,28 @@ def complete_override(incomplete: str) -> list[str]:
 ConfigFile = Annotated[str, typer.Argument(metavar="CONFIG", help="YAML file of the run.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "Set a key of the config, such as training.lr=3e-4. Can be repeated.",
+        "SECTION.KEY=VALUE",
         "--set",
-        metavar="SECTION.KEY=VALUE",
         autocompletion=complete_override,
-        help="Set a key of the config, such as training.lr=3e-4. Can be repeated.",
     ),
 ]
 Device = Annotated[
     str,
-    typer.Option(
-        metavar="DEVICE",
+    option(
+        "Device to compute on: cpu, cuda, cuda:N, mps, or auto (cuda, else mps, else cpu).",
+        "DEVICE",
         callback=_check_device,
-        help="Device to compute on: cpu, cuda, cuda:N, mps, or auto (cuda, else mps, else cpu).",
     ),
 ]
 ConfiguredDevice = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Device to train on, as training.device. Default: that of the config.",
+        "DEVICE",
         "--device",
-        metavar="DEVICE",
         callback=_check_device,
-        help="Device to train on, as training.device. Default: that of the config.",
     ),
 ]
 Sequences = Annotated[
@@ -61,31 +71,21 @@ RunOrNewest = Annotated[
     str | None,
     typer.Argument(metavar="RUN", help="Run directory or model folder. Default: the newest run."),
 ]
-RunOption = Annotated[
-    str | None, typer.Option("--run", metavar="RUN", help="The same as the argument RUN.")
-]
-RunDir = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="Run directory. Default: runs/<config name>-<time>."),
-]
+RunOption = Annotated[str | None, option("The same as the argument RUN.", "RUN", "--run")]
+RunDir = Annotated[str | None, option("Run directory. Default: runs/<config name>-<time>.", "DIR")]
 Split = Annotated[
     Literal["test", "validation", "train"] | None,
-    typer.Option(help="Split of the run's config. Default: test, or validation without a test."),
+    option("Split of the run's config. Default: test, or validation without a test."),
 ]
-DataFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Labelled file to use instead of a split.")
-]
-StepScores = Annotated[
-    bool, typer.Option("--steps", help="Score also after 10 %, 20 % … of each sequence.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show warnings only.")]
+DataFile = Annotated[str | None, option("Labelled file to use instead of a split.", "FILE")]
+StepScores = Annotated[bool, flag("Score also after 10 %, 20 % … of each sequence.", "--steps")]
+AsJson = Annotated[bool, flag("Print one JSON object.", "--json")]
+Quiet = Annotated[bool, flag("Show warnings only.", "--quiet", "-q")]
 NoCache = Annotated[
-    bool,
-    typer.Option("--no-cache", help="Read and encode the data again, and keep no copy of it."),
+    bool, flag("Read and encode the data again, and keep no copy of it.", "--no-cache")
 ]
-ForceFile = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
-ForceRun = Annotated[bool, typer.Option("--force", help="Replace an earlier run in --run-dir.")]
+ForceFile = Annotated[bool, flag("Replace an existing file.", "--force")]
+ForceRun = Annotated[bool, flag("Replace an earlier run in --run-dir.", "--force")]
 
 
 def chosen_run(run: str | None, named: str | None = None) -> str:

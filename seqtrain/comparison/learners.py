@@ -28,8 +28,12 @@ from seqtrain.config.schema import Config
 from seqtrain.data.batch import Batch, collate, map_batches, memory_errors, sort_and_pack
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.evaluation.carried import CarriedStates
-from seqtrain.evaluation.logits import EVALUATION_BATCHING, logits_of_batches, predict_logits
+from seqtrain.evaluation.logits import (
+    EVALUATION_BATCHING,
+    CarriedStates,
+    logits_of_batches,
+    predict_logits,
+)
 from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.torch_engine import TorchEngine

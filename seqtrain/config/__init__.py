@@ -2,7 +2,12 @@
 
 from seqtrain.config.formats import FIXED_COLUMNS, resolve_format
 from seqtrain.config.loading import config_from_mapping, load_config, parse_config
-from seqtrain.config.rendering import config_schema, key_reference, render_config
+from seqtrain.config.rendering import (
+    config_schema,
+    key_reference,
+    render_config,
+    values_by_key,
+)
 from seqtrain.config.schema import (
     BatchingConfig,
     Config,
@@ -27,4 +32,5 @@ __all__ = [
     "parse_config",
     "render_config",
     "resolve_format",
+    "values_by_key",
 ]

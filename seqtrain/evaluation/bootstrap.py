@@ -76,9 +76,4 @@ def _metrics(outcomes: Ints, counts: npt.NDArray[Any]) -> Floats:
 
 
 def _per_class(weights: Floats, classes: Ints, count: int) -> Floats:
-    sums = np.zeros((len(weights), count))
-    order = np.argsort(classes, kind="stable")
-    found, starts = np.unique(classes[order], return_index=True)
-    if len(found):
-        sums[:, found] = np.add.reduceat(weights[:, order], starts, axis=1)
-    return sums
+    return weights @ np.eye(count)[classes]

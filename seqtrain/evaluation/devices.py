@@ -10,7 +10,7 @@ from seqtrain.errors import ConfigError, RunError
 def available_devices() -> list[str]:
     """Return the names of the devices present, cpu first."""
     cuda = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
-    return ["cpu", *cuda, *(["mps"] if torch.backends.mps.is_available() else [])]
+    return ["cpu", *cuda, *["mps"] * torch.backends.mps.is_available()]
 
 
 def select_device(name: str) -> torch.device:

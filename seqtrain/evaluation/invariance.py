@@ -15,8 +15,12 @@ from torch import Tensor
 from seqtrain.data.batch import Batch, collate
 from seqtrain.data.plan import plan_in_order_of_length, rows_in_groups
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.evaluation.carried import CarriedStates
-from seqtrain.evaluation.logits import EVALUATION_BATCHING, carried_groups, logits_of_batches
+from seqtrain.evaluation.logits import (
+    EVALUATION_BATCHING,
+    CarriedStates,
+    carried_groups,
+    logits_of_batches,
+)
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.choice import serving_engines
 from seqtrain.model.engines.interface import ProjectedTable
@@ -31,10 +35,9 @@ FOREIGN_FEATURE = 1e4
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """How far the predictions of one way to batch are from those of one sequence at a time.
+    """How far predictions of one way to batch are from those of one sequence at a time, at most.
 
-    Logits and probabilities are the largest absolute difference; labels are sequences with another
-    predicted label.
+    labels: sequences with another predicted label.
     """
 
     way: str
@@ -53,9 +56,6 @@ def differences(
     """Return the logits of each sequence alone, (B, C), and how far every other way is from them.
 
     The listener is called with what is being done, and the share of all that is done.
-
-    Raises:
-        RunError: memory ran out.
     """
     groups = carried_groups(model, store)
     ways, variants = _ways(store, model.input_size, groups), _variants(model, device)

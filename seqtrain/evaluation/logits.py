@@ -1,4 +1,4 @@
-"""Logits of a whole store, batched by length, in the order of its rows."""
+"""Logits of a whole store, batched by length, in its order; states that groups carry on."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -12,7 +12,6 @@ from seqtrain.data.batch import Batch, collate, map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
-from seqtrain.evaluation.carried import CarriedStates
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.interface import ProjectedTable
 from seqtrain.model.randomness import RandomNumbers
@@ -23,6 +22,61 @@ EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
 TOKENS_A_ROW = 4
 """Tokens to classify for each token of the vocabulary, from which on it pays to project them all
 beforehand: the distinct tokens of a batch are about a quarter of it."""
+
+
+class CarriedStates:
+    """The state that the last row of each group ended in, detached: where its next row starts.
+
+    While `frozen`, states stay. G groups; the other letters are those of `seqtrain/README.md`.
+    """
+
+    def __init__(self) -> None:
+        self.frozen = False
+        self._states: dict[int, Tensor] = {}
+
+    def starts(self, groups: Ints | None, model: ClassifierNetwork) -> Tensor | None:
+        """Return each row's state, (P, L, B, H): zeros for the first of a group, or -1 (alone)."""
+        if groups is None:
+            return None
+        zeros = model.zero_state(1)[:, :, 0]
+        return torch.stack([self._states.get(group, zeros) for group in groups.tolist()], dim=2)
+
+    def keep(self, groups: Ints | None, states: Tensor) -> None:
+        """Remember the states (P, L, B, H) that rows of these groups ended in, detached."""
+        if groups is None or self.frozen:
+            return
+        for group, state in zip(groups.tolist(), states.detach().unbind(2), strict=True):
+            if group >= 0:
+                self._states[group] = state.clone()
+
+    def forget(self) -> None:
+        """Let every group start from zeros again."""
+        self._states.clear()
+
+    def tensors(self, model: ClassifierNetwork) -> dict[str, Tensor]:
+        """Return what `load` takes: groups (G,) and their states (G, P, L, H)."""
+        groups = torch.tensor([*self._states], dtype=torch.int64, device="cpu")
+        zeros = model.zero_state(1)[:, :, 0]
+        states = torch.stack([zeros, *self._states.values()])[1:]
+        return {"carried.groups": groups, "carried.states": states}
+
+    def load(self, tensors: dict[str, Tensor], model: ClassifierNetwork) -> None:
+        """Put back what `tensors` returned; ValueError where they don't fit the model."""
+        self.forget()
+        groups, states = tensors.get("carried.groups"), tensors.get("carried.states")
+        if groups is None or states is None:
+            raise ValueError("carried: the states that groups ended in are missing")
+        zeros = model.zero_state(1)[:, :, 0]
+        if (
+            groups.dtype != torch.int64
+            or states.dtype != zeros.dtype
+            or states.shape != (*groups.shape, *zeros.shape)
+            or not bool(torch.isfinite(states).all())
+            or not bool((groups >= 0).all())
+            or len({*groups.tolist()}) < len(groups)
+        ):
+            raise ValueError(f"carried: expected groups (G,) and states (G, {[*zeros.shape]})")
+        self._states = dict(zip(groups.tolist(), states.to(zeros.device).unbind(), strict=True))
 
 
 def classify(
@@ -37,7 +91,7 @@ def classify(
     """Return the logits of a batch, (B, C) of each branch, row by row of the batch.
 
     No two sequences are of one group; `carried` has the states where they start, and gets those
-    where they end. bptt is steps of truncated BPTT (None: all); random None: evaluation.
+    where they end. bptt: truncated BPTT, N steps; random None: evaluation.
     """
     start = None if carried is None else carried.starts(batch.groups, model)
     branches, states = model.branches(
@@ -75,13 +129,10 @@ def predict_logits(
         device: where to compute.
         batching: how many go together.
         carried: as for `classify`; None: all groups start from zeros.
-        before_batch: is called before each batch; an exception it raises ends the work.
+        before_batch: is called before each batch.
         combine: makes one prediction of the model's branches; None: the model's own, calibrated.
         share: rank and size of the processes that divide the batches; other ranks' rows are 0, so
             that a sum over the ranks gives all. Where states are carried, rank 0 computes all.
-
-    Raises:
-        RunError: memory ran out.
     """
     rank, size = share
     groups = carried_groups(model, store)
@@ -107,12 +158,7 @@ def predict_logits(
 def branch_logits(
     model: ClassifierNetwork, predict: Callable[[Combine], Tensor]
 ) -> tuple[Tensor, ...]:
-    """Return the logits of each branch alone, (B, C) each.
-
-    Args:
-        model: whose branches they are.
-        predict: returns the logits of every sequence, combined as it is given.
-    """
+    """Return the logits of each branch alone, (B, C); `predict` combines them as it is given."""
     side_by_side = predict(partial(torch.cat, dim=1))
     return torch.split(side_by_side, model.head.out_features, dim=1)
 
@@ -132,11 +178,7 @@ def carried_groups(model: ClassifierNetwork, store: SequenceStore) -> Ints | Non
 
 
 def check_finite(logits: Tensor, store: SequenceStore) -> Tensor:
-    """Return logits (B, C).
-
-    Raises:
-        RunError: one isn't finite, as very large weights give; it names the first such row's line.
-    """
+    """Return logits (B, C); refuse those that aren't finite, as very large weights give."""
     finite = logits.isfinite().all(dim=1)
     if not bool(finite.all()):
         raise RunError(

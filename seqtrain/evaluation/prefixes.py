@@ -16,9 +16,9 @@ from torch import Tensor
 from seqtrain.data.batch import Batch, map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.evaluation.carried import CarriedStates
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
+    CarriedStates,
     carried_groups,
     check_finite,
     classify,
@@ -42,9 +42,6 @@ def predict_step_logits(
     """Return the logits after every step of every sequence, (T, C) float32 each, on the CPU.
 
     The model is in evaluation mode; `carried` is as for `predict_logits`.
-
-    Raises:
-        RunError: memory ran out, or a prediction isn't finite.
     """
     if not len(store):
         return []
@@ -71,9 +68,8 @@ def score_prefixes(
     Shares are rounded up to whole steps. Where states are carried, each row starts from the end of
     the whole row before it in its group.
 
-    Returns:
-        For each share: the share, the median number of steps read, accuracy, and agreement with
-        the prediction at the end; all but the steps are fractions in [0, 1].
+    Returns, as fractions in [0, 1]: for each share the share itself, accuracy, and agreement with
+    the prediction at the end; and the median number of steps read.
     """
     rows, starts = np.arange(len(store)), _starts(model, store, device, CarriedStates())
     ends = [-(-store.lengths * part // SHARES) for part in range(1, SHARES + 1)]

@@ -8,8 +8,9 @@ from typing import Any
 from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.data.sources import named_text
 from seqtrain.files.reading import number_at
+from seqtrain.runs.destination import CONFIG
 from seqtrain.runs.overview import summarize_run
-from seqtrain.runs.run_directory import CONFIG, RunDirectory
+from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.text import counted, listed, shorten
 
 LONGEST = 400

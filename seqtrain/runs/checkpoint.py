@@ -74,11 +74,7 @@ def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int
 
 
 def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
-    """Return the checkpoint in a saved folder.
-
-    Raises:
-        CheckpointError: a file is missing, damaged, of another format, or doesn't fit.
-    """
+    """Return the checkpoint in a saved folder; raises as `load_model`."""
     model = read_model(saved)
     path = saved.path / STATE
     values = check_version(path, saved.read_json(STATE), FORMAT_VERSION)

@@ -39,8 +39,6 @@ def check_destination(
 ) -> None:
     """Refuse to write where something of the user's would be lost, or nothing can be written.
 
-    This check itself writes nothing.
-
     Args:
         path: where; None: a new directory under runs/.
         what: `file`; `stream`: a file, or a pipe or device to write into; `export`: a folder that
@@ -81,11 +79,7 @@ def check_destination(
 
 
 def nearest_existing(path: Path) -> Path:
-    """Return the path itself, or the nearest one above it that exists.
-
-    Raises:
-        ConfigError: a link on the way leads nowhere.
-    """
+    """Return the path itself, or the nearest one above it that exists."""
     for above in (path, *path.absolute().parents):
         if above.exists():
             return above

@@ -22,9 +22,6 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
     """Return a run's directory: of a path, with runs/ before it or not, or the newest of a config.
 
     Without both it is the newest of all that has a model.
-
-    Raises:
-        CheckpointError: there is none.
     """
     if path is not None:
         if not os.path.exists(path) and ".." not in path.parts and os.path.exists(RUNS / path):
@@ -42,11 +39,7 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
 
 
 def newest_trained() -> tuple[Path, list[Path]]:
-    """Return the newest run under runs/ that has a model, and newer ones that have none yet.
-
-    Raises:
-        CheckpointError: there is none.
-    """
+    """Return the newest run under runs/ that has a model, and newer ones that have none yet."""
     runs = newest_first(None)
     for index, run in enumerate(runs):
         with suppress(CheckpointError):
@@ -82,11 +75,7 @@ def newest_first(name: str | None) -> list[Path]:
 
 
 def model_folder(path: Path) -> Path:
-    """Return the model folder that a path means: a run's best, or the folder itself.
-
-    Raises:
-        CheckpointError: there is no model, or it may not be read.
-    """
+    """Return the model folder that a path means: a run's best, or the folder itself."""
     for folder in (path / BEST, path):
         try:
             os.stat(complete_folder(folder) / "model.json")
@@ -110,11 +99,7 @@ def write_ensemble(path: Path, names: Sequence[str]) -> None:
 
 
 def members(path: Path) -> list[Path]:
-    """Return the runs in a directory that predict together; none: it is no ensemble.
-
-    Raises:
-        CheckpointError: ensemble.json is damaged.
-    """
+    """Return the runs in a directory that predict together; none: it is no ensemble."""
     if not os.path.lexists(path / ENSEMBLE):
         return []
     values = read_json(path / ENSEMBLE)

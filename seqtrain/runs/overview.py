@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from seqtrain.config import values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import Metric
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.files.reading import number_at, path_problem
-from seqtrain.runs.destination import MEMBER
-from seqtrain.runs.run_directory import CONFIG, RUNS, RunDirectory
+from seqtrain.runs.destination import CONFIG, MEMBER, RUNS
+from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.text import nearest, one_of, quote
 
 SCORES: tuple[str, ...] = get_args(Metric)
@@ -32,8 +33,7 @@ class RunSummary:
         epochs, best_epoch: passes over train made, and the best of them.
         seconds: that these took, and those of training.refit.
         refit: whether the model was then retrained on train and validation (training.refit).
-        validation: scores at the best epoch, where known; of the model before a refit.
-        test: scores of the test split, where known.
+        validation: scores at the best epoch; of the model before a refit.
         config: value of each key, by its dotted name; empty where it can't be read.
     """
 
@@ -70,9 +70,6 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
     """Return the runs in a folder, the newest first, and a line for each file that is wrong.
 
     A run whose config can't be read any more, such as one whose data moved, is listed without it.
-
-    Raises:
-        ConfigError: the folder isn't there, or can't be read.
     """
     try:
         paths = sorted(path for path in folder.iterdir() if path.is_dir())
@@ -97,7 +94,7 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
     """Read one run; `problems` gets a line where the config is wrong (None: it is raised)."""
     config: dict[str, Any] = {}
     try:
-        config = run.config().model_dump()
+        config = values_by_key(run.config())
     except ConfigError as error:
         if problems is None:
             raise
@@ -118,21 +115,13 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
         refit=(end or {}).get("refit") is True,
         validation=_scores(best, "validation"),
         test=_scores(end, "test"),
-        config=_by_dotted_key(config),
+        config=config,
     )
 
 
 def _scores(line: dict[str, Any] | None, name: str) -> dict[str, float]:
     found = {score: number_at(line, name, score) for score in SCORES}
     return {score: value for score, value in found.items() if value is not None}
-
-
-def _by_dotted_key(config: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for section, values in config.items():
-        keys = values if isinstance(values, dict) else {"": values}
-        found |= {f"{section}.{key}".rstrip("."): value for key, value in keys.items()}
-    return found
 
 
 def differing_keys(runs: Sequence[RunSummary]) -> list[str]:
@@ -142,11 +131,7 @@ def differing_keys(runs: Sequence[RunSummary]) -> list[str]:
 
 
 def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
-    """Return runs by a figure or key: scores from the best on, others ascending; without it last.
-
-    Raises:
-        ConfigError: there is no such name.
-    """
+    """Return runs by a figure or key: scores from the best on, else ascending; without it last."""
     _check_name("--sort", name, runs)
     is_score = name.removeprefix("test.") in SCORES and not name.endswith("loss")
 
@@ -161,11 +146,7 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
 
 
 def filter_runs(runs: Sequence[RunSummary], conditions: Sequence[str]) -> list[RunSummary]:
-    """Return the runs that meet all conditions, such as `model.rnn=lstm`.
-
-    Raises:
-        ConfigError: a condition isn't like that, or names no key.
-    """
+    """Return the runs that meet all conditions, such as `model.rnn=lstm`."""
     kept = list(runs)
     for condition in conditions:
         name, equals, wanted = condition.partition("=")

@@ -24,21 +24,9 @@ from seqtrain.runs.destination import (
     PRETRAINED,
     PREVIOUS,
     RUNS,
-    TEST,
     check_replaceable,
     remove_earlier,
 )
-
-__all__ = [
-    "CONFIG",
-    "ENVIRONMENT",
-    "RUNS",
-    "TEST",
-    "RunDirectory",
-    "changed_data",
-    "make",
-    "other_data",
-]
 
 TIME = "%Y%m%d-%H%M%S"
 """Of the start of a run, in the name of its directory."""
@@ -49,11 +37,8 @@ DIGITS = 12
 class RunDirectory:
     """Where the files of one run stand.
 
-    Attributes:
-        best: the model folder of the best epoch.
-        last: that of the last checkpoint, with the training state.
-        previous: the checkpoint before the last one; a finished run has none.
-        pretrained: the model folder that training started from, with the decoder if there is one.
+    Model folders: `best` of the best epoch, `last` and `previous` of the last two checkpoints (a
+    finished run has one), `pretrained` of what training started from.
     """
 
     def __init__(self, path: Path) -> None:
@@ -100,11 +85,7 @@ class RunDirectory:
         return length + len(line)
 
     def metrics(self, event: str | None = None) -> list[dict[str, Any]]:
-        """Return the lines of metrics.jsonl: all, or those of an event (step, epoch, …, end).
-
-        Raises:
-            CheckpointError: the file is damaged.
-        """
+        """Return the lines of metrics.jsonl: all, or those of an event (step, epoch, …, end)."""
         path = self.path / METRICS
         lines = read_file(path).split(b"\n") if self.holds(METRICS) else [b""]
         found = []
@@ -120,11 +101,7 @@ class RunDirectory:
         return found
 
     def cut_metrics(self, length: int, *, only_check: bool = False) -> None:
-        """Remove what was written after a checkpoint at this length of the file, in bytes.
-
-        Raises:
-            CheckpointError: the file is shorter, or can't be written.
-        """
+        """Remove what was written after a checkpoint at this length; refuse a shorter file."""
         path, size = self.path / METRICS, 0
         try:
             if self.holds(METRICS):
@@ -148,12 +125,7 @@ class RunDirectory:
             raise path_problem(self.path, error) from None
 
     def config(self) -> Config:
-        """Return the config that the run was trained with.
-
-        Raises:
-            CheckpointError: there is none.
-            ConfigError: it is damaged.
-        """
+        """Return the config that the run was trained with."""
         if not self.holds(CONFIG):
             raise CheckpointError(
                 f"{self.path}: no {CONFIG} in it, so it is no run; name another directory"
@@ -203,27 +175,21 @@ def other_data(
 
 
 def default_path(name: str) -> Path:
-    """Return where a new run stands if nothing else is asked for: runs/<name>-<time>."""
+    """Return where a new run stands by default: runs/<name>-<time>."""
     return RUNS / f"{name}-{time.strftime(TIME)}"
 
 
 def make(path: Path | None, config_name: str) -> RunDirectory:
-    """Make the directory of a new run; None: runs/<config name>-<time>, and a number if it exists.
-
-    Raises:
-        ConfigError: nothing can be written there.
-    """
+    """Make the directory of a new run; None: runs/<config name>-<time>, with a number if needed."""
     wanted = path or default_path(config_name)
     chosen, number = wanted, 1
-    try:
-        while True:
-            try:
-                chosen.mkdir(parents=True, exist_ok=path is not None)
-                return RunDirectory(chosen)
-            except FileExistsError:
-                if path is not None:
-                    raise
-            number += 1
-            chosen = wanted.with_name(f"{wanted.name}-{number}")
-    except OSError as error:
-        raise path_problem(chosen, error, ConfigError, "choose another --run-dir") from None
+    while True:
+        try:
+            chosen.mkdir(parents=True, exist_ok=path is not None)
+            return RunDirectory(chosen)
+        except OSError as error:
+            if path is not None or not isinstance(error, FileExistsError):
+                advice = "choose another --run-dir"
+                raise path_problem(chosen, error, ConfigError, advice) from None
+        number += 1
+        chosen = wanted.with_name(f"{wanted.name}-{number}")

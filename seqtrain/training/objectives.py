@@ -12,8 +12,7 @@ from seqtrain.data.augmentation import augmented
 from seqtrain.data.batch import Batch
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import ConfigError
-from seqtrain.evaluation.carried import CarriedStates
-from seqtrain.evaluation.logits import carried_groups, classify, predict_logits
+from seqtrain.evaluation.logits import CarriedStates, carried_groups, classify, predict_logits
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.model.classifier import ClassifierNetwork, combined
 from seqtrain.model.decoder import PretrainingModel

@@ -21,8 +21,8 @@ from typing import TypeAlias
 import torch
 
 from seqtrain.api.fit import fit, resolved_config
+from seqtrain.api.repeats import Workers
 from seqtrain.api.run_events import Event, Run, StartEvent
-from seqtrain.api.workers import Workers
 from seqtrain.config import Config, load_config, render_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare

@@ -12,8 +12,7 @@ from torch import Tensor
 from seqtrain.data.batch import collate
 from seqtrain.data.plan import plan_epoch_of_groups
 from seqtrain.data.store import SequenceStore
-from seqtrain.evaluation.carried import CarriedStates
-from seqtrain.evaluation.logits import predict_logits
+from seqtrain.evaluation.logits import CarriedStates, predict_logits
 from seqtrain.training.events import EpochEvent
 from seqtrain.training.trainer import Trainer
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from seqtrain.cli.options import AsJson, Device, RunOption, RunOrNewest, chosen_run
+from seqtrain.cli.options import AsJson, Device, RunOption, RunOrNewest, chosen_run, option
 
 if TYPE_CHECKING:
     from seqtrain.api.check import Check
@@ -17,9 +15,7 @@ def check(
     named: RunOption = None,
     data: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="File of sequences to check with. Default: the run's test split."
-        ),
+        option("File of sequences to check with. Default: the run's test split.", "FILE"),
     ] = None,
     device: Device = "auto",
     as_json: AsJson = False,

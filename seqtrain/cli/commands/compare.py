@@ -2,20 +2,17 @@
 
 from typing import Annotated
 
-import typer
-
-from seqtrain.cli.options import AsJson, ConfigFile, ConfiguredDevice, ForceFile, Overrides
+from seqtrain.cli.options import AsJson, ConfigFile, ConfiguredDevice, ForceFile, Overrides, option
 
 
 def compare(
     config: ConfigFile,
     overrides: Overrides = None,
     seconds: Annotated[
-        int,
-        typer.Option(metavar="S", min=1, help="Time for measuring; the start takes 10 s more."),
+        int, option("Time for measuring; the start takes 10 s more.", "S", min=1)
     ] = 60,
     chart: Annotated[
-        str | None, typer.Option(metavar="FILE.svg", help="Also draw a bar chart into this file.")
+        str | None, option("Also draw a bar chart into this file.", "FILE.svg")
     ] = None,
     force: ForceFile = False,
     device: ConfiguredDevice = None,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import Overrides
+from seqtrain.cli.options import Overrides, flag
 
 
 def config(
@@ -12,11 +12,9 @@ def config(
         str | None, typer.Argument(metavar="CONFIG", help="YAML file of the run.")
     ] = None,
     overrides: Overrides = None,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON Schema of a config instead.")
-    ] = False,
+    schema: Annotated[bool, flag("Print the JSON Schema of a config instead.", "--schema")] = False,
     reference: Annotated[
-        bool, typer.Option("--reference", help="Print a Markdown table of all keys instead.")
+        bool, flag("Print a Markdown table of all keys instead.", "--reference")
     ] = False,
 ) -> None:
     """Example: seqtrain config my.yaml --set model.rnn=lstm"""

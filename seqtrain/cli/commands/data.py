@@ -2,17 +2,13 @@
 
 from typing import Annotated
 
-import typer
-
-from seqtrain.cli.options import AsJson, ConfigFile, NoCache, Overrides
+from seqtrain.cli.options import AsJson, ConfigFile, NoCache, Overrides, option
 
 
 def data(
     config: ConfigFile,
     overrides: Overrides = None,
-    top: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Number of rows and labels shown of each kind.")
-    ] = 5,
+    top: Annotated[int, option("Number of rows and labels shown of each kind.", "N", min=1)] = 5,
     as_json: AsJson = False,
     no_cache: NoCache = False,
 ) -> None:

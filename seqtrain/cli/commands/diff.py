@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import AsJson, DataFile, Device, Split, check_split
+from seqtrain.cli.options import AsJson, DataFile, Device, Split, check_split, option
 
 SHOWN = 20
 
@@ -15,8 +15,7 @@ def diff(
     split: Split = None,
     data: DataFile = None,
     top: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help=f"Rows shown. Default: {SHOWN}; in JSON all."),
+        int | None, option(f"Rows shown. Default: {SHOWN}; in JSON all.", "N", min=0)
     ] = None,
     as_json: AsJson = False,
     device: Device = "auto",

@@ -2,8 +2,6 @@
 
 from typing import Annotated, Literal
 
-import typer
-
 from seqtrain.cli.options import (
     AsJson,
     DataFile,
@@ -13,6 +11,8 @@ from seqtrain.cli.options import (
     Split,
     check_split,
     chosen_run,
+    flag,
+    option,
 )
 
 SHOWN = 20
@@ -24,14 +24,13 @@ def errors(
     split: Split = None,
     data: DataFile = None,
     top: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help=f"Mistakes shown. Default: {SHOWN}; in JSON all."),
+        int | None, option(f"Mistakes shown. Default: {SHOWN}; in JSON all.", "N", min=1)
     ] = None,
     format: Annotated[
-        Literal["table", "jsonl"], typer.Option(help="A table, or one JSON object per mistake.")
+        Literal["table", "jsonl"], option("A table, or one JSON object per mistake.")
     ] = "table",
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show which tokens each prediction rests on.")
+        bool, flag("Show which tokens each prediction rests on.", "--explain")
     ] = False,
     as_json: AsJson = False,
     device: Device = "auto",

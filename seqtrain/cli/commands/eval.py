@@ -2,8 +2,6 @@
 
 from typing import Annotated
 
-import typer
-
 from seqtrain.cli.options import (
     AsJson,
     DataFile,
@@ -14,6 +12,7 @@ from seqtrain.cli.options import (
     StepScores,
     check_split,
     chosen_run,
+    flag,
 )
 
 
@@ -24,10 +23,7 @@ def eval(
     data: DataFile = None,
     steps: StepScores = False,
     every: Annotated[
-        bool,
-        typer.Option(
-            "--all", help="Show also each branch or run, all classes, lengths and confidences."
-        ),
+        bool, flag("Show also each branch or run, all classes, lengths and confidences.", "--all")
     ] = False,
     device: Device = "auto",
     as_json: AsJson = False,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import RunOrNewest, chosen_run, refuse
+from seqtrain.cli.options import RunOrNewest, chosen_run, flag, option, refuse
 
 
 def export(
@@ -13,12 +13,9 @@ def export(
         str | None, typer.Argument(metavar="DIR", help="New folder to write.")
     ] = None,
     output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="DIR", help="The same as the argument DIR."),
+        str | None, option("The same as the argument DIR.", "DIR", "--output", "-o")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier export in DIR.")
-    ] = False,
+    force: Annotated[bool, flag("Replace an earlier export in DIR.", "--force")] = False,
 ) -> None:
     """Example: seqtrain export runs/trec-20260101-120000 trec && python trec/predict.py new.txt"""
     from pathlib import Path

@@ -17,6 +17,8 @@ from seqtrain.cli.options import (
     Overrides,
     Quiet,
     RunDir,
+    flag,
+    option,
     refuse,
 )
 
@@ -35,54 +37,44 @@ def fit(
     run_dir: RunDir = None,
     resume: Annotated[
         bool,
-        typer.Option(
+        flag(
+            "Go on from the last checkpoint in --run-dir, or of the newest run of CONFIG.",
             "--resume",
-            help="Go on from the last checkpoint in --run-dir, or of the newest run of CONFIG.",
         ),
     ] = False,
     force: ForceRun = False,
     init_from: Annotated[
-        str | None,
-        typer.Option(metavar="RUN", help="Start from the weights of a run or model folder."),
+        str | None, option("Start from the weights of a run or model folder.", "RUN")
     ] = None,
     seeds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="0,1,2", help="Train once per seed; the runs together are an ensemble."
-        ),
+        str | None, option("Train once per seed; the runs together are an ensemble.", "0,1,2")
     ] = None,
     folds: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", help="Train N times, each time with another N-th of train held out."
-        ),
+        int | None, option("Train N times, each time with another N-th of train held out.", "N")
     ] = None,
     jobs: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="With --seeds or --folds: runs at the same time."),
+        int | None, option("With --seeds or --folds: runs at the same time.", "N", min=1)
     ] = None,
     log: Annotated[
         Literal["tensorboard"] | None,
-        typer.Option(help="Also write event files for TensorBoard, in tensorboard/ of the run."),
+        option("Also write event files for TensorBoard, in tensorboard/ of the run."),
     ] = None,
     quiet: Quiet = False,
     verbose: Annotated[
-        bool,
-        typer.Option("--verbose", "-v", help="Show also padding, word vectors, what computes."),
+        bool, flag("Show also padding, word vectors, what computes.", "--verbose", "-v")
     ] = False,
     no_cache: NoCache = False,
     nproc_per_node: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Train with N processes on this host.")
+        int | None, option("Train with N processes on this host.", "N", min=1)
     ] = None,
     nnodes: Annotated[
-        str | None, typer.Option(metavar="N", help="Train with N hosts, or with MIN:MAX of them.")
+        str | None, option("Train with N hosts, or with MIN:MAX of them.", "N")
     ] = None,
     rdzv_endpoint: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="With --nnodes: where the hosts meet.")
+        str | None, option("With --nnodes: where the hosts meet.", "HOST:PORT")
     ] = None,
     max_restarts: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="How often to restart the processes if one is lost."),
+        int | None, option("How often to restart the processes if one is lost.", "N", min=0)
     ] = None,
 ) -> None:
     """Example: seqtrain fit my.yaml --set training.lr=0.002 --seeds 0,1,2"""

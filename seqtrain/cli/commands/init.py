@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from seqtrain.cli.options import ForceFile, Overrides
+from seqtrain.cli.options import ForceFile, Overrides, option
 
 
 def init(
@@ -18,43 +18,36 @@ def init(
             "only in numbers.",
         ),
     ],
-    label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the label. Default: found.")
-    ] = None,
+    label: Annotated[str | None, option("Column of the label. Default: found.", "COLUMN")] = None,
     sequence: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of the sequence. Can be repeated: the columns are joined. Default: found.",
+        option(
+            "Column of the sequence. Can be repeated: the columns are joined. Default: found.",
+            "COLUMN",
         ),
     ] = None,
     header: Annotated[
         bool | None,
-        typer.Option(
-            "--header/--no-header", help="Whether the first row names the columns. Default: found."
+        option(
+            "Whether the first row names the columns. Default: found.", None, "--header/--no-header"
         ),
     ] = None,
-    test: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Test file, scored once at the end.")
-    ] = None,
+    test: Annotated[str | None, option("Test file, scored once at the end.", "FILE")] = None,
     overrides: Overrides = None,
     format: Annotated[
         Literal["csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz", "parquet"] | None,
-        typer.Option(help="Format of DATA. Default: by its name."),
+        option("Format of DATA. Default: by its name."),
     ] = None,
     delimiter: Annotated[
         Literal["comma", "semicolon", "tab", "pipe"] | None,
-        typer.Option(help="csv: what separates the columns. Default: found in each file."),
+        option("csv: what separates the columns. Default: found in each file."),
     ] = None,
     encoding: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Encoding, such as cp1251. Default: by the bytes."),
+        str | None, option("Encoding, such as cp1251. Default: by the bytes.", "NAME")
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Where to write. Default: DATA.yaml; - prints."
-        ),
+        option("Where to write. Default: DATA.yaml; - prints.", "FILE", "-o", "--output"),
     ] = None,
     force: ForceFile = False,
 ) -> None:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from seqtrain.cli.options import Device, ForceFile, RunOption, RunOrNewest, chosen_run, refuse
+from seqtrain.cli.options import (
+    Device,
+    ForceFile,
+    RunOption,
+    RunOrNewest,
+    chosen_run,
+    flag,
+    option,
+    refuse,
+)
 
 if TYPE_CHECKING:
     from seqtrain.api.predictors import Predictor
@@ -26,90 +35,70 @@ def predict(
     run: RunOrNewest = None,
     named: RunOption = None,
     output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Where to write. Default: standard output."
-        ),
+        str | None, option("Where to write. Default: standard output.", "FILE", "--output", "-o")
     ] = None,
     format: Annotated[
         Literal["tsv", "csv", "jsonl"] | None,
-        typer.Option(
-            help="Output format. Default: by --output's ending, else tsv; on a terminal lines."
-        ),
+        option("Output format. Default: by --output's ending, else tsv; on a terminal lines."),
     ] = None,
     input_format: Annotated[
         Literal["csv", "tsv", "jsonl", "fasttext", "txt", "lines"] | None,
-        typer.Option(help="Format of INPUT. Default: by its name; standard input as lines."),
+        option("Format of INPUT. Default: by its name; standard input as lines."),
     ] = None,
     delimiter: Annotated[
         Literal["comma", "semicolon", "tab", "pipe"] | None,
-        typer.Option(help="What separates the columns of a csv INPUT. Default: found."),
+        option("What separates the columns of a csv INPUT. Default: found."),
     ] = None,
     encoding: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Encoding of INPUT, such as cp1252. Default: UTF-8."),
+        str | None, option("Encoding of INPUT, such as cp1252. Default: UTF-8.", "NAME")
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMNS",
-            help="Columns of INPUT to copy to the output, such as id,text; or all.",
-        ),
+        option("Columns of INPUT to copy to the output, such as id,text; or all.", "COLUMNS"),
     ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(metavar="K", min=1, help="Write the K most probable labels.")
-    ] = None,
+    top_k: Annotated[int | None, option("Write the K most probable labels.", "K", min=1)] = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Write the probability of every label.")
+        bool, flag("Write the probability of every label.", "--probabilities")
     ] = False,
     min_probability: Annotated[
-        float | None,
-        typer.Option(metavar="P", min=0, max=1, help="Leave labels less probable than P empty."),
+        float | None, option("Leave labels less probable than P empty.", "P", min=0, max=1)
     ] = None,
     precision: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
+        option(
+            "Choose --min-probability so that this share of the remaining labels was right on "
+            "validation, such as 0.95.",
+            "SHARE",
             min=0,
             max=1,
-            help="Choose --min-probability so that this share of the remaining labels was right on "
-            "validation, such as 0.95.",
         ),
     ] = None,
     empty: Annotated[
         Literal["error", "unk", "blank"] | None,
-        typer.Option(
-            help="What to do with an empty sequence: stop, read an unknown token, or leave its "
-            "label empty. Default: as in training, or blank."
+        option(
+            "What to do with an empty sequence: stop, read an unknown token, or leave its label "
+            "empty. Default: as in training, or blank."
         ),
     ] = None,
     bad_rows: Annotated[
         Literal["error", "blank"],
-        typer.Option(
-            help="What to do with a row that can't be read: stop, or leave the label empty."
-        ),
+        option("What to do with a row that can't be read: stop, or leave the label empty."),
     ] = "error",
     steps: Annotated[
         bool,
-        typer.Option(
-            "--steps", help="Predict after every time step: jsonl, or coloured lines on a terminal."
-        ),
+        flag("Predict after every time step: jsonl, or coloured lines on a terminal.", "--steps"),
     ] = False,
     output_dir: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Write one file there for each file that INPUT names."),
+        str | None, option("Write one file there for each file that INPUT names.", "DIR")
     ] = None,
     shard: Annotated[
-        str | None,
-        typer.Option(
-            metavar="K/N", help="With --output-dir: take every N-th file, from the K-th on."
-        ),
+        str | None, option("With --output-dir: take every N-th file, from the K-th on.", "K/N")
     ] = None,
     spreadsheet_safe: Annotated[
         bool,
-        typer.Option(
+        flag(
+            "csv: put a ' before cells that a spreadsheet would run as a formula.",
             "--spreadsheet-safe",
-            help="csv: put a ' before cells that a spreadsheet would run as a formula.",
         ),
     ] = False,
     force: ForceFile = False,

@@ -3,20 +3,14 @@
 from itertools import chain, islice
 from typing import Annotated, Literal
 
-import typer
-
-from seqtrain.cli.options import Device, Sequences
+from seqtrain.cli.options import Device, Sequences, option
 
 
 def reconstruct(
     source: Sequences,
-    run: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Run directory. Default: the newest run.")
-    ] = None,
-    max_steps: Annotated[
-        int, typer.Option(metavar="STEPS", min=1, help="Largest number of tokens per row.")
-    ] = 100,
-    format: Annotated[Literal["tsv", "jsonl"], typer.Option(help="Output format.")] = "tsv",
+    run: Annotated[str | None, option("Run directory. Default: the newest run.", "RUN")] = None,
+    max_steps: Annotated[int, option("Largest number of tokens per row.", "STEPS", min=1)] = 100,
+    format: Annotated[Literal["tsv", "jsonl"], option("Output format.")] = "tsv",
     device: Device = "auto",
 ) -> None:
     """Example: seqtrain reconstruct new.txt --run runs/mine"""

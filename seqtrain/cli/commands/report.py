@@ -12,6 +12,7 @@ from seqtrain.cli.options import (
     StepScores,
     check_split,
     chosen_run,
+    option,
 )
 
 
@@ -24,7 +25,7 @@ def report(
         ),
     ] = None,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE.html", help="Where to write the page.")
+        str, option("Where to write the page.", "FILE.html", "--output", "-o")
     ] = "report.html",
     split: Split = None,
     data: DataFile = None,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from seqtrain.cli.options import AsJson
+from seqtrain.cli.options import AsJson, option
 
 
 def runs(
@@ -13,17 +13,15 @@ def runs(
     ] = "runs",
     sort: Annotated[
         str | None,
-        typer.Option(
-            metavar="KEY",
-            help="Sort by accuracy, macro_f1, loss (of validation), test.accuracy, seconds, "
-            "started, or a key of the config. Default: the newest first.",
+        option(
+            "Sort by accuracy, macro_f1, loss (of validation), test.accuracy, seconds, started, "
+            "or a key of the config. Default: the newest first.",
+            "KEY",
         ),
     ] = None,
     filters: Annotated[
         list[str] | None,
-        typer.Option(
-            "--filter", metavar="KEY=VALUE", help="Show only runs with this. Can be repeated."
-        ),
+        option("Show only runs with this. Can be repeated.", "KEY=VALUE", "--filter"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -3,9 +3,15 @@
 import re
 from typing import Annotated
 
-import typer
-
-from seqtrain.cli.options import ConfigFile, ConfiguredDevice, NoCache, Overrides, Quiet
+from seqtrain.cli.options import (
+    ConfigFile,
+    ConfiguredDevice,
+    NoCache,
+    Overrides,
+    Quiet,
+    flag,
+    option,
+)
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 DEFAULT_BUDGET = 600.0
@@ -16,39 +22,21 @@ def tune(
     overrides: Overrides = None,
     budget: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Time for the search, such as 90 (seconds), 10m or 2h. Default: 10m.",
-        ),
+        option("Time for the search, such as 90 (seconds), 10m or 2h. Default: 10m.", "TIME"),
     ] = None,
     trials: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Largest number of trials; the first one is CONFIG itself."
-        ),
+        int | None, option("Largest number of trials; the first one is CONFIG itself.", "N", min=1)
     ] = None,
-    jobs: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Number of trials at the same time.")
-    ] = 1,
+    jobs: Annotated[int, option("Number of trials at the same time.", "N", min=1)] = 1,
     storage: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Share trials through this file with other searches of CONFIG."
-        ),
+        str | None, option("Share trials through this file with other searches of CONFIG.", "FILE")
     ] = None,
     device: ConfiguredDevice = None,
     run_dir: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR", help="Where to write. Default: runs/<config name>-tuned-<time>."
-        ),
+        str | None, option("Where to write. Default: runs/<config name>-tuned-<time>.", "DIR")
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the search in --run-dir.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an earlier search in --run-dir.")
-    ] = False,
+    resume: Annotated[bool, flag("Go on with the search in --run-dir.", "--resume")] = False,
+    force: Annotated[bool, flag("Replace an earlier search in --run-dir.", "--force")] = False,
     quiet: Quiet = False,
     no_cache: NoCache = False,
 ) -> None:
