@@ -7,7 +7,7 @@ Needs the package scikit-learn: pip install 'seqtrain[sklearn]'.
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,14 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.api.fit import fit
+from seqtrain.api.fit import fit, with_data
 from seqtrain.api.predictors import Classifier, as_list
-from seqtrain.config import Config, config_from_mapping
+from seqtrain.data.examples import Column, ReadOptions
+from seqtrain.data.readers.memory import Table, columns_of
+from seqtrain.data.readers.sequences import plain
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import FILES as MODEL_FILES
 from seqtrain.runs.model_folder import Model, load_model, model_files
+from seqtrain.text import quote
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -37,12 +40,14 @@ except ImportError as error:
     ) from None
 
 Array = npt.NDArray[Any]
-TRAIN, RUN = "train.jsonl", "run"
+RUN = "run"
 MODEL_KEYS = (
     *("rnn", "embedding_dim", "hidden_size", "num_layers", "bidirectional", "pooling"),
     *("ngrams", "dropout"),
 )
 """Parameters that are keys of the config's section model."""
+IN_MEMORY = re.compile(r"^(memory:[^:]*|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
+"""Begins a message about sequences in memory, which are X here."""
 
 
 class InputError(DataError, ValueError):
@@ -53,10 +58,12 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     """Classifier of sequences of unequal length, as a scikit-learn estimator.
 
     X is a list of texts, of lists of symbols, or of arrays (T, F) of feature vectors; an array
-    (B, T) holds series of one channel, (B, T, F) of several. A fitted one is pickled as the files
-    of its model folder.
+    (B, T) holds series of one channel, (B, T, F) of several; or a table, as `seqtrain.fit` takes
+    it, of which `sequence` names columns (without it, one of numbers is an array). A fitted
+    one is pickled as the files of its model folder.
 
     Args:
+        sequence: column of the sequence, or several, where X is a table; None: the only one.
         tokenizer: of texts, as data.tokenizer.
         rnn, embedding_dim, hidden_size, num_layers, bidirectional, pooling, ngrams, dropout: as in
             the config's section model.
@@ -76,6 +83,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def __init__(
         self,
         *,
+        sequence: str | list[str] | None = None,
         tokenizer: str = "word",
         rnn: str = "gru",
         embedding_dim: int | None = 128,
@@ -93,6 +101,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         random_state: Any = 0,
         device: str = "auto",
     ) -> None:
+        self.sequence = sequence
         self.tokenizer = tokenizer
         self.rnn = rnn
         self.embedding_dim = embedding_dim
@@ -121,17 +130,14 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise InputError(
                 f"y: found one class, {self.classes_.tolist()[0]!r}; expected at least two"
             )
+        rows = {"s": sequences, "l": indices.tolist()}
         with TemporaryDirectory() as folder:
-            rows = ({"s": s, "l": str(i)} for s, i in zip(sequences, indices.tolist(), strict=True))
-            train = Path(folder, TRAIN)
-            with train.open("w", encoding="utf-8") as file:
-                file.writelines(json.dumps(row) + "\n" for row in rows)
             try:
-                config = self._config(str(train), _kind(sequences))
+                config, _held = with_data(self._config(_kind(sequences)), {"train": rows})
                 fit(config, run_dir=Path(folder, RUN), cache=False)
                 model = load_model(Path(folder, RUN, "best"))
             except SeqtrainError as error:
-                raise InputError(*_renamed(error, f"{train}:", "X: row ")) from None
+                raise InputError(*_renamed(error)) from None
         self.classifier_ = self._classifier(model)
         return self
 
@@ -147,15 +153,14 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         try:
             predictions = self.classifier_.predict(sequences)
         except SeqtrainError as error:
-            raise InputError(*_renamed(error, "", "X: ")) from None
+            raise InputError(*_renamed(error)) from None
         names = [str(index) for index in range(len(self.classes_))]
         return np.array([[each.probabilities[name] for name in names] for each in predictions])
 
-    def _config(self, train: str, kind: str) -> Config:
+    def _config(self, kind: str) -> dict[str, Any]:
         sections: dict[str, Any] = {
             "seed": int(check_random_state(self.random_state).randint(2**31)),
             "data": {
-                "train": train,
                 "sequence": "s",
                 "label": "l",
                 "kind": kind,
@@ -172,17 +177,20 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             if not key:
                 raise ConfigError(f"settings: found {name!r}; expected names as training.patience")
             sections.setdefault(section, {})[key] = value
-        return config_from_mapping(sections)
+        return sections
 
     def _classifier(self, model: Model) -> Classifier:
         return Classifier(model, select_device(self.device), Path("SequenceClassifier"))
 
     def _sequences(self, X: Any, *y: Any, reset: bool) -> list[Any]:
-        """Return X as a list of sequences, as JSON has them while training."""
+        """Return X as a list of sequences; of a table, its column or columns of them."""
         if y and y[0] is None:
             raise InputError("SequenceClassifier requires y to be passed, but the target y is None")
         array = np.asarray(X) if hasattr(X, "__array__") else X
-        if hasattr(array, "toarray") or getattr(array, "ndim", 1) == 2:  # sparse ones are refused
+        is_numeric = getattr(getattr(array, "dtype", None), "kind", "O") in "biuf"
+        if columns_of(X) is not None and not (is_numeric and self.sequence is None):
+            array = self._of_table(X, [*map(str, columns_of(X) or ())])
+        elif hasattr(array, "toarray") or getattr(array, "ndim", 1) == 2:  # sparse ones are refused
             finite = "allow-nan" if self._takes_nan else True
             try:
                 given = {"reset": reset, "dtype": np.float64, "ensure_all_finite": finite}
@@ -193,12 +201,32 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 raise InputError("X: found a table of texts; give one column of it") from None
             array = checked[0] if y else checked
         try:
-            sequences = [_plain(sequence, listed=reset) for sequence in as_list(array)]
+            sequences = [_plain(sequence) for sequence in as_list(array)]
         except DataError as error:
-            raise InputError(*_renamed(error, "sequences: ", "X: ")) from None
+            raise InputError(*_renamed(error)) from None
         if not sequences:
             raise InputError("X: found no sequences (0 samples)")
         return sequences
+
+    def _of_table(self, X: Any, names: list[str]) -> list[Any]:
+        if self.sequence is None and len(names) > 1:
+            found = quote(", ".join(names))
+            raise InputError(f"X: found the columns {found}; name the sequence's: sequence='NAME'")
+        own: list[Column] = [self.sequence] if isinstance(self.sequence, str) else []
+        own = own or [*(self.sequence or names)]
+        kind = (self.settings or {}).get("data.kind", "text")
+        options = ReadOptions("memory", kind, sequence=own)
+        try:
+            table = Table(X, options, "X").hold()
+            rows = list(read_table(table, options))
+        except DataError as error:
+            raise InputError(*error.problems) from None
+        if len(table.columns) == 1:  # of any kind
+            return [cell for row in table.cells() for cell in row.values()]
+        for row in rows:
+            if row.problem:
+                raise InputError(f"X: row {row.line}: {row.problem}")
+        return [row.sequence for row in rows]
 
     @property
     def _takes_nan(self) -> bool:
@@ -232,13 +260,18 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return tags
 
 
-def _renamed(error: SeqtrainError, old: str, new: str) -> list[str]:
-    return [line.replace(old, new, 1) for line in error.problems]
+def _renamed(error: SeqtrainError) -> list[str]:
+    """Name X, and its row, where the data in memory is named."""
+    return [
+        IN_MEMORY.sub(lambda found: "X: row " if found[0].endswith(":") else "X: ", line)
+        for line in error.problems
+    ]
 
 
-def _plain(sequence: Any, *, listed: bool) -> Any:
-    if isinstance(sequence, str):
-        return str(sequence)
+def _plain(sequence: Any) -> Any:
+    """Return a text, a list of symbols, or an array of vectors; None where it is missing."""
+    if isinstance(sequence, str) or plain(sequence) is None:
+        return plain(sequence)
     if not isinstance(sequence, Sequence | np.ndarray):
         raise InputError(
             f"X: found {type(sequence).__name__}; expected texts, lists of symbols or arrays. "
@@ -247,17 +280,12 @@ def _plain(sequence: Any, *, listed: bool) -> Any:
     if all(isinstance(symbol, str) for symbol in sequence):
         return [str(symbol) for symbol in sequence]
     vectors = np.asarray(sequence, dtype=np.float64)
-    vectors = vectors[:, None] if vectors.ndim == 1 else vectors
-    if not listed:
-        return vectors
-    cells = vectors.astype(object)
-    cells[np.isnan(vectors)] = None
-    return cells.tolist()
+    return vectors[:, None] if vectors.ndim == 1 else vectors
 
 
 def _kind(sequences: list[Any]) -> str:
     """Return text, tokens or features, by what the first sequence that isn't empty holds."""
-    first = next((sequence for sequence in sequences if len(sequence)), "")
+    first = next((each for each in sequences if each is not None and len(each)), "")
     if isinstance(first, str):
         return "text"
     return "tokens" if isinstance(first[0], str) else "features"

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from seqtrain.api.labelled import SPLITS, read_split
 from seqtrain.api.load import load_one
-from seqtrain.api.predict import path_of_file
+from seqtrain.api.predict import input_of
 from seqtrain.api.predictors import Classifier
 from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.data.readers import read_rows
@@ -74,7 +75,7 @@ class Check(Summarized):
 def check(
     run: RunLike = None,
     *,
-    data: str | None = None,
+    data: Any = None,
     device: str = "auto",
     listener: Callable[[str, float], None] = lambda doing, share: None,
 ) -> Check:
@@ -82,8 +83,8 @@ def check(
 
     Args:
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
-        data: a file of sequences, labelled or not; None: the run's test split, or the first that
-            it has of validation and train.
+        data: a file of sequences, or a table as `fit` takes it, labelled or not; None: the run's
+            test split, or the first that it has of validation and train.
         device: auto, cpu, cuda, cuda:N or mps.
         listener: is called with what is being done, and the share of all that is done.
 
@@ -92,7 +93,8 @@ def check(
     """
     directory = directory_of(run)
     path, classifier = directory.path, load_one(directory.path, device=device)
-    file = None if data is None else path_of_file(data, "data")
+    reading = classifier.preprocessing.reading
+    file, _table = (None, None) if data is None else input_of(data, reading)
     source, store = _read(directory, classifier, file)
     if not len(store):
         raise DataError(f"{source}: no rows to check")

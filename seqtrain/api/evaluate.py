@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -56,7 +57,7 @@ def evaluate(
     run: RunLike = None,
     *,
     split: str | None = None,
-    data: str | None = None,
+    data: Any = None,
     steps: bool = False,
     device: str = "auto",
 ) -> Evaluation:
@@ -66,7 +67,8 @@ def evaluate(
         run: a run directory, a model folder, or what `fit` returned; None: the newest run.
         split: test, validation or train, as the run's config names them; None: test, or validation
             where there is no test.
-        data: a labelled file, or a pattern of several, to score on instead.
+        data: a labelled file, a pattern of several, or a table as `fit` takes it, to score on
+            instead.
         steps: score also the predictions before each sequence ends.
         device: auto, cpu, cuda, cuda:N or mps.
 

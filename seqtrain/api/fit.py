@@ -25,9 +25,12 @@ from seqtrain.api.run_events import DataEvent, Listener, Run, StartEvent
 from seqtrain.api.run_state import RunState
 from seqtrain.api.start import Start, find_start, inexact
 from seqtrain.config import Config, config_from_mapping, load_config
+from seqtrain.config.document import flow
+from seqtrain.config.formats import MEMORY
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare
-from seqtrain.data.sources import check_files
+from seqtrain.data.readers.memory import Table
+from seqtrain.data.sources import check_files, read_options
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError, DataError, Interrupted
@@ -115,6 +118,34 @@ def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str
         return config
     training = config.training.model_copy(update={"device": device})
     return config.model_copy(update={"training": training})
+
+
+def with_data(
+    config: Config | Mapping[str, Any] | str | Path, given: Mapping[str, Any]
+) -> tuple[Config, tuple[Table, ...]]:
+    """Return a config that names what was given as the splits, and the tables, to be held.
+
+    Args:
+        config: as for `fit`.
+        given: tables by the name of their split; or what the config takes there, but None.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    in_memory = {name: x for name, x in given.items() if not isinstance(x, str | float | None)}
+    named = {**given, **{name: MEMORY + name for name in in_memory}}
+    overrides = [f"data.{name}={flow(value)}" for name, value in named.items()]
+    if isinstance(config, str | Path):
+        config = load_config(config, overrides)
+    else:
+        sections = vars(config) if isinstance(config, Config) else config
+        config = config_from_mapping(sections, overrides)
+    data = config.data
+    tables = [
+        Table(table, read_options(data, MEMORY + name), name).hold()
+        for name, table in in_memory.items()
+    ]
+    paths = {table.name: table.path for table in tables}
+    config = config.model_copy(update={"data": data.model_copy(update=paths)})
+    return config, tuple(tables)
 
 
 def _check_config(config: Config, processes: Processes, device: torch.device) -> None:

@@ -1,11 +1,12 @@
 """A run's best model, and labelled rows to score it on: one of the run's splits, or a file."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from seqtrain.api.environment import check_held_out
 from seqtrain.api.load import load_one
 from seqtrain.api.origin import has_grown
-from seqtrain.api.predict import path_of_file
+from seqtrain.api.predict import input_of
 from seqtrain.api.predictors import Classifier
 from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.config import Config
@@ -47,7 +48,7 @@ class Labelled:
 
 
 def load_labelled(
-    run: RunLike, *, split: str | None = None, data: str | None = None, device: str = "auto"
+    run: RunLike, *, split: str | None = None, data: Any = None, device: str = "auto"
 ) -> Labelled:
     """Load a run's best model and what to score it on; as `evaluate`."""
     if split not in (*SPLITS, None):
@@ -55,7 +56,8 @@ def load_labelled(
     directory = directory_of(run)
     classifier = load_one(directory.path, device=device)
     if data is not None:
-        found = _read_files(classifier, path_of_file(data, "data"), "--data")
+        path, _table = input_of(data, classifier.preprocessing.reading)
+        found = _read_files(classifier, path, "--data")
     else:
         found = read_split(directory, classifier, split or default_split(directory.path))
         if found.split == "validation" and split is None:

@@ -23,6 +23,7 @@ from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import CHUNK_ROWS
 from seqtrain.data.readers import Column, ReadOptions, read_rows
+from seqtrain.data.readers.memory import Table
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.evaluation.logits import CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
@@ -80,7 +81,7 @@ class InputOptions:
 
 
 def predict(
-    source: str | PathLike[str],
+    source: Any,
     run: RunLike | Predictor = None,
     *,
     device: str = "auto",
@@ -99,7 +100,7 @@ def predict(
     files was a sequence, so is a .txt file, and each file of a folder.
 
     Args:
-        source: path, or - for standard input.
+        source: path, or - for standard input; or sequences, or a table, as for `Predictor.predict`.
         run: what `fit` or `load` returned, a run directory or a model folder; None: the newest run.
         device: auto, cpu, cuda, cuda:N or mps.
         ranks: how many labels, the most probable ones, have a probability; None: all.
@@ -117,9 +118,12 @@ def predict(
         ConfigError: columns are to be kept of a format that has none.
         DataError: a row can't be read; the predictions of the rows before it come first.
     """
-    path = path_of_file(source)
+    classifier = _loaded(run, device)
+    if not isinstance(source, str | PathLike):
+        rows = classifier.rows_of(source, keep=keep)
+        return classifier.predict_examples([rows], "sequences", None, ranks, empty, bad_rows)
     options = InputOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
-    return predict_rows(path, _loaded(run, device), options, None, ranks)
+    return predict_rows(os.fspath(source), classifier, options, None, ranks)
 
 
 def predict_rows(
@@ -139,12 +143,20 @@ def _loaded(run: RunLike | Predictor, device: str) -> Predictor:
     return run if isinstance(run, Predictor) else load(run, device=device)
 
 
-def path_of_file(given: Any, name: str = "source") -> str:
+def input_of(given: Any, reading: ReadOptions) -> tuple[str, Table | None]:
+    """Return the path of an input, and where it is a table in memory, that: to be held."""
+    if isinstance(given, str | PathLike):
+        return os.fspath(given), None
+    table = Table(given, reading).hold()
+    return table.path, table
+
+
+def path_of_file(given: Any) -> str:
     """Return the path of an input file; a DataError where sequences were given instead."""
     if isinstance(given, str | PathLike):
         return os.fspath(given)
     raise DataError(
-        f"{name}: found a {type(given).__name__}; expected the path of a file; sequences in memory "
+        f"source: found a {type(given).__name__}; expected the path of a file; sequences in memory "
         "go to seqtrain.load(run).predict(sequences)"
     )
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as List
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import tee
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from torch import Tensor
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.encoding import EncodingReport, unknown_shares
-from seqtrain.data.examples import BadRow, Example
+from seqtrain.data.examples import BadRow, Column, Example
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
+from seqtrain.data.readers import read_table
+from seqtrain.data.readers.memory import Table, columns_of
 from seqtrain.data.readers.sequences import given_sequence
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.evaluation.calibration import CoveragePoint
@@ -81,7 +83,9 @@ class Predictor(Summarized):
         An empty sequence gets no label, as an empty row of a file: see `Prediction.problem`.
 
         Args:
-            sequences: strings (kind text), lists of symbols (tokens), or arrays (T, C) (features).
+            sequences: strings, lists of sentences or chats (kind text), lists of symbols (tokens),
+                or arrays (T, C) (features); or a table with the columns that the model was trained
+                on: a DataFrame, a Dataset, a dict of lists, or a list of dicts.
             groups: name of each sequence's group, in which a model with `initial_state: carried`
                 goes on from one to the next; None: each stands alone.
 
@@ -89,7 +93,19 @@ class Predictor(Summarized):
             DataError: a sequence is of another kind; its number from 1 is named; or there aren't
                 as many groups as sequences.
         """
-        given = as_list(sequences)
+        return list(self.predict_examples([self.rows_of(sequences, groups)], "sequences"))
+
+    def rows_of(
+        self, given: Any, groups: Iterable[str | None] | None = None, keep: List[Column] = ()
+    ) -> Iterable[Example]:
+        """Return sequences, or the rows of a table, as a reader does; takes them as `predict`.
+
+        `keep` are columns of a table to be kept; groups are for sequences alone.
+        """
+        if columns_of(given) is not None and groups is None:
+            options = replace(self.preprocessing.reading, format="memory", keep=keep)
+            return read_table(Table(given, options).hold(), options)
+        given = as_list(given)
         names = [None] * len(given) if groups is None else list(groups)
         if len(names) != len(given):
             raise DataError(f"groups: found {len(names)}; expected one for each sequence")
@@ -103,7 +119,7 @@ class Predictor(Summarized):
             except BadRow as bad:
                 raise DataError(f"sequence {number}: {bad}") from None
             examples.append(Example(read, None, number, group=name))
-        return list(self.predict_examples([examples], "sequences"))
+        return examples
 
     def predict_examples(
         self,
@@ -262,16 +278,12 @@ def one_model(predictor: Predictor, option: str = "") -> Classifier:
 
 def as_list(sequences: Any) -> list[Any]:
     """Return sequences given from Python as a list; a DataError where they are none."""
-    name = type(sequences).__name__
-    if hasattr(sequences, "columns"):
-        raise DataError(f"sequences: found a {name}; give one column of it: frame['text']")
-    if isinstance(sequences, Mapping):
-        raise DataError(f"sequences: found a {name}; give its values: list(sequences.values())")
     try:
         if not isinstance(sequences, str | bytes):
             return list(sequences)
     except TypeError:
         pass
+    name = type(sequences).__name__
     raise DataError(f"sequences: found one {name}; expected a list of sequences")
 
 

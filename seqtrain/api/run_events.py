@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData
+from seqtrain.data.readers.memory import Table
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.evaluation.metrics import Scores
 from seqtrain.runs.finding import find
@@ -92,6 +93,7 @@ class Run(Summarized):
         refit: whether a new model was then trained on train and validation together.
         advice: what may be gained by training longer, where it ended too early.
         branches: accuracy on test of each branch alone, by name.
+        tables: the data that was given from Python, which can be scored again while this lives.
     """
 
     path: Path
@@ -103,6 +105,7 @@ class Run(Summarized):
     refit: bool = False
     advice: str | None = None
     branches: dict[str, float] = field(default_factory=dict)
+    tables: tuple[Table, ...] = field(default=(), compare=False)
 
     def summary(self) -> dict[str, str]:
         """Return where it is, its best epoch, and how good it is."""

@@ -11,6 +11,7 @@ from typing import Any
 from seqtrain.api.origin import Origin, has_grown, read_origin
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
+from seqtrain.config.formats import MEMORY
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import check_files, data_files
 from seqtrain.errors import CheckpointError, ConfigError, RunError, SeqtrainError
@@ -205,6 +206,13 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
         for key in sorted(now)
         if flow(before[key]) != flow(now[key]) and key not in MAY_CHANGE
     ]
+    if any(MEMORY in line for line in changed):
+        changed = [
+            f"{key}: isn't the data in memory that the run was given; give the same, or {NEW_RUN}"
+            for key in ("data.train", "data.validation", "data.test")
+            if before[key] != now[key]
+        ]
+        raise CheckpointError(*changed)
     if changed:
         raise CheckpointError(
             *changed, f"{run.path}: only {', '.join(MAY_CHANGE)} may change on --resume"

@@ -6,6 +6,8 @@ from seqtrain.errors import ConfigError
 from seqtrain.files.reading import uncompressed
 from seqtrain.text import quote
 
+MEMORY = "memory:"
+"""Begins the path of a table that is given from Python."""
 ENDINGS = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -55,6 +57,8 @@ def advice(path: str) -> str | None:
 
 def resolve_format(path: str, format: str) -> str | None:
     """Return the format of a data file; None if it is auto and the path's ending names none."""
+    if path.startswith(MEMORY):
+        return "memory"
     if format != "auto":
         return format
     known = ENDINGS.get(os.path.splitext(uncompressed(path.lower()))[1])
@@ -77,7 +81,7 @@ def check_encoding(name: str | None) -> None:
 
 def holds(format: str, kind: str) -> bool:
     """Whether files of a format can hold sequences of a kind: text, tokens, features or steps."""
-    if kind in ("features", "steps"):
+    if kind in ("features", "steps") and format != "memory":
         return format in (FEATURE_FORMATS if kind == "features" else TABLE_FORMATS)
     return format != "ts" and (kind, format) != ("text", "npz")
 

@@ -141,7 +141,7 @@ def _files(keys: Keys) -> Broken:
 def _columns(keys: Keys) -> Broken:
     """Sequence and label are named where the format has columns, and are different columns."""
     with_columns = [format for format in _formats(keys) if format not in FIXED_COLUMNS]
-    is_wide = keys["data.kind"] == "features" and {*with_columns} <= {*WIDE_FORMATS}
+    is_wide = keys["data.kind"] == "features" and {*with_columns} <= {*WIDE_FORMATS, "memory"}
     has_no_sequence = is_wide or keys["data.steps"] is not None
     for key in ("data.sequence", "data.label"):
         if with_columns and keys[key] is None and not (has_no_sequence and key == "data.sequence"):
@@ -169,7 +169,7 @@ def _steps(keys: Keys) -> Broken:
         grown = next(name for name in steps if steps[name] == "order")
         yield "data.steps", f"found {grown}: order, but data.order is null; name the column there"
     for format, key in _formats(keys).items():
-        if static and format not in TABLE_FORMATS:
+        if static and not holds(format, "steps"):
             yield "data.static", f"{key} is {format}; expected {one_of(TABLE_FORMATS)}"
 
 

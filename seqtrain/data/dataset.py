@@ -245,8 +245,11 @@ class _Preparation:
         merges = None if self.known is None else self.known.bpe_model
         if _is_bpe(data) and merges is None:
             merges = self._train_bpe(train)
+        reading = train[0][1]
+        if reading.format == "memory":  # a model says how files are read; tables have no format
+            reading = replace(reading, format="jsonl")
         return Preprocessing(
-            reading=train[0][1],
+            reading=reading,
             tokenizer=data.tokenizer,
             lowercase=data.lowercase,
             bpe_model=merges,

@@ -12,7 +12,14 @@ from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.config.formats import ENDINGS, FIXED_COLUMNS, WIDE_FORMATS, holds, resolve_format
+from seqtrain.config.formats import (
+    ENDINGS,
+    FIXED_COLUMNS,
+    MEMORY,
+    WIDE_FORMATS,
+    holds,
+    resolve_format,
+)
 from seqtrain.errors import DataError
 from seqtrain.text import display_name, located, nearest, one_of, quote
 
@@ -152,7 +159,7 @@ class ReadOptions:
 
     def for_file(self, path: str) -> ReadOptions:
         """Return how another file is read: by its own name, unless a format was set for all."""
-        if not self.by_name:
+        if not (self.by_name or path.startswith(MEMORY)):
             return self
         return replace(self, format=resolve_format(path, "auto") or self.format)
 
@@ -213,6 +220,15 @@ class ReadOptions:
             return [x for x in (self.id, self.order) if x is not None] + read
         columns = [] if self.sequence is None else self.sequence
         return columns if isinstance(columns, list) else [columns]
+
+    def columns_of(self, present: Listed[str]) -> list[str]:
+        """Return those of a table's columns that are read."""
+        if self.keeps_all or (self.kind == "features" and self.sequence is None):
+            return [*present]
+        wanted = [*self.sequence_columns(), self.label, self.group, *self.keep]
+        wanted += column_names(self.static)
+        found = {part for x in wanted for part in (str(x), str(x).partition(".")[0])}
+        return [column for column in present if column in found]
 
     def label_column(self, labelled: bool) -> Column | None:
         """Return the column of the label, which only prediction (not `labelled`) may lack."""

@@ -5,10 +5,11 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from seqtrain.config.formats import names_of, resolve_format
+from seqtrain.config.formats import MEMORY, names_of, resolve_format
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data.examples import Example, ReadOptions
 from seqtrain.data.readers import Digests, Files, read_rows
+from seqtrain.data.readers.memory import held_table
 from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.errors import DataError
 from seqtrain.files.reading import nearest_file
@@ -36,13 +37,16 @@ def check_files(config: Config, beside: Path | None) -> None:
         except DataError as error:
             problems += error.problems
         else:
-            problems += [_missing(key, path, beside) for path in files if _is_missing(path)]
+            gone = (path for path in files if not path.startswith(MEMORY) and _is_missing(path))
+            problems += [_missing(key, path, beside) for path in gone]
     if problems:
         raise DataError(*problems)
 
 
 def files_of(key: str, named: object) -> list[str]:
     """Return the files that a key names, in its order, those of a pattern in the order of names."""
+    if isinstance(named, str) and named.startswith(MEMORY):
+        return [held_table(named, key).path]
     files: list[str] = []
     for name in names_of(named):
         found = matching_files(name)
@@ -84,7 +88,7 @@ def read_options(data: DataConfig, path: str) -> ReadOptions:
     """Return how a file of this config is read; each file's format goes by its own name."""
     return ReadOptions(
         format=resolve_format(path, data.format) or data.format,
-        by_name=data.format == "auto",
+        by_name=data.format == "auto" or path.startswith(MEMORY),
         whole_files=holds_whole_files(path),
         **{name: getattr(data, name) for name in SAME_KEYS},
     )

@@ -163,12 +163,6 @@ def test_listener_hears_every_update(config: dict[str, object], tmp_path: Path) 
     assert heard.count("UpdateEvent") == epochs * 5
 
 
-class Frame(dict[str, list[str]]):
-    """What iterates over the names of its columns, as a DataFrame of pandas or polars does."""
-
-    columns = ("text",)
-
-
 @pytest.mark.parametrize(
     ("sequences", "words"),
     [
@@ -176,11 +170,9 @@ class Frame(dict[str, list[str]]):
         (5, "found one int; expected a list of sequences"),
         (None, "found one NoneType; expected a list of sequences"),
         (np.array("rise"), "found one ndarray; expected a list of sequences"),
-        ({"a": "rise"}, r"found a dict; give its values: list\(sequences.values\(\)\)"),
-        (Frame(text=["rise"]), "found a Frame; give one column of it"),
-        (["rise", None], "sequence 2: found NoneType; this model expects a string"),
-        (["rise", ["a", "list"]], "sequence 2: found list; this model expects a string"),
-        (["rise", float("nan")], "sequence 2: found float; this model expects a string"),
+        (["rise", 1.5], "sequence 2: found float; this model expects a string"),
+        (["rise", {"a": "rise"}], "sequence 2: found dict; this model expects a string"),
+        ({"text": ["rise"]}, "no column '0'; found 'text'"),
     ],
 )
 def test_what_is_no_list_of_sequences_is_refused(
@@ -192,25 +184,27 @@ def test_what_is_no_list_of_sequences_is_refused(
     assert "\n" not in str(caught.value)
 
 
-def test_an_empty_sequence_of_a_list_has_no_label(run: seqtrain.Run) -> None:
+@pytest.mark.parametrize("nothing", ["", None, float("nan"), []])
+def test_an_empty_sequence_of_a_list_has_no_label(run: seqtrain.Run, nothing: object) -> None:
     """As in a file: the others are classified."""
     plain = seqtrain.load(run).predict(["rise", "fall"])
-    first, empty, last = seqtrain.load(run).predict(["rise", "", "fall"])
+    first, empty, last = seqtrain.load(run).predict(["rise", nothing, "fall"])
     assert [first.label, last.label] == [each.label for each in plain]
     assert (empty.label, empty.problem) == ("", "the sequence is empty")
 
 
-@pytest.mark.parametrize("given", [["rise"], {"text": ["rise"]}, None])
-def test_sequences_instead_of_a_file_are_refused(run: seqtrain.Run, given: Any) -> None:
-    calls: list[Callable[[], object]] = [
-        lambda: seqtrain.predict(given, run),
-        lambda: seqtrain.predict_steps(given, run),
-        lambda: list(seqtrain.reconstruct(given, run)),
+@pytest.mark.parametrize("given", [["rise"], 5])
+def test_what_is_no_labelled_table_is_refused(run: seqtrain.Run, given: Any) -> None:
+    calls: list[tuple[str, Callable[[], object]]] = [
+        ("expected the path of a file; sequences in memory go", lambda f=f: list(f(given, run)))
+        for f in (seqtrain.predict_steps, seqtrain.reconstruct)
     ]
-    if given is not None:  # which stands for the run's own split
-        calls += [lambda f=f: f(run, data=given) for f in (seqtrain.evaluate, seqtrain.check)]
-    for call in calls:
-        with pytest.raises(DataError, match=r"expected the path of a file; sequences in memory go"):
+    calls += [
+        ("expected a file, or a DataFrame", lambda f=f: f(run, data=given))
+        for f in (seqtrain.evaluate, seqtrain.check)
+    ]
+    for words, call in calls:
+        with pytest.raises(DataError, match=words):
             call()
 
 

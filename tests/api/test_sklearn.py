@@ -118,12 +118,13 @@ def test_mistakes_are_value_errors(fitted: SequenceClassifier) -> None:
     with pytest.raises(ValueError, match="found one class, 'up'"):
         small().fit(texts, ["up"] * 60)
     for given, words in (
-        ([["a", "list"]], "X: sequence 1"),
+        ([["a", "list"], [1.5]], "X: sequence 2"),
         ("a text", "X: found one str; expected a list of sequences"),
-        ({"a": "text"}, "X: found a dict; give its values"),
+        ({"a": "text"}, "X: the column a is a str; expected its values"),
+        ({"a": ["text"], "b": ["text"]}, "X: found the columns 'a, b'; name the sequence's"),
         (np.array([["a"], ["b"]]), "X: found a table of texts; give one column of it"),
-        (["a", None], "X: found NoneType; expected texts"),
-        (np.array([np.nan, 1.0]), "X: found float64; expected texts"),
+        (["a", 1.5], "X: found float; expected texts"),
+        (np.array([0.5, 1.0]), "X: found float64; expected texts"),
     ):
         with pytest.raises(ValueError, match=words) as caught:
             fitted.predict(given)

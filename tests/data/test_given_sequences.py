@@ -76,6 +76,23 @@ def test_texts_and_symbols() -> None:
     assert given_sequence(("a", 1, None), "tokens", 0) == ["a", "1", "None"]
     with pytest.raises(BadRow, match="thousands of digits"):
         given_sequence([10**5000], "tokens", 0)
-    for sequence, kind in ((b"a", "text"), ("a", "tokens"), (None, "text"), ({"a"}, "tokens")):
+    for sequence, kind in ((b"a", "text"), ("a", "tokens"), (1.5, "text"), ({"a"}, "tokens")):
         with pytest.raises(BadRow, match="this model expects"):
             given_sequence(sequence, kind, 0)
+
+
+def test_sentences_and_chats_are_joined_as_a_file_s_are() -> None:
+    assert given_sequence(["rise", "fall"], "text", 0) == "rise ¶ fall"
+    chat = [{"role": "user", "content": "rise"}, {"role": "bot", "content": "fall"}]
+    assert given_sequence(tuple(chat), "text", 0) == "user : rise ¶ bot : fall"
+    with pytest.raises(
+        BadRow, match=r'turns \{"role": …, "content": …\}, in the list, found a number'
+    ):
+        given_sequence(["rise", 1.5], "text", 0)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan")])
+def test_a_missing_sequence_is_empty_as_a_blank_cell_is(missing: object) -> None:
+    assert given_sequence(missing, "text", 0) == ""
+    assert given_sequence(missing, "tokens", 0) == []
+    assert len(given_sequence(missing, "features", 3)) == 0

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from seqtrain.config.formats import MEMORY
 from seqtrain.data.examples import Column, Example, ReadOptions, RowProblems
 from seqtrain.data.readers.delimited import read_delimited
 from seqtrain.data.readers.jsonl import read_jsonl
+from seqtrain.data.readers.memory import Table, held_table, read_memory
 from seqtrain.data.readers.npz import read_npz
 from seqtrain.data.readers.opening import BUFFER, RowSource, note_digest, open_input
 from seqtrain.data.readers.parquet import read_parquet
@@ -25,12 +27,13 @@ from seqtrain.data.readers.txt import (
 from seqtrain.errors import DataError
 from seqtrain.text import display_name
 
-__all__ = ["Column", "ReadOptions", "digest_of", "read_examples", "read_rows"]
+__all__ = ["Column", "ReadOptions", "digest_of", "read_examples", "read_rows", "read_table"]
 
 READERS: dict[str, Callable[[RowSource], Iterator[Example]]] = {
     "csv": read_delimited,
     "tsv": read_delimited,
     "jsonl": read_jsonl,
+    "memory": read_memory,
     "fasttext": read_fasttext,
     "txt": read_txt,
     "ts": read_ts,
@@ -97,8 +100,15 @@ def read_examples(
         problems.raise_if_any()
 
 
+def read_table(table: Table, options: ReadOptions) -> Iterator[Example]:
+    """Yield an example for each row of a table in memory, labelled or not, as `read_rows` does."""
+    yield from read_rows(table.path, options, RowProblems(table.name), labelled=False)
+
+
 def digest_of(path: str) -> str:
     """Return the SHA-256 of a file, or of what is read of a folder, in hexadecimal."""
+    if path.startswith(MEMORY):
+        return held_table(path).digest
     if os.path.isdir(path):
         return _digest_of_folder(path, {file: digest_of(file) for file, _, _ in list_folder(path)})
     total = hashlib.sha256()
@@ -132,7 +142,7 @@ def _read(
         yield from rows if options.static is None else with_static(rows, options.static)
     else:
         runs = None
-        if os.path.isfile(path):
+        if os.path.isfile(path) or path.startswith(MEMORY):
             ids = replace(
                 options, header=True, order=None, steps={}, static=None, group=None, keep=()
             )
@@ -148,6 +158,12 @@ def _read_file(
     labelled: bool,
     digests: Digests | None = None,
 ) -> Iterator[Example]:
+    if options.format == "memory":
+        table = held_table(path)
+        yield from READERS["memory"](RowSource(table, options, problems, labelled))
+        if digests is not None:
+            note_digest(digests, path, table.digest)
+        return
     jumping = options.format in JUMPING
     if jumping and digests is not None:
         note_digest(digests, path, digest_of(path))

@@ -61,11 +61,11 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
     options = source.options
 
     def name_of(key: str, column: Column | None) -> str | None:
-        if isinstance(column, int):
+        if isinstance(column, int) and options.format != "memory":
             raise DataError(
                 f"data.{key}: {column} is an index; format {options.format} needs a field's name"
             )
-        return column
+        return None if column is None else str(column)
 
     names = [name_of("sequence", column) for column in options.sequence_columns()]
     label_name = name_of("label", options.label_column(source.labelled))
@@ -77,8 +77,9 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
         sequence: Any
         if options.kind == "steps":
             sequence = tuple(_field(row, str(name)) for name in names)
-        elif options.kind == "features" and len(names) > 1:
-            sequence = features_from_fields([_field(row, str(name)) for name in names])
+        elif options.kind == "features" and len(names) != 1:
+            own = names or [name for name in row if name not in (label_name, group_name)]
+            sequence = features_from_fields([_field(row, str(name)) for name in own])
         else:
             parts: list[Any] = [_sequence(row, str(name), options.kind) for name in names]
             sequence = parts[0] if len(parts) == 1 else _joined(parts)

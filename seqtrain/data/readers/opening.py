@@ -46,9 +46,9 @@ MAGIC = {
 
 @dataclass(frozen=True)
 class RowSource:
-    """An open file, and what its reader has to know."""
+    """An open file, or a table in memory, and what its reader has to know."""
 
-    stream: BinaryIO
+    stream: Any
     options: ReadOptions
     problems: RowProblems
     labelled: bool = True

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from seqtrain.data.examples import Example, column_names, parse_rows
+from seqtrain.data.examples import Example, parse_rows
 from seqtrain.data.readers.jsonl import object_parser
 from seqtrain.data.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, RowSource, is_bomb
 from seqtrain.errors import DataError, missing_package
@@ -32,10 +32,6 @@ def read_parquet(source: RowSource) -> Iterator[Example]:
         twice = next((column for column in columns if columns.count(column) > 1), None)
         if twice is not None:
             raise DataError(f"{name}: column {quote(twice)} occurs twice; name each column once")
-        wanted = [*options.sequence_columns(), options.label, options.group, *options.keep]
-        wanted += column_names(options.static)
-        wanted += columns if options.keeps_all else []
-        found = {part for x in wanted for part in (str(x), str(x).partition(".")[0])}
         classes = _class_names(file.schema_arrow.metadata or {}, options.label)
 
         def parse_row(row: dict[Any, Any]) -> tuple[Any, ...]:
@@ -44,7 +40,7 @@ def read_parquet(source: RowSource) -> Iterator[Example]:
                 row[options.label] = classes[index] if 0 <= index < len(classes) else None
             return parse(row)
 
-        rows = _rows(source.stream, file, [x for x in columns if x in found], name)
+        rows = _rows(source.stream, file, options.columns_of(columns), name)
         yield from parse_rows(enumerate(rows, start=1), parse_row)
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{name}: not a sound parquet file ({one_line(str(error))})") from None

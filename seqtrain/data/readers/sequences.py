@@ -1,7 +1,7 @@
 """From a cell of a row, or a value of Python, to a sequence: text, symbols or feature vectors."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -149,6 +149,8 @@ def joined_channels(parts: list[Any]) -> Features:
 
 
 def _features_from_json(value: object) -> Features:
+    if hasattr(value, "dtype"):
+        return _features_from_given(value, 1)
     if not isinstance(value, list):
         raise BadRow(f"expected a list of vectors or numbers, found {json_type(value)}")
     if not value:
@@ -229,25 +231,45 @@ def float32(values: npt.NDArray[np.float64]) -> Features:
     return values.astype(np.float32)
 
 
+def plain(value: Any) -> Any:
+    """Return a value of Python as JSON has it, as far as it can be; None where it is missing."""
+    if _is_missing(value):
+        return None
+    for name in ("as_py", "tolist", "to_list", "isoformat"):  # of pyarrow, numpy, polars, dates
+        if type(value) is not str and hasattr(value, name):
+            value = getattr(value, name)()
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    return value
+
+
+def _is_missing(value: Any) -> bool:
+    named = type(value).__name__ in ("NoneType", "NAType", "NaTType")
+    return named or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
+
+
 def given_sequence(sequence: Any, kind: str, channels: int) -> Sequence:
     """Return a sequence as a reader would yield it; what isn't of the kind is a BadRow.
 
-    A sequence is a string (text), a list of symbols (tokens), or an array, tensor or list of shape
-    (T, C), or (T,) of one channel (features).
+    A sequence is a string, a list of sentences or a chat (text), a list of symbols (tokens), or an
+    array, tensor or list of shape (T, C), or (T,) of one channel (features). A missing one is
+    empty, as a blank cell of a file.
     """
-    if kind == "text" and isinstance(sequence, str):
-        return sequence
-    if kind == "tokens" and isinstance(sequence, list | tuple):
+    if _is_missing(sequence):
+        return sequence_from_text("", kind)
+    value = None if kind == "features" else plain(sequence)
+    if kind == "text" and isinstance(value, str | list):
+        return sequence_from_json(value, kind)
+    if kind == "tokens" and isinstance(value, list):
         try:
-            return [str(symbol) for symbol in sequence]
+            return [str(symbol) for symbol in value]
         except ValueError:
             raise BadRow("found an integer of thousands of digits as a symbol") from None
-    vectors = _given_array(sequence) if kind == "features" else None
-    if vectors is not None and vectors.ndim == 1 and channels == 1:
-        vectors = vectors[:, None]
-    if vectors is None or vectors.ndim != 2:
+    if kind != "features":
         raise BadRow(f"found {type(sequence).__name__}; this model expects {EXPECTED[kind]}")
-    return _features_from_given(vectors)
+    return _features_from_given(sequence, channels)
 
 
 def _given_array(sequence: Any) -> npt.NDArray[Any] | None:
@@ -262,7 +284,13 @@ def _given_array(sequence: Any) -> npt.NDArray[Any] | None:
         return None
 
 
-def _features_from_given(vectors: npt.NDArray[Any]) -> Features:
+def _features_from_given(sequence: Any, channels: int) -> Features:
+    vectors = _given_array(sequence)
+    if vectors is not None and vectors.ndim == 1 and channels == 1:
+        vectors = vectors[:, None]
+    if vectors is None or vectors.ndim != 2:
+        found = f"found {type(sequence).__name__}"
+        raise BadRow(f"{found}; this model expects {EXPECTED['features']}")
     others = (isinstance(value, str | bytes | complex) for value in vectors.flat)
     if vectors.dtype.kind == "O" and not any(others):
         try:

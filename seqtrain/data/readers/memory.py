@@ -1,0 +1,162 @@
+"""Format memory: the rows of a table given from Python.
+
+A table is a DataFrame (pandas, polars), a Dataset of Hugging Face, a table of pyarrow, a dict of
+lists, or a list of dicts. None of these packages is imported: a table lists the names of its
+columns (`column_names`, `columns` or its keys), and gives a column by its name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from itertools import chain, count
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from seqtrain.config.formats import MEMORY
+from seqtrain.data.examples import Example, ReadOptions, missing_name, parse_rows
+from seqtrain.data.readers.jsonl import object_parser
+from seqtrain.data.readers.opening import RowSource
+from seqtrain.data.readers.sequences import plain
+from seqtrain.errors import DataError
+
+TABLES = (
+    "a DataFrame, a Dataset, a dict of lists, or a list of dicts, whose columns have the names "
+    "that the config gives"
+)
+HELD: WeakSet[Table] = WeakSet()
+"""Tables that a config may name, for as long as anybody else holds them."""
+NUMBERS = count()
+
+
+class Table:
+    """Rows in memory, read as a file's are.
+
+    Attributes:
+        columns: names of those that are read.
+        digest: SHA-256 of what is read, once it is held.
+        path: what a config says in place of a file, once it is held.
+    """
+
+    digest = path = ""
+
+    def __init__(self, data: Any, options: ReadOptions, name: str = "data") -> None:
+        names = columns_of(data)
+        self.data, self.options, self.name, self.number = data, options, name, next(NUMBERS)
+        if names is None:
+            raise DataError(f"{name}: found a {type(data).__name__}; expected a file, or {TABLES}")
+        twice = next((each for each in names if names.count(each) > 1), None)
+        if twice is not None:
+            raise DataError(f"{name}: the column {twice} occurs twice; name each column once")
+        self.all_columns = [*map(str, names)]
+        self.columns = options.columns_of(self.all_columns)
+        self._columns = [self._column(each) for each in names if str(each) in self.columns]
+        if len({*map(len, self._columns)}) > 1:
+            sizes = zip(self.columns, map(len, self._columns), strict=True)
+            found = ", ".join(f"{size} values of {column}" for column, size in sizes)
+            raise DataError(f"{name}: found {found}; expected equally many of each column")
+
+    def hold(self) -> Table:
+        """Make the table readable under its path, for as long as it lives."""
+        for _ in self.rows():
+            pass
+        self.path = f"{MEMORY}{self.name}-{self.digest[:16]}"
+        HELD.add(self)
+        return self
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield each row as JSON has it (arrays of numbers stay some, where they are a sequence).
+
+        Raises:
+            DataError: at the end, if other rows were there when it was held.
+        """
+        options, digest = self.options, sha256()
+        own = [*map(str, options.sequence_columns())]
+        names = [
+            str(name) for name in (options.label, options.group, options.id) if name is not None
+        ]
+        arrays = options.kind == "features" and len(own) == 1
+        for given in self.cells():
+            row: dict[str, Any] = {}
+            for name, value in given.items():
+                is_array = hasattr(value, "dtype") and value.ndim > 0
+                row[name] = value if is_array and arrays and name in own else plain(value)
+                if row[name] is None and name in own:
+                    row[name] = ""
+                elif isinstance(row[name], float) and row[name].is_integer() and name in names:
+                    row[name] = int(row[name])  # pandas: a blank cell makes all others floats
+            digest.update(json.dumps(row, default=_described).encode())
+            yield row
+        if self.digest not in ("", digest.hexdigest()):
+            raise DataError(f"{self.name}: was changed since it was given; give it again")
+        self.digest = digest.hexdigest()
+
+    def cells(self) -> Iterator[dict[str, Any]]:
+        if isinstance(self.data, list | tuple):
+            for row in self.data:
+                yield {str(name): row[name] for name in row if str(name) in self.columns}
+        else:
+            for cells in zip(*self._columns, strict=True):
+                yield dict(zip(self.columns, cells, strict=True))
+
+    def _column(self, name: Any) -> Any:
+        """Return the values of a column; the names of classes in place of their numbers."""
+        if isinstance(self.data, list | tuple):
+            return ()
+        values: Any = self.data[name]
+        if isinstance(values, str | Mapping) or not hasattr(values, "__len__"):
+            row = "; for one row give a list of it: [row]" if isinstance(self.data, Mapping) else ""
+            found = f"{self.name}: the column {name} is a {type(values).__name__}"
+            raise DataError(f"{found}; expected its values{row}")
+        features = getattr(self.data, "features", None)
+        feature = features.get(name) if isinstance(features, dict) else None
+        classes = dict(enumerate(getattr(feature, "names", None) or ()))
+        return [classes.get(x) if type(x) is int else x for x in values] if classes else values
+
+
+def columns_of(data: Any) -> list[Any] | None:
+    """Return the names of a table's columns; None: it is no table."""
+    if isinstance(data, list | tuple):
+        is_table = bool(data) and all(isinstance(row, Mapping) for row in data)
+        return list(dict.fromkeys(chain.from_iterable(data))) if is_table else None
+    if not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        return None
+    keys = data.keys() if isinstance(data, Mapping) else None
+    names = getattr(data, "column_names", getattr(data, "columns", keys))
+    if isinstance(names, Mapping):
+        one = next(iter(names), "train")
+        raise DataError(f"data: found several tables: {', '.join(names)}; give one: data['{one}']")
+    return None if names is None else list(names)
+
+
+def held_table(path: str, key: str = "data") -> Table:
+    """Return the table that a config names, given last; a DataError where nobody holds it."""
+    found = [table for table in HELD if table.path == path]
+    if not found:
+        again = f"give it again there ({key.removeprefix('data.')}=…), or a labelled file (--data)"
+        raise DataError(f"{key}: {path} was given from Python, and isn't in memory now; {again}")
+    return max(found, key=lambda table: table.number)
+
+
+def read_memory(source: RowSource) -> Iterator[Example]:
+    """Read the rows of a table; the line is the row, from 1."""
+    table, name = source.stream, source.problems.name
+    assert isinstance(table, Table)
+    needed = [*source.options.sequence_columns(), *([source.options.label] * source.labelled)]
+    if not source.options.sequence_columns() and source.options.kind in ("text", "tokens"):
+        raise DataError(f"{name}: the model names no columns; give sequences: list(data['text'])")
+    for column in map(str, needed):
+        if not {column, column.partition(".")[0]} & {*table.columns}:
+            raise DataError(f"{name}: {missing_name('column', column, table.all_columns)}")
+    return parse_rows(enumerate(table.rows(), start=1), object_parser(source))
+
+
+def _described(value: Any) -> Any:
+    """Return what a digest has for an array, or another value that JSON doesn't have."""
+    if getattr(value, "ndim", 0):
+        array = np.ascontiguousarray(value.detach().cpu() if hasattr(value, "detach") else value)
+        return [str(array.dtype), array.shape, sha256(array.tobytes()).hexdigest()]
+    return str(value)

@@ -1,0 +1,251 @@
+"""Data in memory: frames, datasets, dicts and lists train, predict and score as a file does.
+
+pandas, polars and datasets aren't needed here: `Frame` and `Dataset` have what their tables have.
+"""
+
+from __future__ import annotations
+
+import csv
+import gc
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+import seqtrain
+from seqtrain.errors import CheckpointError, ConfigError, DataError
+from tests.helpers.tiny import Cli, rows
+
+ROWS = [{"text": text, "label": label, "n": i} for i, (text, label) in enumerate(rows(60, seed=1))]
+TEST = [{"text": text, "label": label} for text, label in rows(20, seed=2)]
+CONFIG: dict[str, Any] = {
+    "data": {"sequence": "text", "label": "label", "validation": 0.2},
+    "batching": {"batch_size": 8},
+    "model": {"embedding_dim": 4, "hidden_size": 4},
+    "training": {"max_epochs": 2, "lr": 0.02},
+}
+
+
+class Frame:
+    """A DataFrame as pandas and polars have it: names in `columns`, and columns that iterate."""
+
+    def __init__(self, columns: dict[str, list[Any]]) -> None:
+        self.columns, self._values = list(columns), columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self._values.values())))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __getitem__(self, name: str) -> Any:
+        return np.array(self._values[name], dtype=object)
+
+
+class Dataset:
+    """A Dataset of Hugging Face: names in `column_names`, and names of classes in `features`."""
+
+    class ClassLabel:
+        names = ("down", "up")
+
+    def __init__(self, columns: dict[str, list[Any]]) -> None:
+        self.column_names = list(columns)
+        self.features = {"text": None, "label": self.ClassLabel()}
+        numbers = [self.ClassLabel.names.index(label) for label in columns["label"]]
+        self._values = {**columns, "label": numbers}
+
+    def __len__(self) -> int:
+        return len(self._values["label"])
+
+    def __getitem__(self, name: str) -> list[Any]:
+        return self._values[name]
+
+
+def columns(given: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in given] for name in given[0]}
+
+
+KINDS: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+    "list of dicts": lambda given: given,
+    "dict of lists": columns,
+    "frame": lambda given: Frame(columns(given)),
+    "dataset": lambda given: Dataset(columns(given)),
+    "pyarrow": lambda given: pa.table(columns(given)),
+}
+
+
+def write_csv(path: Path, given: list[dict[str, Any]]) -> str:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, given[0])
+        writer.writeheader()
+        writer.writerows(given)
+    return str(path)
+
+
+def weights(run: seqtrain.Run) -> bytes:
+    return (run.path / "best" / "model.safetensors").read_bytes()
+
+
+def fit(path: Path, **given: Any) -> seqtrain.Run:
+    return seqtrain.fit(CONFIG, **given, run_dir=path, progress=False)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> seqtrain.Run:
+    return fit(tmp_path_factory.mktemp("runs") / "r", train=ROWS, test=TEST)
+
+
+@pytest.fixture(scope="module")
+def of_files(tmp_path_factory: pytest.TempPathFactory) -> seqtrain.Run:
+    folder = tmp_path_factory.mktemp("files")
+    files = {"train": write_csv(folder / "a.csv", ROWS), "test": write_csv(folder / "b.csv", TEST)}
+    return fit(folder / "r", **files)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_table_is_read_as_a_file_is(kind: str, of_files: seqtrain.Run, tmp_path: Path) -> None:
+    make = KINDS[kind]
+    run = fit(tmp_path / "r", train=make(ROWS), test=make(TEST))
+    assert weights(run) == weights(of_files)
+    assert run.test == of_files.test
+    texts = [row["text"] for row in TEST]
+    expected = [each.label for each in seqtrain.load(of_files).predict(texts)]
+    assert [each.label for each in seqtrain.load(run).predict(make(TEST))] == expected
+    assert [each.label for each in seqtrain.predict(make(TEST), of_files)] == expected
+    assert seqtrain.evaluate(of_files, data=make(TEST)).scores == run.test
+    assert seqtrain.check(of_files, data=make(TEST)).passed
+
+
+def test_a_run_remembers_the_data_that_it_was_given(run: seqtrain.Run) -> None:
+    found = seqtrain.evaluate(run, split="validation")
+    assert found.scores.num_examples == 12
+    assert seqtrain.evaluate(run).scores == run.test
+    assert seqtrain.check(run).passed
+
+
+def test_columns_to_keep_come_with_predictions(run: seqtrain.Run) -> None:
+    first = next(seqtrain.predict(Frame(columns(ROWS)), run, keep=["n"]))
+    assert first.example is not None
+    assert first.example.kept == {"n": 0}
+
+
+def test_a_run_goes_on_with_the_same_data_alone(tmp_path: Path, cli: Cli) -> None:
+    own = ROWS[5:]
+    run = fit(tmp_path / "r", train=own)
+    recorded = (run.path / "environment.json").read_text()
+    again = {"run_dir": run.path, "resume": True, "progress": False}
+    before = weights(run)
+    config = run.path / "config.yaml"
+    assert weights(seqtrain.fit(config, train=Frame(columns(own)), **again)) == before
+    for others in (own[1:], [{**own[0], "text": "rise"}, *own[1:]], TEST):
+        with pytest.raises(CheckpointError, match=r"^data\.train: isn't the data in memory that"):
+            seqtrain.fit(config, train=others, **again)
+    assert run.tables[0].digest in recorded
+    del run
+    gc.collect()
+    ended = cli("fit", str(config), "--resume", "--run-dir", str(tmp_path / "r"))
+    assert ended.code == 2
+    (line,) = ended.problems
+    assert "data.train: memory:train-" in line
+    assert "was given from Python, and isn't in memory now; give it again there (train=…)" in line
+    assert cli("eval", str(tmp_path / "r"), "--split", "validation").problems == [line]
+
+
+def test_data_that_changed_since_it_was_given_is_not_read(tmp_path: Path) -> None:
+    given = [dict(row) for row in TEST]
+    run = seqtrain.fit(
+        CONFIG, train=ROWS, test=given, run_dir=tmp_path / "r", cache=False, progress=False
+    )
+    given[0]["label"] = "down" if given[0]["label"] == "up" else "up"
+    with pytest.raises(DataError, match="test: was changed since it was given; give it again"):
+        seqtrain.evaluate(run)
+
+
+def test_blank_cells_of_frames(tmp_path: Path) -> None:
+    """A missing label or text is a blank cell; labels that blanks made floats are whole numbers."""
+    blank = [{"text": math.nan, "label": 1.0}, {"text": "rise", "label": math.nan}]
+    with pytest.raises(DataError) as caught:
+        fit(tmp_path / "r", train=[*ROWS, *blank])
+    assert [problem.partition(": ")[2] for problem in caught.value.problems] == [
+        "the label is blank",
+        "the sequence is empty; data.empty: drop or unk, set before training, accepts such rows",
+    ]
+    config = {**CONFIG, "data": {**CONFIG["data"], "empty": "drop", "bad_rows": "drop"}}
+    numbered = [{**row, "label": float(row["label"] == "up")} for row in ROWS]
+    run = seqtrain.fit(config, train=[*numbered, *blank], run_dir=tmp_path / "r", progress=False)
+    assert seqtrain.load(run).labels == ("0", "1")
+
+
+@pytest.mark.parametrize("series", [np.array, torch.tensor, list, str])
+def test_series_of_numbers(series: Callable[[Any], Any], tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    values = [draw.normal(size=(3 + i % 3, 2)).round(2).tolist() for i in range(20)]
+    labels = ["ab"[i % 2] for i in range(20)]
+    config = {**CONFIG, "data": {"sequence": "s", "label": "y", "kind": "features"}}
+    given = Frame({"s": [series(each) for each in values], "y": labels})
+    assert (
+        len(
+            seqtrain.load(
+                seqtrain.fit(config, train=given, run_dir=tmp_path / "r", progress=False)
+            ).predict(given)
+        )
+        == 20
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"text": "rise"}, r"the column text is a str; .* for one row give a list of it: \[row\]"),
+        ({"text": ["rise"], "n": [1, 2]}, None),
+        ([{"title": "rise"}], "no column 'text'; found 'title'"),
+        ({"text": ["rise", 5]}, "sequences:2: text: expected a string, found a number"),
+        (pa.table([["a"], ["b"]], names=["text", "text"]), "the column text occurs twice"),
+    ],
+)
+def test_what_is_wrong_with_a_table(run: seqtrain.Run, given: Any, words: str | None) -> None:
+    if words is None:  # other columns aren't looked at
+        assert len(seqtrain.load(run).predict(given)) == 1
+        return
+    with pytest.raises(DataError, match=words) as caught:
+        seqtrain.load(run).predict(given)
+    assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["rise"], "train: found a list; expected a file, or a DataFrame"),
+        ({"text": ["rise"], "label": ["up", "up"]}, "found 1 values of text, 2 values of label"),
+        ({"text": ["rise"]}, "no column 'label'; found 'text'"),
+        ("nosuch.csv", r"data\.train: no file 'nosuch\.csv'"),
+    ],
+)
+def test_what_cannot_be_trained_on(given: Any, words: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=words):
+        fit(tmp_path / "r", train=given)
+    assert not (tmp_path / "r").exists()
+
+
+def test_several_tables_at_once_are_refused(run: seqtrain.Run) -> None:
+    class DatasetDict(dict[str, Any]):
+        column_names = {"train": ["text"], "test": ["text"]}  # noqa: RUF012
+
+    with pytest.raises(DataError, match=r"several tables: train, test; give one: data\['train'\]"):
+        seqtrain.load(run).predict(DatasetDict(train=[]))
+
+
+def test_settings_of_a_split_are_those_of_the_config(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"data\.validation"):
+        fit(tmp_path / "r", train=ROWS, validation=1.5)
+    assert (
+        seqtrain.evaluate(
+            fit(tmp_path / "r", train=ROWS, validation=0.5), split="validation"
+        ).scores.num_examples
+        == 30
+    )
