@@ -19,6 +19,7 @@ import numpy.typing as npt
 from seqtrain.api.fit import fit, with_data
 from seqtrain.api.predictors import Classifier, as_list
 from seqtrain.data.examples import Column, ReadOptions
+from seqtrain.data.readers import read_table
 from seqtrain.data.readers.memory import Table, columns_of
 from seqtrain.data.readers.sequences import plain
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError
