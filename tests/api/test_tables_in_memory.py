@@ -249,3 +249,35 @@ def test_settings_of_a_split_are_those_of_the_config(tmp_path: Path) -> None:
         ).scores.num_examples
         == 30
     )
+
+
+@pytest.mark.parametrize("kind", ["list of dicts", "frame"])
+def test_a_row_per_time_step(kind: str, tmp_path: Path) -> None:
+    """Rows of an id needn't follow one another; their order is a date."""
+    given = [
+        {
+            "id": i,
+            "day": f"2026-01-{9 - step:02}",
+            "poi": "xyz"[(i + step) % 3],
+            "user": "ab"[i % 2],
+        }
+        for step in range(5)
+        for i in range(20)
+    ]
+    config = {
+        **CONFIG,
+        "data": {
+            "id": "id",
+            "order": "day",
+            "steps": {"poi": "token", "since": "order"},
+            "label": "user",
+        },
+    }
+    files, table = write_csv(tmp_path / "a.csv", given), KINDS[kind](given)
+    of_file = seqtrain.fit(config, train=files, run_dir=tmp_path / "f", progress=False)
+    run = seqtrain.fit(config, train=table, run_dir=tmp_path / "r", progress=False)
+    assert weights(run) == weights(of_file)
+    predictions = seqtrain.load(run).predict(table)
+    assert predictions == list(seqtrain.predict(files, of_file))
+    assert [each.example.id for each in predictions if each.example] == [str(i) for i in range(20)]
+    assert seqtrain.evaluate(run, data=table).scores.num_examples == 20
