@@ -148,12 +148,12 @@ def test_a_run_goes_on_with_the_same_data_alone(tmp_path: Path, cli: Cli) -> Non
     assert run.tables[0].digest in recorded
     del run
     gc.collect()
-    ended = cli("fit", str(config), "--resume", "--run-dir", str(tmp_path / "r"))
-    assert ended.code == 2
+    ended = cli("fit", str(config), "--resume", "--run-dir", str(tmp_path / "r"), code=2)
     (line,) = ended.problems
     assert "data.train: memory:train-" in line
     assert "was given from Python, and isn't in memory now; give it again there (train=…)" in line
-    assert cli("eval", str(tmp_path / "r"), "--split", "validation").problems == [line]
+    other = ["eval", str(tmp_path / "r"), "--split", "validation"]
+    assert cli(*other, code=2).problems == [line]
 
 
 def test_data_that_changed_since_it_was_given_is_not_read(tmp_path: Path) -> None:
@@ -257,11 +257,11 @@ def test_a_row_per_time_step(kind: str, tmp_path: Path) -> None:
     given = [
         {
             "id": i,
-            "day": f"2026-01-{9 - step:02}",
-            "poi": "xyz"[(i + step) % 3],
+            "day": f"2026-01-{9 - k:02}",
+            "poi": "xyz"[(i + k) % 3],
             "user": "ab"[i % 2],
         }
-        for step in range(5)
+        for k in range(5)
         for i in range(20)
     ]
     config = {
