@@ -1,7 +1,6 @@
 """fit --log tensorboard: the figures of metrics.jsonl; a log that fails stops nothing."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,12 +42,3 @@ def test_a_log_that_cannot_be_written_stops_nothing(project: Path, cli: Cli) -> 
     assert ended.out == "run\n"
     assert ended.err.count("--log: stopped by") == 1
     assert (project / "run/best/model.json").exists()
-
-
-def test_without_the_package_its_line_is_told(
-    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    ended = cli("fit", "c.yaml", "--run-dir", "run", "--log", "tensorboard", code=2)
-    assert "pip install 'seqtrain[tensorboard]'" in ended.err
-    assert not Path("run").exists()

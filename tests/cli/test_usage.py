@@ -11,7 +11,7 @@ from seqtrain import __version__
 from seqtrain.cli.main import COMMANDS
 from seqtrain.cli.options import complete_override
 from seqtrain.config import load_config
-from tests.helpers.tiny import Cli
+from tests.helpers.tiny import Cli, listing
 
 
 @pytest.mark.parametrize("verb", [[], *([name] for name in COMMANDS)])
@@ -54,3 +54,31 @@ def test_the_shell_completes_keys_and_values() -> None:
     command = [sys.executable, "-c", script]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert ended.stdout.split() == ["data.tokenizer="]
+
+
+@pytest.mark.parametrize(
+    ("packages", "words", "extra"),
+    [
+        (["tokenizers"], ["fit", "c.yaml", "--set", "data.tokenizer=bpe"], "bpe"),
+        (["torch.utils.tensorboard"], ["fit", "c.yaml", "--log", "tensorboard"], "tensorboard"),
+        (["pyarrow"], ["predict", "new.parquet", "r"], "parquet"),
+        (["compression.zstd", "backports.zstd"], ["predict", "new.tsv.zst", "r"], "zstd"),
+        (["onnxruntime"], ["export", "r", "new"], "export"),
+        (["optuna"], ["tune", "c.yaml", "--run-dir", "new"], "tune"),
+    ],
+)
+def test_a_package_that_is_missing_is_named_with_how_to_install_it(
+    begun: Path,
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
+    packages: list[str],
+    words: list[str],
+    extra: str,
+) -> None:
+    for name in ("new.parquet", "new.tsv.zst"):
+        Path(name).write_bytes(b"\x28\xb5\x2f\xfd")
+    for name in packages:
+        monkeypatch.setitem(sys.modules, name, None)
+    before = listing(begun)
+    assert f"pip install 'seqtrain[{extra}]'" in cli(*words, code=2).err
+    assert listing(begun) == before

@@ -1,7 +1,6 @@
 """What each variant computes: right ones the same, wrong ones what padding makes of it."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from seqtrain.comparison.learners import SeqtrainLearner, make_learner, one_by_one
-from seqtrain.comparison.task import VARIANTS, Task, prepare_task, variants_for
-from seqtrain.config.schema import Config
+from seqtrain.comparison.task import VARIANTS, Task, variants_for
 
 
 def test_variants_that_cannot_run_here_say_why(task: Task) -> None:
@@ -100,36 +98,3 @@ def test_accuracy_is_of_what_was_learned_anew(task: Task) -> None:
     assert learner.accuracy(10 * len(task.train)) == 1.0
     unlearned = learner.accuracy(0)
     assert unlearned < 1.0
-
-
-def test_carried_states_go_on_in_their_groups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A row without its predecessor's state can't be answered; batches never hold a group twice."""
-    monkeypatch.setenv("SEQTRAIN_CACHE", str(tmp_path / "cache"))
-    rows = [f"{talk},{x},{label}" for talk in range(30) for x, label in said(talk)]
-    (tmp_path / "t.csv").write_text("\n".join(["talk,text,label", *rows]) + "\n")
-    data = {"train": str(tmp_path / "t.csv"), "sequence": "text", "label": "label", "group": "talk"}
-    sections = {
-        "data": data,
-        "batching": {"batch_size": 8},
-        "model": {"embedding_dim": 8, "hidden_size": 16, "initial_state": "carried"},
-        "training": {"lr": 0.05},
-    }
-    alone = prepare_task(Config.model_validate(sections), torch.device("cpu"), None)
-    assert len(alone.held_out) == 0
-    task = replace(alone, held_out=alone.train)
-    assert task.train.groups is not None
-    assert (np.diff(task.train.lines) > 0).all()
-    learner = make_learner("torch", task)
-    assert isinstance(learner, SeqtrainLearner)
-    assert learner.accuracy(15 * len(task.train)) > 0.95
-    problems = variants_for(task.config, task.device)
-    assert "carried" in problems["last-of-padding"]
-    assert problems["mean-valid"] == ""
-
-
-def said(talk: int) -> list[tuple[str, str]]:
-    """What a conversation says and means: the answer is in its first line alone."""
-    label = "ab"[talk % 2]
-    return [(label, label), *(("and then", label) for _ in range(4))]

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.config import Config, config_from_mapping, parse_config, render_config
+from seqtrain.config import Config, parse_config, render_config
 from seqtrain.config.problems import KEYS
 from seqtrain.errors import ConfigError
 from tests.helpers.examples import examples
@@ -58,23 +58,3 @@ def test_mutated_text(edits: list[tuple[int, int, str]], options: list[str]) -> 
         assert isinstance(parse_config(text, "cfg.yaml", options), Config)
     except ConfigError as error:
         check(error.problems)
-
-
-LEAF = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.binary()
-VALUE = st.recursive(
-    LEAF,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(LEAF, inner, max_size=3),
-    max_leaves=5,
-)
-KEY = st.sampled_from([key.rpartition(".")[2] for key in KEYS]) | LEAF
-
-
-@given(st.dictionaries(KEY, VALUE | st.dictionaries(KEY, VALUE, max_size=4), max_size=4))
-@examples(200)
-def test_any_mapping(mapping: dict[str, object]) -> None:
-    try:
-        lines = [repr(config_from_mapping(mapping).seed)]
-    except ConfigError as error:
-        lines = list(error.problems)
-    assert lines
-    assert all(len(line) < 200 and line.isprintable() for line in lines)

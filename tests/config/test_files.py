@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from seqtrain.config import load_config, resolve_format
+from seqtrain.config import load_config
 from seqtrain.errors import ConfigError
 
 GOOD = b"data: {train: a.csv, sequence: s, label: l}\n"
@@ -43,22 +43,3 @@ def test_paths_that_are_no_readable_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert "symbolic links" in only_problem("loop")
     assert "File name too long" in only_problem("x" * 300)
     assert "embedded null byte" in only_problem("x\0y")
-
-
-@pytest.mark.parametrize(
-    ("path", "format"),
-    [
-        ("a/b.csv", "csv"),
-        ("b.TSV.GZ", "tsv"),
-        ("b.ndjson.gz", "jsonl"),
-        ("b.csv.zst", "csv"),
-        ("b.ft", "fasttext"),
-        ("b", None),
-        ("b.gz", None),
-        ("csv", None),
-        ("x" * 5000, None),
-    ],
-)
-def test_format_goes_by_the_ending(path: str, format: str | None) -> None:
-    assert resolve_format(path, "auto") == format
-    assert resolve_format(path, "csv") == "csv"

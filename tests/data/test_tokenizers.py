@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.tokenizers import make_tokenizer, train_bpe
-from seqtrain.errors import ConfigError
 from tests.helpers.examples import examples
 
 
@@ -79,12 +78,6 @@ def test_bpe_lowercases_as_asked_in_training_and_use() -> None:
     model = train_bpe(["NEWEST"] * 50, vocab_size=270, lowercase=True)
     tokenize = make_tokenizer("bpe", lowercase=True, bpe_model=model)
     assert list(tokenize("Newest")) == ["newest"]
-
-
-def test_bpe_without_its_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(ConfigError, match=r"data.tokenizer: .*pip install 'seqtrain\[bpe\]'"):
-        train_bpe(TEXTS, vocab_size=300, lowercase=False)
 
 
 ALPHABET = (

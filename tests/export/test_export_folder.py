@@ -1,7 +1,6 @@
 """The exported folder: whole or not at all, checked against the run, golden rows for ports."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +52,6 @@ def test_only_an_earlier_export_is_replaced(cli: Cli) -> None:
     assert golden(port) == []
     cli("export", "run", port, "--force")
     assert golden(port)
-
-
-@pytest.mark.usefixtures("saved")
-def test_a_missing_package_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    said = cli("export", "run", "port", code=2).err
-    assert "needs the package onnxruntime; install it with: pip install 'seqtrain[export]'" in said
-    assert not Path("port").exists()
 
 
 def test_what_predicts_otherwise_is_not_written(tmp_path: Path) -> None:

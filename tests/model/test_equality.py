@@ -146,20 +146,6 @@ def test_long_sequences_are_predicted_in_segments(
     close(states_in_segments, states)
 
 
-@pytest.mark.parametrize(
-    ("keys", "why"),
-    [
-        ({"convolutions": [[4, 3, 1]]}, "convolutions"),
-        ({"features": 2, "standardize": "both"}, "standardize"),
-        ({"features": 2, "kernels": True}, "kernels"),
-        ({"bidirectional": True}, "bidirectional"),
-    ],
-)
-def test_a_model_that_looks_ahead_says_why(keys: dict[str, Any], why: str) -> None:
-    model = make_network(**keys)
-    assert model.why_it_looks_ahead == why
-
-
 @every_way
 @pytest.mark.parametrize("rnn", CELLS)
 def test_bfloat16_is_close(rnn: str, way: dict[str, str]) -> None:

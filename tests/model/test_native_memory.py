@@ -7,18 +7,14 @@ engine's other tests, under AddressSanitizer.
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from seqtrain.model.cells import zero_state
 from seqtrain.model.engines.native.build import compile_library
 from tests.helpers.examples import examples
 from tests.helpers.native_cases import CASES, Case
@@ -43,41 +39,6 @@ def test_fuzz_scattered_memory(path: str, keys: dict[str, Any]) -> None:
         for name, parameter in list(case.encoder.named_parameters()):
             setattr(case.encoder, name, nn.Parameter(scatter(parameter)))
         assert torch.equal(case.native()[1], expected)
-
-
-def mistakes(case: Case) -> dict[str, Callable[[], object]]:
-    """Return what may be wrong with a case that has an index, each as what makes it so."""
-    assert case.index is not None
-    index, sizes, table, encoder = case.index, case.batch_sizes, case.table, case.encoder
-    start = zero_state(encoder, int(sizes[0]), like=table)
-    outside = (index.index_fill(0, torch.tensor(len(index) - 1), i) for i in (-1, 150, 2**62))
-    wrong: dict[str, list[Tensor]] = {
-        "table": [table.T[:, :1], table[:, 0], table[:, :0], torch.cat((table, table), 1)],
-        "index": [index.int(), index.double(), index[:-1], torch.cat((index, index)), *outside],
-        "batch_sizes": [
-            *(sizes.int(), sizes.float(), sizes[:-1], torch.cat((sizes, sizes[-1:])), sizes + 1),
-            *(torch.tensor([len(index) + 1, -1]), torch.tensor([len(index), 0])),
-        ],
-        "start": [
-            *(start[:-1], start[:, :-1], start[:, :, :-1], start[..., :-1], start.double()),
-            *(torch.cat((start, start)), torch.cat((start, start), 2)),
-        ],
-    }
-    return {
-        f"{name} {number}": partial(setattr, case, name, value)
-        for name, values in wrong.items()
-        for number, value in enumerate(values)
-    }
-
-
-@FUZZ
-@given(keys=CASES, data=st.data())
-def test_fuzz_mistakes_are_refused(path: str, keys: dict[str, Any], data: st.DataObject) -> None:
-    case = Case(**{**keys, "vectors": 150, "input_size": 3})
-    changes = mistakes(case)
-    changes[data.draw(st.sampled_from(sorted(changes)))]()
-    with pytest.raises((TypeError, ValueError)):
-        case.native()
 
 
 @pytest.mark.slow

@@ -68,19 +68,6 @@ def test_gradients_are_cut_so_many_steps_from_the_end(
     assert not torch.allclose(found["encoder.weight_hh_l0"], full["encoder.weight_hh_l0"])
 
 
-@on_each_engine
-@every_way
-def test_as_many_steps_as_the_longest_sequence_has_give_the_full_gradient(
-    keys: dict[str, Any], engine: dict[str, str]
-) -> None:
-    model = make_network(**keys, **engine)
-    packed = pack_sequence(ids())
-    full = gradients(model, model(packed))
-    for steps in (12, 1000):
-        found = gradients(model, model(packed, bptt=steps))
-        assert all(torch.equal(found[name], value) for name, value in full.items())
-
-
 @pytest.mark.parametrize("pooling", ["last", ["last", "max"], ["mean"]])
 @pytest.mark.parametrize("features", [0, 2])
 def test_they_reach_the_convolutions_before_the_encoder(pooling: Any, features: int) -> None:

@@ -1,14 +1,13 @@
 """A study's trials: what is tried first, what is kept, which is best, and what a kill may leave."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from seqtrain.config import config_from_mapping
-from seqtrain.errors import CheckpointError, ConfigError
+from seqtrain.errors import CheckpointError
 from seqtrain.tuning.space import differing, space_of
-from seqtrain.tuning.trials import FIRST_TRIALS, Study, Trial, best_of, import_optuna
+from seqtrain.tuning.trials import FIRST_TRIALS, Study, Trial, best_of
 from seqtrain.tuning.tune import Limits, tune
 from tests.helpers.tiny import write_text_project
 
@@ -39,13 +38,6 @@ def test_the_config_itself_comes_first_then_half_of_it_then_what_was_good(tmp_pa
     assert min(abs(trial.settings["training.lr"] - 0.002) for trial in late) < 0.001
     rates = {trial.settings["training.lr"] for trial in others}
     assert rates == {float(f"{rate:.3g}") for rate in rates}
-
-
-def test_searches_of_one_study_know_each_others_trials(tmp_path: Path) -> None:
-    here, there = study(tmp_path / "log"), study(tmp_path / "log", "there")
-    one, two = try_next(here), try_next(there)
-    assert (here.trials(), here.trials(of_others=True)) == ([one], [two])
-    assert study(tmp_path / "log").trials() == [one]
 
 
 def test_a_search_goes_on_after_a_kill_while_it_wrote(tmp_path: Path) -> None:
@@ -97,12 +89,6 @@ def test_a_trial_counts_by_the_best_of_all_its_epochs(
     assert len(trial.curve) == found.run.epochs > 4
     assert trial.curve[-1][1] == trial.value == found.run.best_value
     assert trial.best_epoch == found.run.best_epoch > 1
-
-
-def test_without_optuna_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ConfigError, match=r"pip install 'seqtrain\[tune\]'"):
-        import_optuna()
 
 
 @pytest.mark.slow

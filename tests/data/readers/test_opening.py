@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from seqtrain.data.examples import BadRow, Example, RowProblems
 from seqtrain.data.readers import ReadOptions, opening, read_examples
-from seqtrain.errors import ConfigError, DataError
+from seqtrain.errors import DataError
 from tests.data.readers.conftest import Read, Refuse, seen
 from tests.helpers.examples import examples
 from tests.helpers.packing import ENDINGS, NAMES, needs_zstd, pack
@@ -111,15 +111,6 @@ def test_a_window_that_would_fill_the_memory_is_refused(read: Read, refuse: Refu
     assert row.sequence == "aa"
     (message,) = refuse(frame % ((28 - 10) << 3), "a.zst", **TSV)
     assert message.startswith("a.zst:1: the zstd data need a window over 128 MiB")
-
-
-def test_without_the_package_the_message_says_how_to_install_it(
-    read: Read, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("compression.zstd", "backports.zstd"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ConfigError, match=r"pip install 'seqtrain\[zstd\]'"):
-        read(b"\x28\xb5\x2f\xfd", "a.tsv.zst", **TSV)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -1,7 +1,6 @@
 """Parquet files: the values of jsonl, names of classes, and refusals; other files' way in."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seqtrain.cli.main import run
 from seqtrain.data.readers import ReadOptions, opening, parquet, read_examples
-from seqtrain.errors import ConfigError, DataError
+from seqtrain.errors import DataError
 
 VALUES: dict[str, list[Any]] = {
     "text": ["a b", "naïve\ncafé", ""],
@@ -61,7 +59,7 @@ def test_numbers_of_classes_have_the_names_that_the_file_gives(tmp_path: Path) -
         read(hidden)
 
 
-def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refusals(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", {"text": ["a"], "label": ["x"]})
     whole = Path(path).read_bytes()
     (tmp_path / "b.parquet").write_text("not parquet at all")
@@ -77,9 +75,6 @@ def test_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         with pytest.raises(DataError, match=said):
             read(str(tmp_path / f"{name}.parquet"), sequence=sequence)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ConfigError, match=r"pip install 'seqtrain\[parquet\]'"):
-        read(path, sequence="text")
 
 
 def test_a_field_of_a_struct_is_found_as_in_jsonl(tmp_path: Path) -> None:
@@ -118,26 +113,3 @@ def test_what_expands_far_beyond_the_file_is_refused_as_a_bomb(
     assert sum(sum(map(len, row.sequence)) for row in rows) < 4_000_000
     monkeypatch.setattr(opening, "BOMB_RATIO", 10**6)
     assert len(read(str(path), kind)) == len(sequences)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("my.xlsx", "pandas.read_excel('my.xlsx').to_csv('my.csv', index=False)"),
-        ("a.csv.xz", "decompress it first: unxz -k 'a.csv.xz'"),
-    ],
-)
-def test_other_files_are_told_their_way_in(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
-    said: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path(name).write_bytes(b"PK\x03\x04")
-    Path("c.yaml").write_text(f"data: {{train: {name}, sequence: s, label: label}}\n")
-    for arguments in (["fit", "c.yaml"], ["init", name]):
-        with pytest.raises(SystemExit) as ended:
-            run(arguments)
-        assert (ended.value.code, said in capsys.readouterr().err) == (2, True)
