@@ -56,11 +56,13 @@ def _check_alike(config: Config, old: Model, run: str) -> None:
     """Refuse other keys that change what a weight means, or that draw new weights."""
     rules, network = old.preprocessing, old.network.config
     of_kind = {"text": ("tokenizer", "lowercase"), "features": ("missing", "standardize")}
-    keys = [("data", name) for name in ("kind", *of_kind.get(rules.kind, ()))]
+    of_kind |= {"steps": ("missing", "steps")}
+    keys = [("data", name) for name in ("kind", "static", *of_kind.get(rules.kind, ()))]
     keys += [("model", name) for name in ModelConfig.model_fields if name not in FREE]
     for section, name in keys:
         found = getattr(getattr(config, section), name)
-        expected = getattr(rules if section == "data" else network, name)
+        own = rules.reading if name in ("steps", "static") else rules
+        expected = getattr(own if section == "data" else network, name)
         if found != expected:
             raise ConfigError(
                 f"{section}.{name}: found {flow(found)}, but {run} has {flow(expected)}, which its "
@@ -91,14 +93,24 @@ def take_weights(old: Model, new: Model, vectors: WordVectors | None = None) -> 
     vocabulary, rules = old.preprocessing.vocabulary, new.preprocessing
     labels = len(old.preprocessing.labels)
     kept_parts, added = [counted(labels, "label")], [counted(len(rules.labels) - labels, "label")]
+    kept_tokens = added_tokens = 0
     if vocabulary is not None:
         rows = after["embedding.weight"]
         is_new = torch.arange(len(rows), device="cpu") >= len(vocabulary)
         if vectors is not None:
             is_new[torch.from_numpy(np.array(vectors.rows))] = False
         rows[is_new] = rows[UNK].clone()
-        kept_parts.append(counted(len(vocabulary), "token"))
-        added.append(counted(rules.input_size - len(vocabulary), "token"))
+        kept_tokens, added_tokens = len(vocabulary), len(rows) - len(vocabulary)
+    for name, coding in old.preprocessing.codings.items():
+        sizes = [len(known) for known in coding.vocabularies]
+        for number, size in enumerate(sizes):
+            rows = after[f"{'embedding' if name == 'steps' else name}.tables.{number}.weight"]
+            rows[size:] = rows[UNK]
+            added_tokens += len(rows) - size
+        kept_tokens += sum(sizes)
+    if kept_tokens:
+        kept_parts.append(counted(kept_tokens, "token"))
+        added.append(counted(added_tokens, "token"))
     if rules.ngrams is not None:
         kept_parts.append(counted(len(rules.ngrams), "n-gram"))
     return f"kept {listed(kept_parts)}; added {listed(added)}"

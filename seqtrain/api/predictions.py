@@ -1,6 +1,7 @@
 """A model's prediction for every example of a split, beside its text, line and label; a report."""
 
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,11 @@ import torch
 from seqtrain.api.labelled import Labelled, learned_rows, load_labelled
 from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.config import render_config
-from seqtrain.data.examples import Example
+from seqtrain.data.examples import Example, Steps
 from seqtrain.data.sources import numbered_rows
 from seqtrain.evaluation.logits import accuracies, branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, score_logits
-from seqtrain.evaluation.occlusion import step_weights
+from seqtrain.evaluation.occlusion import cell_weights, step_weights
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.files.reading import number_at
 from seqtrain.report import PredictedExample, RunFacts, model_card, most_confident_errors
@@ -61,7 +62,7 @@ def predict_split(
     rows = [
         PredictedExample(
             line=example.line,
-            text=sequence_text(example.sequence),
+            text=sequence_text(example.sequence, example.id),
             label=str(example.label),
             predicted=classifier.labels[predicted],
             probability=probability,
@@ -80,12 +81,29 @@ def predict_split(
 
 
 def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:
-    """Return each time step of a row as people read it, and how much it speaks for the label."""
-    classifier = found.classifier
-    weights = step_weights(classifier.network, found.store, index, classifier.device)
-    steps = classifier.preprocessing.tokens(example.sequence)
-    names = steps or [f"step {step}" for step in range(1, len(weights) + 1)]
-    return list(zip(names, weights, strict=True))
+    """Return each time step of a row as people read it, and how much it speaks for the label.
+
+    Of steps with columns each cell, as step:column=cell; facts beside the sequence follow.
+    """
+    classifier, rules = found.classifier, found.classifier.preprocessing
+    model = classifier.network, found.store, index, classifier.device
+    of_cells, of_facts = cell_weights(*model, rules.steps, rules.static)
+    facts = [] if example.static is None or rules.static is None else example.static.cells()[0]
+    named = [] if rules.static is None else rules.static.names
+    beside = [f"{name}={cell}" for name, cell in zip(named, facts, strict=True)]
+    if rules.steps is not None and isinstance(example.sequence, Steps):
+        cells = example.sequence.cells()
+        kept = rules.lengths.cut(cells) if len(cells) > rules.lengths.most else cells
+        of_rows = [
+            [f"{step}:{name}={cell}" for name, cell in zip(rules.steps.names, row, strict=True)]
+            for step, row in enumerate(kept, start=1)
+        ]
+        names, weights = [*chain(*of_rows)], [*chain(*of_cells)]
+    else:
+        weights = step_weights(*model)
+        tokens = rules.tokens(example.sequence)
+        names = tokens or [f"step {step}" for step in range(1, len(weights) + 1)]
+    return list(zip([*names, *beside], [*weights, *of_facts], strict=True))
 
 
 def _read_again(found: Labelled) -> list[Example]:
@@ -101,8 +119,10 @@ def _read_again(found: Labelled) -> list[Example]:
     return [examples[number] for number in wanted]
 
 
-def sequence_text(sequence: Any) -> str:
+def sequence_text(sequence: Any, id: str | None = None) -> str:
     """Return a sequence as a text for people: symbols joined by blanks, vectors by their size."""
+    if isinstance(sequence, Steps):
+        return " ".join([f"{id}:", *map(",".join, sequence.cells())])
     if isinstance(sequence, str):
         return sequence
     if isinstance(sequence, list):

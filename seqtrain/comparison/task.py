@@ -11,6 +11,7 @@ import torch
 from seqtrain.api.resources import check_longest, check_model
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.data.cache import default_folder
+from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.dataset import prepare
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.sources import check_files
@@ -20,6 +21,7 @@ from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.choice import choose_engine
+from seqtrain.model.inputs import FittedLayers
 from seqtrain.text import listed
 
 SAMPLE_TOKENS = 8_000_000
@@ -28,7 +30,7 @@ PROBE_TOKENS = 20_000
 """Tokens of the sequences whose logits are compared, at most (but one sequence)."""
 LEFT_OUT = (
     *("model.ngrams", "model.subwords", "model.convolutions", "model.vectors", "model.kernels"),
-    *("model.vectors_keep", "model.freeze", "model.pooling", "data.standardize"),
+    *("model.vectors_keep", "model.freeze", "model.pooling", "data.standardize", "data.static"),
     "training.augment",
 )
 """Keys that no plain script has, and several poolings."""
@@ -131,6 +133,7 @@ class Task:
         held_out: the sequences that accuracy is measured on.
         input_size: of the vocabulary, or width of the feature vectors.
         probe: rows of train whose logits are compared, before any training.
+        steps: how the columns of a time step are coded, where it has several.
     """
 
     config: Config
@@ -142,6 +145,7 @@ class Task:
     threads: int
     warnings: list[str]
     probe: Ints
+    steps: ColumnCoding | None = None
 
     def new_model(self, config: Config) -> ClassifierNetwork:
         """Draw a config's model: the same weights for the same seed, whatever the variant."""
@@ -150,6 +154,7 @@ class Task:
             input_size=self.input_size,
             num_classes=len(self.labels),
             features=self.train.values.ndim == 2,
+            fitted=FittedLayers(steps=self.steps),
         )
         model.initialize(config.seed)
         return model.to(self.device)
@@ -183,6 +188,7 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
         threads=torch.get_num_threads(),
         warnings=left_out,
         probe=order[: min(config.batching.batch_size, max(1, int(fitting.sum())))],
+        steps=preprocessing.steps,
     )
 
 

@@ -68,6 +68,12 @@ class ColumnCoding:
         numbers = scaled(values[:, self.num_tokens :], self.mean, self.std, self.missing)
         return np.concatenate((values[:, : self.num_tokens], numbers), axis=1)
 
+    def erase(self, values: Features, column: int) -> None:
+        """Let a column of vectors (N, K), by its number, say nothing: <unk>, or missing."""
+        values[:, column] = UNK if column < self.num_tokens else 0
+        if column >= self.num_tokens and self.missing == MASK:
+            values[:, column + len(self.names) - self.num_tokens] = 1
+
     def rows(self, steps: Steps) -> list[dict[str, Any]]:
         """Return the cells of steps, each as a row by the names of its columns."""
         numbers = [[None if np.isnan(x) else x for x in row] for row in steps.numbers.tolist()]

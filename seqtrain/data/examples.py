@@ -40,6 +40,12 @@ class Steps:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    def cells(self) -> list[list[str]]:
+        """Return the cells of each step as texts for people: tokens, then numbers."""
+        tokens = zip(*self.tokens, strict=True) if self.tokens else [()] * len(self)
+        rows = zip(tokens, self.numbers.tolist(), strict=True)
+        return [[*own, *(f"{number:g}" for number in numbers)] for own, numbers in rows]
+
 
 Sequence: TypeAlias = str | list[str] | Features | Steps
 """A sequence as read: text, symbols already split, feature vectors of shape (T, C), or steps."""

@@ -4,13 +4,12 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from seqtrain.config.schema import Config
 from seqtrain.data.dataset import held_out_fractions, prepare
-from seqtrain.data.encoding import EMPTY
+from seqtrain.data.encoding import EMPTY, row_keys
 from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems
 from seqtrain.data.sources import numbered_rows, split_files
 from seqtrain.data.summary import padding_shares, summarize, warnings
@@ -153,10 +152,8 @@ class Inspection:
         return None
 
     def _add(self, place: RowPlace, row: Example) -> None:
-        content: Any = row.sequence
-        if not isinstance(content, str):
-            content = tuple(content) if isinstance(content, list) else content.tobytes()
-        exact = hash(content)
+        content = row.sequence
+        exact = hash(content) if isinstance(content, str) else int(row_keys([row])[0])
         self._places[exact][place] = str(row.label)
         if isinstance(content, str):
             self._plain[hash(plain_form(content))].add(exact)

@@ -85,10 +85,16 @@ class Preprocessing:
         return make_tokenizer(self.tokenizer, lowercase=self.lowercase, bpe_model=self.bpe_model)
 
     def tokens(self, sequence: Any) -> list[str] | None:
-        """Return the tokens that are encoded of a sequence, cut; None for feature vectors."""
-        if self.split is None:
+        """Return the tokens that are encoded of a sequence, cut; None for feature vectors.
+
+        A step of several columns is one text.
+        """
+        if self.split is None and self.steps is None:
             return None
-        tokens = self.split(sequence)
+        if self.split is None:
+            tokens = list(map(",".join, sequence.cells()))
+        else:
+            tokens = self.split(sequence)
         if len(tokens) > self.lengths.most:
             tokens = self.lengths.cut(tokens)
         return tokens or [SPECIAL[UNK]]

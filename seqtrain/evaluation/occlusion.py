@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.store import SequenceStore
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.model.classifier import ClassifierNetwork
@@ -47,3 +48,39 @@ def step_weights(
         return [float(of_label[0]) + float(np.log(found.shape[1]))]
     falls = (of_label[0] - of_label[1:]).tolist()
     return [fall / len(piece) for fall, piece in zip(falls, pieces, strict=True) for _ in piece]
+
+
+def cell_weights(
+    model: ClassifierNetwork, store: SequenceStore, row: int, device: torch.device,
+    steps: ColumnCoding | None, static: ColumnCoding | None,
+) -> tuple[list[list[float]], list[float]]:  # fmt: skip
+    """Return how much each cell of a row's steps, and each fact beside it, speaks as above.
+
+    A cell counts by what the prediction loses where it is <unk> or missing.
+    """
+    one = store.__getitems__(np.array([row]))
+    length = len(one.values)
+    pieces = np.array_split(np.arange(length), min(length, PIECES)) if steps is not None else []
+    columns = [] if steps is None else range(len(steps.names))
+    facts = [] if static is None else range(len(static.names))
+    changes = [(piece, column) for piece in pieces for column in columns]
+    count = 1 + len(changes) + len(facts)
+    many = one.__getitems__(np.zeros(count, dtype=np.int64))
+    for number, (piece, column) in enumerate(changes, start=1):
+        assert steps is not None
+        first = number * length
+        steps.erase(many.values[first + piece[0] : first + piece[-1] + 1], column)
+    for number, fact in enumerate(facts, start=1 + len(changes)):
+        assert static is not None
+        assert many.static is not None
+        static.erase(many.static[number : number + 1], fact)
+    found = predict_logits(model, many, device).double().log_softmax(dim=1)
+    of_label = found[:, int(found[0].argmax())]
+    falls = (of_label[0] - of_label[1:]).tolist()
+    of_pieces = [falls[i * len(columns) : (i + 1) * len(columns)] for i in range(len(pieces))]
+    of_steps = [
+        [fall / len(piece) for fall in own]
+        for own, piece in zip(of_pieces, pieces, strict=True)
+        for _ in piece
+    ]
+    return of_steps, falls[len(changes) :]

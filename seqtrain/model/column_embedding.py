@@ -45,11 +45,11 @@ class ColumnEmbedding(nn.Module):
             table.weight[PAD].zero_()
 
     def forward(self, values: Tensor) -> Tensor:
-        """Return the vectors (N, E) of rows (N, K)."""
+        """Return the vectors (…, E) of rows (…, K)."""
         tables = self.embeddings
         parts = [
             functional.embedding(ids.long(), table.weight, sparse=table.sparse)
-            for ids, table in zip(values.unbind(1), tables, strict=False)
+            for ids, table in zip(values.unbind(-1), tables, strict=False)
         ]
-        joined = torch.cat([*parts, values[:, len(tables) :]], dim=1)
+        joined = torch.cat([*parts, values[..., len(tables) :]], dim=-1)
         return joined if self.linear is None else self.linear(joined)
