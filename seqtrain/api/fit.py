@@ -279,7 +279,7 @@ def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
     if validation is not None and state.config.training.calibration != "none":
         branches = _branches(state, recorder, validation)
         state.model = state.model.calibrated(
-            calibrate(branches, torch.from_numpy(validation.labels), state.model.calibration.shift)
+            calibrate(branches, torch.from_numpy(validation.labels), state.model.calibration)
         )
         if recorder is not None:
             recorder.save_best()

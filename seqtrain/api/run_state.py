@@ -146,8 +146,7 @@ def new_model(setting: Setting, rows: SequenceStore) -> Model:
             network.kernels.fit(rows, setting.config.seed)
     given, classes = setting.config.training.logit_adjustment, len(data.preprocessing.labels)
     shift = adjustment(given, torch.from_numpy(rows.labels), classes)
-    alone = network.kernels is not None and "validation" not in data.splits
-    shares = UNCALIBRATED if alone else None
+    shares = None if network.kernels is None else UNCALIBRATED
     return Model(network, data.preprocessing).calibrated(Calibration(shares=shares, shift=shift))
 
 

@@ -25,9 +25,9 @@ Z = 1.96
 """Standard deviations of a normal distribution that 95 % lie within."""
 FEWEST_ROWS, MOST_ROWS = 100, 10_000
 """Rows of validation from which the branches' shares are chosen, and on how many of them."""
-UNCALIBRATED = [0.3, 0.7]
-"""Shares of a network that no validation calibrates, so that it is too sure of itself, and of
-kernels, which rows left out calibrate."""
+UNCALIBRATED = [0.2, 0.8]
+"""Shares of a network that is too sure of itself, and of kernels, which rows left out calibrate:
+where too few rows of validation, or none, would choose them."""
 TENTHS = 10
 """Shares of two branches that are tried: 0, 1, … of so many."""
 CELLS = 2**22
@@ -139,28 +139,29 @@ def adjustment(share: float, labels: Tensor, classes: int) -> list[float] | None
 
 
 def calibrate(
-    branches: Sequence[Tensor], labels: Tensor, shift: list[float] | None = None
+    branches: Sequence[Tensor], labels: Tensor, before: Calibration | None = None
 ) -> Calibration:
     """Fit shares and temperature to held-out logits, and find how good confident predictions are.
 
     Shape:
-        branches: (B, C) each. labels: (B,); -1 where train lacks the label. shift: (C,).
+        branches: (B, C) each. labels: (B,); -1 where train lacks the label. `before` has the shift,
+        and the shares where too few rows would choose them.
     """
-    shares = fit_shares(branches, labels)
+    before = before or Calibration()
+    shares = fit_shares(branches, labels) or before.shares
     logits = combined(branches, shares)
     temperature = fit_temperature(logits, labels)
-    logits = logits / temperature + logits.new_tensor(shift or 0)
+    logits = logits / temperature + logits.new_tensor(before.shift or 0)
     confidence = [some.softmax(dim=1).amax(dim=1) for some, _ in double_blocks(logits, labels)]
     points = coverage_points(torch.cat(confidence), logits.argmax(dim=1) == labels, LEVELS)
-    return Calibration(
-        temperature=temperature, shares=shares, shift=shift, coverage=points, rows=len(labels)
-    )
+    found = {"temperature": temperature, "shares": shares, "coverage": points, "rows": len(labels)}
+    return before.model_copy(update=found)
 
 
 def fit_shares(branches: Sequence[Tensor], labels: Tensor) -> list[float] | None:
     """Return the shares of two branches with the least mean cross-entropy, as in stacking.
 
-    None, equal shares, where there is one branch, too few rows to choose by, or all are right.
+    None where there is one branch, too few rows to choose by, or all are right.
 
     Reference:
         Wolpert 1992, "Stacked generalization".

@@ -10,6 +10,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence
 
 import seqtrain
+from seqtrain.evaluation.calibration import UNCALIBRATED
 from seqtrain.model.kernels import FACTORS, KERNELS, PENALTIES, KernelBank, KernelSizes, ridge
 from seqtrain.runs.model_folder import load_model
 from tests.helpers.small_models import series_store
@@ -153,11 +154,16 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[st
     }
 
 
-def test_it_tells_waves_apart_without_any_update(config: dict[str, dict[str, object]]) -> None:
+@pytest.mark.parametrize("validation", [None, 0.2])
+def test_it_tells_waves_apart_without_any_update(
+    config: dict[str, dict[str, object]], validation: float | None
+) -> None:
+    """Few rows of validation don't choose how much the bank counts."""
+    config["data"]["validation"] = validation
     run = seqtrain.fit(config, run_dir="run")
     assert run.test is not None
     assert run.test.accuracy > 0.95
-    assert load_model(Path("run/best")).network.shares == [0.3, 0.7]
+    assert load_model(Path("run/best")).network.shares == UNCALIBRATED
     alone = seqtrain.evaluate("run").parts
     assert alone["kernels"].accuracy > 0.95 > 0.7 > alone["recurrent"].accuracy
 
