@@ -33,7 +33,6 @@ class Check(Summarized):
         cut: sequences among these of which only the first steps were compared.
         carried: whether each starts from the state that the row before it in its group ended in.
         allowed: the largest difference of logits that passes.
-        differences: one for each way and variant.
     """
 
     run: Path
@@ -82,14 +81,11 @@ def check(
     """Compare a model's predictions alone, in batches of all sorts, and by every engine.
 
     Args:
-        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
+        run: as for `evaluate`, whose errors this has too.
         data: a file of sequences, or a table as `fit` takes it, labelled or not; None: the run's
             test split, or the first that it has of validation and train.
-        device: auto, cpu, cuda, cuda:N or mps.
+        device: as for `evaluate`.
         listener: is called with what is being done, and the share of all that is done.
-
-    Raises:
-        CheckpointError, ConfigError, DataError, RunError: as `evaluate`.
     """
     directory = directory_of(run)
     path, classifier = directory.path, load_one(directory.path, device=device)

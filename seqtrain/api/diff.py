@@ -22,7 +22,6 @@ class RunDifference:
     """Two runs side by side.
 
     Attributes:
-        metrics: accuracy and macro F1, with an interval of their difference.
         num_examples, left_out: examples that both predicted, and that one of them alone did.
         counts: examples by who is right: both, only_a, only_b, neither.
         rows: the pairs of predictions that differ: those where one is right first, then the others,

@@ -80,7 +80,7 @@ def check_held_out(
 
 
 def peak_memory(device: torch.device) -> int | None:
-    """Return the most memory the process held so far, in bytes (on CUDA: on the device)."""
+    """Return the most memory the process, or its GPU, held so far, in bytes."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if sys.platform == "win32":

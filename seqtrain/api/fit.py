@@ -38,9 +38,11 @@ from seqtrain.evaluation.calibration import calibrate
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import accuracies, branch_logits, check_finite
 from seqtrain.evaluation.metrics import Scores, score_logits
+from seqtrain.files.folder import write_folder
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.destination import CONFIG, RUNS
+from seqtrain.runs.model_folder import model_files
 from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.objectives import shared_logits
 from seqtrain.training.trainer import Trainer
@@ -89,7 +91,10 @@ def fit(
     with ExitStack() as held:
         processes, chosen = held.enter_context(connected(select_device(config.training.device)))
         with processes.first_before_others():
-            _check_config(config, processes, chosen)
+            choose_engine(config.model, chosen)
+            if processes.size > 1 and config.model.convolutions is not None:
+                why = "their batch normalisation must see whole batches; train with one process"
+                raise ConfigError(f"model.convolutions: {why}")
         start = find_start(held, config, wanted, processes)
         began = time.perf_counter()
         data = _read_data(config, start, processes, default_folder() if cache else None)
@@ -100,7 +105,10 @@ def fit(
         held.enter_context(deterministic_algorithms(config.training.deterministic))
         held.enter_context(processes.signals)
         with processes.first_before_others():
-            state, kept = _state(setting, start)
+            if start.point is None:
+                state, kept = run_state.begin(setting, start.origin)
+            else:
+                state, kept = run_state.resume(setting, start.point), None
         state.follow_first()
         if processes.is_first:
             recorder = _recorder(held, state, start, listener)
@@ -148,15 +156,6 @@ def with_data(
     return config, tuple(tables)
 
 
-def _check_config(config: Config, processes: Processes, device: torch.device) -> None:
-    if processes.size > 1 and config.model.convolutions is not None:
-        raise ConfigError(
-            "model.convolutions: their batch normalisation must see whole batches; train with one "
-            "process"
-        )
-    choose_engine(config.model, device)
-
-
 def _read_data(
     config: Config, start: Start, processes: Processes, cache_folder: Path | None
 ) -> PreparedData:
@@ -193,12 +192,6 @@ def _check_data(setting: Setting) -> None:
     if others:
         problem = f"data: not as rank 0 encoded it on {others}; give all hosts the same files"
         raise DataError(*processes.lines(problem))
-
-
-def _state(setting: Setting, start: Start) -> tuple[RunState, str | None]:
-    if start.point is not None:
-        return run_state.resume(setting, start.point), None
-    return run_state.begin(setting, start.origin)
 
 
 def _recorder(held: ExitStack, state: RunState, start: Start, listener: Listener) -> Recorder:
@@ -249,8 +242,8 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
             if recorder is not None:
                 recorder.record(event)
             stop()
-        if recorder is not None and trainer is state.trainer:
-            recorder.save_last_epoch()
+        if recorder is not None and trainer is state.trainer and not recorder.is_saved:
+            recorder.save_last()
 
     if state.pretrainer is not None:
         pretrainer = state.pretrainer
@@ -282,7 +275,7 @@ def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
             calibrate(branches, torch.from_numpy(validation.labels), state.model.calibration)
         )
         if recorder is not None:
-            recorder.save_best()
+            write_folder(recorder.run.best, model_files(state.model))
 
 
 def _test_scores(
@@ -355,9 +348,8 @@ def _stop_if_asked(state: RunState, recorder: Recorder | None, *, save: bool = T
         raise Interrupted(number)
     if save:
         recorder.save_last()
-    together = ""
-    if processes.size == processes.local_size > 1:
-        together = f" --nproc-per-node {processes.size}"
+    is_here = processes.size == processes.local_size > 1
+    together = f" --nproc-per-node {processes.size}" if is_here else ""
     run = recorder.run.path
     raise Interrupted(
         number,

@@ -16,7 +16,7 @@ from seqtrain.config import render_config
 from seqtrain.errors import RunError
 from seqtrain.evaluation.metrics import OF_AN_EPOCH, Scores, one_class_doubts
 from seqtrain.files.folder import write_folder
-from seqtrain.files.writing import remove
+from seqtrain.files.writing import remove, to_json, write_file
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
@@ -57,12 +57,12 @@ class Recorder:
         self._saved_at = time.monotonic()
         self._best_scores: Scores | None = None  # on validation, of an epoch since the start
         self._best: dict[str, Tensor] | None = None  # its weights
-        self._best_is_saved = self._is_saved = True
+        self._best_is_saved = self.is_saved = True
 
     def begin(self, facts: dict[str, Any], *, force: bool) -> None:
         """Write a new run's first files; the config comes last, when the run can be resumed."""
         self.run.clear(force=force)
-        self.run.write_json(ENVIRONMENT, facts)
+        write_file(self.run.path / ENVIRONMENT, to_json(facts))
         self.save_last()
         self._write_config()
 
@@ -82,7 +82,7 @@ class Recorder:
             if self._is_due(event.update):
                 self.save_last()
         else:
-            self._is_saved = False
+            self.is_saved = False
             self._append(metrics_line(event) | ({} if event.pretraining else self.engine))
             if self.state.trainer.progress.is_best and not event.pretraining:
                 weights = self.state.model.network.state_dict()
@@ -109,7 +109,7 @@ class Recorder:
         """Write the scores of the test split and the "end" line; one checkpoint stays."""
         scores = run.test
         if scores is not None:
-            self.run.write_json(TEST, asdict(scores))
+            write_file(self.run.path / TEST, to_json(asdict(scores)))
             end = {**end, "test": scores.figures()}
         self._append(
             {"event": "end", **end, "peak_memory_bytes": peak_memory(self.state.setting.device)}
@@ -132,16 +132,7 @@ class Recorder:
             self._best_is_saved = True
         kept = self.run.previous if self._last_is_whole else None
         write_folder(self.run.last, checkpoint_files(checkpoint), previous=kept)
-        self._last_is_whole, self._saved_at, self._is_saved = True, time.monotonic(), True
-
-    def save_last_epoch(self) -> None:
-        """Write what `save_last` does where an epoch ended since."""
-        if not self._is_saved:
-            self.save_last()
-
-    def save_best(self) -> None:
-        """Write the model as the best one."""
-        write_folder(self.run.best, model_files(self.state.model))
+        self._last_is_whole, self._saved_at, self.is_saved = True, time.monotonic(), True
 
     def where(self) -> str:
         """Say after which update the run stands."""
@@ -164,7 +155,7 @@ class Recorder:
         return due or minutes >= every.get("minutes", math.inf)
 
     def _write_config(self) -> None:
-        self.run.write(CONFIG, render_config(self.state.config).encode())
+        write_file(self.run.path / CONFIG, render_config(self.state.config).encode())
 
     def _append(self, line: dict[str, Any]) -> None:
         self._metrics_length = self.run.append_metrics(line)

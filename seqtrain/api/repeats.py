@@ -36,11 +36,10 @@ PAUSE = 0.2
 
 
 class Workers:
-    """A pool of processes; for one job no process is started.
+    """A pool of processes; for one job no process is started. Leaving it kills them.
 
-    Leaving the `with` block kills the processes. A signal from the terminal reaches this process
-    alone. If one of them is killed, the futures under way raise `BrokenProcessPool`, and the next
-    `submit` starts others.
+    A signal from the terminal reaches this process alone. If one of them is killed, the futures
+    under way raise `BrokenProcessPool`, and the next `submit` starts others.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -69,19 +68,15 @@ class Workers:
             return self._submit(call)
 
     def _submit(self, call: Callable[[], T]) -> Future[T]:
-        pool = self._open()
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # processes inherit it
-        try:
-            return pool.submit(call)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-    def _open(self) -> ProcessPoolExecutor:
         if self._lifeline is None:
             theirs, self._lifeline = multiprocessing.Pipe(duplex=False)
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self._jobs, context, _end_with, (theirs,))
-        return self._pool
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # processes inherit it
+        try:
+            return self._pool.submit(call)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def _end_with(lifeline: Connection) -> None:
@@ -153,11 +148,10 @@ def fit_repeats(
     source: Path | None = None,
     init_from: str | Path | None = None,
 ) -> Repeats:
-    """Train each of several configs; errors, and arguments that aren't named here, as `fit`.
+    """Train each of several configs, by name of its run, into a directory; else as `fit`.
 
-    `configs` are by name of the run, as `repeats_of` returns them; `path` is the directory that
-    will hold the runs. Each of `jobs` processes has its share of the threads. `listener` returns
-    what is called with the events of the run of this name, in the run's own process.
+    Each of `jobs` processes has its share of the threads. `listener` returns what is called with
+    the events of the run of this name, in the run's own process.
     """
     first = next(iter(configs.values()))
     if not resume:

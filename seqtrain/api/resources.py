@@ -46,18 +46,16 @@ def check_model(model: ModelConfig, input_size: int, num_classes: int, ngrams: i
 
 def check_longest(config: Config, train: SequenceStore) -> None:
     """Refuse a longest sequence that alone needs more than the machine's memory; name its line."""
-    available = physical_memory()
+    available, model = physical_memory(), config.model
     longest = int(train.lengths.argmax())
     steps = int(train.lengths[longest])
-    bptt = config.training.bptt or steps
-    model = config.model
     states = model.num_layers * (2 if model.bidirectional else 1) * model.hidden_size
-    needed = min(steps, bptt) * FLOAT_BYTES * (model.width + STATES_SAVED * states)
+    kept = min(steps, config.training.bptt or steps)
+    needed = kept * FLOAT_BYTES * (model.width + STATES_SAVED * states)
     if available is not None and needed > available:
         raise DataError(
-            f"{train.place(longest)}: a sequence of {steps:,} steps needs "
-            f"about {_gib(needed)} to train on; this machine has {_gib(available)}; set "
-            "training.bptt or data.max_length"
+            f"{train.place(longest)}: a sequence of {steps:,} steps needs about {_gib(needed)} to "
+            f"train on; this machine has {_gib(available)}; set training.bptt or data.max_length"
         )
 
 

@@ -48,11 +48,9 @@ class StartEvent:
 
     Attributes:
         config: resolved.
-        parameters: numbers that are learned.
         epochs, updates: of training, at most.
         resumed_at: updates made before, where training or pretraining goes on.
         nothing_left: why nothing is left to train; None where something is.
-        pretraining: whether it begins or goes on before training.
         warnings: why going on may not be exact to the bit, a line each.
         origin: what was kept of an old model that training begins from.
     """
@@ -85,12 +83,10 @@ class Run(Summarized):
 
     Attributes:
         epochs: passes over train made; of a refit its own.
-        best_epoch: the best on validation, from 1: its model stands in best/, but after a refit
-            the refit's.
+        best_epoch: the best on validation, from 1, whose model stands in best/; or, where a new
+            model was then trained on train and validation together (`refit`), that one.
         best_value: its monitored value.
         stopped_early: whether patience ran out.
-        test: scores of data.test at the best epoch, where one is given.
-        refit: whether a new model was then trained on train and validation together.
         advice: what may be gained by training longer, where it ended too early.
         branches: accuracy on test of each branch alone, by name.
         tables: the data that was given from Python, which can be scored again while this lives.

@@ -26,11 +26,7 @@ OF_MODEL = "model."
 
 
 class RunState:
-    """A run under way: its trainer, and its pretrainer until pretraining is done.
-
-    Raises:
-        ConfigError: class weights don't fit the labels of train.
-    """
+    """A run under way: its trainer, and its pretrainer until pretraining is done."""
 
     def __init__(self, setting: Setting, model: Model, *, pretrains: bool = True) -> None:
         self.setting, self.config, self.data = setting, setting.config, setting.data
@@ -62,11 +58,7 @@ class RunState:
             setattr(self.trainer.progress, name, getattr(before, name))
 
     def put_back(self, tensors: dict[str, torch.Tensor], values: dict[str, object]) -> None:
-        """Go on from what a trainer captured; the model's weights are in place.
-
-        Raises:
-            ValueError: it isn't what this run captures.
-        """
+        """Go on from what a trainer captured; ValueError where this run captures no such thing."""
         if not values.get("pretraining"):
             self.pretrainer = None
         if values.get("refit") is True and self.config.training.refit:
@@ -158,11 +150,7 @@ def begin(setting: Setting, origin: Origin | None) -> tuple[RunState, str | None
 
 
 def resume(setting: Setting, point: ResumePoint) -> RunState:
-    """Put back weights, optimizer and position of a run.
-
-    Raises:
-        CheckpointError: it doesn't fit, or the data changed since.
-    """
+    """Put back weights, optimizer and position of a run; refuse what doesn't fit."""
     config, data, checkpoint = setting.config, setting.data, point.checkpoint
     check_unchanged(point, config, data.digests, data.preprocessing)
     check_held_out(config, data, point.recorded, point.run.path)

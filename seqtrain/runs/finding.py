@@ -9,6 +9,7 @@ from pathlib import Path
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import complete_folder
 from seqtrain.files.reading import path_problem, read_json
+from seqtrain.files.writing import to_json, write_file
 from seqtrain.runs.destination import BEST, CONFIG, ENSEMBLE, MEMBER, RUNS
 from seqtrain.runs.run_directory import RunDirectory
 
@@ -95,7 +96,7 @@ def model_folder(path: Path) -> Path:
 def write_ensemble(path: Path, names: Sequence[str]) -> None:
     """Say in a directory which of its runs predict together."""
     values = {"format_version": FORMAT_VERSION, "members": list(names)}
-    RunDirectory(path).write_json(ENSEMBLE, values)
+    write_file(path / ENSEMBLE, to_json(values))
 
 
 def members(path: Path) -> list[Path]:

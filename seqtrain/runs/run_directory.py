@@ -13,7 +13,6 @@ from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.folder import remove_strays
 from seqtrain.files.lock import locked
 from seqtrain.files.reading import NotJSONError, parse_json, path_problem, read_file, read_json
-from seqtrain.files.writing import to_json, write_file
 from seqtrain.runs.destination import (
     BEST,
     CONFIG,
@@ -57,14 +56,6 @@ class RunDirectory:
             remove_earlier(self.path)
         except OSError as error:
             raise path_problem(error.filename or self.path, error, ConfigError) from None
-
-    def write(self, name: str, content: bytes) -> None:
-        """Write one of the run's files, whole or not at all."""
-        write_file(self.path / name, content)
-
-    def write_json(self, name: str, value: Any) -> None:
-        """Write a JSON file of the run, whole or not at all."""
-        self.write(name, to_json(value))
 
     def append_metrics(self, event: dict[str, Any]) -> int:
         """Append one line to metrics.jsonl; return the length of the file afterwards, in bytes."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from seqtrain.errors import CheckpointError, RunError
 from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
+from seqtrain.files.writing import write_file
 from seqtrain.runs.run_directory import RunDirectory
 from tests.helpers.program import FORKS
 
@@ -41,7 +42,7 @@ def save(folder: Path, number: int) -> None:
     files = {"weights": str(number).encode() * 999, "state": f"{number} {length}".encode()}
     write_folder(run.last, files, previous=run.previous)
     write_folder(run.best, files)
-    run.write("config.yaml", str(number).encode())
+    write_file(run.path / "config.yaml", str(number).encode())
 
 
 def save_new(folder: Path) -> None:

@@ -110,29 +110,30 @@ def predict(
     if output is not None:
         sources = [] if source == "-" else [source]
         check_destination(output, "stream", "--output", force=force, sources=sources)
-    beside_steps = {
+    of_rows: dict[str, object] = {
         "--keep": keep,
         "--empty": empty,
         "--bad-rows": bad_rows != "error",
-        "--probabilities": probabilities,
-        "--precision": precision is not None,
-        "--min-probability": min_probability is not None,
-        "--output-dir": output_dir,
     }
+    of_rows |= {"--probabilities": probabilities, "--precision": precision is not None}
+    of_rows |= {"--min-probability": min_probability is not None, "--output-dir": output_dir}
     one, both = "give one of them", None not in (precision, min_probability)
     refuse(
         (f"--top-k: --probabilities writes every class; {one}", top_k and probabilities),
         (f"--precision: it chooses --min-probability; {one}", both),
         (f"--output: --output-dir says where to write; {one}", output and output_dir),
         ("--shard: chooses among files; give --output-dir with it", shard and not output_dir),
-        *(
-            (f"{name}: --steps writes rows; {one}", steps and on)
-            for name, on in beside_steps.items()
-        ),
+        *((f"{name}: --steps writes rows; {one}", steps and on) for name, on in of_rows.items()),
     )
     default = "jsonl" if steps and top_k else "tsv" if output_dir else None
     written = _row_format(format or default, output, steps=steps)
-    kept = _columns_to_keep(keep or [])
+    kept = [name for names in keep or [] for name in names.split(",")]
+    refuse(
+        *(
+            (f"--keep: {x} is named twice; expected each column once", kept.count(x) > 1)
+            for x in kept
+        )
+    )
 
     from seqtrain.api.load import load
     from seqtrain.api.predict import InputOptions
@@ -203,16 +204,6 @@ def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
             "(and .gz or .zst after it, to compress), or give --format"
         )
     return found
-
-
-def _columns_to_keep(options: list[str]) -> list[str]:
-    from seqtrain.errors import ConfigError
-
-    names = [name for option in options for name in option.split(",")]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"--keep: {name} is named twice; expected each column once")
-    return names
 
 
 def _threshold(

@@ -13,10 +13,7 @@ HEADINGS = {
     ("engine",): "engines (model.engine)",
     ("option",): "options of seqtrain (model.unroll, batching.sort, batching.bucketing)",
     ("recipe",): "plain torch scripts, {cell} (sorted: by like length; mask: finds the last step)",
-    (
-        "wrong",
-        "pooling",
-    ): "mistakes: padding is read as data; -valid: the same pooling done right",
+    ("wrong", "pooling"): "mistakes: padding read as data; -valid: the same pooling done right",
 }
 """Of the rows of some kinds, in the order in which they stand."""
 COLOURS = {"training": "#2f81c7", "prediction": "#d08a1d"}
@@ -77,9 +74,8 @@ def _measured(comparison: Comparison) -> str:
     turns = sorted(row.training.turns for row in comparison.candidates if row.training) or [0]
     counts = f"{turns[0]} to {turns[-1]}" if turns[0] < turns[-1] else str(turns[0])
     accuracy = (
-        f"after {comparison.passes:.3g} passes over these, on {comparison.held_out:,} "
-        "sequences held out; variants with equal logits and equal batches are one model, trained "
-        "once"
+        f"after {comparison.passes:.3g} passes over these, on {comparison.held_out:,} sequences "
+        "held out; variants with equal logits and batches are one model, trained once"
     )
     if not comparison.passes:
         accuracy = "there was no time to train; allow more seconds"
@@ -106,13 +102,8 @@ def draw_speeds(comparison: Comparison, title: str) -> str:
 
     Variants without figures are left out.
     """
-    fastest = [
-        speed.fastest
-        for row in comparison.candidates
-        for speed in (row.training, row.prediction)
-        if speed
-    ]
-    scale = LONGEST_BAR / max(fastest, default=1.0)
+    speeds = [speed for row in comparison.candidates for speed in (row.training, row.prediction)]
+    scale = LONGEST_BAR / max((speed.fastest for speed in speeds if speed), default=1.0)
     headings, rows, top = [], [], 64
     for heading, members in _sections(comparison):
         headings.append((top + 12, heading))

@@ -156,27 +156,24 @@ class FitScreen:
             names = [column.name for column in self._columns]
             self._console.print(aligned(self._columns, names), markup=False)
         scores = event.validation
-        cells = {
-            "epoch": f"{event.epoch}{' *' if event.is_best else ''}",
-            "train loss": f"{event.loss:.4f}",
-            "acc.": f"{event.accuracy:.2%}",
-            "val. loss": f"{scores.loss:.4f}" if scores else "-",
-            "val. acc.": f"{scores.accuracy:.2%}" if scores else "-",
-            "F1": f"{scores.macro_f1:.2%}" if scores else "-",
-            "lr": f"{event.lr:.1e}",
-            "tokens/s": speed,
-            "s": f"{event.seconds:.1f}" if event.seconds < 1000 else f"{event.seconds:.0f}",
-        }
-        shown = [cells[column.name] for column in self._columns]
+        validation = ["-"] * 3
+        if scores is not None:
+            validation = [f"{scores.loss:.4f}", f"{scores.accuracy:.2%}", f"{scores.macro_f1:.2%}"]
+        seconds = f"{event.seconds:.1f}" if event.seconds < 1000 else f"{event.seconds:.0f}"
+        train = [f"{event.loss:.4f}", f"{event.accuracy:.2%}"]
+        number = f"{event.epoch}{' *' if event.is_best else ''}"
+        cells = [number, *train, *validation, f"{event.lr:.1e}", speed, seconds]
+        shown = [
+            x for x, column in zip(cells, EPOCH_COLUMNS, strict=True) if column in self._columns
+        ]
         self._console.print(aligned(self._columns, shown), markup=False)
 
     def _show_end(self, run: Run) -> None:
         why = ", stopped early" if run.stopped_early else ""
-        end = f"best epoch {run.best_epoch} of {run.epochs}{why}"
+        end = f" of {run.epochs}{why}"
         if run.refit:
-            kept = f"the model of the refit is kept ({counted(run.epochs, 'epoch')})"
-            end = f"best epoch {run.best_epoch}; {kept}"
-        self._console.print(end)
+            end = f"; the model of the refit is kept ({counted(run.epochs, 'epoch')})"
+        self._console.print(f"best epoch {run.best_epoch}{end}")
         if run.advice:
             note(run.advice)
         if run.test is not None:
@@ -191,16 +188,14 @@ class FitScreen:
 
 
 def _other_epoch(event: EpochEvent, speed: str) -> str:
-    end = f"{speed} tokens/s, {event.seconds:.1f} s"
-    if event.refit:
-        return f"refit {event.epoch}: loss {event.loss:.4f}, accuracy {event.accuracy:.2%}, {end}"
-    validation = ""
-    if event.validation_loss is not None:
-        validation = f", validation perplexity {perplexity(event.validation_loss):,.1f}"
-    return (
-        f"pretraining {event.epoch}: loss {event.loss:.4f} per token, perplexity "
-        f"{perplexity(event.loss):,.1f}{validation}, {end}"
-    )
+    phase, figures = "refit", [f"loss {event.loss:.4f}", f"accuracy {event.accuracy:.2%}"]
+    if event.pretraining:
+        own = f"perplexity {perplexity(event.loss):,.1f}"
+        phase, figures = "pretraining", [f"loss {event.loss:.4f} per token", own]
+    if event.pretraining and event.validation_loss is not None:
+        figures.append(f"validation perplexity {perplexity(event.validation_loss):,.1f}")
+    figures += [f"{speed} tokens/s", f"{event.seconds:.1f} s"]
+    return f"{phase} {event.epoch}: {', '.join(figures)}"
 
 
 def note_next(path: Path, *commands: str) -> None:
@@ -259,8 +254,9 @@ def show_figures(figures: Sequence[Figure]) -> None:
     columns = [TableColumn(f"{len(figures[0].values)} runs", "words"), TableColumn("mean")]
     columns += [TableColumn("standard error", rank=1)]
     columns += [TableColumn("least", rank=2), TableColumn("most", rank=2)]
-    rows = []
-    for name, values in figures:
-        shown = (fmean(values), stdev(values) / len(values) ** 0.5, min(values), max(values))
-        rows.append((name, *(score_text(name, value) for value in shown)))
+    shown = [
+        (name, (fmean(values), stdev(values) / len(values) ** 0.5, min(values), max(values)))
+        for name, values in figures
+    ]
+    rows = [(name, *(score_text(name, value) for value in values)) for name, values in shown]
     print_table(stderr_console(), columns, rows)

@@ -137,10 +137,7 @@ def _output_paths(files: list[str], folder: Path, format: str) -> dict[str, Path
 
 
 class _WholeRows(io.FileIO):
-    """A new file of whole rows: of what the disk can't hold all of, nothing stays.
-
-    A text stream hands on what it gathered since, so each row has to be one text to it.
-    """
+    """A new file of whole rows, each written as one text: none is cut where the disk is full."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path, "w")
@@ -165,10 +162,6 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
     """Open the file to write to, or standard output (None).
 
     With `line_by_line` each row is written at once, because a program may be waiting for it.
-
-    Raises:
-        ConfigError: it can't be opened, or the package that writes .zst isn't installed.
-        RunError: the disk is full.
     """
     if path is None:
         if isinstance(sys.stdout, io.TextIOWrapper):

@@ -105,11 +105,8 @@ def show_errors(rows: Sequence[PredictedExample]) -> None:
     if not rows:  # a note says that none is wrong
         return
     words = [TableColumn(name, "words") for name in ("label", "predicted")]
-    _print_rows(
-        rows,
-        [TableColumn("probability"), *words],
-        [[f"{row.probability:.2%}", row.label, row.predicted] for row in rows],
-    )
+    cells = [[f"{row.probability:.2%}", row.label, row.predicted] for row in rows]
+    _print_rows(rows, [TableColumn("probability"), *words], cells)
     for row in rows:
         if row.weights is not None:
             _show_weights(row, row.weights)
@@ -120,14 +117,10 @@ def _print_rows(
 ) -> None:
     several = any(row.file for row in rows)
     where = [TableColumn("file", "words", 2)] * several + [TableColumn("line")]
-    print_table(
-        stdout_console(),
-        [*where, *columns, TableColumn("sequence", "text", 1)],
-        [
-            [*[row.file or ""] * several, f"{row.line}", *own, row.text]
-            for row, own in zip(rows, cells, strict=True)
-        ],
-    )
+    every = [*where, *columns, TableColumn("sequence", "text", 1)]
+    fields = ([*[row.file or ""] * several, f"{row.line}"] for row in rows)
+    found = [[*a, *b, row.text] for a, b, row in zip(fields, cells, rows, strict=True)]
+    print_table(stdout_console(), every, found)
 
 
 def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -> None:
@@ -168,14 +161,14 @@ def diff_json(found: RunDifference, top: int | None) -> dict[str, Any]:
         }
         for a, b in found.rows[:top]
     ]
-    metrics = {each.metric: asdict(each) for each in found.metrics}
+    metrics = [asdict(each) for each in found.metrics]
     return {
         "a": str(found.runs[0]),
         "b": str(found.runs[1]),
         "data": found.data,
         "num_examples": found.num_examples,
         "left_out": found.left_out,
-        "metrics": {n: {k: v for k, v in m.items() if k != "metric"} for n, m in metrics.items()},
+        "metrics": {each.pop("metric"): each for each in metrics},
         "right": found.counts,
         "num_differing": len(found.rows),
         "rows": rows,
@@ -185,18 +178,19 @@ def diff_json(found: RunDifference, top: int | None) -> dict[str, Any]:
 def show_diff(found: RunDifference, top: int) -> None:
     """Print the metrics, who is right how often, and the first rows that differ."""
     console = stdout_console()
-    print_table(
-        console,
-        [TableColumn("metric", "words"), "A", "B", "B - A", "95% interval"],
-        [
-            (
-                m.metric.replace("_", " ").replace("f1", "F1"),
-                *(f"{m.a:.2%}", f"{m.b:.2%}", f"{m.difference:+.2%}"),
-                f"{m.low:+.1%} to {m.high:+.1%}",
-            )
-            for m in found.metrics
-        ],
-    )
+    names = [each.metric.replace("_", " ").replace("f1", "F1") for each in found.metrics]
+    cells = [
+        (f"{m.a:.2%}", f"{m.b:.2%}", f"{m.difference:+.2%}", f"{m.low:+.1%} to {m.high:+.1%}")
+        for m in found.metrics
+    ]
+    titles: list[TableColumn | str] = [
+        TableColumn("metric", "words"),
+        "A",
+        "B",
+        "B - A",
+        "95% interval",
+    ]
+    print_table(console, titles, [(x, *own) for x, own in zip(names, cells, strict=True)])
     counts = [f"{count:,}" for count in (*found.counts.values(), found.num_examples)]
     rows = zip(RIGHT, counts, strict=True)
     print_table(console, [TableColumn("right", "words"), "examples"], rows)
@@ -209,13 +203,10 @@ def show_diff(found: RunDifference, top: int) -> None:
     shown = found.rows[:top]
     if shown:
         words = [TableColumn(name, "words") for name in ("label", "A", "B")]
-        _print_rows(
-            [a for a, _ in shown],
-            [*words, TableColumn("probabilities", rank=3)],
-            [
-                [a.label, a.predicted, b.predicted, f"{a.probability:.1%}, {b.probability:.1%}"]
-                for a, b in shown
-            ],
-        )
+        both = [
+            [a.label, a.predicted, b.predicted, f"{a.probability:.1%}, {b.probability:.1%}"]
+            for a, b in shown
+        ]
+        _print_rows([a for a, _ in shown], [*words, TableColumn("probabilities", rank=3)], both)
     if len(found.rows) > top:
         say(f"{top} of {len(found.rows):,} predictions that differ")

@@ -33,12 +33,12 @@ class TuneScreen:
         """Show the best trials, and the score of the best one on rows that didn't choose it."""
         scored = [t for t in found.trials if t.state in ("complete", "stopped") and t.curve]
         shown = sorted(scored, key=lambda trial: trial.order, reverse=True)[:SHOWN]
-        words = [TableColumn("state", rank=1), TableColumn("settings", "words")]
-        print_table(
-            stderr_console(),
-            ["trial", f"val. {self._monitor}", *words],
-            [(str(t.number), self._score(t), t.state, self._settings(t)) for t in shown],
-        )
+        columns = [
+            *map(TableColumn, ("trial", f"val. {self._monitor}")),
+            TableColumn("state", rank=1),
+        ]
+        cells = [(str(t.number), self._score(t), t.state, self._settings(t)) for t in shown]
+        print_table(stderr_console(), [*columns, TableColumn("settings", "words")], cells)
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
         note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
