@@ -4,6 +4,7 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,46 +34,43 @@ def write(path: Path, lines: list[str]) -> Facts:
     return inspect([str(path)], Wishes())
 
 
-def test_csv_with_header(tmp_path: Path) -> None:
-    rows = [f"{n},{label},{text}" for n, (label, text) in enumerate(labelled())]
-    facts = write(tmp_path / "a.csv", ["id,stars,review", *rows])
-    assert (facts.reading.label, facts.reading.sequence) == ("stars", "review")
-    assert (facts.reading.header, facts.rows, facts.family) == ("auto", 60, "words")
+PAIRS = labelled()
+COMMAS = [(label, text.replace("cat", "cat, too")) for label, text in PAIRS]
+COLUMNS: dict[str, tuple[list[str], Any, Any]] = {  # lines of a file, its label and its sequence
+    "a header": (
+        ["id,stars,review", *(f"{n},{label},{text}" for n, (label, text) in enumerate(PAIRS))],
+        *("stars", "review"),
+    ),
+    **{mark: ([mark.join(pair) for pair in COMMAS], 0, 1) for mark in ";\t|"},
+    "the label last": ([";".join(pair[::-1]) for pair in COMMAS], 1, 0),
+    "Excel": (["sep=;", "text;label", *(f"{y};{x}" for x, y in PAIRS)], "label", "text"),
+    "a title and a body": (
+        ["label,title,description", *(f"{x},{y},{y} again" for x, y in PAIRS)],
+        *("label", ["title", "description"]),
+    ),
+    "objects within": (
+        [json.dumps({"meta": {"class": x, "n": 1}, "doc": {"text": y}}) for x, y in PAIRS],
+        *("meta.class", "doc.text"),
+    ),
+}
 
 
-@pytest.mark.parametrize("label_first", [True, False])
-@pytest.mark.parametrize("mark", ";\t|")
-def test_csv_without_header_by_other_marks(tmp_path: Path, mark: str, label_first: bool) -> None:
-    pairs = [(label, text.replace("cat", "cat, too")) for label, text in labelled()]
-    facts = write(
-        tmp_path / "a.csv", [mark.join(pair[:: 1 if label_first else -1]) for pair in pairs]
-    )
-    assert (facts.reading.delimiter, facts.reading.header, facts.rows) == ("auto", "auto", 60)
-    assert (facts.reading.label, facts.reading.sequence) == ((0, 1) if label_first else (1, 0))
+@pytest.mark.parametrize("name", COLUMNS)
+def test_which_column_is_what(tmp_path: Path, name: str) -> None:
+    lines, label, sequence = COLUMNS[name]
+    facts = write(tmp_path / ("a.jsonl" if lines[0].startswith("{") else "a.csv"), lines)
+    assert (facts.reading.label, facts.reading.sequence) == (label, sequence)
+    assert (facts.reading.header, facts.reading.delimiter) == ("auto", "auto")
+    assert (facts.rows, facts.family) == (60, "words")
 
 
-def test_excel_says_what_separates(tmp_path: Path) -> None:
-    rows = [f"{text};{label}" for label, text in labelled()]
-    facts = write(tmp_path / "a.csv", ["sep=;", "text;label", *rows])
-    assert (facts.reading.label, facts.reading.sequence, facts.rows) == ("label", "text", 60)
-
-
-def test_title_and_body_are_joined(tmp_path: Path) -> None:
-    rows = [f"{label},{text},{text} again" for label, text in labelled()]
-    facts = write(tmp_path / "a.csv", ["label,title,description", *rows])
-    assert facts.reading.sequence == ["title", "description"]
-
-
-def test_json(tmp_path: Path) -> None:
-    rows = [
-        json.dumps({"meta": {"class": label, "n": n}, "doc": {"text": text}})
-        for n, (label, text) in enumerate(labelled())
-    ]
-    facts = write(tmp_path / "a.jsonl", rows)
-    assert (facts.reading.label, facts.reading.sequence) == ("meta.class", "doc.text")
-    for value, family in ((["a", "b"], "symbols"), ([[1.0, 2.0]], "channels"), ([1.5], "series")):
-        rows = [json.dumps({"y": y, "v": value * len(t)}) for y, t in labelled()]
-        assert write(tmp_path / "b.jsonl", rows).family == family
+@pytest.mark.parametrize(
+    ("value", "family"),
+    [(["a", "b"], "symbols"), ([[1.0, 2.0]], "channels"), ([1.5], "series")],
+)
+def test_what_a_list_is_made_of(tmp_path: Path, value: list[Any], family: str) -> None:
+    rows = [json.dumps({"y": y, "v": value * len(text)}) for y, text in PAIRS]
+    assert write(tmp_path / "a.jsonl", rows).family == family
 
 
 def dna(draw: random.Random) -> str:
