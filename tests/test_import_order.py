@@ -49,11 +49,6 @@ def room_of(module: str) -> str | None:
     return parts[1] if parts[0] == "seqtrain" and len(parts) > 1 and parts[1] in ROOMS else None
 
 
-def test_every_file_stands_in_a_room() -> None:
-    names = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in FILES}
-    assert names <= {*ROOMS, "__init__", "__main__"}
-
-
 def to_the_right(path: Path) -> list[str]:
     """Return what a file imports of rooms that come after its own."""
     own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
@@ -105,7 +100,6 @@ def test_nothing_imports_in_a_circle() -> None:
     }
     assert sum(map(len, graph.values())) > 300
     assert circle(graph) == []
-    assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})
 
 
 def test_config_and_readers_need_no_torch() -> None:
@@ -130,3 +124,8 @@ def test_no_test_module_is_imported() -> None:
     assert len(paths) > 100
     lines = [line for path in paths for line in IMPORT.findall(path.read_text(encoding="utf-8"))]
     assert [line for line in lines if re.search(r"\btest_", line)] == []
+
+
+def test_the_rooms_are_those_of_the_document() -> None:
+    document = (PACKAGE / "README.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^\| `(\w+)(?:/|\.py)` \|", document, re.MULTILINE)) == ROOMS

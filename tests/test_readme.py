@@ -1,6 +1,5 @@
 """The documents: commands run or parse, links lead somewhere, tables are whole."""
 
-import ast
 import doctest
 import io
 import re
@@ -114,10 +113,6 @@ def test_first_block_trains(
     ).is_file()
 
 
-def test_second_block_runs_the_tests() -> None:
-    assert "pytest" in SET_UP[1]
-
-
 def test_python_session_runs(
     with_few_rows: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,38 +205,14 @@ def test_scripts_and_tests_named_in_documents_exist() -> None:
     assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
 
 
-def files_missing(text: str, package: Path) -> list[str]:
-    """Return the Python files that the rooms' document names and the package doesn't hold.
-
-    A name without a folder stands for a file of the room in whose row it is, or of any room.
-    """
-    missing = []
-    for line in text.splitlines():
+def test_files_of_the_rooms_exist() -> None:
+    """A name without a folder stands for a file of the room in whose row it is, or of any room."""
+    package = ROOT / "seqtrain"
+    for line in DOCUMENTS["seqtrain/README.md"].splitlines():
         room = re.match(r"\| `(\w+)/` \|", line)
         base = package / room[1] if room else package
         for name in re.findall(r"`([\w/]+\.py)`", line):
-            found = (package / name).is_file() if "/" in name else any(base.rglob(name))
-            missing += [] if found else [name]
-    return missing
-
-
-def test_files_of_the_rooms_exist() -> None:
-    package = ROOT / "seqtrain"
-    assert files_missing(DOCUMENTS["seqtrain/README.md"], package) == []
-    assert files_missing("| `runs/` | `trainer.py` |", package) == ["trainer.py"]
-    assert files_missing("`data/nothing.py`, `store.py`", package) == ["data/nothing.py"]
-
-
-def test_rooms_are_those_that_imports_are_checked_for() -> None:
-    rows = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", DOCUMENTS["seqtrain/README.md"], re.MULTILINE)
-    source = (ROOT / "tests" / "test_import_order.py").read_text(encoding="utf-8")
-    assigned = next(
-        node
-        for node in ast.parse(source).body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ROOMS"
-    )
-    rooms = [x.value for x in ast.walk(assigned.value) if isinstance(x, ast.Constant)]
-    assert rows == rooms
+            assert (package / name).is_file() if "/" in name else any(base.rglob(name)), name
 
 
 def anchors(text: str) -> set[str]:

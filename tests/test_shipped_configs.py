@@ -10,17 +10,8 @@ ROOT = Path(__file__).parents[1]
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
 
 
-def test_there_are_configs() -> None:
-    assert ROOT / "configs" / "quickstart.yaml" in CONFIGS
-
-
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
-def test_config_loads(path: Path) -> None:
-    load_config(path)
-
-
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
-def test_data_that_ships_is_there(path: Path) -> None:
+def test_a_config_loads_and_data_that_ships_is_there(path: Path) -> None:
     data = load_config(path).data
     for name in (data.train, data.validation, data.test):
         if isinstance(name, str) and name.startswith("data/"):

@@ -1,6 +1,7 @@
 """Every screen on terminals of 60 to 200 columns: columns are left out, digits never cut."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from seqtrain.comparison.task import VARIANTS
 from tests.helpers.terminal import Terminal, terminal
 from tests.helpers.tiny import CONFIG
 
+Show = Callable[[list[str], int], Terminal]
 WIDEST, NARROWER = 200, (60, 80, 120)
 FIGURE = re.compile(r"(?<![\w.])[+-]?[0-9][0-9,.]*(?:e[+-]?[0-9]+)?%?(?![\w…])")
 CUT = re.compile(r"[0-9.,]…")
@@ -76,16 +78,23 @@ def show_compared() -> None:
 MADE = {"fit --seeds": show_several, "compare": show_compared}
 
 
-def show(words: list[str], width: int, events: list[Event]) -> Terminal:
-    with terminal(width) as shown:
-        if words == ["fit"]:
-            show_fit(events)
-        elif make := MADE.get(" ".join(words)):
-            make()
-        else:
-            with pytest.raises(SystemExit):
-                run(words)
-    return shown
+@pytest.fixture
+def show(project: Path, events: list[Event], monkeypatch: pytest.MonkeyPatch) -> Show:
+    """Show a command's screen on a terminal of so many columns."""
+    monkeypatch.chdir(project)
+
+    def on_terminal(words: list[str], width: int) -> Terminal:
+        with terminal(width) as shown:
+            if words == ["fit"]:
+                show_fit(events)
+            elif make := MADE.get(" ".join(words)):
+                make()
+            else:
+                with pytest.raises(SystemExit):
+                    run(words)
+        return shown
+
+    return on_terminal
 
 
 def figures(lines: list[str]) -> set[str]:
@@ -111,14 +120,11 @@ SCREENS = [
 
 
 @pytest.mark.parametrize("words", SCREENS, ids=" ".join)
-def test_no_digit_is_cut(
-    project: Path, events: list[Event], monkeypatch: pytest.MonkeyPatch, words: list[str]
-) -> None:
-    monkeypatch.chdir(project)
-    widest = show(words, WIDEST, events)
+def test_no_digit_is_cut(show: Show, words: list[str]) -> None:
+    widest = show(words, WIDEST)
     whole = figures(widest.lines())
     assert whole
-    for shown in (widest, *(show(words, width, events) for width in NARROWER)):
+    for shown in (widest, *(show(words, width) for width in NARROWER)):
         width, lines = shown.width, shown.lines()
         assert not CUT.search("\n".join(lines)), width
         fitting = [line for line in shown.logical_lines() if line and len(line) <= width]
@@ -128,29 +134,23 @@ def test_no_digit_is_cut(
         assert figures(fitting) <= whole, width
 
 
-def test_probabilities_and_kept_cells_are_columns(
-    project: Path, events: list[Event], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(project)
+def test_probabilities_and_kept_cells_are_columns(show: Show) -> None:
     words = ["predict", "test.tsv", "--keep", "label", "--probabilities"]
-    wide = show(words, 200, events).lines()
+    wide = show(words, 200).lines()
     at = next(number for number, line in enumerate(wide) if line.startswith("label"))
     names = ["label", "probability", *sorted(CLASSES), "input_label", "sequence"]
     assert re.split("  +", wide[at]) == names
     cells = re.split("  +", wide[at + 1])
     assert abs(sum(float(cell[:-1]) for cell in cells[2:5]) - 100) < 0.1
     assert cells[5].startswith("class 2 of")
-    narrow = show(words, 80, events).written
+    narrow = show(words, 80).written
     assert re.search(r"no room for [123] columns; see --output FILE", narrow)
 
 
-def test_what_has_no_room_is_named(
-    project: Path, events: list[Event], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(project)
+def test_what_has_no_room_is_named(show: Show) -> None:
     for words in (["fit"], ["runs"]):
-        narrow, wide = (show(words, width, events).written for width in (60, 200))
+        narrow, wide = (show(words, width).written for width in (60, 200))
         assert re.search(r"no room for \d columns?", narrow)
         assert "no room" not in wide
-    lines = show(["runs"], 80, events).lines()
+    lines = show(["runs"], 80).lines()
     assert lines[0].split()[:7] == ["run", "data", "val.", "acc.", "test", "acc.", "time"]

@@ -108,20 +108,6 @@ def test_a_changed_file_is_read_again(make: Make, folder: Path, write: Write) ->
     assert len(list(folder.iterdir())) == 1, "in the place of the entry before"
 
 
-@pytest.mark.parametrize(
-    ("tokenizer", "attribute"),
-    [("word", "unicodedata.unidata_version"), ("bpe", "tokenizers.__version__")],
-)
-def test_another_version_of_what_splits_texts_means_another_entry(
-    make: Make, folder: Path, monkeypatch: pytest.MonkeyPatch, tokenizer: str, attribute: str
-) -> None:
-    config = make(f"data.tokenizer={tokenizer}")
-    prepare(config, cache_folder=folder)
-    assert prepare(config, cache_folder=folder).from_cache
-    monkeypatch.setattr(attribute, "0.0.0")
-    assert not prepare(config, cache_folder=folder).from_cache
-
-
 @pytest.mark.parametrize("name", ["train.values", "test.labels", "entry.json", "manifest.json"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
 def test_a_damaged_entry_is_ignored_and_replaced(

@@ -11,7 +11,7 @@ import pytest
 
 from seqtrain.config import Config
 from seqtrain.data.dataset import PreparedData, prepare
-from seqtrain.data.readers import digest_of, read_examples
+from seqtrain.data.readers import digest_of
 from seqtrain.errors import DataError
 
 Write = Callable[[str, str | list[tuple[str, str]]], str]
@@ -183,15 +183,6 @@ def test_an_empty_series_is_read_as_zeros(write: Write, ready: Ready, missing: s
     empty = write("b.jsonl", jsonl(([], "x"), ([], "y")))
     with pytest.raises(DataError, match=r"every sequence is empty; expected feature vectors"):
         ready(kind="features", empty="unk", train=empty)
-
-
-def test_prediction_reads_rows_that_training_would_drop(write: Write, ready: Ready) -> None:
-    path = write("train.tsv", [("a", "x"), ("", "y"), ("b", "y")])
-    fitted = ready(train=path, empty="drop").preprocessing
-    store, report = fitted.for_prediction().encode(read_examples(path, fitted.reading), path)
-    assert (len(store), report.filled) == (3, 1)
-    refusing = ready(train=write("b.tsv", [("a", "x"), ("b", "y")])).preprocessing
-    assert refusing.for_prediction() == refusing
 
 
 def test_rows_of_a_folder_are_numbered_through_its_files(tmp_path: Path, ready: Ready) -> None:

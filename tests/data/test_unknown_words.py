@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pytest
@@ -88,11 +87,6 @@ def test_beyond_a_number_unknown_words_are_unk_alone(
     found = spelled_out(store, 0)
     assert store.values.tolist() == [UNK] * 4
     assert found == [buckets_of("a1", 3, 5), buckets_of("b1", 3, 5), None, found[0]]
-
-
-def test_the_ngrams_of_the_marked_word() -> None:
-    grams = ["<né", "née", "ée>", "<née", "née>", "<née>"]
-    assert buckets_of("née", 3, 5) == [crc32(gram.encode()) % 32768 for gram in grams]
 
 
 def test_buckets_stay_as_they_are() -> None:

@@ -47,19 +47,6 @@ def test_odd_numbers_of_the_metrics_are_shown_or_left_out(
         assert ended.out.count("with-") >= len(numbers)
 
 
-@pytest.mark.parametrize("value", [1.5, None, ["a"], {"b": [1]}, "\x1b[31m", 10**400])
-def test_an_environment_is_shown_whatever_it_holds(run: Path, cli: Cli, value: object) -> None:
-    path = run / "environment.json"
-    environment = json.loads(path.read_text())
-    digests = dict.fromkeys(environment["data"], value)
-    path.write_text(json.dumps({**environment, "torch": value, "device": value, "data": digests}))
-    ended = cli("report", "r", "-o", "r.html")
-    assert ended.code in (0, 2), ended.err
-    assert "\x1b" not in ended.err
-    if ended.code == 0:
-        assert "\x1b" not in Path("r.html").read_text()
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [("label: label", "label: text"), ("lowercase: true", "lowercase: false"), ("text", "label")],

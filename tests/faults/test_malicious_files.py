@@ -8,7 +8,6 @@ import pickle
 import shutil
 import struct
 import sys
-import tarfile
 import zipfile
 from collections.abc import Iterator
 from functools import partial
@@ -22,7 +21,6 @@ import safetensors.torch
 import torch
 
 from seqtrain.files.folder import write_folder
-from tests.helpers.packing import pack
 from tests.helpers.program import CONFIG, fit
 from tests.helpers.tiny import Cli, sets
 from tests.helpers.watched import watch
@@ -32,13 +30,8 @@ MEMORY = 640 * 2**20
 """Less than the 768 MiB of a bomb; a line is read up to 256 MiB, and may be held twice."""
 NAMES = ("model.safetensors", "model.json", "vocabulary.json", "training_state.safetensors",
          "training_state.json", "manifest.json")  # fmt: skip
-TAGS = ("!!python/object/apply:os.system [touch canary]", "!!python/name:os.system x",
-        "!!python/object/new:os.system [touch canary]", "!!python/module:os x",
-        "!!python/object/apply:subprocess.check_output [[touch, canary]]", "!include /etc/passwd",
-        "!!binary aGk=", "!ENV ${PATH}", "&a [*a, *a]", "*undefined")  # fmt: skip
-WORDS = ("os.system", "../../../../etc/passwd", "/etc/passwd", "file:///etc/passwd",
-         "http://127.0.0.1:9/x", "__import__('os').system('touch canary')", "${jndi:x}",
-         "{{7*7}}", "$(touch canary)", "`touch canary`")  # fmt: skip
+TAGS = ("!!python/object/apply:os.system [touch canary]", "!include /etc/passwd", "!ENV ${PATH}")
+WORDS = ("os.system", "../../../../etc/passwd", "http://127.0.0.1:9/x", "$(touch canary)")
 
 
 class Payload:
@@ -48,17 +41,9 @@ class Payload:
         return os.system, (f"touch {CANARY}",)
 
 
-class Evaluated:
-    """The same, past a list of forbidden modules."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return eval, (f"open('{CANARY}', 'w').close()",)
-
-
 def pickles() -> Iterator[bytes]:
     """Yield files that run code when they are unpickled, by torch.load or by numpy too."""
-    for payload in (Payload(), Evaluated()):
-        yield from (pickle.dumps(payload, protocol) for protocol in (0, 2, 5))
+    yield from (pickle.dumps(Payload(), protocol) for protocol in (0, 2, 5))
     zipped = io.BytesIO()
     torch.save({"head.weight": torch.zeros(1), "x": Payload()}, zipped)
     yield zipped.getvalue()
@@ -131,8 +116,6 @@ def data_files(folder: Path) -> Iterator[str]:
     """Write malicious data files; yield their names."""
     zeros = gzip.compress(bytes(2**24))
     (folder / "bomb.tsv.gz").write_bytes(gzip.compress(b"text\tlabel\n") + 48 * zeros)
-    zeros = pack(bytes(2**24), "zst")
-    (folder / "bomb.tsv.zst").write_bytes(pack(b"text\tlabel\n", "zst") + 48 * zeros)
     window = b"\x28\xb5\x2f\xfd\x00\xa8\x19\0\0aa\n"  # 2 GiB for one block of three bytes
     (folder / "window.tsv.zst").write_bytes(window)
     np.savez(folder / "object.npz", values=np.array([Payload()], dtype=object),
@@ -140,13 +123,9 @@ def data_files(folder: Path) -> Iterator[str]:
     with zipfile.ZipFile(folder / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("values.npy", bytes(2**28))
         archive.writestr("../outside.npy", b"x")
-    with tarfile.open(folder / "archive.tsv", "w") as tar:
-        tar.add(folder / "c.yaml", "../../outside")
     (folder / "pickled.jsonl").write_bytes(pickle.dumps(Payload(), 0))
-    (folder / "pickled.npz").write_bytes(pickle.dumps(Payload()))
-    yield from ("bomb.tsv.gz", "bomb.tsv.zst", "window.tsv.zst", "object.npz", "bomb.npz",
-                "archive.tsv", "pickled.jsonl", "pickled.npz", "/dev/zero",
-                "/proc/self/mem")  # fmt: skip
+    yield from ("bomb.tsv.gz", "window.tsv.zst", "object.npz", "bomb.npz", "pickled.jsonl")
+    yield from ("/dev/zero", "/proc/self/mem")
 
 
 def attack(folder: Path, step: int) -> list[tuple[str, int]]:
@@ -266,10 +245,9 @@ def test_predictions_that_are_no_numbers_end_with_3(
         assert "nan" not in ended.out
 
 
-@pytest.mark.parametrize("payload", [Payload(), Evaluated()])
-def test_the_payloads_and_the_watch_work(disk: Path, payload: object) -> None:
+def test_the_payload_and_the_watch_work(disk: Path) -> None:
     """The canary isn't dead: where the file is unpickled, it is seen twice over."""
-    (disk / "payload").write_bytes(pickle.dumps(payload))
+    (disk / "payload").write_bytes(pickle.dumps(Payload()))
     _, offences, _ = watch(disk, unpickle)
     assert any("find_class" in offence for offence in offences)
     assert (disk / CANARY).exists()

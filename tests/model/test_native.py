@@ -50,15 +50,6 @@ def test_awkward_sizes_whose_weights_outgrow_a_cache(
     assert_same_as_torch(Case(lengths, 7, hidden_size, bidirectional=bidirectional, **keys))
 
 
-@examples(30)
-@given(keys=CASES)
-def test_a_table_projected_before_gives_the_same_bits(path: str, keys: dict[str, Any]) -> None:
-    case = Case(**{**keys, "vectors": keys["vectors"] or 7})
-    with torch.no_grad():
-        for ours, theirs in zip(case.native(projected=True), case.native(), strict=True):
-            assert ours is theirs is None or torch.equal(ours, theirs)
-
-
 @needs_library
 @every_cell
 def test_any_number_of_threads_gives_torchs_results_and_its_own_bits(
