@@ -137,8 +137,9 @@ def _sequence(rows: list[Any], options: ReadOptions) -> Example:
         read = _steps(options.steps or {}, cells[1 + (times is not None) :], times)
         facts: Any = first.static
         static = facts and _steps(options.static or {}, [[x] for x in facts], None)
-    except _BadCell as bad:
-        return _bad(first._replace(line=rows[bad.row].line, id=name), str(bad))
+    except BadRow as bad:
+        at = bad.row if isinstance(bad, _BadCell) else 0
+        return _bad(first._replace(line=rows[at].line, id=name), str(bad))
     return first._replace(sequence=read, static=static, id=name)
 
 

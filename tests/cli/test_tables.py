@@ -1,0 +1,192 @@
+"""Every verb takes a table with a row per time step, and facts beside the sequence."""
+
+import csv
+import io
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import seqtrain
+from tests.helpers.tables import CONFIG, shuffled, table, write_rows, write_table_project
+from tests.helpers.tiny import Cli, fingerprint, fit, fit_until
+
+NGRAMS = "model.ngrams={place: [1, 2], mood: [1, 1]}"
+
+
+@pytest.fixture(scope="session")
+def trained_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a config, its data, and `run`: a model of a table. Read only."""
+    folder = tmp_path_factory.mktemp("table")
+    write_table_project(folder)
+    fit(folder, CONFIG, NGRAMS, "training.max_epochs=6")
+    return folder
+
+
+@pytest.fixture
+def there(trained_table: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(trained_table)
+    return trained_table
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_table_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
+
+
+def test_a_row_of_predictions_per_id_in_the_order_of_first_appearance(
+    there: Path, cli: Cli, tmp_path: Path
+) -> None:
+    rows = table(30, seed=2)
+    found = rows_of(cli("predict", "test.csv", "--run", "run", "--keep", "country,place").out)
+    assert list(found[0]) == ["visit", "country", "place", "label", "probability"]
+    assert [row["visit"] for row in found] == [f"v{n}" for n in range(30)]
+    first = {row["visit"]: row for row in reversed(rows)}
+    assert all(row["place"] == first[row["visit"]]["place"] for row in found)
+    scores = json.loads(cli("eval", "run", "--split", "test", "--json").out)
+    truth = [first[row["visit"]]["who"] == row["label"] for row in found]
+    assert scores["accuracy"] == pytest.approx(sum(truth) / 30)
+    assert scores["accuracy"] > 0.8
+    plain = {row["visit"]: row["probability"] for row in found}
+    for ending in ("csv", "jsonl", "parquet"):
+        mixed = [{k: v for k, v in row.items() if k != "who"} for row in shuffled(rows)]
+        path = write_rows(tmp_path / f"new.{ending}", mixed)
+        again = rows_of(cli("predict", str(path), "--run", "run").out)
+        assert [row["visit"] for row in again] == list(dict.fromkeys(x["visit"] for x in mixed))
+        assert {row["visit"]: row["probability"] for row in again} == plain
+    given = (there / "test.csv").read_bytes()
+    streamed = rows_of(cli("predict", "-", "--run", "run", stdin=given).out)
+    assert {row["visit"]: row["probability"] for row in streamed} == plain
+    given = path.with_suffix(".csv").read_bytes()
+    ended = cli("predict", "-", "--run", "run", stdin=given, code=2)
+    assert "comes back, after line" in ended.err
+    assert "; sort the rows by visit, or give a file" in ended.err
+
+
+@pytest.fixture
+def swapped(there: Path, tmp_path: Path) -> str:
+    """A table on which nearly every prediction is wrong."""
+    other = {"ann": "bob", "bob": "ann"}
+    rows = [{**row, "who": other[row["who"]]} for row in table(12, seed=2)]
+    return str(write_rows(tmp_path / "swapped.csv", rows))
+
+
+def test_errors_name_step_and_column(swapped: str, cli: Cli) -> None:
+    found = json.loads(cli("errors", "run", "--data", swapped, "--explain", "--json").out)
+    rows = list(csv.DictReader(io.StringIO(Path(swapped).read_text())))
+    assert found["errors"]
+    for error in found["errors"]:
+        row = rows[error["line"] - 2]
+        assert error["text"].startswith(f"{row['visit']}: {row['place']},{row['mood']},")
+        named = [name for name, _ in error["weights"]]
+        assert named[:3] == [f"1:{n}={row[n]}" for n in ("place", "mood", "heat")]
+        assert named[-2:] == [f"{name}={row[name]}" for name in ("country", "age")]
+        assert len(named) == 4 * error["length"] + 2
+        assert all(math.isfinite(weight) for _, weight in error["weights"])
+    assert "strongest: " in cli("errors", "run", "--data", swapped, "--explain").out
+
+
+def test_reports_differences_checks_and_inspections(swapped: str, cli: Cli, tmp_path: Path) -> None:
+    cli("report", "run", "--data", swapped, "-o", str(tmp_path / "r.html"))
+    assert "v1: " in (tmp_path / "r.html").read_text()
+    assert json.loads(cli("diff", "run", "run", "--json").out)["rows"] == []
+    assert "batches of 3" in cli("check", "run").out
+    assert json.loads(cli("data", "c.yaml", "--json").out)
+    steps = cli("predict", "--steps", "test.csv", "--run", "run").out.splitlines()
+    assert len(steps) == len(table(30, seed=2))
+    assert json.loads(steps[0])["token"].startswith(table(1, seed=2)[0]["place"])
+
+
+def test_the_exported_script_writes_the_rows_of_predict(
+    there: Path, cli: Cli, tmp_path: Path
+) -> None:
+    cli("export", "run", str(tmp_path / "port"))
+    path = write_rows(tmp_path / "new.csv", shuffled(table(30, seed=2)))
+    command = [sys.executable, str(tmp_path / "port" / "predict.py"), str(path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    wanted = cli("predict", str(path), "--run", "run").out
+    assert found.splitlines()[0] == "visit\tlabel\tprobability"
+    for own, other in zip(rows_of(found), rows_of(wanted), strict=True):
+        assert (own["visit"], own["label"]) == (other["visit"], other["label"])
+        assert float(own["probability"]) == pytest.approx(float(other["probability"]), abs=2e-6)
+
+
+def test_an_interrupted_run_goes_on_to_the_same_bits(project: Path) -> None:
+    sets = (NGRAMS, "training.max_epochs=3")
+    fit(project, CONFIG, *sets, run="whole")
+    fit_until(2, "parts", *sets)
+    seqtrain.fit(seqtrain.load_config("c.yaml", list(sets)), run_dir="parts", resume=True)
+    assert fingerprint("parts") == fingerprint("whole")
+
+
+def test_several_processes_learn_what_one_learns(project: Path, cli: Cli) -> None:
+    options = ["c.yaml", "--set", NGRAMS, "--set", "model.dropout=0", "--quiet"]
+    cli("fit", *options, "--run-dir", "one")
+    command = [sys.executable, "-m", "seqtrain", "fit", *options]
+    subprocess.run([*command, "--nproc-per-node", "2", "--run-dir", "two"], check=True)
+    one, two = (
+        json.loads(cli("eval", run, "--split", "test", "--json").out) for run in ("one", "two")
+    )
+    assert two["loss"] == pytest.approx(one["loss"], abs=1e-4)
+
+
+def test_folds_old_models_and_searches(project: Path, cli: Cli) -> None:
+    cli("fit", "c.yaml", "--folds", "2", "--run-dir", "folds", "--quiet")
+    assert len(rows_of(cli("predict", "test.csv", "--run", "folds").out)) == 30
+    rows = table(60, seed=5)
+    rows[0]["place"] = "moon"
+    write_rows(project / "train.csv", rows)
+    begun = cli("fit", "c.yaml", "--init-from", "folds/fold-1", "--run-dir", "next")
+    assert "added 0 labels, 1 token" in begun.err
+    other = ["--set", "data.steps={place: token}"]
+    refused = cli("fit", "c.yaml", "--init-from", "next", "--run-dir", "no", *other, code=2)
+    assert "data.steps: found {place: token}, but next has {place: token, mood" in refused.err
+    cli("tune", "c.yaml", "--trials", "2", "--budget", "60s", "--run-dir", "tuned")
+    assert Path("tuned/best.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["data.train=train.txt"], "data.steps: data.train is txt; expected csv, tsv, jsonl"),
+        (["data.steps={who: token}"], "found 'who', which is data.label; leave it out"),
+        (["data.static={place: token}"], "found 'place', which data.steps has too"),
+        (["data.order=null"], "data.steps: found since: order, but data.order is null"),
+        (["model.ngrams=[1, 2]"], "has 2 columns of tokens; say which: {place: [1, 2]}"),
+        (["model.ngrams={heat: [1, 1]}"], "found 'heat', which data.steps doesn't have as a token"),
+        (["data.id=null"], "name the column there by which rows are one sequence"),
+        (["data.steps.town=token"], "no column 'town'; found"),
+    ],
+)
+def test_what_a_table_cannot_be_is_said(
+    options: list[str], problem: str, project: Path, cli: Cli
+) -> None:
+    sets: list[Any] = [word for option in options for word in ("--set", option)]
+    assert problem in cli("fit", "c.yaml", *sets, code=2).err
+
+
+def test_facts_stand_beside_texts_too(project: Path, cli: Cli) -> None:
+    rows = [
+        {"text": f"word{n % 3} again", "who": "ann" if age > 40 else "bob", "age": age}
+        for n, age in enumerate(range(20, 62))
+    ]
+    write_rows(project / "texts.csv", rows)
+    data = "{train: texts.csv, sequence: text, label: who, static: {age: number}}"
+    (project / "t.yaml").write_text(f"data: {data}\ntraining: {{max_epochs: 30, lr: 0.02}}\n")
+    cli("fit", "t.yaml", "--run-dir", "run", "--quiet")
+    new = [{"text": "word1 again", "age": age} for age in (20, 60)]
+    found = cli("predict", str(write_rows(project / "new.csv", new)), "--run", "run").out
+    assert [row["label"] for row in rows_of(found)] == ["bob", "ann"]
+    write_rows(project / "bad.csv", [{"text": "word1", "age": "old"}])
+    refused = cli("predict", "bad.csv", "--run", "run", code=2).err
+    assert "bad.csv:2: age: expected a number, found 'old'" in refused

@@ -1,0 +1,133 @@
+"""Rows that are time steps become sequences: the rows of one id, in their order."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.data.examples import Example, ReadOptions, Steps
+from seqtrain.data.readers import read_rows
+from tests.helpers.tables import Row, shuffled, table, write_rows
+
+STEPS = {"place": "token", "heat": "number", "since": "order"}
+OPTIONS = ReadOptions(format="csv", kind="steps", id="id", label="l", order="t", steps=STEPS)
+
+
+def read(path: Path, *, labelled: bool = True, **keys: Any) -> list[Example]:
+    given = {name: getattr(OPTIONS, name) for name in OPTIONS.__slots__}
+    options = ReadOptions(**{**given, "format": path.suffix[1:], **keys})
+    return list(read_rows(str(path), options, labelled=labelled))
+
+
+def content(example: Example) -> tuple[Any, ...]:
+    assert example.problem is None
+    steps, facts = example.sequence, example.static
+    assert isinstance(steps, Steps)
+    beside = None if facts is None else (facts.tokens, facts.numbers.tolist())
+    columns = tuple(map(tuple, steps.tokens))
+    return example.id, example.label, columns, steps.numbers.tolist(), beside
+
+
+def steps_of(*rows: tuple[Any, ...]) -> list[Row]:
+    return [dict(zip(("id", "t", "place", "heat", "l"), row, strict=True)) for row in rows]
+
+
+def test_every_format_and_order_of_rows_gives_the_same_sequences(tmp_path: Path) -> None:
+    rows = table(30, seed=3)
+    keys: dict[str, Any] = {
+        "id": "visit",
+        "order": "time",
+        "label": "who",
+        "steps": STEPS | {"mood": "token"},
+        "static": {"country": "token", "age": "number"},
+    }
+    expected = [content(x) for x in read(write_rows(tmp_path / "a.csv", rows), **keys)]
+    assert len(expected) == 30
+    of_first = [row for row in rows if row["visit"] == "v0"]
+    assert expected[0] == (
+        "v0",
+        of_first[0]["who"],
+        (tuple(row["place"] for row in of_first), tuple(row["mood"] for row in of_first)),
+        [
+            [pytest.approx(row["heat"]), max(0, row["time"] - of_first[max(0, i - 1)]["time"])]
+            for i, row in enumerate(of_first)
+        ],
+        ((["x"] if of_first[0]["country"] == "x" else ["y"],), [[of_first[0]["age"]]]),
+    )
+    for ending in ("tsv", "jsonl", "parquet"):
+        path = write_rows(tmp_path / f"a.{ending}", rows)
+        assert [content(x) for x in read(path, **keys)] == expected
+    mixed = shuffled(rows)
+    for ending in ("csv", "parquet"):
+        found = [content(x) for x in read(write_rows(tmp_path / f"b.{ending}", mixed), **keys)]
+        assert sorted(found) == sorted(expected)
+        assert [x[0] for x in found] == list(dict.fromkeys(row["visit"] for row in mixed))
+
+
+@pytest.mark.parametrize(
+    ("times", "places", "since"),
+    [
+        (["10", "9.5", "10"], "bac", [0, 0.5, 0]),
+        (["2024-03-01", "2024-02-29T23:59:59Z", "2024-03-01T00:00:01+00:00"], "bac", [0, 1, 1]),
+        (["2024-01-01 01:00", "2024-01-01T01:00+01:00", "2024-01-02"], "bac", [0, 3600, 82800]),
+    ],
+)
+def test_the_order_is_of_numbers_or_dates_and_equal_ones_stay(
+    times: list[str], places: str, since: list[float], tmp_path: Path
+) -> None:
+    rows = steps_of(*(("i", time, place, 1, "x") for time, place in zip(times, "abc", strict=True)))
+    (found,) = read(write_rows(tmp_path / "a.csv", rows))
+    _, _, columns, numbers, _ = content(found)
+    assert columns == (tuple(places),)
+    assert [row[1] for row in numbers] == since
+    assert found.line == 2
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_missing_cells_are_unknown_tokens_and_missing_numbers(ending: str, tmp_path: Path) -> None:
+    rows = steps_of(("i", 1, None, 1.5, "x"), ("i", 2, "a", None, "x"))
+    (found,) = read(write_rows(tmp_path / f"a.{ending}", rows))
+    steps = found.sequence
+    assert isinstance(steps, Steps)
+    assert [*steps.tokens[0]] == ["<unk>", "a"]
+    assert np.array_equal(steps.numbers, [[1.5, 0], [np.nan, 1]], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([("i", 1, "a", 1, "x"), ("i", 2, "a", 1, "y")],
+         (3, "id 'i' has label 'y' here, but 'x' on line 2")),
+        ([("i", 1, "a", 1, "x"), ("i", 2, "a", "1_0", "x")],
+         (3, "heat: expected a number, found '1_0'")),
+        ([("i", 2, "a", 1, "x"), ("i", 1, "a", "hot", "x")],
+         (3, "heat: expected a number, found 'hot'")),
+        ([("i", 1, "a", 1, "x"), ("i", "2024-01-01", "a", 1, "x")],
+         (3, "t: found '2024-01-01'; expected a number as on line 2")),
+        ([("i", "soon", "a", 1, "x")],
+         (2, "t: found 'soon'; expected a number or an ISO date")),
+        ([("i", None, "a", 1, "x")], (2, "t: found ''; expected a number or an ISO date")),
+        ([(" ", 1, "a", 1, "x")], (2, "id: the id is blank")),
+        ([("i", 1, "a", 1, None)], (2, "the label is blank")),
+        ([("i", 1, "a", "1e999", "x")], (2, "step 1: inf is infinite or too large for float32")),
+    ],
+)  # fmt: skip
+def test_bad_rows_say_where_and_what(
+    rows: list[tuple[Any, ...]], problem: tuple[int, str], tmp_path: Path
+) -> None:
+    good = steps_of(("j", 1, "a", 1, "x"))
+    found = read(write_rows(tmp_path / "a.csv", [*steps_of(*rows), *good]))
+    assert [(x.line, x.problem) for x in found if x.problem] == [problem]
+    assert [x.id for x in found if not x.problem] == ["j"]
+
+
+def test_facts_beside_the_sequence_are_the_same_in_all_rows(tmp_path: Path) -> None:
+    rows = steps_of(("i", 1, "a", 1, "x"), ("i", 2, "b", 1, "x"))
+    path = write_rows(tmp_path / "a.csv", rows)
+    (found,) = read(path, steps={"heat": "number"}, static={"place": "token"})
+    assert (found.line, found.problem) == (
+        3,
+        "id 'i' has other values here than on line 2 in the columns of data.static; expected one "
+        "of each",
+    )

@@ -1,0 +1,100 @@
+"""Columns of tokens and numbers are coded as train says, and stay so."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from seqtrain.config import load_config
+from seqtrain.data.dataset import PreparedData, prepare
+from seqtrain.errors import DataError
+from tests.helpers.tables import table, write_rows, write_table_project
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_table_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def prepared(*options: str, **keys: Any) -> PreparedData:
+    return prepare(load_config("c.yaml", list(options)), cache_folder=keys.get("cache"))
+
+
+def rare(project: Path) -> None:
+    rows = table(60, seed=1)
+    rows[0]["mood"], rows[0]["place"] = "once", "moon"
+    write_rows(project / "train.csv", rows)
+
+
+def test_train_chooses_each_columns_tokens_and_scales(project: Path) -> None:
+    rare(project)
+    data = prepared("data.validation=null")
+    coding, facts = data.preprocessing.steps, data.preprocessing.static
+    assert coding is not None
+    assert facts is not None
+    place, mood = (vocabulary.tokens for vocabulary in coding.vocabularies)
+    assert set(place) == {"<pad>", "<unk>", "moon", "cafe", "home", "park", "work"}
+    assert set(mood) == {"<pad>", "<unk>", "a", "b", "c"}
+    train = data.splits["train"]
+    assert train.static is not None
+    numbers = np.concatenate((train.values[:, 2:], np.full((1, 2), np.nan)))
+    assert np.nanmean(numbers, axis=0) == pytest.approx(0, abs=1e-5)
+    assert np.nanstd(numbers, axis=0) == pytest.approx(1, abs=1e-5)
+    assert train.static[:, 1].std() == pytest.approx(1, abs=1e-5)
+    row, sequence = 0, train[0][0]
+    assert [place[int(i)] for i in sequence[:, 0]][row] == "moon"
+    assert int(sequence[0, 1]) == 1
+    heat = table(60, seed=1)[0]["heat"]
+    assert sequence[0, 2] * coding.std[0] + coding.mean[0] == pytest.approx(heat, abs=1e-4)
+
+
+def test_the_cache_gives_what_reading_gives(project: Path) -> None:
+    cache = project / "cache"
+    first, second = prepared(cache=cache), prepared(cache=cache)
+    assert (first.from_cache, second.from_cache) == (False, True)
+    assert second.preprocessing == first.preprocessing
+    for name, store in first.splits.items():
+        for own, array in store.arrays().items():
+            assert np.array_equal(array, second.splits[name].arrays()[own])
+
+
+@pytest.mark.parametrize("column", ["heat", "age"])
+def test_missing_numbers_are_refused_or_masked(column: str, project: Path) -> None:
+    rows = table(60, seed=1)
+    for row in rows[:1] if column == "heat" else rows:
+        row[column] = None if row["visit"] == "v0" else row[column]
+    write_rows(project / "train.csv", rows)
+    where = "step 1: heat" if column == "heat" else "age"
+    with pytest.raises(DataError, match=rf"train\.csv:2: {where} is missing; data.missing: mask"):
+        prepared()
+    data = prepared("data.missing=mask", "data.validation=null")
+    train = data.splits["train"]
+    assert train.static is not None
+    vector = train.values[0, 2:] if column == "heat" else train.static[0, 1:]
+    assert vector[0] == 0
+    assert vector[len(vector) // 2] == 1
+    assert (train.values[1:, 4:] == 0).all()
+
+
+def test_equal_sequences_are_held_out_together(project: Path) -> None:
+    rows = table(40, seed=1)
+    again = [{**row, "visit": f"{row['visit']}-again", "time": row["time"] + 7} for row in rows]
+    write_rows(project / "train.csv", rows + again)
+    splits = prepared("data.validation=0.3").splits
+    assert len(splits["validation"]) == 24
+    keys = [set(np.asarray(splits[name].keys).tolist()) for name in ("train", "validation")]
+    assert not keys[0] & keys[1]
+
+
+def test_bad_rows_are_dropped_where_asked(project: Path) -> None:
+    rows = table(60, seed=1)
+    rows[0]["heat"] = "hot"
+    write_rows(project / "train.csv", rows)
+    with pytest.raises(DataError, match=r"train\.csv:2: heat: expected a number, found 'hot'"):
+        prepared()
+    data = prepared("data.bad_rows=drop", "data.validation=null")
+    assert len(data.splits["train"]) == 59
+    assert data.reports["train"].unreadable == 1

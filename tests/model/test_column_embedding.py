@@ -1,0 +1,116 @@
+"""Models of steps of several columns, with facts beside: batch-mates and padding don't count."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pack_sequence, pad_sequence
+
+from seqtrain.config.schema import ModelConfig
+from seqtrain.data.column_coding import ColumnCoding
+from seqtrain.data.ngram_vocabulary import GramColumn, fit_ngrams
+from seqtrain.data.vocabulary import Vocabulary
+from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.inputs import FittedLayers
+from seqtrain.model.randomness import RandomNumbers
+from tests.helpers.networks import CPU_WAYS, LENGTHS, gradients
+
+SIZES = (7, 4)
+BRANCHES: dict[str, dict[str, Any]] = {
+    "last": {},
+    "deep": {"num_layers": 2, "bidirectional": True, "pooling": ["max", "last"]},
+    "convolutions": {"convolutions": [[8, 3, 2]], "pooling": "mean"},
+    "ngrams": {"ngrams": {"a": [1, 2], "b": [1, 1]}, "rnn": "lstm"},
+}
+every_branch = pytest.mark.parametrize("branch", BRANCHES)
+
+
+def coding(*numbers: str) -> ColumnCoding:
+    names = ["<pad>", "<unk>", *"vwxyz"]
+    columns = dict(zip("ab", ("token", "token"), strict=True)) | dict.fromkeys(numbers, "number")
+    words = tuple(Vocabulary(tuple(names[:size])) for size in SIZES)
+    return ColumnCoding(columns, "mask", words, (0.0,) * len(numbers), (1.0,) * len(numbers))
+
+
+def rows_of(lengths: tuple[int, ...], numbers: int) -> list[Tensor]:
+    draw = np.random.default_rng(1)
+    tokens = [np.stack([draw.integers(1, size, n) for size in SIZES], axis=1) for n in lengths]
+    others = [draw.normal(size=(n, 2 * numbers)) for n in lengths]
+    pairs = zip(tokens, others, strict=True)
+    return [torch.from_numpy(np.concatenate(pair, axis=1).astype(np.float32)) for pair in pairs]
+
+
+ROWS, FACTS = rows_of(LENGTHS, 1), torch.cat(rows_of((1,) * len(LENGTHS), 2))
+
+
+def make(branch: str, **keys: Any) -> ClassifierNetwork:
+    small = {"embedding_dim": 5, "hidden_size": 6, "dropout": 0.0, "embedding_dropout": 0.0}
+    config = ModelConfig.model_validate({**small, **BRANCHES[branch], **keys})
+    ngrams = None
+    if config.ngrams:
+        values, ends = torch.cat(ROWS).numpy(), np.cumsum([0, *LENGTHS])
+        columns = (GramColumn(0, 1, 2), GramColumn(1, 1, 1))
+        ngrams = fit_ngrams(values, ends, 1, 2, most=40, columns=columns)
+    fitted = FittedLayers(ngrams=ngrams, steps=coding("n"), static=coding("n", "m"))
+    model = ClassifierNetwork(config, input_size=4, num_classes=3, features=False, fitted=fitted)
+    model.initialize(seed=0)
+    if model.ngrams is not None:
+        torch.nn.init.normal_(model.ngrams.weight, generator=torch.Generator().manual_seed(0))
+    return model.eval()
+
+
+def close(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("way", CPU_WAYS, ids=str)
+@every_branch
+def test_batch_mates_order_and_padding_change_nothing(branch: str, way: dict[str, str]) -> None:
+    model, order = make(branch, **way), [3, 0, 5, 1, 4, 6, 2]
+    padded = pad_sequence([ROWS[row] for row in order], batch_first=True, padding_value=3)
+    with torch.inference_mode():
+        alone = [model(pack_sequence([x]), static=FACTS[[i]]) for i, x in enumerate(ROWS)]
+        one_by_one = torch.cat(alone)
+        close(model(pack_sequence(ROWS), static=FACTS), one_by_one)
+        lengths = torch.tensor([LENGTHS[row] for row in order])
+        close(model(padded, lengths, static=FACTS[order]), one_by_one[order])
+        other = model(pack_sequence(ROWS), static=FACTS.flip(0))
+    assert one_by_one.std(0).min() > 1e-3
+    assert (other - one_by_one).abs().max() > 1e-3
+
+
+@every_branch
+def test_the_step_of_a_cell_is_what_its_row_of_the_table_says(branch: str) -> None:
+    """Every cell counts: another token or number in any column changes the logits."""
+    model = make(branch)
+    with torch.inference_mode():
+        before = model(pack_sequence([ROWS[0]]), static=FACTS[[0]])
+        for column in range(ROWS[0].shape[1]):
+            steps = ROWS[0].clone()
+            steps[2, column] = 2 + (steps[2, column] == 2) if column < 2 else steps[2, column] + 1
+            after = model(pack_sequence([steps]), static=FACTS[[0]])
+            assert (after - before).abs().max() > 1e-6
+
+
+@every_branch
+def test_every_weight_learns(branch: str) -> None:
+    model = make(branch, dropout=0.2, embedding_dropout=0.2).train()
+    random = RandomNumbers.of(0, 0, torch.arange(len(LENGTHS)))
+    logits, _ = model.branches(pack_sequence(ROWS), random=random, static=FACTS)
+    found = gradients(model, torch.cat(logits))
+    assert found.keys() == dict(model.named_parameters()).keys()
+    assert all(gradient.abs().sum() > 0 for gradient in found.values())
+
+
+def test_after_every_step_it_predicts_as_if_the_sequence_ended_there() -> None:
+    model = make("ngrams")
+    with torch.inference_mode():
+        packed = pack_sequence(ROWS)
+        found, _ = model.step_logits(packed, static=FACTS)
+        starts = packed.batch_sizes.cumsum(0) - packed.batch_sizes
+        for row, steps in enumerate(ROWS):
+            for end in range(1, len(steps) + 1):
+                alone = model(pack_sequence([steps[:end]]), static=FACTS[[row]])
+                close(found[starts[end - 1] + row], model.combine([alone])[0])
