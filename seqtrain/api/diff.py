@@ -1,5 +1,6 @@
 """The difference of two runs on the same examples, and the examples where they differ."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -10,7 +11,11 @@ from seqtrain.api.labelled import NO_TEST, default_split
 from seqtrain.api.predictions import SplitPredictions, predict_split
 from seqtrain.api.run_events import RunLike
 from seqtrain.errors import DataError
-from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
+from seqtrain.evaluation.bootstrap import (
+    MetricDifference,
+    paired_bootstrap,
+    paired_bootstrap_of_sets,
+)
 from seqtrain.report import PredictedExample
 from seqtrain.text import counted, display_name, quote
 
@@ -59,18 +64,13 @@ def diff(
     warnings += first.found.warnings + second.found.warnings
     if left_out:
         warnings.append(f"left out {counted(left_out, 'row')} that only one run predicts")
-    names: dict[str, int] = {}
-    columns = zip(*((x.label, x.predicted, y.predicted) for x, y in pairs), strict=True)
-    labels, of_a, of_b = (
-        np.array([names.setdefault(name, len(names)) for name in column], dtype=np.int64)
-        for column in columns
-    )
+    separator = first.found.classifier.separator or second.found.classifier.separator
     right = [(x.is_correct, y.is_correct) for x, y in pairs]
     sides = {"both": (True, True), "only_a": (True, False), "only_b": (False, True)}
     return RunDifference(
         runs=(first.found.classifier.path, second.found.classifier.path),
         data=first.found.source,
-        metrics=paired_bootstrap(labels, of_a, of_b),
+        metrics=_metrics(pairs, separator),
         num_examples=len(pairs),
         left_out=left_out,
         counts={
@@ -78,6 +78,17 @@ def diff(
         },
         rows=sorted(((x, y) for x, y in pairs if x.predicted != y.predicted), key=_interest),
         warnings=list(dict.fromkeys(warnings)),
+    )
+
+
+def _metrics(pairs: Sequence[Pair], separator: str | None) -> list[MetricDifference]:
+    """Compare predictions; where rows may have several labels, as sets of these."""
+    columns = list(zip(*((x.label, x.predicted, y.predicted) for x, y in pairs), strict=True))
+    if separator is None:
+        _, classes = np.unique(columns, return_inverse=True)
+        return paired_bootstrap(*classes.reshape(3, -1))
+    return paired_bootstrap_of_sets(
+        *([{*x.split(separator)} - {""} for x in column] for column in columns)
     )
 
 

@@ -1,8 +1,9 @@
 """Scoring a run on one of its splits, or on another labelled file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.labelled import Labelled, load_labelled
-from seqtrain.api.predictors import check_alike
+from seqtrain.api.predictors import check_alike, refuse_several
 from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
@@ -23,6 +24,7 @@ from seqtrain.text import Summarized, display_name
 EACH_BY_ONE = "each row is predicted by the one run that has it in this split"
 SMALLEST = 1e-300
 """Probability that stands for 0, whose logarithm is no number."""
+LARGEST = 1 - 1e-16
 
 
 @dataclass(frozen=True, repr=False)
@@ -88,6 +90,7 @@ def evaluate(
     warnings = list(dict.fromkeys(line for one in each for line in one.warnings))
     by_share = None
     if steps:
+        refuse_several(first.classifier, "--steps")
         by_share = score_prefixes(first.classifier.network, first.store, first.classifier.device)
     return Evaluation(
         run=path,
@@ -106,7 +109,8 @@ def _score_alone(found: Labelled) -> tuple[Scores, dict[str, Scores]]:
     network, store, labels = found.classifier.network, found.store, found.classifier.labels
     device = found.classifier.device
     branches = branch_logits(network, lambda c: predict_logits(network, store, device, combine=c))
-    scores = score_logits(check_finite(network.combine(branches), store), store, labels)
+    logits, thresholds = check_finite(network.combine(branches), store), found.classifier.thresholds
+    scores = score_logits(logits, store, labels, [*thresholds.values()], ranked=True)
     named = zip(network.branch_names, branches, strict=True)
     parts = {name: score_logits(own, store, labels) for name, own in named}
     return scores, parts if len(parts) > 1 else {}
@@ -127,18 +131,23 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
             f"--split: the runs in {path} hold out different rows; "
             "score test, or a labelled file with --data"
         )
-    found = [_probabilities(one, labels) for one in each]
+    found, several = [_probabilities(one, labels) for one in each], first.classifier.separator
+    every = [one.classifier.thresholds for one in each]
     columns = [torch.cat(column) for column in zip(*found, strict=True)]
     if shared:
         columns = [torch.stack([own[0] for own in found]).mean(dim=0), *found[0][1:]]
     else:
         first.warnings.append(EACH_BY_ONE)
 
-    def scored(probabilities: Tensor, true: Tensor, lengths: Tensor) -> Scores:
-        return score(probabilities.log(), true, lengths, labels)
+    def scored(own: Sequence[Tensor], runs: Sequence[Mapping[str, float]]) -> Scores:
+        probabilities, true, lengths = own
+        logits = probabilities.log() if several is None else probabilities.logit()
+        thresholds = [fmean(run[label] for run in runs) for label in labels if label in runs[0]]
+        return score(logits, true, lengths, labels, thresholds, ranked=True)
 
-    parts = {one.classifier.path.name: scored(*own) for one, own in zip(each, found, strict=True)}
-    return scored(*columns), parts
+    own = zip(each, found, every, strict=True)
+    parts = {one.classifier.path.name: scored(each, [least]) for one, each, least in own}
+    return scored(columns, every), parts
 
 
 def _is_fold(one: Labelled) -> bool:
@@ -146,10 +155,12 @@ def _is_fold(one: Labelled) -> bool:
 
 
 def _probabilities(one: Labelled, labels: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return probabilities (B, C) and class indices (B,) in the order of labels, and lengths."""
+    """Return probabilities (B, C) and true classes in the order of labels, and lengths (B,)."""
     classifier, store = one.classifier, one.store
     logits = check_finite(predict_logits(classifier.network, store, classifier.device), store)
     order = [classifier.labels.index(label) for label in labels]
     index = np.array([*(labels.index(label) for label in classifier.labels), -1])  # of -1: -1
-    true, lengths = (torch.tensor(x, device="cpu") for x in (index[store.labels], store.lengths))
-    return logits.double().softmax(dim=1)[:, order].clamp(min=SMALLEST), true, lengths
+    own = index[store.labels] if classifier.separator is None else store.labels[:, order]
+    true, lengths = (torch.tensor(x, device="cpu") for x in (own, store.lengths))
+    found = classifier.network.probabilities(logits)[:, order]
+    return found.clamp(SMALLEST, LARGEST), true, lengths

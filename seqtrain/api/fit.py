@@ -271,9 +271,10 @@ def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
     validation = state.data.splits.get("validation")
     if validation is not None and state.config.training.calibration != "none":
         branches = _branches(state, recorder, validation)
-        state.model = state.model.calibrated(
-            calibrate(branches, torch.from_numpy(validation.labels), state.model.calibration)
-        )
+        one = state.config.training.thresholds == "one"
+        labels, before = torch.from_numpy(validation.labels), state.model.calibration
+        found = calibrate(branches, labels, before, one_threshold=one)
+        state.model = state.model.calibrated(found)
         if recorder is not None:
             write_folder(recorder.run.best, model_files(state.model))
 
@@ -287,7 +288,8 @@ def _test_scores(
         return None, {}
     branches = _branches(state, recorder, test)
     logits = check_finite(network.combine(branches), test)
-    scores = score_logits(logits, test, state.model.preprocessing.labels)
+    names, thresholds = state.model.preprocessing.labels, state.model.thresholds
+    scores = score_logits(logits, test, names, thresholds, ranked=True)
     return scores, accuracies(network, branches, test)
 
 

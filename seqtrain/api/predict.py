@@ -16,7 +16,13 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.load import load
-from seqtrain.api.predictors import Classifier, Prediction, Predictor, one_model
+from seqtrain.api.predictors import (
+    Classifier,
+    Prediction,
+    Predictor,
+    one_model,
+    refuse_several,
+)
 from seqtrain.api.run_events import RunLike
 from seqtrain.config.formats import check_encoding
 from seqtrain.data.encoding import EncodingReport, unknown_shares
@@ -302,6 +308,7 @@ def step_predictions(
 ) -> Iterator[StepPredictions]:
     """Classify every row as `predict_steps` does; the report counts them."""
     one = one_model(run, "--steps")
+    refuse_several(one, "--steps")
     reading = options.of_source(path, one.preprocessing.reading)
     return _of_steps(one, display_name(path), arrivals(path, reading), report)
 

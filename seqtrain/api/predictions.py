@@ -8,10 +8,13 @@ from typing import Any
 import torch
 
 from seqtrain.api.labelled import Labelled, learned_rows, load_labelled
+from seqtrain.api.predictors import refuse_several
 from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.config import render_config
-from seqtrain.data.examples import Example, Steps
+from seqtrain.data.examples import Example, Steps, label_text
 from seqtrain.data.sources import numbered_rows
+from seqtrain.data.store import class_counts, has_class
+from seqtrain.evaluation.calibration import coverage_points
 from seqtrain.evaluation.logits import accuracies, branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.evaluation.occlusion import cell_weights, step_weights
@@ -22,13 +25,16 @@ from seqtrain.text import display_name, shorten
 
 SHOWN_TEXT = 400
 """Characters of a sequence that a report shows at most."""
+CURVES, CURVE_POINTS = 6, 50
+"""Classes, the largest ones, whose precision is shown by recall, and its points."""
 
 
 @dataclass(frozen=True)
 class SplitPredictions:
     """The predictions of one run, in the order of the files; by_share as in `Evaluation`.
 
-    `branches` is the accuracy of each branch alone, of a model that has several.
+    `branches` is the accuracy of each branch alone, of a model that has several, `precision_recall`
+    the share of a class's rows that thresholds find and the precision there, for the largest ones.
     """
 
     found: Labelled
@@ -36,6 +42,7 @@ class SplitPredictions:
     scores: Scores
     by_share: list[dict[str, float]] | None = None
     branches: dict[str, float] = field(default_factory=dict)
+    precision_recall: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
 
 def predict_split(
@@ -56,28 +63,38 @@ def predict_split(
     on = classifier.device
     branches = branch_logits(network, lambda c: predict_logits(network, store, on, combine=c))
     logits = check_finite(network.combine(branches), store)
-    best = torch.softmax(logits.double(), dim=1).max(dim=1)
+    probabilities, separator = network.probabilities(logits), classifier.separator
+    order, counts, sure = classifier.ranked(probabilities)
     examples = _read_again(found)
-    columns = best.indices.tolist(), best.values.tolist(), store.lengths.tolist()
+    columns = order.tolist(), counts, sure, store.lengths.tolist()
     rows = [
         PredictedExample(
             line=example.line,
             text=sequence_text(example.sequence, example.id),
-            label=str(example.label),
-            predicted=classifier.labels[predicted],
+            label=label_text(example.label, separator),
+            predicted=(separator or "").join(sorted(classifier.labels[i] for i in best[:count])),
             probability=probability,
             length=length,
             file=example.file,
         )
-        for example, predicted, probability, length in zip(examples, *columns, strict=True)
+        for example, best, count, probability, length in zip(examples, *columns, strict=True)
     ]
     for row in most_confident_errors(rows)[:explain]:
         index = rows.index(row)
         rows[index] = replace(row, weights=_weights(found, index, examples[index]))
-    scores = score_logits(logits, store, classifier.labels)
+    thresholds = [*classifier.thresholds.values()]
+    scores = score_logits(logits, store, classifier.labels, thresholds, ranked=True)
+    if steps:
+        refuse_several(classifier, "--steps")
+    curves = {}
+    counted = class_counts(store.labels, len(scores.labels))
+    for index in counted.argsort()[::-1][:CURVES].tolist():
+        has = torch.from_numpy(has_class(store.labels, index))
+        points = coverage_points(probabilities[:, index], has, CURVE_POINTS, of_class=True)
+        curves[scores.labels[index]] = [(point.coverage, point.accuracy) for point in points]
     by_share = score_prefixes(network, store, on) if steps else None
     alone = accuracies(network, branches, store) if len(branches) > 1 else {}
-    return SplitPredictions(found, rows, scores, by_share, alone)
+    return SplitPredictions(found, rows, scores, by_share, alone, curves)
 
 
 def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:
@@ -142,6 +159,8 @@ def run_facts(
     """Gather what a report shows of a run; takes and raises as `evaluate`."""
     directory = directory_of(run)
     config, environment = directory.config(), directory.environment()
+    held_out = config.data.test or config.data.validation
+    split = split if split or data or held_out else "train"  # all that there is
     epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]
     shown = predict_split(directory.path, split=split, data=data, steps=steps, device=device)
     found, scores = shown.found, shown.scores
@@ -157,6 +176,7 @@ def run_facts(
         split=(found.split or Path(found.source).name) + (learned and f", trained on {learned}"),
         scores=asdict(scores),
         prefixes=shown.by_share or [],
+        precision_recall=shown.precision_recall,
         predictions=[replace(row, text=shorten(row.text, SHOWN_TEXT)) for row in shown.rows],
         warnings=found.warnings,
     )

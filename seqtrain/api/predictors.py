@@ -8,6 +8,7 @@ from collections.abc import Sequence as List
 from dataclasses import dataclass, field, replace
 from itertools import tee
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,11 @@ from seqtrain.data.readers import read_table
 from seqtrain.data.readers.memory import Table, columns_of
 from seqtrain.data.readers.sequences import given_sequence
 from seqtrain.errors import CheckpointError, ConfigError, DataError
-from seqtrain.evaluation.calibration import CoveragePoint
+from seqtrain.evaluation.calibration import CoveragePoint, most_covered
 from seqtrain.evaluation.logits import CarriedStates, check_finite, predict_logits
 from seqtrain.runs.finding import name_one
 from seqtrain.runs.model_folder import Model
-from seqtrain.text import Summarized
+from seqtrain.text import Summarized, nearest, quote
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,11 +35,14 @@ class Prediction(Summarized):
     """What is predicted for one sequence.
 
     Attributes:
-        label: the most probable label; empty where there is a problem.
-        probability: of it, in [0, 1]; not a number where there is a problem.
+        label: the most probable label; empty where there is a problem. Where there may be several,
+            all that reach their thresholds, joined by data.label_separator.
+        probability: of it, in [0, 1]; not a number where there is a problem. Of several labels that
+            all of them, and no others, are right.
         probabilities: of every label (or of those asked for), most probable first.
         unknown: share of the sequence's tokens that the model doesn't know, in [0, 1].
         example: what was classified: its sequence, line, file and kept columns.
+        labels: each label, most probable first.
     """
 
     label: str
@@ -46,6 +50,7 @@ class Prediction(Summarized):
     probabilities: dict[str, float]
     unknown: float
     example: Example | None = field(default=None, repr=False, compare=False)
+    labels: tuple[str, ...] = ()
 
     def summary(self) -> dict[str, str]:
         """Return the prediction, or why there is none."""
@@ -63,12 +68,55 @@ class Predictor(Summarized):
     """What a single model and an ensemble share: they predict.
 
     A single model is its own only member; rows are read as the first member's preprocessing says.
+
+    Attributes:
+        thresholds: from which probability on a label is predicted. Where a row may have several,
+            validation chose them; else a label that you set here is predicted from there on, and
+            never below.
     """
 
     def __init__(self, members: List[Classifier], path: Path) -> None:
         self.members = members
         self.path = path
         self.preprocessing: Preprocessing = members[0].preprocessing
+        each = [member.own_thresholds for member in members]
+        self.thresholds = {label: fmean(own[label] for own in each) for label in each[0]}
+
+    @property
+    def separator(self) -> str | None:
+        """What stands between the labels of a row that may have several; None: it has one."""
+        return self.preprocessing.reading.label_separator
+
+    def set_threshold(self, label: str, probability: float) -> None:
+        """Set from which probability on a label is predicted; a ConfigError where none has it."""
+        if label not in self.labels:
+            near = nearest(label, self.labels)
+            hint = f"; did you mean {quote(near)}?" if near else ""
+            raise ConfigError(f"threshold: no label {quote(label)}{hint}")
+        self.thresholds[label] = probability
+
+    def ranked(
+        self, probabilities: Tensor, ranks: int | None = None
+    ) -> tuple[Tensor, list[int], list[float]]:
+        """Return the classes of each row, predicted ones first; how many are, and how surely.
+
+        Shape:
+            probabilities: (B, C). Returns: (B, C), or (B, 1) of one rank where a row has one label.
+        """
+        own = [self.thresholds.get(label, math.nan) for label in self.labels]
+        least, scores = torch.tensor(own, dtype=torch.float64, device="cpu"), probabilities
+        if self.preprocessing.several:
+            chosen = scores >= least
+            sure = torch.where(chosen, scores, 1 - scores).prod(1)
+            order = scores.argsort(dim=1, descending=True, stable=True)
+            return order, chosen.sum(1).tolist(), sure.tolist()
+        if self.thresholds:
+            scores = scores + (scores >= least).double() - (scores < least).double()
+        order = scores.argmax(dim=1, keepdim=True)
+        if ranks != 1:
+            order = scores.argsort(dim=1, descending=True, stable=True)
+        sure = probabilities.gather(1, order[:, :1])[:, 0]
+        return order, [1] * len(order), sure.tolist()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -151,20 +199,21 @@ class Predictor(Summarized):
             for number, (member, copy) in enumerate(zip(self.members, copies, strict=True))
         ]
         orders = [[own.labels.index(label) for label in self.labels] for own in self.members]
-        names = np.array(self.labels, dtype=object)
+        names, separator = np.array(self.labels, dtype=object), self.separator or ""
         for found in zip(*streams, strict=True):
             each = [own[:, order] for (_, own, _), order in zip(found, orders, strict=True)]
             mean = torch.stack(each).mean(dim=0)
-            best: Any = mean.max(dim=1, keepdim=True)
-            if ranks != 1:
-                best = mean.sort(dim=1, descending=True, stable=True)
-            labels, values = names[best.indices[:, :ranks].numpy()], best.values[:, :ranks]
+            order, *decided = self.ranked(mean, ranks)
+            columns = names[order.numpy()].tolist(), mean.gather(1, order).tolist(), *decided
             examples, _, unknown = found[0]
-            rows = zip(examples, labels.tolist(), values.tolist(), unknown, strict=True)
-            for example, own, row, share in rows:
+            for example, share, own, row, count, sure in zip(
+                examples, unknown, *columns, strict=True
+            ):
                 if example.problem is None:
-                    ranked = dict(zip(own, row, strict=True))
-                    yield Prediction(own[0], row[0], ranked, share, example)
+                    labels, kept = tuple(own[:count]), max(count, ranks or len(own))
+                    probabilities = dict(zip(own[:kept], row[:kept], strict=True))
+                    label = separator.join(labels)
+                    yield Prediction(label, sure, probabilities, share, example, labels)
                 else:
                     yield Prediction("", math.nan, {}, 0.0, example)
 
@@ -176,6 +225,8 @@ class Classifier(Predictor):
         self.preprocessing = model.preprocessing
         self.network = model.network.to(device)
         self.calibration = model.calibration
+        pairs = zip(model.preprocessing.labels, model.thresholds, strict=True)
+        self.own_thresholds = dict(pairs) if model.preprocessing.several else {}
         self.device = device
         self._rules: dict[tuple[str | None, str], Preprocessing] = {}
         super().__init__([self], path)
@@ -191,23 +242,32 @@ class Classifier(Predictor):
             "device": str(self.device),
         }
 
-    def threshold(self, precision: float) -> CoveragePoint:
+    def threshold(self, precision: float, label: str | None = None) -> CoveragePoint:
         """Return the lowest probability above which this share of validation was right.
+
+        It is that of all predictions, or of those of a label.
 
         Raises:
             ConfigError: there is none, or training had no validation split to find it.
         """
-        points = self.calibration.coverage
+        option, given, points = "--precision", "--min-probability", self.calibration.coverage
+        if label is not None:
+            option, given = "--class-precision", f"--threshold {label}=P"
+            of_class = dict(zip(self.labels, self.calibration.classes, strict=False))
+            points = of_class.get(label, [])
+        elif self.preprocessing.several:
+            advice = "--class-precision LABEL=SHARE chooses the threshold of one"
+            raise ConfigError(f"{option}: a row may have several labels here; {advice}")
         if not points:
             raise ConfigError(
-                f"--precision: {self.path} knows no threshold (it had no validation split, or "
-                "training.calibration was none); give --min-probability"
+                f"{option}: {self.path} knows no threshold (it had no validation split, or "
+                f"training.calibration was none); give {given}"
             )
-        found = self.calibration.threshold(precision)
+        found = most_covered(points, precision)
         if found is None:
             best = max(points, key=lambda point: point.accuracy)
             raise ConfigError(
-                f"--precision: no threshold reaches {precision:.2%} on validation; at best "
+                f"{option}: no threshold reaches {precision:.2%} on validation; at best "
                 f"{best.accuracy:.2%} of the predictions are right (from probability "
                 f"{best.min_probability:.4f} on)"
             )
@@ -228,7 +288,7 @@ class Classifier(Predictor):
         rules, carried = self._rules_for(*policy), CarriedStates()
         for examples, store in rules.encode_chunks(bursts, source, report):
             logits = predict_logits(self.network, store, self.device, carried=carried)
-            found = check_finite(logits, store).double().softmax(dim=1)
+            found = self.network.probabilities(check_finite(logits, store))
             yield examples, found, unknown_shares(store)
 
     def _rules_for(self, empty: str | None, bad_rows: str) -> Preprocessing:
@@ -262,7 +322,11 @@ def check_alike(members: List[Classifier], path: Path) -> None:
     first = members[0]
     for other in members[1:]:
         alike = set(other.labels) == set(first.labels)
-        if not alike or other.preprocessing.kind != first.preprocessing.kind:
+        for name in ("kind", "several"):
+            alike = alike and getattr(other.preprocessing, name) == getattr(
+                first.preprocessing, name
+            )
+        if not alike:
             raise CheckpointError(
                 f"{path}: {other.path.name} has other labels than {first.path.name}, so they "
                 "can't predict together; name one of them"
@@ -274,6 +338,12 @@ def one_model(predictor: Predictor, option: str = "") -> Classifier:
     if not isinstance(predictor, Classifier):
         raise ConfigError(f"{option}: ".lstrip(": ") + name_one(predictor.path))
     return predictor
+
+
+def refuse_several(predictor: Predictor, option: str) -> None:
+    """Refuse a model of several labels per row, of which one is followed."""
+    if predictor.preprocessing.several:
+        raise ConfigError(f"{option}: follows one label; a row may have several here")
 
 
 def as_list(sequences: Any) -> list[Any]:

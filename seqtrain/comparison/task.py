@@ -166,6 +166,8 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
     config, left_out = recurrent_alone(with_width(config))
     data = prepare(config, cache_folder=default_folder())
     preprocessing = data.preprocessing
+    if preprocessing.several:
+        raise ConfigError("data.label: compare measures models of one label per row, not several")
     check_model(
         config.model, preprocessing.input_size, len(preprocessing.labels), preprocessing.num_ngrams
     )

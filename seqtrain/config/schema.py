@@ -129,7 +129,7 @@ Between = Annotated[
 ]
 Tried = Annotated[list[JsonValue], _wanted("a list of values", min_length=1)] | Between | None
 TunedKeys = Annotated[dict[str, Tried], _wanted("a mapping of section.key to what is tried")]
-Metric = Literal["accuracy", "macro_f1", "weighted_f1", "loss"]
+Metric = Literal["accuracy", "macro_f1", "micro_f1", "weighted_f1", "loss"]
 Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz", "parquet"]
 
 
@@ -181,6 +181,9 @@ class DataConfig(Section):
     """Columns beside the sequence, one value for each sequence: token or number, as in steps."""
     label: Column | None = None
     """Column of the label: its name, or its index from 0."""
+    label_separator: Annotated[str, Field(min_length=1, max_length=16)] | None = None
+    """What stands between the labels of a row that may have several, or none, such as "|". null:
+    one label per row, or lists of labels in jsonl and parquet."""
     group: Column | None = None
     """Column that says which rows follow one another (with model.initial_state: carried)."""
     tokenizer: Literal["word", "whitespace", "char", "byte", "bpe"] = "word"
@@ -342,7 +345,11 @@ class TrainingConfig(Section):
     """At the end, train a new model on train and validation together, up to the last epoch within
     one standard error of the best."""
     calibration: Literal["temperature", "none"] = "temperature"
-    """temperature: at the end, divide the logits by the number with the least validation loss."""
+    """temperature: at the end, divide the logits by the number with the least validation loss; of
+    several labels per row each class's, and choose the thresholds."""
+    thresholds: Literal["one", "class"] = "class"
+    """Several labels per row: the probability from which on a label is predicted, chosen by F1 on
+    validation; one for all classes, or one per class that has 10 rows there."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """bfloat16 computes matrix products under autocast."""
     checkpoint_every: Interval | None = None

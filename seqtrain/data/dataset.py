@@ -2,6 +2,7 @@
 
 import os
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -18,10 +19,11 @@ from seqtrain.data.encoding import (
     EncodingReport,
     LengthPolicy,
     chunks,
+    class_columns,
     number_groups,
     row_keys,
 )
-from seqtrain.data.examples import Example, Features
+from seqtrain.data.examples import SET, Example, Features, single_labels
 from seqtrain.data.ngram_vocabulary import (
     GramColumn,
     NgramVocabulary,
@@ -51,6 +53,7 @@ from seqtrain.data.vocabulary import (
     MOST_SPELLINGS,
     SPECIAL,
     UNK,
+    FixedIndex,
     GrowingIndex,
     Vocabulary,
     fit_vocabulary,
@@ -61,6 +64,8 @@ from seqtrain.errors import DataError
 from seqtrain.text import display_name, quote
 
 UNLABELLED = "unlabelled"
+SEPARATOR = "|"
+"""Stands between labels where a file has lists of them."""
 ONLY_SCORED = ("validation", "test")
 
 
@@ -303,7 +308,8 @@ class _Preparation:
         self, names: list[str], labels: Ints, keys: Ints, groups: Ints | None
     ) -> dict[str, Ints]:
         config = self.config
-        ranks: Ints = np.argsort(np.argsort(np.array(names))).astype(np.int32)
+        _, inverse = np.unique(np.array(_strata(names, labels)), return_inverse=True)
+        ranks: Ints = inverse.astype(np.int32)
         if groups is not None:
             keys = np.where(groups < 0, keys, groups + 1)
         return hold_out(ranks[labels], held_out_fractions(config.data), config.seed, keys)
@@ -314,12 +320,20 @@ class _Preparation:
         """Fit labels and scales on train, the vocabulary on unlabelled parts too."""
         names, train, known = [*encoder.labels], parts["train"], self.known
         old = () if known is None else known.labels
-        new = {names[i] for i in np.flatnonzero(counts_of(train.labels, len(names)))}
+        present = (names[i] for i in np.flatnonzero(counts_of(train.labels, len(names))))
+        new = {label for name in present for label in single_labels(name)}
         labels = (*old, *sorted(new.difference(old)))
-        class_of = {label: i for i, label in enumerate(labels)}
-        classes = np.array([*(class_of.get(x, UNKNOWN_LABEL) for x in names), UNKNOWN_LABEL])
-        for part in parts.values():
-            _renumber(part.labels, classes)  # the last one, at -1, is of unlabelled rows
+        class_of = FixedIndex({label: i for i, label in enumerate(labels)}, UNKNOWN_LABEL)
+        if rules.several or any(name.startswith(SET) for name in names):
+            separator = rules.reading.label_separator or SEPARATOR
+            rules = replace(rules, reading=replace(rules.reading, label_separator=separator))
+            classes = class_columns([*names, None], class_of)
+        else:
+            classes = np.array([*(class_of[name] for name in names), UNKNOWN_LABEL])
+        parts = {  # the last class, at -1, is of unlabelled rows
+            name: replace(part, labels=concatenate(classes[x] for x in blocks(part.labels)))
+            for name, part in parts.items()
+        }
         fitted, eligible, vectors = replace(rules, labels=labels), 0, None
         coded: dict[str, Any] = {"static": "static", "steps": "values"}
         for name, attribute in coded.items():
@@ -493,10 +507,21 @@ class _Preparation:
             least = self.config.data.min_count
             raise DataError(f"data.min_count: no token of train occurs {least} times; lower it")
         if len(fitted.labels) < 2:
+            found = ", ".join(map(quote, fitted.labels)) or "none"
             raise DataError(
                 f"data.label: all {len(splits['train'])} rows of train are of one class "
-                f"({quote(fitted.labels[0])}); expected at least two"
+                f"({found}); expected at least two"
             )
+
+
+def _strata(names: list[str], labels: Ints) -> list[str]:
+    """Return the class by which rows of each name are held out: of several labels the rarest."""
+    if not any(name.startswith(SET) for name in names):
+        return names
+    rows = Counter[str]()
+    for name, count in zip(names, counts_of(labels, len(names)).tolist(), strict=True):
+        rows.update(dict.fromkeys(single_labels(name), count))
+    return [min(single_labels(x), key=lambda x: (rows[x], x), default="") for x in names]
 
 
 def _renumber(numbers: Array, final: Array) -> None:

@@ -16,9 +16,10 @@ from seqtrain.data.examples import (
     Features,
     RowProblems,
     Steps,
+    single_labels,
 )
 from seqtrain.data.readers import Digests, Files, read_rows
-from seqtrain.data.store import UNKNOWN_LABEL, FileLines, Ints, SequenceStore, StoreBuilder
+from seqtrain.data.store import UNKNOWN_LABEL, Array, FileLines, Ints, SequenceStore, StoreBuilder
 from seqtrain.data.vocabulary import UNK, PieceIds, SpellingIndex
 from seqtrain.errors import DataError
 from seqtrain.text import counted, display_name, located, quote
@@ -106,6 +107,7 @@ class Encoder:
     Attributes:
         ids: of tokens, by piece; None: feature vectors were read.
         labels: class index of each label; its `__missing__` decides about new ones.
+        several: whether a row has any of the labels, each a column of the store's labels.
         channels: width of a feature vector; 0: as the first series with steps has it.
         missing: error or mask, for missing feature values.
         steps, static: code columns of time steps, and beside sequences.
@@ -118,6 +120,7 @@ class Encoder:
     missing: str = "error"
     steps: CellEncoder | None = None
     static: CellEncoder | None = None
+    several: bool = False
 
     def encode(
         self,
@@ -164,7 +167,7 @@ class Encoder:
         store = SequenceStore(
             values,
             np.cumsum([0, *lengths]),
-            np.array(self._labels(examples, source, report), dtype=np.int64),
+            self._labels(examples, source, report),
             np.array(lines, dtype=np.int64),
             keys=row_keys(examples) if keyed else None,
             groups=None if names.count(None) == len(names) else number_groups(names, groups),
@@ -312,18 +315,39 @@ class Encoder:
             return np.array([UNK], dtype=np.int32)
         return np.full((1, self.channels), np.nan, dtype=np.float32)
 
-    def _labels(self, examples: list[Example], source: str, report: EncodingReport) -> list[int]:
-        index = self.labels
-        labels = [UNKNOWN_LABEL if e.label is None else index[e.label] for e in examples]
-        if UNKNOWN_LABEL in labels:
-            for example, label in zip(examples, labels, strict=True):
-                if label == UNKNOWN_LABEL and example.label is not None:
-                    report.unknown_labels += 1
-                    if report.unknown_labels <= SHOWN_ROWS:
-                        where = f"{example.file or source}:{example.line}"
-                        said = f"label {quote(example.label)} doesn't occur in train"
-                        report.shown.append(located(where, f"{said}; it counts as wrong"))
+    def _labels(self, examples: list[Example], source: str, report: EncodingReport) -> Array:
+        """Return the class index of each example, (B,), or what `class_columns` does."""
+        index, names = self.labels, [example.label for example in examples]
+        if self.several:
+            labels = class_columns(names, index)
+        else:
+            found = (UNKNOWN_LABEL if name is None else index[name] for name in names)
+            labels = np.fromiter(found, dtype=np.int64, count=len(names))
+        for row in np.unique(np.nonzero(labels < 0)[0]).tolist():
+            example, name = examples[row], names[row]
+            if name is not None:
+                report.unknown_labels += 1
+                if report.unknown_labels <= SHOWN_ROWS:
+                    where = f"{example.file or source}:{example.line}"
+                    own = (quote(x) for x in single_labels(name) if index[x] == UNKNOWN_LABEL)
+                    said = f"label {', '.join(own)} doesn't occur in train; it counts as wrong"
+                    report.shown.append(located(where, said))
         return labels
+
+
+def class_columns(labels: Iterable[str | None], index: Mapping[str, int]) -> Array:
+    """Return which of the classes each row has: 1 or 0, (B, C) int8.
+
+    A row with a label that the classes lack has UNKNOWN_LABEL in place of 0, as one without a
+    known set of labels (None).
+    """
+    rows = []
+    for label in labels:
+        own = [UNKNOWN_LABEL] if label is None else [index[x] for x in single_labels(label)]
+        row = np.full(len(index), UNKNOWN_LABEL if UNKNOWN_LABEL in own else 0, dtype=np.int8)
+        row[[i for i in own if i != UNKNOWN_LABEL]] = 1
+        rows.append(row)
+    return np.stack(rows) if rows else np.zeros((0, len(index)), dtype=np.int8)
 
 
 def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:

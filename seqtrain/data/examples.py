@@ -56,6 +56,8 @@ Numbered: TypeAlias = Iterator[tuple[int, Any]]
 """Line number and content of each row of a file; a BadRow in place of what can't be read."""
 
 BLANK_LABEL = "the label is blank"
+SET = "\x1f"
+"""Stands before each of an example's labels where it may have several; alone: it has none."""
 SHOWN_ROWS = 5
 """Bad rows of an input that are named; the rest is counted."""
 
@@ -66,7 +68,7 @@ class Example(NamedTuple):
     Attributes:
         sequence: text, list of symbols, or feature vectors of shape (T, C), NaN where missing
             (an empty sequence of features read from JSON has shape (0, 0)).
-        label: as written, or None where the input has none.
+        label: as written, or None where the input has none; of several as `label_set` has them.
         line: line of the file on which the row begins, from 1 (npz, parquet: row, from 1).
         file: the file inside the folder that was read, or None where the input is one file.
         kept: the columns to copy to its prediction, as `ReadOptions.keep` asks for them.
@@ -84,6 +86,21 @@ class Example(NamedTuple):
     problem: str | None = None
     static: Steps | None = None
     id: str | None = None
+
+
+def label_set(names: Iterable[str]) -> str:
+    """Return an example's labels as one text, in which their order says nothing."""
+    return "".join(SET + name for name in sorted({*names})) or SET
+
+
+def single_labels(label: str) -> list[str]:
+    """Return the labels of an example whose label is `label_set`'s; or the one that it has."""
+    return label.removeprefix(SET).split(SET) if label != SET else []
+
+
+def label_text(label: str | None, separator: str | None) -> str:
+    """Return a label, or several, as people and files have it."""
+    return str(label) if separator is None else separator.join(single_labels(str(label)))
 
 
 class BadRow(ValueError):
@@ -139,6 +156,7 @@ class ReadOptions:
         order: column that sorts the rows of an id; None: they stand as in the file.
         steps, static: what is read of a time step and beside a sequence: token, number or order
             (growth of the column `order`), by column.
+        label_separator: stands between the labels of a row; None: each row has one.
         bad_rows: error or drop; in prediction error or blank: a row without a prediction.
         by_name: another file's format goes by its own name; else the format was set for all.
         whole_files: each of train's files was a sequence: a folder of folders of them.
@@ -158,6 +176,7 @@ class ReadOptions:
     order: Column | None = None
     steps: Columns | None = None
     static: Columns | None = None
+    label_separator: str | None = None
     bad_rows: str = "error"
     by_name: bool = True
     whole_files: bool = False

@@ -10,7 +10,7 @@ import numpy as np
 from seqtrain.config.schema import Config
 from seqtrain.data.dataset import held_out_fractions, prepare
 from seqtrain.data.encoding import EMPTY, row_keys
-from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems
+from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems, single_labels
 from seqtrain.data.sources import numbered_rows, split_files
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.data.word_vectors import with_width
@@ -131,7 +131,7 @@ class Inspection:
                     problems.add(row.line, refused, row.file)
                 if line in own and not row.problem and (size or keys.empty == "unk"):
                     lengths.append(size)
-                    labels[str(row.label)] += 1
+                    labels.update(single_labels(str(row.label)))
                     self._add((split, line), row)
             if split not in held_out:
                 self.num_refused[split] = self.num_refused.get(split, 0) + problems.count
@@ -154,7 +154,7 @@ class Inspection:
     def _add(self, place: RowPlace, row: Example) -> None:
         content = row.sequence
         exact = hash(content) if isinstance(content, str) else int(row_keys([row])[0])
-        self._places[exact][place] = str(row.label)
+        self._places[exact][place] = " + ".join(single_labels(str(row.label)))
         if isinstance(content, str):
             self._plain[hash(plain_form(content))].add(exact)
             self._characters.update(content)

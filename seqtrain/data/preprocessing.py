@@ -64,6 +64,11 @@ class Preprocessing:
         return self.reading.kind
 
     @property
+    def several(self) -> bool:
+        """Whether a row may have any of the labels, or none."""
+        return self.reading.label_separator is not None
+
+    @property
     def input_size(self) -> int:
         """The size of the vocabulary, or the width of the stored vectors."""
         if self.steps is not None:
@@ -153,7 +158,10 @@ class Preprocessing:
         ids = None if self.split is None else PieceIds(self.split, tokens)
         steps, static = (None if x is None else x.encoder() for x in (self.steps, self.static))
         channels = len(self.mean) if steps is None else len(steps.coding.names)
-        return Encoder(self.lengths, ids, labels, channels, self.missing, steps, static)
+        several = self.several and bool(self.labels)
+        return Encoder(
+            self.lengths, ids, labels, channels, self.missing, steps, static, several=several
+        )
 
     def _encoder(self) -> Encoder:
         if self.subwords is None or self.vocabulary is None:

@@ -18,7 +18,8 @@ from seqtrain.text import listed, quote
 SPLITS = ("train", "validation", "test")
 SAME_KEYS = (
     *("kind", "header", "quoting", "delimiter", "encoding"),
-    *("sequence", "label", "group", "id", "order", "steps", "static", "bad_rows"),
+    *("sequence", "label", "label_separator", "group", "id", "order", "steps", "static"),
+    "bad_rows",
 )
 """Keys of a config that say how rows are read, as they are."""
 

@@ -131,6 +131,19 @@ def run_starts(ordered: Ints) -> Ints:
     return np.flatnonzero(np.append(ordered[:1] == ordered[:1], np.diff(ordered)))
 
 
+def has_class(labels: Any, index: int) -> Any:
+    """Return which rows have a class, (B,) bool; labels as in a store, of numpy or torch."""
+    return labels == index if labels.ndim == 1 else labels[:, index] > 0
+
+
+def class_counts(labels: Array, classes: int) -> Ints:
+    """Return how many rows have each class; labels as in a store."""
+    if labels.ndim == 1:
+        return np.bincount(labels[labels >= 0], minlength=classes)
+    counts: Ints = (labels > 0).sum(axis=0)
+    return counts
+
+
 @dataclass(frozen=True)
 class FileLines:
     """Lines of several files, counted through all; starts: how many stand before each file's."""
@@ -151,7 +164,8 @@ class SequenceStore:
     Attributes:
         values: steps of all sequences: ids, or feature vectors.
         offsets: where each sequence begins in values; the last entry is the number of steps.
-        labels: class index of each sequence, -1 where unknown.
+        labels: class index of each sequence, -1 where unknown; or, where it may have several, which
+            classes it has, as `class_columns` returns them.
         lines: line of its file on which each sequence was read, from 1, counted on through several
             files; for a folder the number of the row through its files.
         groups: number of the group (conversation, session) that each sequence belongs to, whose
@@ -163,13 +177,13 @@ class SequenceStore:
         static: what stands beside each sequence, as `ColumnCoding` codes it.
 
     Shape:
-        values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels, lines, groups, keys: (B,).
-        spellings: (N,) int32. static: (B, K) float32.
+        values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels: (B,), or (B, C) int8.
+        lines, groups, keys: (B,). spellings: (N,) int32. static: (B, K) float32.
     """
 
     values: Array
     offsets: Ints
-    labels: Ints
+    labels: Array
     lines: Ints
     groups: Ints | None = None
     spellings: npt.NDArray[np.int32] | None = None
@@ -187,15 +201,30 @@ class SequenceStore:
         ends, size = self.offsets, BLOCK // 8
         return concatenate(np.diff(ends[i : i + size + 1]) for i in range(0, len(ends), size))
 
+    @property
+    def has_unknown(self) -> npt.NDArray[np.bool_]:
+        """Whether each sequence has a label that train lacks, or none is known of it, (B,)."""
+        unknown: npt.NDArray[np.bool_] = np.min(self.labels.reshape(len(self), -1), axis=1) < 0
+        return unknown
+
+    @cached_property
+    def combinations(self) -> Ints:
+        """A number for each sequence, equal where all of its labels are, (B,)."""
+        if self.labels.ndim == 1:
+            return self.labels
+        drawn = np.random.default_rng(0).integers(1, 2**62, self.labels.shape[1])
+        return concatenate(block.astype(np.int64) @ drawn for block in blocks(self.labels))
+
     def place(self, row: int) -> str:
         """Return FILE:LINE of a row; without files its line alone."""
         line = int(self.lines[row])
         return f"{line}" if self.files is None else "{}:{}".format(*self.files.locate(line))
 
-    def __getitem__(self, row: int) -> tuple[Array, int]:
-        """Return one sequence, (T,) or (T, C), and its class index."""
+    def __getitem__(self, row: int) -> tuple[Array, int | Array]:
+        """Return one sequence, (T,) or (T, C), and its class index, or its columns of labels."""
         start, stop = self.offsets[row], self.offsets[row + 1]
-        return self.values[start:stop], int(self.labels[row])
+        label = self.labels[row]
+        return self.values[start:stop], label if label.ndim else int(label)
 
     def __getitems__(self, rows: Ints) -> SequenceStore:
         rows = np.asarray(rows)

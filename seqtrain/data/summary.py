@@ -12,7 +12,7 @@ from seqtrain.data.dataset import PreparedData
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.splits import BLANK
-from seqtrain.data.store import SequenceStore, blocks, counts_of, equal_keys
+from seqtrain.data.store import SequenceStore, blocks, class_counts, counts_of, equal_keys
 from seqtrain.data.vocabulary import SPECIAL, UNK
 from seqtrain.text import counted, listed, quote
 
@@ -42,7 +42,7 @@ class SplitSummary:
         length_quantiles: steps at least, at 5 %, at the median, at 95 %, and at most.
         unknown: share of steps that are <unk>, in [0, 1].
         repeats: sequences that stand in train too, but for case and outer blanks (0 for train).
-        majority: accuracy of always predicting the class most frequent in train.
+        majority: accuracy of always predicting the class (or set of them) most frequent in train.
     """
 
     rows: int
@@ -56,7 +56,8 @@ class SplitSummary:
 def summarize(data: PreparedData) -> dict[str, SplitSummary]:
     """Return the figures of every split, by name."""
     train = data.splits["train"]
-    majority = int(np.bincount(train.labels).argmax())
+    sets, times = np.unique(train.combinations, return_counts=True)
+    majority = sets[times.argmax()]
     return {
         name: SplitSummary(
             rows=len(store),
@@ -66,7 +67,7 @@ def summarize(data: PreparedData) -> dict[str, SplitSummary]:
             ),
             unknown=unknown_share(store),
             repeats=0 if name == "train" else _repeats(store, train),
-            majority=float(np.mean(store.labels == majority)),
+            majority=float(np.mean(store.combinations == majority)),
         )
         for name, store in data.splits.items()
     }
@@ -144,7 +145,7 @@ class _Doubts:
         train, total, number, shown = self.train, 0, 0, list[tuple[int, int]]()
         assert train.keys is not None
         for rows, starts in equal_keys(train.keys):
-            labels = train.labels[rows]
+            labels = train.combinations[rows]
             ends = np.append(starts[1:], len(rows))
             lowest, highest = (f.reduceat(labels, starts) for f in (np.minimum, np.maximum))
             several = np.flatnonzero((lowest < highest) & (train.keys[rows[starts]] != BLANK))
@@ -227,7 +228,8 @@ class _Doubts:
         train, reading = self.train, self.rules.reading
         columns = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]
         named = any(isinstance(column, str) for column in (*columns, reading.label, reading.group))
-        if reading.format not in ("csv", "tsv") or named or reading.header is True:
+        is_table = reading.format in ("csv", "tsv") and not self.rules.several
+        if not is_table or named or reading.header is True:
             return
         first = train.labels[train.lines == 1]
         if len(first) == 1 == np.count_nonzero(train.labels == first) and len(train) >= FEWEST:
@@ -247,7 +249,7 @@ class _Doubts:
             if len(alike) > 1:
                 shown = listed([ascii(name) for name in alike])
                 yield f"labels that look alike are different classes: {shown}"
-        counts = np.bincount(self.train.labels, minlength=len(names))
+        counts = class_counts(self.train.labels, len(names))
         yield from label_doubts({x: int(n) for x, n in zip(names, counts, strict=True) if n})
         single = [quote(names[label]) for label in np.flatnonzero(counts == 1)]
         if single:

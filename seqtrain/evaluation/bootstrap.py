@@ -3,6 +3,7 @@
 N examples, K distinct outcomes, C classes, R resamples.
 """
 
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,20 +42,40 @@ def paired_bootstrap(labels: Ints, a: Ints, b: Ints, *, seed: int = 0) -> list[M
     Shape:
         labels, and the predicted classes a and b: (N,), from 0; N at least 1.
     """
-    outcomes, counts = np.unique(np.stack([labels, a, b]), axis=1, return_counts=True)
+    return _differences(np.stack([labels, a, b]), _metrics, ("accuracy", "macro_f1"), seed)
+
+
+def paired_bootstrap_of_sets(
+    labels: Sequence[Set[str]], a: Sequence[Set[str]], b: Sequence[Set[str]], *, seed: int = 0
+) -> list[MetricDifference]:
+    """Compare accuracy, all labels being right, then micro F1, as `paired_bootstrap` does."""
+    figures = [
+        [(x == y, len(x & y), len(x) + len(y)) for x, y in zip(labels, found, strict=True)]
+        for found in (a, b)
+    ]
+    outcomes = np.concatenate([np.array(each, dtype=np.int64).T for each in figures])
+    return _differences(outcomes, _set_metrics, ("accuracy", "micro_f1"), seed)
+
+
+def _differences(
+    outcomes: Ints,
+    metrics: Callable[[Ints, npt.NDArray[Any]], Floats],
+    names: Sequence[str],
+    seed: int,
+) -> list[MetricDifference]:
+    rows = outcomes.shape[1]
+    outcomes, counts = np.unique(outcomes, axis=1, return_counts=True)
     counted = counts[None].astype(np.float64)
     generator = np.random.default_rng(seed)
     at_once = max(1, CELLS // max(outcomes.shape[1], int(outcomes.max()) + 1))
     drawn = [
-        _metrics(outcomes, generator.multinomial(len(labels), counts / len(labels), size=size))
+        metrics(outcomes, generator.multinomial(rows, counts / rows, size=size))
         for size in (min(at_once, RESAMPLES - start) for start in range(0, RESAMPLES, at_once))
     ]
-    found, resampled = _metrics(outcomes, counted), np.concatenate(drawn, axis=1)
+    found, resampled = metrics(outcomes, counted), np.concatenate(drawn, axis=1)
     tail = (1 - SHARE) / 2
     differences = []
-    for name, (value_a, value_b), each in zip(
-        ("accuracy", "macro_f1"), found[:, 0].tolist(), resampled, strict=True
-    ):
+    for name, (value_a, value_b), each in zip(names, found[:, 0].tolist(), resampled, strict=True):
         low, high = np.quantile(each[:, 1] - each[:, 0], [tail, 1 - tail]).tolist()
         differences.append(MetricDifference(name, value_a, value_b, value_b - value_a, low, high))
     return differences
@@ -73,6 +94,14 @@ def _metrics(outcomes: Ints, counts: npt.NDArray[Any]) -> Floats:
         f1 = np.divide(2 * hits, total, out=np.zeros_like(hits), where=total > 0)
         metrics.append((hits.sum(axis=1) / support.sum(axis=1), f1.sum(1) / (total > 0).sum(1)))
     return np.stack(metrics, axis=-1)
+
+
+def _set_metrics(outcomes: Ints, counts: npt.NDArray[Any]) -> Floats:
+    """Return accuracy and micro F1, (2, R, 2), of right, shared and all labels, (6, K)."""
+    sums = counts.astype(np.float64) @ outcomes.T
+    right, shared, size = sums.reshape(len(counts), 2, 3).transpose(2, 0, 1)
+    f1 = np.divide(2 * shared, size, out=np.zeros_like(size), where=size > 0)
+    return np.stack([right / counts.sum(axis=1, keepdims=True), f1])
 
 
 def _per_class(weights: Floats, classes: Ints, count: int) -> Floats:

@@ -1,6 +1,6 @@
 """How far to trust a probability: shares of branches, temperature, what a threshold brings.
 
-B examples, C classes.
+B examples, C classes. Of several labels per example each class is a yes or no of its own.
 """
 
 import math
@@ -19,6 +19,10 @@ COOLEST, HOTTEST = 0.01, 100.0
 """Temperatures that a model may have."""
 LEVELS = 100
 """Shares of validation, the most confident first, whose accuracy is kept with a model."""
+CLASS_LEVELS, MOST_CLASSES = 20, 200
+"""Shares of a class's rows of validation that are kept with a model; not of more classes."""
+FEWEST_OF_A_CLASS = 10
+"""Rows of a class from which its own threshold is chosen."""
 STEPS = 200
 """Steps of the search at most; Newton's take about ten."""
 Z = 1.96
@@ -34,13 +38,14 @@ CELLS = 2**22
 """Logits that are looked at at once, in double precision: memory stays flat."""
 
 _Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+_Temperature = Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False)]
 
 
 class CoveragePoint(Section):
-    """The predictions whose probability reaches a threshold."""
+    """The predictions whose probability reaches a threshold; or those of one class."""
 
     coverage: _Share
-    """Share of all examples that they are."""
+    """Share of all examples that they are; of one class, share of its examples that they find."""
     min_probability: _Share
     """The threshold."""
     accuracy: _Share
@@ -56,8 +61,8 @@ class CoveragePoint(Section):
 class Calibration(Section):
     """What validation shows about a model's probabilities; kept in model.json."""
 
-    temperature: Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False)] = 1.0
-    """Divides the logits."""
+    temperature: _Temperature | list[_Temperature] = 1.0
+    """Divides the logits; of several labels per example each class's."""
     shares: Annotated[list[_Share], Field(max_length=2)] | None = None
     """Of the branches' log-probabilities in a prediction; None: equal ones."""
     shift: list[Annotated[float, Field(allow_inf_nan=False)]] | None = None
@@ -66,11 +71,27 @@ class Calibration(Section):
     """From the most confident predictions to all."""
     rows: Annotated[int, Field(ge=0)] = 0
     """Of validation; 0 where they weren't counted."""
+    thresholds: list[_Share] = Field(default=[])
+    """Least probability of each class that is predicted, where an example may have several."""
+    classes: list[Annotated[list[CoveragePoint], Field(max_length=LEVELS)]] = Field(default=[])
+    """Of each class: what thresholds on its probability bring, from few of its examples to all."""
 
-    def threshold(self, precision: float) -> CoveragePoint | None:
-        """Return the most of validation that is right with this share; None: no such part."""
-        good = [point for point in self.coverage if point.accuracy >= precision]
-        return max(good, key=lambda point: point.coverage, default=None)
+    def fits(self, classes: int, *, several: bool) -> bool:
+        """Whether a model of so many classes can have it."""
+        of_several = [
+            self.temperature if isinstance(self.temperature, list) else [],
+            self.thresholds,
+        ]
+        return {*map(len, of_several)} <= {0, classes * several} and {
+            len(self.shift or []),
+            len(self.classes),
+        } <= {0, classes}
+
+
+def most_covered(points: Sequence[CoveragePoint], precision: float) -> CoveragePoint | None:
+    """Return the most of validation that is right with this share; None: no such part."""
+    good = [point for point in points if point.accuracy >= precision]
+    return max(good, key=lambda point: point.coverage, default=None)
 
 
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
@@ -131,7 +152,7 @@ def adjustment(share: float, labels: Tensor, classes: int) -> list[float] | None
     Reference:
         Menon et al. 2021, "Long-tail learning via logit adjustment", arXiv 2007.07314, section 4.1.
     """
-    if not share:
+    if not share or labels.ndim == 2:  # several labels have thresholds of their own
         return None
     counts = torch.bincount(labels, minlength=classes).clamp(min=1)
     found: list[float] = (share * (counts.max() / counts).log()).tolist()
@@ -139,23 +160,87 @@ def adjustment(share: float, labels: Tensor, classes: int) -> list[float] | None
 
 
 def calibrate(
-    branches: Sequence[Tensor], labels: Tensor, before: Calibration | None = None
+    branches: Sequence[Tensor],
+    labels: Tensor,
+    before: Calibration | None = None,
+    *,
+    one_threshold: bool = False,
 ) -> Calibration:
     """Fit shares and temperature to held-out logits, and find how good confident predictions are.
 
     Shape:
-        branches: (B, C) each. labels: (B,); -1 where train lacks the label. `before` has the shift,
-        and the shares where too few rows would choose them.
+        branches: (B, C) each. labels: (B,); -1 where train lacks the label; or (B, C), which of the
+        classes an example has: then each class has a temperature, and a threshold by F1. `before`
+        has the shift, and the shares where too few rows would choose them.
     """
     before = before or Calibration()
+    if labels.ndim == 2:
+        of_each = _calibrate_several(branches, labels > 0, one_threshold=one_threshold)
+        return of_each.model_copy(update={"shares": of_each.shares or before.shares})
     shares = fit_shares(branches, labels) or before.shares
     logits = combined(branches, shares)
     temperature = fit_temperature(logits, labels)
     logits = logits / temperature + logits.new_tensor(before.shift or 0)
     confidence = [some.softmax(dim=1).amax(dim=1) for some, _ in double_blocks(logits, labels)]
     points = coverage_points(torch.cat(confidence), logits.argmax(dim=1) == labels, LEVELS)
+    classes = list[list[CoveragePoint]]()
+    if logits.shape[1] <= MOST_CLASSES:
+        has_class = labels.unsqueeze(1) == torch.arange(logits.shape[1], device="cpu")
+        classes = class_points(logits.double().softmax(dim=1), has_class)
     found = {"temperature": temperature, "shares": shares, "coverage": points, "rows": len(labels)}
-    return before.model_copy(update=found)
+    return before.model_copy(update={**found, "classes": classes})
+
+
+def _calibrate_several(
+    branches: Sequence[Tensor], has_class: Tensor, *, one_threshold: bool
+) -> Calibration:
+    shares = fit_shares([_yes_or_no(logits) for logits in branches], has_class.flatten().long())
+    logits = combined(branches, shares)
+    columns = zip(logits.T, has_class.T, strict=True)
+    temperature = [fit_temperature(_yes_or_no(own), has.long()) for own, has in columns]
+    divisors = torch.tensor(temperature, dtype=torch.float64, device="cpu")
+    probabilities = (logits.double() / divisors).sigmoid()
+    thresholds = [best_threshold(probabilities.flatten(), has_class.flatten())] * len(temperature)
+    if not one_threshold:
+        for index in (has_class.sum(0) >= FEWEST_OF_A_CLASS).nonzero().flatten().tolist():
+            thresholds[index] = best_threshold(probabilities[:, index], has_class[:, index])
+    return Calibration(
+        temperature=temperature,
+        shares=shares,
+        rows=len(logits),
+        thresholds=thresholds,
+        classes=class_points(probabilities, has_class) if len(thresholds) <= MOST_CLASSES else [],
+    )
+
+
+def _yes_or_no(logits: Tensor) -> Tensor:
+    """Return the logits of two classes, no and yes, of each number, (N, 2)."""
+    flat = logits.flatten()
+    return torch.stack((torch.zeros_like(flat), flat), dim=1)
+
+
+def threshold_curve(scores: Tensor, right: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return thresholds, falling, how many scores (B,) reach each, and how many of them are right.
+
+    Equal scores stay together.
+    """
+    ordered, order = scores.double().sort(descending=True, stable=True)
+    ends = torch.cat((ordered.diff() != 0, right.new_ones(1))).nonzero().flatten()
+    hits = right[order].double().cumsum(0)
+    return ordered[ends], (ends + 1).double(), hits[ends]
+
+
+def best_threshold(probabilities: Tensor, right: Tensor) -> float:
+    """Return the threshold of greatest F1, half-way to the next lower probability; (B,), (B,)."""
+    thresholds, counts, hits = threshold_curve(probabilities, right)
+    best = int((2 * hits / (counts + hits[-1])).argmax())
+    return float(thresholds[best : best + 2].mean())
+
+
+def class_points(probabilities: Tensor, has_class: Tensor) -> list[list[CoveragePoint]]:
+    """Return what thresholds bring for each class; of those that no example has nothing."""
+    columns = zip(probabilities.T, has_class.T, strict=True)
+    return [coverage_points(own, has, CLASS_LEVELS, of_class=True) for own, has in columns]
 
 
 def fit_shares(branches: Sequence[Tensor], labels: Tensor) -> list[float] | None:
@@ -180,25 +265,24 @@ def fit_shares(branches: Sequence[Tensor], labels: Tensor) -> list[float] | None
     return min(([1 - n / TENTHS, n / TENTHS] for n in range(TENTHS + 1)), key=loss)
 
 
-def coverage_points(confidence: Tensor, correct: Tensor, levels: int) -> list[CoveragePoint]:
+def coverage_points(
+    confidence: Tensor, correct: Tensor, levels: int, *, of_class: bool = False
+) -> list[CoveragePoint]:
     """Return how good the most confident predictions are, for equal shares of all: (B,), (B,).
 
-    Predictions of equal probability stay together; no points where a probability isn't a number.
+    With `of_class` shares are of those that are correct, which a threshold is to find. Predictions
+    of equal probability stay together; no points where a probability isn't a number.
     """
-    if bool(confidence.isnan().any()):
+    if bool(confidence.isnan().any()) or (of_class and not bool(correct.any())):
         return []
-    ordered, order = confidence.double().sort(descending=True, stable=True)
-    hits = correct[order].double().cumsum(0)
-    shares = torch.arange(1, levels + 1, dtype=torch.int64, device="cpu")
-    thresholds = torch.unique(ordered[-(-shares * len(ordered) // levels) - 1])
-    counts = torch.searchsorted(-ordered, -thresholds, right=True)
+    thresholds, counts, hits = threshold_curve(confidence, correct)
+    reached = hits if of_class else counts
+    shares = torch.arange(1, levels + 1, dtype=torch.float64, device="cpu")
+    at = torch.unique(torch.searchsorted(reached, (shares * reached[-1] / levels).ceil()))
+    coverage, accuracy = reached[at] / reached[-1], hits[at] / counts[at]
     return [
-        CoveragePoint(
-            coverage=count / len(ordered),
-            min_probability=threshold,
-            accuracy=float(hits[count - 1]) / count,
-        )
-        for count, threshold in zip(
-            counts.flip(0).tolist(), thresholds.flip(0).tolist(), strict=True
+        CoveragePoint(coverage=share, min_probability=threshold, accuracy=right)
+        for share, threshold, right in zip(
+            coverage.tolist(), thresholds[at].tolist(), accuracy.tolist(), strict=True
         )
     ]

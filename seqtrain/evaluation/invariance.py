@@ -72,13 +72,15 @@ def differences(
     for number, (way, variant) in enumerate(pairs):
         listener(f"{way}, {variant}", number / len(pairs))
         one, other = logits(variant, *ways[way]).double(), alone.double()
+        probabilities = model.probabilities(one) - model.probabilities(other)
+        others = (one > 0) != (other > 0) if model.several else one.argmax(1) != other.argmax(1)
         found.append(
             LogitDifference(
                 way,
                 variant,
                 logits=float((one - other).abs().max()),
-                probabilities=float((one.softmax(1) - other.softmax(1)).abs().max()),
-                labels=int((one.argmax(1) != other.argmax(1)).sum()),
+                probabilities=float(probabilities.abs().max()),
+                labels=int(others.reshape(len(one), -1).any(1).sum()),
             )
         )
     return alone, found

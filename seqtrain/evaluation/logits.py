@@ -163,12 +163,19 @@ def branch_logits(
     return torch.split(side_by_side, model.head.out_features, dim=1)
 
 
+def are_right(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return whether all labels of each example are right, with a threshold of 0.5: (B,) bool."""
+    if labels.ndim == 1:
+        return logits.argmax(1) == labels
+    return ((logits >= 0) == (labels > 0)).all(1) & (labels >= 0).all(1)
+
+
 def accuracies(
     model: ClassifierNetwork, branches: Sequence[Tensor], store: SequenceStore
 ) -> dict[str, float]:
     """Return the accuracy of each branch alone, by name."""
     labels = torch.from_numpy(store.labels)
-    right = [float((logits.argmax(1) == labels).double().mean()) for logits in branches]
+    right = [float(are_right(logits, labels).double().mean()) for logits in branches]
     return dict(zip(model.branch_names, right, strict=True))
 
 

@@ -1,23 +1,31 @@
 """Scores of a classifier on one split, each a mean over examples.
 
-B examples, C classes. Definitions follow scikit-learn; the tests compare with it.
+B examples, C classes. Definitions follow scikit-learn; the tests compare with it. Where an example
+may have several labels, a prediction is right if all of them are.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from seqtrain.data.store import SequenceStore
-from seqtrain.evaluation.calibration import coverage_points, double_blocks
+from seqtrain.data.store import SequenceStore, has_class
+from seqtrain.evaluation.calibration import (
+    CELLS,
+    best_threshold,
+    coverage_points,
+    double_blocks,
+    threshold_curve,
+)
 from seqtrain.text import Summarized, quote
 
 MAIN = ("loss", "accuracy", "macro_f1")
 """Fields of `Scores` that stand for all where there is room for few: a test split, a branch."""
-OF_AN_EPOCH = (*MAIN, "weighted_f1")
+OF_AN_EPOCH = (*MAIN, "weighted_f1", "micro_f1")
 """Fields that metrics.jsonl and logs hold after every epoch."""
 LENGTH_GROUPS = 5
 CONFIDENCE_BINS = 15
@@ -36,14 +44,19 @@ class Scores(Summarized):
     """What `eval --json` and `test.json` hold; fractions are in [0, 1].
 
     Attributes:
-        loss: mean cross-entropy in nats, over examples whose label train has.
-        accuracy, macro_f1, weighted_f1: a label that train lacks is wrong.
+        loss: mean cross-entropy in nats, over examples whose label train has; of several labels
+            the sum of all classes' binary cross-entropies.
+        accuracy, macro_f1, weighted_f1, micro_f1: a label that train lacks is wrong. Accuracy is
+            subset accuracy where there are several; micro F1 is accuracy where there are not.
         macro_precision, macro_recall: means over the same classes as macro_f1.
+        auc, average_precision: means over the classes that occur, each against all others.
         num_unknown_labels: examples among num_examples whose label train lacks.
         unknown_predicted: how often each class was predicted for them.
         labels: label of each class index.
-        per_class: precision, recall, f1 and support by label.
-        confusion_matrix: counts; rows true, columns predicted; None above `MATRIX_CLASSES`.
+        per_class: precision, recall, f1 and support by label; auc and average_precision, and the
+            threshold of several labels.
+        confusion_matrix: counts; rows true, columns predicted; None above `MATRIX_CLASSES`, and of
+            several labels.
         confusions: the most frequent mistakes, as {true, predicted, count}; `KEPT_CONFUSIONS` at
             most.
         by_length: accuracy in groups of like length, shortest first.
@@ -51,31 +64,37 @@ class Scores(Summarized):
         brier: mean over the same examples as loss of the squared distance between probabilities and
             the label's 1 among 0s, in [0, 2].
         risk_coverage: accuracy of the most confident 10 %, 20 % … of all predictions, as
-            {coverage, min_probability, accuracy}; 1 - accuracy is the risk.
+            {coverage, min_probability, accuracy}; 1 - accuracy is the risk. None of several labels.
+        several: whether an example may have several labels.
     """
 
     loss: float
     accuracy: float
     macro_f1: float
     weighted_f1: float
+    micro_f1: float
     macro_precision: float
     macro_recall: float
+    auc: float | None
+    average_precision: float | None
     num_examples: int
     num_unknown_labels: int
-    unknown_predicted: list[int]
     labels: list[str]
     per_class: dict[str, dict[str, float | int]]
-    confusion_matrix: list[list[int]] | None
-    confusions: list[dict[str, str | int]]
     by_length: list[dict[str, float | int]]
     ece: float
     brier: float
-    risk_coverage: list[dict[str, float]]
+    unknown_predicted: list[int] = field(default_factory=list)
+    confusion_matrix: list[list[int]] | None = None
+    confusions: list[dict[str, str | int]] = field(default_factory=list)
+    risk_coverage: list[dict[str, float]] = field(default_factory=list)
+    several: bool = False
 
     def summary(self) -> dict[str, str]:
         """Return the main figures."""
         return {
-            "accuracy": f"{self.accuracy:.2%}",
+            "subset accuracy" if self.several else "accuracy": f"{self.accuracy:.2%}",
+            **({"micro F1": f"{self.micro_f1:.2%}"} if self.several else {}),
             "macro F1": f"{self.macro_f1:.2%}",
             "loss": f"{self.loss:.4f}",
             "examples": f"{self.num_examples:,}",
@@ -101,7 +120,7 @@ class Scores(Summarized):
     def only_prediction(self) -> str | None:
         """Return the class predicted for all examples, rightly for some of them; or None."""
         for label, row in self.per_class.items():
-            if row["precision"]:
+            if row["precision"] and not self.several:
                 predicted = row["support"] * row["recall"] / row["precision"]
                 return label if round(predicted) == self.num_examples else None
         return None
@@ -120,63 +139,188 @@ def one_class_doubts(scores: Scores, name: str) -> list[str]:
     ]
 
 
-def score_logits(logits: Tensor, store: SequenceStore, names: Sequence[str]) -> Scores:
-    """Score the logits (B, C) of a store's sequences; `names` are the labels of the classes."""
+def score_logits(
+    logits: Tensor,
+    store: SequenceStore,
+    names: Sequence[str],
+    thresholds: Sequence[float] | None = None,
+    *,
+    ranked: bool = False,
+) -> Scores:
+    """Score the logits (B, C) of a store's sequences; arguments as `score`."""
     labels, lengths = (torch.tensor(x, device="cpu") for x in (store.labels, store.lengths))
-    return score(logits, labels, lengths, names)
+    return score(logits, labels, lengths, names, thresholds, ranked=ranked)
 
 
-def score(logits: Tensor, labels: Tensor, lengths: Tensor, names: Sequence[str]) -> Scores:
+def score(
+    logits: Tensor,
+    labels: Tensor,
+    lengths: Tensor,
+    names: Sequence[str],
+    thresholds: Sequence[float] | None = None,
+    *,
+    ranked: bool = False,
+) -> Scores:
     """Score predictions; `names` are the labels of the classes.
 
+    Of several labels, `thresholds` are the probabilities from which on each class is predicted;
+    None: one for all classes, the best for these very examples. With `ranked`, each class gets
+    scores of any threshold, too.
+
     Shape:
-        logits: (B, C). labels: class index, (B,); -1 where train lacks it. lengths: (B,).
+        logits: (B, C). labels: class index, (B,); -1 where train lacks it; or (B, C), which of the
+        classes an example has, as in a store. lengths: (B,).
 
     Reference:
         A class that is neither true nor predicted anywhere is left out of the macro averages, as
         scikit-learn does without `labels`; those that train lacks are one more class, of F1 0.
         Calibration error: Guo et al. 2017, section 2.
     """
-    known = labels >= 0
+    score_labels = _score_one_label if labels.ndim == 1 else _score_several_labels
+    return score_labels(logits, labels, lengths, names, thresholds, ranked)
+
+
+class _ClassScores(NamedTuple):
+    """What follows from how often each class is true, predicted, and both; names as in `Scores`."""
+
+    macro_f1: float
+    weighted_f1: float
+    micro_f1: float
+    macro_precision: float
+    macro_recall: float
+    num_unknown_labels: int
+    labels: list[str]
+    per_class: dict[str, dict[str, float | int]]
+    auc: float | None = None
+    average_precision: float | None = None
+
+    @classmethod
+    def of(
+        cls, hits: Tensor, support: Tensor, times: Tensor, unknown: int, names: Sequence[str]
+    ) -> "_ClassScores":
+        """Compute them of counts (C,) float64."""
+        precision, recall, f1 = (
+            torch.where(whole > 0, part / whole.clamp(min=1), 0.0)
+            for part, whole in ((hits, times), (hits, support), (2 * hits, support + times))
+        )
+        seen = max(1, int((support + times > 0).sum()) + (unknown > 0))
+        total = float(support.sum()) + unknown
+        rows = zip(precision.tolist(), recall.tolist(), f1.tolist(), support.tolist(), strict=True)
+        return cls(
+            macro_f1=float(f1.sum()) / seen,
+            weighted_f1=float((f1 * support).sum()) / max(1, total),
+            micro_f1=float(2 * hits.sum()) / max(1, total + float(times.sum())),
+            macro_precision=float(precision.sum()) / seen,
+            macro_recall=float(recall.sum()) / seen,
+            num_unknown_labels=unknown,
+            labels=list(names),
+            per_class={
+                name: {"precision": p, "recall": r, "f1": f, "support": int(count)}
+                for name, (p, r, f, count) in zip(names, rows, strict=True)
+            },
+        )
+
+    def ranked(self, logits: Tensor, labels: Tensor) -> "_ClassScores":
+        """Add area under the ROC curve and average precision of each class that occurs."""
+        whole: Tensor | float = 0.0
+        if labels.ndim == 1:
+            whole = torch.cat([some.logsumexp(1) for some, _ in double_blocks(logits, labels)])
+        found = list[dict[str, float]]()
+        for index, row in enumerate(self.per_class.values()):
+            scores = logits[:, index].double() - whole
+            _, counts, hits = threshold_curve(scores, has_class(labels, index))
+            if 0 < hits[-1] < counts[-1]:
+                share, wrong = hits / hits[-1], (counts - hits) / (counts[-1] - hits[-1])
+                steps = share.diff(prepend=share.new_zeros(1))
+                wrong_steps = wrong.diff(prepend=wrong.new_zeros(1))
+                found.append(
+                    {
+                        "auc": float((wrong_steps * (share - steps / 2)).sum()),
+                        "average_precision": float((steps * hits / counts).sum()),
+                    }
+                )
+                row.update(found[-1])
+        if not found:
+            return self
+        auc, precision = (
+            sum(each) / len(found) for each in zip(*map(dict.values, found), strict=True)
+        )
+        return self._replace(auc=auc, average_precision=precision)
+
+
+def _score_one_label(
+    logits: Tensor,
+    labels: Tensor,
+    lengths: Tensor,
+    names: Sequence[str],
+    thresholds: Sequence[float] | None,
+    ranked: bool,
+) -> Scores:
+    known, classes = labels >= 0, len(names)
     predicted = logits.argmax(dim=1)
     correct = predicted == labels
-    classes = len(names)
-    hits = torch.bincount(labels[correct], minlength=classes).double()
-    support = torch.bincount(labels[known], minlength=classes).double()
-    times = torch.bincount(predicted, minlength=classes).double()
-    precision, recall, f1 = (
-        torch.where(whole > 0, part / whole.clamp(min=1), 0.0)
-        for part, whole in ((hits, times), (hits, support), (2 * hits, support + times))
+    hits, support, times = (
+        torch.bincount(x, minlength=classes).double()
+        for x in (labels[correct], labels[known], predicted)
     )
-    unknown = int((~known).sum())
-    seen = int((support + times > 0).sum()) + (unknown > 0)
-    rows = zip(precision.tolist(), recall.tolist(), f1.tolist(), support.tolist(), strict=True)
+    found = _ClassScores.of(hits, support, times, int((~known).sum()), names)
     both = torch.stack([labels, predicted])[:, known]
     pairs, counts = torch.unique(both, dim=1, return_counts=True)
     confidence, loss, brier = _probabilities(logits, labels)
+    points = coverage_points(confidence, correct, COVERAGE_LEVELS)
     return Scores(
+        **(found.ranked(logits, labels) if ranked else found)._asdict(),
         loss=loss,
         accuracy=float(correct.double().mean()),
-        macro_f1=float(f1.sum() / seen),
-        weighted_f1=float((f1 * support).sum() / len(labels)),
-        macro_precision=float(precision.sum() / seen),
-        macro_recall=float(recall.sum() / seen),
         num_examples=len(labels),
-        num_unknown_labels=unknown,
+        by_length=_by_length(correct.double(), lengths),
+        ece=float(_surplus(confidence, correct).abs().sum()) / len(labels),
+        brier=brier,
         unknown_predicted=torch.bincount(predicted[~known], minlength=classes).tolist(),
-        labels=list(names),
-        per_class={
-            name: {"precision": p, "recall": r, "f1": f, "support": int(count)}
-            for name, (p, r, f, count) in zip(names, rows, strict=True)
-        },
         confusion_matrix=_matrix(pairs, counts, classes) if classes <= MATRIX_CLASSES else None,
         confusions=_most_frequent(pairs, counts, names),
+        risk_coverage=[point.model_dump() for point in points],
+    )
+
+
+def _score_several_labels(
+    logits: Tensor,
+    labels: Tensor,
+    lengths: Tensor,
+    names: Sequence[str],
+    thresholds: Sequence[float] | None,
+    ranked: bool,
+) -> Scores:
+    has, known = labels > 0, (labels >= 0).all(1)
+    if thresholds is None:
+        some = slice(None, None, -(-logits.numel() // CELLS))
+        best = best_threshold(logits[some].double().sigmoid().flatten(), has[some].flatten())
+        thresholds = [best] * len(names)
+    least = torch.tensor(thresholds, dtype=torch.float64, device="cpu").logit()
+    chosen = logits >= least.float()
+    correct = (chosen == has).all(1) & known
+    counts = ((chosen & has).sum(0), has.sum(0), chosen.sum(0))
+    hits, support, times = (each.double() for each in counts)
+    found = _ClassScores.of(hits, support, times, int((~known).sum()), names)
+    for row, threshold in zip(found.per_class.values(), thresholds, strict=True):
+        row["threshold"] = threshold
+    loss, brier, surplus = 0.0, 0.0, torch.zeros(CONFIDENCE_BINS, dtype=torch.float64, device="cpu")
+    for some_logits, own in double_blocks(logits[known], has[known]):
+        probabilities, true = some_logits.sigmoid(), own.double()
+        bce = functional.binary_cross_entropy_with_logits
+        loss += float(bce(some_logits, true, reduction="sum"))
+        brier += float((probabilities - true).square().sum())
+        surplus += _surplus(probabilities.flatten(), own.flatten())
+    number = max(1, int(known.sum()))
+    return Scores(
+        **(found.ranked(logits, labels) if ranked else found)._asdict(),
+        loss=loss / number,
+        accuracy=float(correct.double().mean()),
+        num_examples=len(labels),
         by_length=_by_length(correct.double(), lengths),
-        ece=_calibration_error(confidence, correct),
-        brier=brier,
-        risk_coverage=[
-            point.model_dump() for point in coverage_points(confidence, correct, COVERAGE_LEVELS)
-        ],
+        ece=float(surplus.abs().sum()) / (number * len(names)),
+        brier=brier / number,
+        several=True,
     )
 
 
@@ -196,11 +340,11 @@ def _probabilities(logits: Tensor, labels: Tensor) -> tuple[Tensor, float, float
     return torch.cat(confidence), loss / number, brier / number
 
 
-def _calibration_error(confidence: Tensor, correct: Tensor) -> float:
+def _surplus(confidence: Tensor, correct: Tensor) -> Tensor:
+    """Return by how much probabilities are too great, summed over each interval of them."""
     interval = (confidence * CONFIDENCE_BINS).ceil().long().clamp(1, CONFIDENCE_BINS) - 1
     surplus = confidence - correct.double()
-    sums = surplus.new_zeros(CONFIDENCE_BINS).index_add(0, interval, surplus)
-    return float(sums.abs().sum() / len(confidence))
+    return surplus.new_zeros(CONFIDENCE_BINS).index_add(0, interval, surplus)
 
 
 def _matrix(pairs: Tensor, counts: Tensor, classes: int) -> list[list[int]]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.store import SequenceStore
@@ -19,8 +20,8 @@ def step_weights(
     """Return how much each time step of a row's sequence speaks for the model's prediction.
 
     It is the log-probability of the predicted label, less that of the sequence without the step, in
-    nats; a sequence of one step is compared with equal probabilities. Costs as many runs as there
-    are steps; no state is carried.
+    nats; a sequence of one step is compared with equal probabilities. Of several labels it is that
+    of all decisions, label by label. Costs as many runs as there are steps; no state is carried.
 
     Reference:
         Li et al. 2016, "Understanding Neural Networks through Representation Erasure",
@@ -42,10 +43,14 @@ def step_weights(
         words=store.words,
         static=None if store.static is None else store.static[[row]].repeat(len(kept), axis=0),
     )
-    found = predict_logits(model, without, device).double().log_softmax(dim=1)
+    logits = predict_logits(model, without, device).double()
+    found, nothing_known = logits.log_softmax(dim=1), np.log(logits.shape[1])
     of_label = found[:, int(found[0].argmax())]
+    if model.several:
+        of_label = functional.logsigmoid(torch.where(logits[0] >= 0, logits, -logits)).sum(1)
+        nothing_known = np.log(2) * logits.shape[1]
     if len(pieces) == 1:
-        return [float(of_label[0]) + float(np.log(found.shape[1]))]
+        return [float(of_label[0]) + float(nothing_known)]
     falls = (of_label[0] - of_label[1:]).tolist()
     return [fall / len(piece) for fall, piece in zip(falls, pieces, strict=True) for _ in piece]
 

@@ -93,7 +93,8 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
 
     fitted, onnx = model.preprocessing, to_onnx(model.network)
     sequences, store, wanted = golden_rows(model)
-    ported = ExportedModel(onnx, fitted)
+    thresholds = model.thresholds if fitted.several else []
+    ported = ExportedModel(onnx, fitted, thresholds)
     difference = float(np.abs(ported.probabilities(store) - wanted.numpy()).max())
     if not difference <= TOLERANCE:
         raise RunError(
@@ -102,7 +103,9 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
         )
     contents = {
         MODEL: onnx,
-        PREPROCESSING: to_json({"format_version": FORMAT_VERSION, **fitted.to_json()}),
+        PREPROCESSING: to_json(
+            {"format_version": FORMAT_VERSION, "thresholds": thresholds, **fitted.to_json()}
+        ),
         VOCABULARY: to_json(fitted.token_lists()),
         SCRIPT: SOURCE.read_bytes(),
         READING: bundled(SOURCE),
@@ -150,7 +153,7 @@ def golden_rows(model: Model) -> tuple[list[Any], SequenceStore, torch.Tensor]:
         kept.append({"sequence": sequence} | ({} if facts is None else {"facts": facts}))
     store, _ = rules.encode(examples, "golden rows")
     logits = predict_logits(model.network, store, torch.device("cpu"))
-    return kept, store, check_finite(logits, store).double().softmax(dim=1)
+    return kept, store, model.network.probabilities(check_finite(logits, store))
 
 
 def _sequences(rules: Preprocessing) -> Iterator[Any]:
@@ -215,7 +218,7 @@ def _golden_lines(
         if "static" in own:
             own["static"] = own["static"][0]
         inputs = {k: x.tolist() for k, x in own.items() if k not in ("lengths", NGRAM_ROWS)}
-        label = ported.fitted.labels[int(np.argmax(probabilities))]
+        label = ported.decided(np.array(probabilities))[0]
         predicted = {"label": label, "probabilities": probabilities}
         lines.append(json_line({**sequence, **inputs, **predicted}) + "\n")
     return "".join(lines).encode()

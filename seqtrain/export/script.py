@@ -39,8 +39,8 @@ PADDED_STEPS = 16384
 class ExportedModel:
     """The exported model: model.onnx, and what reads and encodes rows."""
 
-    def __init__(self, onnx: bytes, fitted: Preprocessing) -> None:
-        self.fitted, self.grams = fitted, None
+    def __init__(self, onnx: bytes, fitted: Preprocessing, thresholds: list[float]) -> None:
+        self.fitted, self.grams, self.thresholds = fitted, None, thresholds
         if fitted.subwords is not None and fitted.vocabulary is not None:
             self.grams = fitted.vocabulary.grams(*fitted.subwords)
         options = onnxruntime.SessionOptions()
@@ -59,6 +59,15 @@ class ExportedModel:
             given = self.inputs(store.__getitems__(batch))
             (found[batch],) = self.session.run(["probabilities"], given)
         return found
+
+    def decided(self, probabilities: Any) -> tuple[str, str]:
+        """Return the label of a row, and its probability; or those of all that it may have."""
+        best, separator = [int(probabilities.argmax())], self.fitted.reading.label_separator
+        if separator is not None:
+            order = np.argsort(-probabilities, kind="stable").tolist()
+            best = [i for i in order if probabilities[i] >= self.thresholds[i]]
+        names = (separator or "").join(self.fitted.labels[i] for i in best)
+        return names, (separator or "").join(f"{probabilities[i]:.6f}" for i in best)
 
     def inputs(self, rows: SequenceStore) -> dict[str, Any]:
         """Return what model.onnx takes for a batch."""
@@ -130,10 +139,12 @@ def load(folder: str) -> ExportedModel:
     onnx, rules, tokens = contents.values()
     values, ngrams = json.loads(rules), None
     del values["format_version"]
+    thresholds = values.pop("thresholds")
     if values["ngrams"] is not None:
         tables = np.load(os.path.join(folder, "ngrams.npz"))
         ngrams = NgramVocabulary.described(values["ngrams"], tables["keys"], tables["idf"])
-    return ExportedModel(onnx, Preprocessing.from_json(values, json.loads(tokens), ngrams))
+    fitted = Preprocessing.from_json(values, json.loads(tokens), ngrams)
+    return ExportedModel(onnx, fitted, thresholds)
 
 
 def predictions(
@@ -146,9 +157,7 @@ def predictions(
     examples = read_rows(path, options, labelled=False)
     for rows, store in rules.encode_chunks([examples], display_name(path), report):
         for row, found in zip(rows, model.probabilities(store), strict=True):
-            best = int(found.argmax())
-            good = row.problem is None
-            yield row, fitted.labels[best] if good else "", f"{found[best]:.6f}" if good else ""
+            yield row, *(model.decided(found) if row.problem is None else ("", ""))
 
 
 def cell(text: str) -> str:

@@ -87,18 +87,17 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
         beside = _ngram_logits(graph)
     elif network.kernels is not None:
         beside = kernel_logits(graph, network.kernels)
-    if beside is not None:  # the weighted mean of the branches' log-probabilities
+    if beside is not None:  # the weighted mean of the branches' logits
         shares = zip((logits, beside), network.shares or (0.5, 0.5), strict=True)
-        weighted = (
-            graph.add("Mul", graph.add("LogSoftmax", x, axis=1), np.array([share], np.float32))
-            for x, share in shares
-        )
+        weighted = (graph.add("Mul", x, np.array([share], np.float32)) for x, share in shares)
         logits = graph.add("Sum", *weighted)
     if network.temperature != 1:
-        logits = graph.add("Div", logits, np.array([network.temperature], np.float32))
+        divisor = np.atleast_1d(np.array(network.temperature, np.float32))
+        logits = graph.add("Div", logits, divisor)
     if network.shift is not None:
         logits = graph.add("Add", logits, np.array(network.shift, np.float32))
-    probabilities = graph.add("Softmax", logits, axis=1)
+    each = {} if network.several else {"axis": 1}
+    probabilities = graph.add("Sigmoid" if network.several else "Softmax", logits, **each)
     if graph.unused:
         raise _unknown(f"the weights {listed(sorted(graph.unused))}")
     classes = network.head.out_features

@@ -56,7 +56,9 @@ class ClassifierNetwork(nn.Module):
     Attributes:
         input_size: size of the vocabulary, or width F of a feature vector.
         kernels: the bank of kernels, or None; it is fitted, and has no branch in training mode.
-        temperature: divides the logits of every prediction; 1 while it learns.
+        several: whether a sequence may have any of the classes; else it has one of them.
+        temperature: divides the logits of every prediction, each class's where there are several
+            numbers; 1 while it learns.
         shares: of each branch in a prediction, 1 together; None: equal ones, as while it learns.
     """
 
@@ -68,11 +70,13 @@ class ClassifierNetwork(nn.Module):
         num_classes: int,
         features: bool,
         fitted: FittedLayers | None = None,
+        several: bool = False,
     ) -> None:
         super().__init__()
         self.config = config
         self.input_size = input_size
-        self.temperature = 1.0
+        self.several = several
+        self.temperature: float | Sequence[float] = 1.0
         self.shares: Sequence[float] | None = None
         self.shift: Sequence[float] | None = None
         self._engine: Engine | None = None
@@ -206,8 +210,14 @@ class ClassifierNetwork(nn.Module):
     def combine(self, branches: Sequence[Tensor]) -> Tensor:
         """Return the calibrated logits of one prediction, (B, C), of the branches' logits."""
         logits = combined(branches, self.shares)
-        logits = logits if self.temperature == 1 else logits.float() / self.temperature
+        if self.temperature != 1:
+            divisor = torch.tensor(self.temperature, dtype=torch.float32, device=logits.device)
+            logits = logits.float() / divisor
         return logits if self.shift is None else logits + logits.new_tensor(self.shift)
+
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Return the probability of each class, (…, C) float64; of one class the sum is 1."""
+        return logits.double().sigmoid() if self.several else logits.double().softmax(-1)
 
     def zero_state(self, rows: int) -> Tensor:
         """Return the state of zeros, (S, L * D, B, hidden)."""
@@ -365,13 +375,14 @@ class ClassifierNetwork(nn.Module):
 
 
 def combined(branches: Sequence[Tensor], shares: Sequence[float] | None = None) -> Tensor:
-    """Return the weighted mean of the branches' log-probabilities, (…, C) each; None: equal shares.
+    """Return the weighted mean of the branches' logits, (…, C) each; None: equal shares.
 
-    The logits of one branch stay as they are.
+    Of one class per sequence it is the mean of log-probabilities, for softmax takes out what all
+    classes have in common. The logits of one branch stay as they are.
     """
     if len(branches) == 1:
         return branches[0]
-    each = torch.stack([logits.float().log_softmax(-1) for logits in branches])
+    each = torch.stack([logits.float() for logits in branches])
     if shares is None:
         return each.mean(0)
     total: Tensor = torch.tensordot(each.new_tensor(shares), each, 1)

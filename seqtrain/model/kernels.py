@@ -260,10 +260,13 @@ def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, T
     mean of 0, on the CPU.
 
     Shape:
-        features: (n, P). labels: (n,). Returns: weight (P, K), intercept (K,).
+        features: (n, P). labels: (n,), or (n, K), where a sequence may have several. Returns:
+        weight (P, K), intercept (K,).
     """
     rows, columns = features.double(), features.shape[1]
-    targets = 2.0 * functional.one_hot(labels, num_classes).double() - 1
+    several = labels.ndim == 2
+    has = labels > 0 if several else functional.one_hot(labels, num_classes)
+    targets, smooth = 2.0 * has.double() - 1, 1 / (len(labels) + 2)
     mean = targets.mean(0)
     if len(rows) <= columns:
         values, basis = torch.linalg.eigh(rows @ rows.T)
@@ -280,8 +283,14 @@ def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, T
         residual = targets - mean - basis @ (kept_share.unsqueeze(1) * turned)
         left_out = targets - residual / (1 - leverage).clamp(min=SMALLEST_VALUE).unsqueeze(1)
         for factor in FACTORS:
-            given = factor * left_out, labels
-            loss = float(functional.cross_entropy(*given, label_smoothing=1 / (len(rows) + 2)))
+            if several:
+                true = has * (1 - smooth) + smooth / 2
+                loss = float(
+                    functional.binary_cross_entropy_with_logits(factor * left_out, true.double())
+                )
+            else:
+                given = factor * left_out, labels
+                loss = float(functional.cross_entropy(*given, label_smoothing=smooth))
             if best is None or loss < best[0]:
                 best = loss, penalty, factor
     assert best is not None

@@ -1,7 +1,7 @@
 """What a report is made of: the figures in a run's files, and its predictions for one split."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
 
@@ -66,6 +66,7 @@ class RunFacts:
         scores: as `eval --json` prints them.
         prefixes: scores after shares of each sequence, as `eval --steps --json` prints them.
         predictions: one for each example of the split.
+        precision_recall: of the largest classes, recall and precision at some thresholds.
         warnings: what limits these figures, a line each.
     """
 
@@ -79,6 +80,7 @@ class RunFacts:
     prefixes: Sequence[Mapping[str, Any]]
     predictions: Sequence[PredictedExample]
     warnings: Sequence[str] = ()
+    precision_recall: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
 
 def model_card(

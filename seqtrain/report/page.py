@@ -57,7 +57,10 @@ def _environment() -> Environment:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.filters["percent"] = lambda value: f"{value:.2%}"
     environment.globals.update(
-        {each.__name__: each for each in (curves, reliability, by_length, most_confident_errors)},
+        {
+            each.__name__: each
+            for each in (curves, reliability, precision_recall, by_length, most_confident_errors)
+        },
         matrix_classes=MATRIX_CLASSES,
         shown=SHOWN,
         style=style,
@@ -100,6 +103,17 @@ def reliability(run: RunFacts) -> Chart | None:
     columns = (zip(*rows, strict=True) for _, rows in sorted(bins.items()))
     points = [(sum(p) / len(p), sum(right) / len(p), len(p)) for p, right in columns]
     return reliability_chart("accuracy by probability", points) if points else None
+
+
+def precision_recall(run: RunFacts) -> list[Chart]:
+    """Return how precise predictions of the largest classes are, by how much is found of them."""
+    lines = [
+        Line(label, [(100 * recall, precision) for recall, precision in points], f"s{number}")
+        for number, (label, points) in enumerate(run.precision_recall.items())
+        if points
+    ]
+    title, x_name = "precision of the largest classes", "% of the class's examples found (recall)"
+    return [line_chart(title, lines, x_name, percent=True)] if lines else []
 
 
 def by_length(run: RunFacts) -> list[Chart]:

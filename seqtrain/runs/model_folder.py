@@ -49,6 +49,11 @@ class Model:
     preprocessing: Preprocessing
     calibration: Calibration = field(default_factory=Calibration)
 
+    @property
+    def thresholds(self) -> list[float]:
+        """From which probability on each class is predicted, where a row may have several."""
+        return self.calibration.thresholds or [0.5] * len(self.preprocessing.labels)
+
     def calibrated(self, calibration: Calibration) -> Model:
         """Return the same model, which predicts with the calibration's numbers."""
         self.network.temperature, self.network.shares = calibration.temperature, calibration.shares
@@ -64,6 +69,7 @@ def new_network(config: ModelConfig, preprocessing: Preprocessing) -> Classifier
         num_classes=len(preprocessing.labels),
         features=preprocessing.kind == "features",
         fitted=FittedLayers.of(preprocessing),
+        several=preprocessing.several,
     )
 
 
@@ -143,8 +149,8 @@ def read_model(saved: VerifiedFolder) -> Model:
         preprocessing = _read_preprocessing(saved, description["preprocessing"])
         config = _read_architecture(description["architecture"], preprocessing)
         calibration = Calibration.model_validate(description.get("calibration", {}))
-        if len(calibration.shift or preprocessing.labels) != len(preprocessing.labels):
-            raise ValueError("calibration: shift has not one number per label")
+        if not calibration.fits(len(preprocessing.labels), several=preprocessing.several):
+            raise ValueError("calibration: not of as many numbers as there are labels")
         with shapes_alone():
             network = new_network(config, preprocessing)
     except (LookupError, TypeError, ValueError) as error:

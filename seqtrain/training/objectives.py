@@ -10,9 +10,15 @@ from torch.nn import functional
 from seqtrain.config.schema import Config, TrainingConfig
 from seqtrain.data.augmentation import augmented
 from seqtrain.data.batch import Batch
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.data.store import Array, Ints, SequenceStore, class_counts
 from seqtrain.errors import ConfigError
-from seqtrain.evaluation.logits import CarriedStates, carried_groups, classify, predict_logits
+from seqtrain.evaluation.logits import (
+    CarriedStates,
+    are_right,
+    carried_groups,
+    classify,
+    predict_logits,
+)
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.model.classifier import ClassifierNetwork, combined
 from seqtrain.model.decoder import PretrainingModel
@@ -166,7 +172,7 @@ class Classification(Objective):
         ]
         for losses in others:
             each = each + losses
-        return Losses(each, (combined(branches).argmax(1) == batch.labels).sum())
+        return Losses(each, are_right(combined(branches), batch.labels).sum())
 
     def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
         """Score the validation split."""
@@ -249,11 +255,21 @@ def example_losses(
 ) -> Tensor:
     """Return the cross-entropy of each example in nats, times the weight of its class.
 
-    A batch's loss is their plain mean: torch's weighted mean would depend on batch-mates.
+    A batch's loss is their plain mean: torch's weighted mean would depend on batch-mates. Of
+    several labels it is the sum of all classes' binary cross-entropies; a weight counts where an
+    example has the class.
 
     Shape:
-        logits: (B, C). labels: (B,). weights: (C,), or None. Returns: (B,) float32.
+        logits: (B, C). labels: (B,), or (B, C). weights: (C,), or None. Returns: (B,) float32.
     """
+    if labels.ndim == 2:
+        smooth = config.label_smoothing
+        return functional.binary_cross_entropy_with_logits(
+            logits.float(),
+            (labels > 0) * (1 - smooth) + smooth / 2,
+            pos_weight=weights,
+            reduction="none",
+        ).sum(1)
     return functional.cross_entropy(
         logits.float(),
         labels,
@@ -263,10 +279,11 @@ def example_losses(
     )
 
 
-def class_weights(config: TrainingConfig, labels: Ints, names: Sequence[str]) -> Tensor | None:
+def class_weights(config: TrainingConfig, labels: Array, names: Sequence[str]) -> Tensor | None:
     """Return the weight of each class in the loss, (C,) float32, or None.
 
-    Balanced weights are examples / (classes * examples of the class), as in scikit-learn.
+    Balanced weights are examples / (classes * examples of the class), as in scikit-learn; of
+    several labels examples without the class / examples with it.
 
     Raises:
         ConfigError: given weights name a label that train lacks, or leave one out.
@@ -275,7 +292,9 @@ def class_weights(config: TrainingConfig, labels: Ints, names: Sequence[str]) ->
     if given is None:
         return None
     if given == "balanced":
-        counts = torch.bincount(torch.tensor(labels, device="cpu"), minlength=len(names))
+        counts = torch.tensor(class_counts(labels, len(names)), device="cpu")
+        if labels.ndim == 2:
+            return (len(labels) - counts) / counts.clamp(min=1).float()
         return counts.sum() / (len(names) * counts.clamp(min=1).float())
     weights = dict(given)
     allowed = ", ".join(quote(name) for name in names)

@@ -18,7 +18,8 @@ def test_json_has_the_contracts_keys_and_equals_test_json(beside: Path, cli: Cli
     assert scores.keys() >= {"loss", "accuracy", "macro_f1", "num_examples", "labels", "per_class"}
     assert scores["num_examples"] == 20
     assert scores["labels"] == ["down", "up"]
-    assert scores["per_class"]["up"].keys() == {"precision", "recall", "f1", "support"}
+    measured = {"precision", "recall", "f1", "support", "auc", "average_precision"}
+    assert scores["per_class"]["up"].keys() == measured
     matrix = scores["confusion_matrix"]
     supports = [scores["per_class"][label]["support"] for label in scores["labels"]]
     assert [sum(row) for row in matrix] == supports
@@ -92,7 +93,9 @@ def test_held_out_rows_of_a_changed_file_are_refused(begun: Path, cli: Cli) -> N
 def test_without_a_test_split_the_splits_that_there_are_are_named(project: Path, cli: Cli) -> None:
     none = ("--set", "data.test=null", "--set", "data.validation=null")
     cli("fit", "c.yaml", "--run-dir", "r", *none)
-    for words in (["eval", "r"], ["errors", "r"], ["report", "r"]):
+    found = cli("report", "r").problems
+    assert found == ["warning: the model was trained on these rows", "written: report.html"]
+    for words in (["eval", "r"], ["errors", "r"]):
         advice = "r has no test split; give --split train, or a labelled file with --data"
         assert cli(*words, code=2).problems == [f"seqtrain: --split: {advice}"]
         cli(*words, "--split", "train")

@@ -13,11 +13,11 @@ from torch.nn.functional import cross_entropy
 from seqtrain.evaluation.calibration import (
     COOLEST,
     HOTTEST,
-    Calibration,
     CoveragePoint,
     calibrate,
     coverage_points,
     fit_temperature,
+    most_covered,
 )
 from seqtrain.evaluation.metrics import CONFIDENCE_BINS, score
 
@@ -99,6 +99,6 @@ def test_a_precision_takes_the_most_that_has_it() -> None:
         CoveragePoint(coverage=share, min_probability=1 - share, accuracy=accuracy)
         for share, accuracy in ((0.1, 0.9), (0.3, 0.96), (0.5, 0.95), (1.0, 0.8))
     ]
-    threshold = Calibration(coverage=points).threshold
-    assert [threshold(x) for x in (0.95, 0.97, 0.0)] == [points[2], None, points[3]]
+    found = [most_covered(points, precision) for precision in (0.95, 0.97, 0.0)]
+    assert found == [points[2], None, points[3]]
     assert points[3].least(100) == pytest.approx(0.7112, abs=1e-4)  # Wilson's interval

@@ -51,6 +51,8 @@ def facts(classes: int, *, name: str = "runs/a", text: str = "a b", epochs: int 
     per_class = {"precision": 0.5, "recall": 0.25, "f1": 1 / 3, "support": 9}
     figures: dict[str, Any] = {
         "accuracy": 0.8125,
+        "several": False,
+        "num_unknown_labels": 0,
         "macro_f1": 0.75,
         "weighted_f1": 0.5,
         "loss": 0.25,

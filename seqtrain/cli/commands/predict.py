@@ -66,11 +66,23 @@ def predict(
     precision: Annotated[
         float | None,
         option(
-            "Choose --min-probability so that this share of the remaining labels was right on "
-            "validation, such as 0.95.",
+            "Choose --min-probability so that this share of the remaining labels, of all classes "
+            "together, was right on validation, such as 0.95.",
             "SHARE",
             min=0,
             max=1,
+        ),
+    ] = None,
+    threshold: Annotated[
+        list[str] | None,
+        option("Predict LABEL from this probability on, and never below.", "LABEL=P"),
+    ] = None,
+    class_precision: Annotated[
+        list[str] | None,
+        option(
+            "Choose --threshold so that this share of LABEL's predictions was right on validation, "
+            "such as spam=0.95.",
+            "LABEL=SHARE",
         ),
     ] = None,
     empty: Annotated[
@@ -114,6 +126,8 @@ def predict(
         "--keep": keep,
         "--empty": empty,
         "--bad-rows": bad_rows != "error",
+        "--threshold": threshold,
+        "--class-precision": class_precision,
     }
     of_rows |= {"--probabilities": probabilities, "--precision": precision is not None}
     of_rows |= {"--min-probability": min_probability is not None, "--output-dir": output_dir}
@@ -147,6 +161,10 @@ def predict(
     name = classifier.preprocessing.reading.id
     if name is not None and kept != [EVERY_COLUMN] and str(name) not in kept:
         kept = [str(name), *kept]
+    least = _threshold(classifier, min_probability, precision)
+    if least is not None and classifier.separator is not None:
+        classifier.thresholds, least = dict.fromkeys(classifier.labels, least), None
+    _set_thresholds(classifier, threshold or [], class_precision or [])
     columns = PredictionColumns(
         classifier.labels,
         written,
@@ -154,8 +172,9 @@ def predict(
         each_class=probabilities,
         keep=kept,
         whole_files=classifier.preprocessing.reading.whole_files,
-        threshold=_threshold(classifier, min_probability, precision),
+        threshold=least,
         spreadsheet_safe=spreadsheet_safe,
+        separator=classifier.separator,
     )
     options = InputOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
     job = PredictionJob(classifier, columns, options)
@@ -226,3 +245,37 @@ def _threshold(
         f"validation{of_rows}, {kept.accuracy:.2%} of them right{least}"
     )
     return kept.min_probability
+
+
+def _set_thresholds(classifier: Predictor, given: list[str], precisions: list[str]) -> None:
+    """Set the thresholds of single labels; those that are looked up are said."""
+    from seqtrain.api.predictors import one_model
+    from seqtrain.cli.output.console import note
+    from seqtrain.text import quote
+
+    for text in given:
+        classifier.set_threshold(*_label_and_share("--threshold", text))
+    for text in precisions:
+        label, share = _label_and_share("--class-precision", text)
+        classifier.set_threshold(label, share)  # is there such a label?
+        found = one_model(classifier, "--class-precision").threshold(share, label)
+        classifier.set_threshold(label, found.min_probability)
+        note(
+            f"{quote(label)} from probability {found.min_probability:.4f} on: of validation "
+            f"{found.coverage:.1%} of its rows are found, {found.accuracy:.2%} of what is found is "
+            "right"
+        )
+
+
+def _label_and_share(option: str, text: str) -> tuple[str, float]:
+    from seqtrain.errors import ConfigError
+    from seqtrain.text import quote
+
+    label, _, number = text.rpartition("=")
+    try:
+        share = float(number)
+    except ValueError:
+        share = -1.0
+    if not label or not 0 <= share <= 1:
+        raise ConfigError(f"{option}: found {quote(text)}; expected LABEL=NUMBER, from 0 to 1")
+    return label, share

@@ -23,7 +23,7 @@ BREAKING = re.compile(r"[\t\r\n]")
 """What would break a row of a table into two."""
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
-IN_JSON = ("index", "label", "guess", "probability", "probabilities", "problem")
+IN_JSON = ("index", "label", "labels", "guess", "probability", "probabilities", "problem")
 WIDEST_LABEL, NARROWEST_LABEL, PROBABILITY, GAP = 24, 6, len("probability"), 2
 WHOLE, KEPT, SEQUENCE = len("100.00%"), 12, len("sequence")
 """Width of a class's probability, of a cell of the input at least, and of the text at least."""
@@ -44,6 +44,8 @@ class PredictionColumns:
             the best guess beside it in every row, as `guess`. None: every label is written.
         spreadsheet_safe: csv: put a ' before what a spreadsheet would run as a formula.
         file: whether rows name their file, as those of a folder do.
+        separator: stands between the labels of a row that may have several, and between their
+            probabilities.
     """
 
     labels: Sequence[str]
@@ -55,6 +57,7 @@ class PredictionColumns:
     threshold: float | None = None
     spreadsheet_safe: bool = False
     file: bool = False
+    separator: str | None = None
 
     @property
     def keeps_all(self) -> bool:
@@ -100,10 +103,10 @@ class PredictionColumns:
     def cells(self, prediction: Prediction) -> list[str]:
         """Return a row of a table; where there is no prediction, its cells are empty."""
         cells = [_text(value) for value in self._beside(prediction)]
-        ranked = list(islice(prediction.probabilities.items(), self.ranks))
+        ranked = self.decided(prediction, self.ranks, ".6f")
         for rank, (label, probability) in enumerate(ranked):
             hidden = rank == 0 and self.is_undecided(prediction)
-            cells += ["" if hidden else label, f"{probability:.6f}"]
+            cells += ["" if hidden else label, probability]
         cells += [""] * (2 * (self.ranks - len(ranked)))
         cells += [] if self.threshold is None else [prediction.label]
         if self.each_class:
@@ -120,12 +123,24 @@ class PredictionColumns:
             return row | nothing | {"problem": prediction.problem}
         found = prediction.probabilities
         order = self.labels if self.each_class else list(found)[: self.top_k]
+        if self.separator is not None:
+            own = {label: round(found[label], 6) for label in prediction.labels}
+            row |= {"label": prediction.label, "labels": [*own], "probability": [*own.values()]}
+            return row | {"probabilities": {label: round(found[label], 6) for label in order}}
         return row | {
             "label": "" if self.is_undecided(prediction) else prediction.label,
             **({} if self.threshold is None else {"guess": prediction.label}),
             "probability": round(prediction.probability, 6),
             "probabilities": {label: round(found[label], 6) for label in order},
         }
+
+    def decided(self, prediction: Prediction, ranks: int, form: str) -> list[tuple[str, str]]:
+        """Return the labels of so many ranks and their probabilities; or all predicted ones."""
+        if self.separator is None or self.top_k:
+            items = islice(prediction.probabilities.items(), ranks)
+            return [(label, format(probability, form)) for label, probability in items]
+        own = (format(prediction.probabilities[label], form) for label in prediction.labels)
+        return [(prediction.label, self.separator.join(own))]
 
     def is_undecided(self, prediction: Prediction) -> bool:
         """Whether a prediction is less probable than the threshold."""
@@ -219,6 +234,7 @@ def _lines(file: TextIO, columns: PredictionColumns) -> Callable[[int, Predictio
     """Write the heading of lines for people; say on stderr how many columns have no room."""
     width = stdout_console().width
     wide = min(WIDEST_LABEL, max(map(cell_len, [*columns.labels, "label"])))
+    wide = WIDEST_LABEL if columns.separator is not None else wide
     wide = max(NARROWEST_LABEL, min(wide, width - PROBABILITY - GAP))
     ranks = max(1, min(columns.ranks, (width + GAP) // (wide + PROBABILITY + 2 * GAP)))
     left = width - ranks * (wide + PROBABILITY + 2 * GAP)
@@ -243,8 +259,9 @@ def _lines(file: TextIO, columns: PredictionColumns) -> Callable[[int, Predictio
     def row(index: int, prediction: Prediction) -> str:
         example = _example(prediction)
         found = prediction.probabilities
-        cells = [x for p in islice(found.items(), ranks) for x in (p[0], f"{p[1]:.2%}")]
-        cells = cells or ["-", *[""] * (2 * ranks - 1)]
+        form = ".2%" if columns.separator is None or columns.top_k else ".0%"
+        cells = [cell for pair in columns.decided(prediction, ranks, form) for cell in pair]
+        cells = [cells[0] or "-", *cells[1:]] if cells else ["-", *[""] * (2 * ranks - 1)]
         cells[0] = "?" * columns.is_undecided(prediction) + cells[0]
         beside = [f"{found[x]:.2%}" if x in found else "" for x in columns.labels if classes]
         beside += [_text((example.kept or {}).get(name)) for name in columns.keep]

@@ -34,9 +34,12 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
 
     `every`: all of many classes, and accuracies by length and by confidence.
     """
-    means = (scores.accuracy, scores.macro_f1, scores.weighted_f1)
-    columns = [TableColumn("scored on", "words"), *map(TableColumn, ("examples", "accuracy"))]
-    columns += [TableColumn("macro F1"), TableColumn("weighted F1", rank=2)]
+    more = scores.micro_f1 if scores.several else scores.weighted_f1
+    means = (scores.accuracy, scores.macro_f1, more)
+    columns = [TableColumn("scored on", "words"), TableColumn("examples")]
+    columns += [TableColumn("all labels right" if scores.several else "accuracy")]
+    columns += [TableColumn("macro F1")]
+    columns += [TableColumn("micro F1" if scores.several else "weighted F1", rank=2)]
     columns += [TableColumn("loss", rank=1)]
     figures = (f"{scores.num_examples:,}", *(f"{x:.2%}" for x in means), f"{scores.loss:.4f}")
     print_table(console, columns, [(name, *figures)])
@@ -47,7 +50,8 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
         mistakes = scores.confusions[:SHOWN_CONFUSIONS]
         rows = [(str(r["true"]), str(r["predicted"]), f"{r['count']:,}") for r in mistakes]
         print_table(console, words, rows)
-    console.print(f"calibration error {scores.ece:.2%}, Brier score {scores.brier:.4f}")
+    no_matrix = "; of several labels per row there is no confusion matrix" * scores.several
+    console.print(f"calibration error {scores.ece:.2%}, Brier score {scores.brier:.4f}{no_matrix}")
     if every:
         print_table(
             console,
@@ -57,6 +61,7 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
                 for r in scores.by_length
             ],
         )
+    if every and scores.risk_coverage:
         print_table(
             console,
             ["most confident", "probability from", "accuracy"],
@@ -84,7 +89,7 @@ def note_floors(scores: Scores, alone: Mapping[str, float]) -> None:
             note(f"{words} alone: {own:.1%}, all together {scores.accuracy:.1%}; {verdict}")
     label, largest = max(scores.per_class.items(), key=lambda each: each[1]["support"])
     majority = largest["support"] / scores.num_examples
-    if scores.accuracy <= majority:
+    if scores.accuracy <= majority and not scores.several:
         note(f"always {quote(label)}: {majority:.1%}; {NO_GAIN}")
 
 
@@ -117,19 +122,32 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
         labels.sort(key=lambda label: (figures[label]["f1"], -figures[label]["support"]))
         labels, heading = labels[:WORST], f"worst {WORST} classes"
     columns = [TableColumn(heading, "words"), TableColumn("precision", rank=2)]
-    columns += [TableColumn("recall", rank=1), TableColumn("F1"), TableColumn("examples")]
+    columns += [TableColumn("recall", rank=1), TableColumn("F1")]
+    keys, means = ["precision", "recall", "f1"], [scores.macro_precision, scores.macro_recall]
+    means += [scores.macro_f1]
+    shown = every or scores.several or len(labels) == 2
+    if shown and scores.auc is not None and scores.average_precision is not None:
+        keys += ["auc", "average_precision"]
+        means += [scores.auc, scores.average_precision]
+        columns += [TableColumn("AUC", rank=4), TableColumn("average precision", rank=3)]
+    if scores.several:
+        columns += [TableColumn("threshold", rank=5)]
+    columns += [TableColumn("examples")]
+    threshold = ["threshold"] * scores.several
     rows = [
         (
-            *(x, *(f"{figures[x][key]:.2%}" for key in ("precision", "recall", "f1"))),
+            *(x, *(f"{figures[x][key]:.2%}" if key in figures[x] else "-" for key in keys)),
+            *(f"{figures[x][key]:.3f}" for key in threshold),
             f"{int(figures[x]['support']):,}",
         )
         for x in labels
     ]
-    means = (scores.macro_precision, scores.macro_recall, scores.macro_f1)
-    unknown = scores.num_unknown_labels
-    rows += [(UNKNOWN, *["0.00%"] * 3, f"{unknown:,}")] if unknown else []
+    unknown, blank = scores.num_unknown_labels, [""] * len(threshold)
+    rows += [(UNKNOWN, *["0.00%"] * 3, *["-"] * (len(keys) - 3), *blank, f"{unknown:,}")] * (
+        unknown > 0
+    )
     every_one = f"all {len(scores.labels) + (unknown > 0):,}, mean"
-    last = (every_one, *(f"{mean:.2%}" for mean in means), f"{scores.num_examples:,}")
+    last = (every_one, *(f"{mean:.2%}" for mean in means), *blank, f"{scores.num_examples:,}")
     print_table(console, columns, [*rows, last], sections=[len(rows)])
 
 

@@ -5,13 +5,13 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from seqtrain.data.examples import (
-    BLANK_LABEL,
     BadRow,
     Column,
     Example,
     Sequence,
     column_names,
     is_blank,
+    label_set,
     missing_name,
     parse_rows,
 )
@@ -28,7 +28,7 @@ Fields: TypeAlias = dict[str, object]
 
 
 def read_jsonl(source: RowSource) -> Iterator[Example]:
-    """Read JSON objects; a label is a string, an integer, true or false.
+    """Read JSON objects; a label is a string, an integer, true or false, or a list of these.
 
     Of an array, which is held in memory, the line is the row, from 1.
     """
@@ -87,9 +87,11 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
         if label_name is not None and (
             source.labelled or {label_name, label_name.partition(".")[0]} & row.keys()
         ):
-            label = _name(_field(row, label_name), label_name)
-            if label is None and source.labelled:
-                raise BadRow(BLANK_LABEL)
+            found = _field(row, label_name)
+            if isinstance(found, list):
+                label = label_set(filter(None, (_name(each, label_name) for each in found)))
+            else:
+                label = source.label(_name(found, label_name) or "")
         if group_name is not None:
             group = _name(_field(row, group_name), group_name)
         keep = row if options.keeps_all else options.keep

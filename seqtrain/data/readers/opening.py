@@ -13,7 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
-from seqtrain.data.examples import BLANK_LABEL, BadRow, Numbered, ReadOptions, RowProblems, Sequence
+from seqtrain.data.examples import (
+    BLANK_LABEL,
+    BadRow,
+    Numbered,
+    ReadOptions,
+    RowProblems,
+    Sequence,
+    label_set,
+)
 from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.errors import DataError
 from seqtrain.files.reading import compression_of, import_zstd, open_regular, path_problem
@@ -93,7 +101,13 @@ class RowSource:
         return sequence_from_text(text, self.options.kind)
 
     def label(self, text: str) -> str | None:
-        """Return a label as it is; a blank one is None in prediction, else a bad row."""
+        """Return a label as it is; a blank one is None in prediction, else a bad row.
+
+        With data.label_separator it is a set of labels, which may be empty.
+        """
+        separator = self.options.label_separator
+        if separator is not None:
+            return label_set(filter(None, map(str.strip, text.split(separator))))
         if text and not text.isspace():
             return text
         if self.labelled:

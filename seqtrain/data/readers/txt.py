@@ -17,6 +17,7 @@ from seqtrain.data.examples import (
     Numbered,
     ReadOptions,
     RowProblems,
+    label_set,
     parse_rows,
 )
 from seqtrain.data.readers.opening import RowSource, open_input, without_end
@@ -49,15 +50,17 @@ def read_fasttext(source: RowSource) -> Iterator[Example]:
     """Read lines of `__label__NAME text`; in prediction the label may be absent."""
 
     def parse(text: str) -> tuple[Any, ...]:
-        found = list(LABEL.finditer(text))
-        if len(found) > 1:
-            names = quote(", ".join(match[1] for match in found))
-            raise BadRow(f"{len(found)} labels, {names}; expected exactly one")
-        if not found and not source.labelled:
-            return source.sequence(text), None
-        if not found or text[: found[0].start()].strip():
+        found, several = list(LABEL.finditer(text)), source.options.label_separator is not None
+        names = [match[1] for match in found]
+        if len(found) > 1 and not several:
+            advice = "expected exactly one, or set data.label_separator"
+            raise BadRow(f"{len(found)} labels, {quote(', '.join(names))}; {advice}")
+        if not found and (several or not source.labelled):
+            return source.sequence(text), source.label("")
+        if not found or LABEL.sub("", text[: found[-1].end()]).strip():
             raise BadRow("expected __label__NAME at the start of the line")
-        return source.sequence(text[found[0].end() :].lstrip(" \t")), source.label(found[0][1])
+        label = label_set(names) if several else source.label(names[0])
+        return source.sequence(text[found[-1].end() :].lstrip(" \t")), label
 
     return parse_rows(source.lines(), parse, blank_rows=not source.labelled)
 
