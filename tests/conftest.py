@@ -8,10 +8,12 @@ from __future__ import annotations
 import gc
 import io
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
@@ -125,3 +127,35 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Ended(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current directory with tiny data, a config for it, and no run."""
+    from tests.helpers.tiny import write_text_project
+
+    write_text_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a config, its data, and `run`: a text model. Read only."""
+    from tests.helpers.tiny import trained_folder
+
+    return trained_folder(tmp_path_factory)
+
+
+@pytest.fixture
+def beside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The trained folder as current directory, as the run's config names its data relatively."""
+    monkeypatch.chdir(trained)
+    return trained
+
+
+@pytest.fixture
+def begun(project: Path, trained: Path) -> Path:
+    """A current directory with a config, its data, and `r`: a run of it to do anything with."""
+    shutil.copytree(trained / "run", project / "r")
+    return project

@@ -1,6 +1,5 @@
 """Conversations whose predictions depend on rows before: read, learned, scored and predicted."""
 
-import json
 import random
 import signal
 from pathlib import Path
@@ -17,6 +16,7 @@ from seqtrain.data.examples import Example
 from seqtrain.errors import DataError, Interrupted
 from seqtrain.training.events import UpdateEvent
 from tests.helpers.small_models import LABELS, WORDS, make_model
+from tests.helpers.tiny import write_jsonl
 
 
 def conversations(count: int, seed: int) -> list[dict[str, str]]:
@@ -33,25 +33,13 @@ def conversations(count: int, seed: int) -> list[dict[str, str]]:
     return rows
 
 
-def write(path: Path, rows: list[dict[str, str]]) -> str:
-    if path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    else:
-        lines = [
-            "talk,text,label",
-            *(f"{row['talk']},{row['text']},{row['label']}" for row in rows),
-        ]
-        path.write_text("\n".join(lines) + "\n")
-    return str(path)
-
-
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("data")
     return {
         "data": {
-            "train": write(folder / "train.csv", conversations(240, 0)),
-            "validation": write(folder / "validation.jsonl", conversations(100, 1)),
+            "train": write_jsonl(folder / "train.jsonl", conversations(240, 0)),
+            "validation": write_jsonl(folder / "validation.jsonl", conversations(100, 1)),
             "sequence": "text",
             "label": "label",
             "group": "talk",
@@ -71,7 +59,7 @@ def test_predict_goes_on_within_groups_across_chunks(
     run: seqtrain.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = conversations(120, 2)
-    found = list(seqtrain.predict(write(tmp_path / "more.csv", rows), run))
+    found = list(seqtrain.predict(write_jsonl(tmp_path / "more.jsonl", rows), run))
     assert np.mean([a.label == r["label"] for a, r in zip(found, rows, strict=True)]) > 0.97
     texts, talks = [row["text"] for row in rows], [row["talk"] for row in rows]
     monkeypatch.setattr(predictors, "CHUNK_ROWS", 7)
@@ -87,7 +75,7 @@ def test_predict_goes_on_within_groups_across_chunks(
 def test_every_steps_prediction_goes_on_within_groups_too(
     run: seqtrain.Run, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = write(tmp_path / "more.csv", conversations(40, 3))
+    path = write_jsonl(tmp_path / "more.jsonl", conversations(40, 3))
     plain = [each.probability for each in seqtrain.predict(path, run)]
     monkeypatch.setattr(predict, "STEP_ROWS", 7)
     last = [float(steps.probabilities[-1].max()) for steps in seqtrain.predict_steps(path, run)]
@@ -123,12 +111,11 @@ def test_a_blank_group_stands_alone_and_a_missing_column_is_refused(
     run: seqtrain.Run, tmp_path: Path
 ) -> None:
     rows = [{"talk": "", "text": "ja", "label": "ja"}] * 3
-    found = list(seqtrain.predict(write(tmp_path / "blank.csv", rows), run))
+    found = list(seqtrain.predict(write_jsonl(tmp_path / "blank.jsonl", rows), run))
     assert len({each.probability for each in found}) == 1
-    path = tmp_path / "none.csv"
-    path.write_text("text,label\nja,ja\n")
-    with pytest.raises(DataError, match=r"none.csv:1: no column 'talk'"):
-        list(seqtrain.predict(str(path), run))
+    none = write_jsonl(tmp_path / "none.jsonl", [{"text": "ja", "label": "ja"}])
+    with pytest.raises(DataError, match=r"none.jsonl:1: no field 'talk'"):
+        list(seqtrain.predict(none, run))
     with pytest.raises(DataError, match="groups: found 1; expected one for each sequence"):
         seqtrain.load(run).predict(["ja", "nein"], groups=["a"])
 

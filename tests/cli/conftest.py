@@ -1,6 +1,5 @@
 """The program run in this process, and tiny runs of each kind."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,39 +11,7 @@ from tests.helpers.tiny import (
     series,
     write_jsonl,
     write_npz,
-    write_text_project,
 )
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A current directory with a config and its data, and no run."""
-    write_text_project(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a config, its data, and `run`: a text model. Read only."""
-    folder = tmp_path_factory.mktemp("trained")
-    write_text_project(folder)
-    fit(folder, CONFIG)
-    return folder
-
-
-@pytest.fixture
-def beside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The trained folder as current directory, as the run's config names its data relatively."""
-    monkeypatch.chdir(trained)
-    return trained
-
-
-@pytest.fixture
-def begun(project: Path, trained: Path) -> Path:
-    """A current directory with a config, its data, and `r`: a run of it to do anything with."""
-    shutil.copytree(trained / "run", project / "r")
-    return project
 
 
 @pytest.fixture(scope="session")

@@ -14,10 +14,7 @@ from tests.helpers.tiny import Cli
 ENGINES = {"torch"} | (set() if why_not() else {"native", "native, table"})
 
 
-def test_every_way_and_engine_agree(
-    trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(trained)
+def test_every_way_and_engine_agree(beside: Path, cli: Cli) -> None:
     ended = cli("check", "run", "--json")
     result = ended.json
     assert result["passed"] is True
@@ -45,9 +42,8 @@ def test_a_file_without_labels(trained: Path, tmp_path: Path, cli: Cli) -> None:
 
 @pytest.mark.parametrize("leak", ["batch-mates", "padding"])
 def test_answers_that_depend_on_the_batch_are_found(
-    leak: str, trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    leak: str, beside: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(trained)
     carry = ClassifierNetwork.branches
 
     def leaky(

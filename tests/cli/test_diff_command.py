@@ -5,23 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.tiny import CONFIG, Cli, fit, rows, write_table, write_text_project
+from tests.helpers.tiny import CONFIG, Cli, fit, rows, trained_folder, write_table
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with runs a and b of the same data, of other seeds and sizes. Read only."""
-    folder = tmp_path_factory.mktemp("two")
-    write_text_project(folder)
-    for name, seed, epochs in (("a", 0, 1), ("b", 1, 6)):
-        fit(folder, CONFIG, f"seed={seed}", f"training.max_epochs={epochs}", run=name)
+    folder = trained_folder(tmp_path_factory, CONFIG, "training.max_epochs=1", run="a")
+    fit(folder, CONFIG, "seed=1", "training.max_epochs=6", run="b")
     return folder
-
-
-@pytest.fixture
-def beside(two: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(two)
-    return two
 
 
 def test_the_figures_are_those_of_both_runs(beside: Path, cli: Cli) -> None:

@@ -10,9 +10,8 @@ from safetensors.torch import load_file
 from tests.helpers.tiny import (
     CONFIG,
     Cli,
-    fit,
     metrics,
-    write_text_project,
+    trained_folder,
 )
 
 AUTOENCODER = ("--set", "pretraining.objective=autoencoder", "--set", "pretraining.max_epochs=2")
@@ -21,10 +20,8 @@ AUTOENCODER = ("--set", "pretraining.objective=autoencoder", "--set", "pretraini
 @pytest.fixture(scope="module")
 def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `run`, pretrained as an autoencoder. Read only."""
-    folder = tmp_path_factory.mktemp("pretrained")
-    write_text_project(folder)
-    fit(folder, CONFIG + "pretraining: {objective: autoencoder, max_epochs: 2}\n")
-    return folder
+    section = "pretraining: {objective: autoencoder, max_epochs: 2}\n"
+    return trained_folder(tmp_path_factory, CONFIG + section)
 
 
 def test_training_starts_from_the_pretrained_weights(project: Path, cli: Cli) -> None:

@@ -11,8 +11,7 @@ import pytest
 from tests.helpers.tiny import (
     CONFIG,
     Cli,
-    fit,
-    write_text_project,
+    trained_folder,
 )
 
 TEXTS = ["Rise the climb", "fall", "the sink, the drop", "never seen words"]
@@ -28,11 +27,8 @@ def steps_of(out: str, count: int) -> list[list[dict[str, Any]]]:
 @pytest.fixture(scope="module")
 def trained_both(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of a bidirectional model that reads the last three of more words."""
-    folder = tmp_path_factory.mktemp("both")
-    write_text_project(folder)
-    config = CONFIG.replace("hidden_size", "bidirectional: true, hidden_size")
-    fit(folder, config.replace("sequence:", "max_length: 3, overlong: tail, sequence:"))
-    return folder
+    settings = ("model.bidirectional=true", "data.max_length=3", "data.overlong=tail")
+    return trained_folder(tmp_path_factory, CONFIG, *settings)
 
 
 @pytest.mark.parametrize("model", ["trained", "trained_both"])
@@ -65,10 +61,7 @@ def test_symbols_and_top_k(trained_tokens: Path, cli: Cli) -> None:
     assert all(list(row["probabilities"]) == [row["label"]] for row in steps)
 
 
-def test_eval_scores_shares_of_each_sequence(
-    trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(trained)
+def test_eval_scores_shares_of_each_sequence(beside: Path, cli: Cli) -> None:
     plain = cli("eval", "run", "--json").json
     scores = cli("eval", "run", "--steps", "--json").json
     by_share = scores.pop("by_share")

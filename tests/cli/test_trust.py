@@ -32,19 +32,13 @@ def noisy(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with `run`, trained on noisy labels until it is too sure of itself."""
     folder = tmp_path_factory.mktemp("calibrated")
     for name, count, seed in (("train", 120, 1), ("validation", 100, 2), ("test", 60, 3)):
         write_table(folder / f"{name}.tsv", noisy(count, seed))
     fit(folder, CONFIG)
     return folder
-
-
-@pytest.fixture
-def beside(calibrated: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(calibrated)
-    return calibrated
 
 
 def table(text: str) -> list[dict[str, str]]:

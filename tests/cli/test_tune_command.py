@@ -34,7 +34,7 @@ def trials(run: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a project, and `best`: what a search of six trials left there."""
     folder = tmp_path_factory.mktemp("tuned")
     write_text_project(folder)
@@ -47,12 +47,6 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert ended.value.code == 0, screen.getvalue()
     (folder / "screen").write_text(screen.getvalue())
     return folder
-
-
-@pytest.fixture
-def beside(tuned: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tuned)
-    return tuned
 
 
 def test_a_failed_trial_is_noted_and_no_more(beside: Path) -> None:

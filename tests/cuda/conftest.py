@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from seqtrain.evaluation.devices import available_devices
-from tests.helpers.tiny import write_text_project
 
 DEVICE = os.environ.get("SEQTRAIN_TEST_DEVICE", "cuda")
 MISSING = (
@@ -33,11 +32,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def device() -> torch.device:
     return torch.device("cpu" if MISSING else DEVICE)
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with tiny data and a config for it."""
-    write_text_project(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path

@@ -5,18 +5,22 @@ from typing import Any
 import pytest
 
 from seqtrain.config import Config, config_from_mapping
+from tests.helpers.tiny import write_jsonl, write_table
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., str]:
-    """Write a text, or rows of text and label, to a file of this test's folder; return its path."""
+    """Write a text, rows of text and label, or objects to a file; return its path."""
 
-    def run(name: str, content: str | list[tuple[str, str]]) -> str:
-        if not isinstance(content, str):
-            content = "".join(f"{text}\t{label}\n" for text, label in [("text", "label"), *content])
+    def run(name: str, content: str | list[Any]) -> str:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
+        if isinstance(content, str):
+            path.write_text(content, encoding="utf-8")
+        elif name.endswith(".jsonl"):
+            write_jsonl(path, content)
+        else:
+            write_table(path, content)
         return str(path)
 
     return run

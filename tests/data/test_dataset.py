@@ -1,6 +1,5 @@
 """From a config to encoded splits: what is held out, and what is fitted on the rest alone."""
 
-import json
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -39,8 +38,8 @@ def lines(data: PreparedData) -> dict[str, list[int]]:
     return {name: store.lines.tolist() for name, store in data.splits.items()}
 
 
-def jsonl(*rows: tuple[Any, str]) -> str:
-    return "".join(json.dumps({"text": x, "label": y}) + "\n" for x, y in rows)
+def objects(*rows: tuple[Any, str]) -> list[dict[str, Any]]:
+    return [{"text": text, "label": label} for text, label in rows]
 
 
 def test_vocabulary_and_labels_come_from_train_alone(write: Write, ready: Ready) -> None:
@@ -84,7 +83,7 @@ def test_bpe_merges_are_learned_from_the_training_part(
         }
         for i in range(100)
     ]
-    path = write("train.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    path = write("train.jsonl", rows)
     keys = {"train": path, "tokenizer": "bpe", "max_vocab_size": 300}
     keys |= {"group": "g"} if groups else {}
     assert any("zq" in token for token in tokens(ready(**keys)))
@@ -129,7 +128,7 @@ def test_which_rows_are_held_out_depends_on_rows_not_on_how_they_are_encoded(
         for i in range(200)
     ]
     rows += [] if groups else [{"text": "  ", "label": "z", "g": 99}, {"text": "z", "label": "z"}]
-    path = write("train.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    path = write("train.jsonl", rows)
     keys = {"train": path, **parts, **({"group": "g"} if groups else {"empty": "drop"})}
     found = lines(ready(**keys))
     assert found["validation"]
@@ -153,8 +152,8 @@ def test_features_are_standardised_on_train_and_constant_channels_kept(
 ) -> None:
     data = ready(
         kind="features",
-        train=write("a.jsonl", jsonl(([[1, 7, 0.1]], "x"), ([[3, 7, 0.1], [8, 7, 0.1]], "y"))),
-        test=write("b.jsonl", jsonl(([[4, 9, 0.1]], "x"))),
+        train=write("a.jsonl", objects(([[1, 7, 0.1]], "x"), ([[3, 7, 0.1], [8, 7, 0.1]], "y"))),
+        test=write("b.jsonl", objects(([[4, 9, 0.1]], "x"))),
     )
     train = data.splits["train"].values
     assert train.dtype == np.float32
@@ -167,7 +166,7 @@ def test_features_are_standardised_on_train_and_constant_channels_kept(
 
 def test_missing_values_become_zero_with_an_indicator(write: Write, ready: Ready) -> None:
     rows = (([[1, None], [3, None]], "x"), ([[None, None]], "y"))
-    data = ready(kind="features", missing="mask", train=write("a.jsonl", jsonl(*rows)))
+    data = ready(kind="features", missing="mask", train=write("a.jsonl", objects(*rows)))
     assert data.splits["train"].values.tolist() == [[-1, 0, 0, 1], [1, 0, 0, 1], [0, 0, 1, 1]]
     assert data.preprocessing.input_size == 4
 
@@ -175,12 +174,12 @@ def test_missing_values_become_zero_with_an_indicator(write: Write, ready: Ready
 @pytest.mark.parametrize("missing", ["error", "mask"])
 def test_an_empty_series_is_read_as_zeros(write: Write, ready: Ready, missing: str) -> None:
     rows = (([], "x"), ([[1, 2], [5, 6]], "y"))
-    train = write("a.jsonl", jsonl(*rows))
+    train = write("a.jsonl", objects(*rows))
     data = ready(kind="features", empty="unk", missing=missing, train=train)
     assert (data.splits["train"][0][0][:, :2] == 0).all()
     assert np.isfinite(data.splits["train"].values).all()
     assert data.reports["train"].filled == 1
-    empty = write("b.jsonl", jsonl(([], "x"), ([], "y")))
+    empty = write("b.jsonl", objects(([], "x"), ([], "y")))
     with pytest.raises(DataError, match=r"every sequence is empty; expected feature vectors"):
         ready(kind="features", empty="unk", train=empty)
 

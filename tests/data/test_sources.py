@@ -40,10 +40,6 @@ def rows(kind: str) -> list[dict[str, Any]]:
     ]
 
 
-def write_rows(write: Write, name: str, rows: list[dict[str, Any]]) -> str:
-    return write(name, "".join(json.dumps(row) + "\n" for row in rows))
-
-
 def contents(stores: dict[str, SequenceStore]) -> dict[str, Any]:
     return {
         f"{name}.{x}": (str(array.dtype), array.tolist())
@@ -68,11 +64,9 @@ def test_seven_files_are_one(
     write: Write, tmp_path: Path, make_config: MakeConfig, keys: dict[str, Any]
 ) -> None:
     found = rows(keys["kind"])
-    one = prepare(
-        make_config(train=write_rows(write, "one.jsonl", found), **keys), cache_folder=None
-    )
+    one = prepare(make_config(train=write("one.jsonl", found), **keys), cache_folder=None)
     for number, (start, stop) in enumerate(pairwise(CUTS)):
-        write_rows(write, f"part-{number}.jsonl", found[start:stop])
+        write(f"part-{number}.jsonl", found[start:stop])
     config = make_config(train=str(tmp_path / "part-*.jsonl"), **keys)
     several, cached = (prepare(config, cache_folder=tmp_path / "cache") for _ in range(2))
     assert (several.from_cache, cached.from_cache) == (False, True)
@@ -126,8 +120,8 @@ def test_bad_rows_are_named_by_file_and_line(write: Write, make_config: MakeConf
     report = prepare(config, cache_folder=None).reports["train"]
     assert (report.rows, report.dropped, report.unreadable) == (18, 1, 1)
     assert "p3.tsv:8: the label is blank" in report.shown[0]
-    a = write_rows(write, "a.jsonl", [{"text": [[1, 2]], "label": "x"}] * 2)
-    b = write_rows(write, "b.jsonl", [{"text": [[1, 2, 3]], "label": "y"}])
+    a = write("a.jsonl", [{"text": [[1, 2]], "label": "x"}] * 2)
+    b = write("b.jsonl", [{"text": [[1, 2, 3]], "label": "y"}])
     with pytest.raises(DataError, match=r"b\.jsonl:1: 3 channels; expected 2$"):
         prepare(make_config(train=[a, b], kind="features"), cache_folder=None)
 

@@ -5,7 +5,7 @@ import json
 import random
 import resource
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,8 +63,9 @@ def write_table(path: Path, examples: list[tuple[str, str]], delimiter: str = "\
     path.write_text("".join(delimiter.join(line) + "\n" for line in lines), encoding="utf-8")
 
 
-def write_jsonl(path: Path, values: list[dict[str, object]]) -> None:
+def write_jsonl(path: Path, values: Iterable[Mapping[str, object]]) -> str:
     path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+    return str(path)
 
 
 def listing(folder: Path) -> dict[str, bytes | None]:
@@ -110,6 +111,16 @@ def fit(folder: Path, config: str, *settings: str, run: str = "run") -> None:
         with pytest.raises(SystemExit) as ended:
             run_program(["fit", "c.yaml", "--run-dir", run, "--quiet", *sets(*settings)])
     assert ended.value.code == 0
+
+
+def trained_folder(
+    factory: pytest.TempPathFactory, config: str = CONFIG, *settings: str, run: str = "run"
+) -> Path:
+    """Return a folder with tiny data, a config and a run of it. Read only."""
+    folder = factory.mktemp("trained")
+    write_text_project(folder)
+    fit(folder, config, *settings, run=run)
+    return folder
 
 
 class Killed(Exception):

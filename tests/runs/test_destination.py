@@ -9,36 +9,18 @@ import pytest
 
 import seqtrain
 from seqtrain.errors import ConfigError
-from tests.helpers.tiny import CONFIG, Cli, fit, listing, write_text_project
+from tests.helpers.tiny import Cli, listing
 
 SHORT = ("--quiet", "--set", "training.max_epochs=1")
 FORCE = ("fit", "c.yaml", "--run-dir", "r", "--force", *SHORT)
 RUN = {"best", "last", "config.yaml", "environment.json", "metrics.jsonl", "test.json"}
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with a run, `r`."""
-    folder = tmp_path_factory.mktemp("trained")
-    write_text_project(folder)
-    fit(folder, CONFIG)
-    (folder / "run").rename(folder / "r")
-    return folder
-
-
-@pytest.fixture
-def project(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it as the current directory."""
-    shutil.copytree(trained, tmp_path / "p")
-    monkeypatch.chdir(tmp_path / "p")
-    return tmp_path / "p"
-
-
 def names(folder: str) -> set[str]:
     return {path.name for path in Path(folder).iterdir()}
 
 
-def test_what_is_replaced_is_gone(project: Path, cli: Cli) -> None:
+def test_what_is_replaced_is_gone(begun: Path, cli: Cli) -> None:
     """A run by several, these by others, these by a run; what isn't a run's stays."""
     refused = cli("fit", "c.yaml", "--run-dir", "r", code=2).err
     assert "r isn't empty; go on with --resume, replace the run in it with --force" in refused
@@ -54,13 +36,13 @@ def test_what_is_replaced_is_gone(project: Path, cli: Cli) -> None:
     assert names("r") == {*RUN, "notes.txt"}
 
 
-def test_data_that_cannot_be_read_leave_what_they_would_replace(project: Path, cli: Cli) -> None:
+def test_data_that_cannot_be_read_leave_what_they_would_replace(begun: Path, cli: Cli) -> None:
     cli("fit", "c.yaml", "--run-dir", "several", "--seeds", "0,1", *SHORT)
     Path("train.tsv").write_text("text\tlabel\nx\n")
-    before = listing(project)
+    before = listing(begun)
     for more in ((), ("--seeds", "0,1"), ("--run-dir", "several", "--seeds", "2,3")):
         cli(*FORCE, *more, code=2)
-    assert listing(project) == before
+    assert listing(begun) == before
 
 
 def keep_a_file_in_best() -> None:
@@ -111,18 +93,18 @@ def keep_a_file_in_a_folders_place() -> None:
 )
 @pytest.mark.parametrize("more", [(), ("--seeds", "0,1")])
 def test_what_no_run_wrote_is_never_replaced(
-    project: Path, cli: Cli, keep: Callable[[], None], kept: str, more: tuple[str, ...]
+    begun: Path, cli: Cli, keep: Callable[[], None], kept: str, more: tuple[str, ...]
 ) -> None:
     keep()
-    before = listing(project)
+    before = listing(begun)
     ended = cli(*FORCE, *more, code=2)
     assert ended.problems == [
         f"seqtrain: --run-dir: no run wrote {kept}; move it away, or choose another directory"
     ]
-    assert listing(project) == before
+    assert listing(begun) == before
 
 
-def test_the_config_that_is_read_is_not_replaced(project: Path, cli: Cli) -> None:
+def test_the_config_that_is_read_is_not_replaced(begun: Path, cli: Cli) -> None:
     for more in ((), ("--seeds", "0,1")):
         ended = cli("fit", "r/config.yaml", "--run-dir", "r", "--force", *more, code=2)
         assert "r/config.yaml is the input; choose another directory" in ended.err
@@ -130,14 +112,14 @@ def test_the_config_that_is_read_is_not_replaced(project: Path, cli: Cli) -> Non
         seqtrain.fit("r/config.yaml", run_dir="r", force=True)
 
 
-def test_a_link_is_removed_itself(project: Path, cli: Cli) -> None:
+def test_a_link_is_removed_itself(begun: Path, cli: Cli) -> None:
     shutil.copytree("r/best", "elsewhere")
     shutil.rmtree("r/best")
     Path("r/best").symlink_to("../elsewhere")
-    before = listing(project / "elsewhere")
+    before = listing(begun / "elsewhere")
     cli(*FORCE)
     assert not Path("r/best").is_symlink()
-    assert listing(project / "elsewhere") == before
+    assert listing(begun / "elsewhere") == before
 
 
 WRITING = (
@@ -150,7 +132,7 @@ WRITING = (
 
 @pytest.mark.parametrize("arguments", WRITING, ids=lambda arguments: arguments[0])
 def test_a_file_is_replaced_where_that_was_asked_for(
-    project: Path, cli: Cli, arguments: tuple[str, ...]
+    begun: Path, cli: Cli, arguments: tuple[str, ...]
 ) -> None:
     path = Path(arguments[-1])
     path.write_text("mine")
@@ -179,14 +161,14 @@ def test_a_file_is_replaced_where_that_was_asked_for(
     ],
 )
 def test_only_an_export_is_replaced(
-    project: Path, cli: Cli, make: Callable[[], None], words: str
+    begun: Path, cli: Cli, make: Callable[[], None], words: str
 ) -> None:
     cli("export", "r", "port")
     assert "holds an export; replace it with --force" in cli("export", "r", "port", code=2).err
     cli("export", "r", "port", "--force")
     make()
-    before = listing(project)
-    ended = cli("export", str(project / "r"), str(project / "port"), "--force", code=2)
+    before = listing(begun)
+    ended = cli("export", str(begun / "r"), str(begun / "port"), "--force", code=2)
     assert words in ended.err
-    assert listing(project) == before
-    cli("export", str(project / "r"), str(project / "r/best"), "--force", code=2)
+    assert listing(begun) == before
+    cli("export", str(begun / "r"), str(begun / "r/best"), "--force", code=2)
