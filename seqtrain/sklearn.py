@@ -20,7 +20,7 @@ from seqtrain.api.fit import fit, with_data
 from seqtrain.api.predictors import Classifier, as_list
 from seqtrain.data.examples import Column, ReadOptions
 from seqtrain.data.readers import read_table
-from seqtrain.data.readers.memory import Table, columns_of
+from seqtrain.data.readers.memory import MemoryTable, columns_of
 from seqtrain.data.readers.sequences import plain
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError
 from seqtrain.evaluation.devices import select_device
@@ -218,7 +218,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         kind = (self.settings or {}).get("data.kind", "text")
         options = ReadOptions("memory", kind, sequence=own)
         try:
-            table = Table(X, options, "X").hold()
+            table = MemoryTable(X, options, "X").hold()
             rows = list(read_table(table, options))
         except DataError as error:
             raise InputError(*error.problems) from None

@@ -29,7 +29,7 @@ from seqtrain.config.document import flow
 from seqtrain.config.formats import MEMORY
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare
-from seqtrain.data.readers.memory import Table
+from seqtrain.data.readers.memory import MemoryTable
 from seqtrain.data.sources import check_files, read_options
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.word_vectors import with_width
@@ -130,7 +130,7 @@ def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str
 
 def with_data(
     config: Config | Mapping[str, Any] | str | Path, given: Mapping[str, Any]
-) -> tuple[Config, tuple[Table, ...]]:
+) -> tuple[Config, tuple[MemoryTable, ...]]:
     """Return a config that names what was given as the splits, and the tables, to be held.
 
     Args:
@@ -148,7 +148,7 @@ def with_data(
         config = config_from_mapping(sections, overrides)
     data = config.data
     tables = [
-        Table(table, read_options(data, MEMORY + name), name).hold()
+        MemoryTable(table, read_options(data, MEMORY + name), name).hold()
         for name, table in in_memory.items()
     ]
     paths = {table.name: table.path for table in tables}

@@ -29,7 +29,7 @@ from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import CHUNK_ROWS
 from seqtrain.data.readers import Column, ReadOptions, read_rows
-from seqtrain.data.readers.memory import Table
+from seqtrain.data.readers.memory import MemoryTable
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.evaluation.logits import CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
@@ -149,11 +149,11 @@ def _loaded(run: RunLike | Predictor, device: str) -> Predictor:
     return run if isinstance(run, Predictor) else load(run, device=device)
 
 
-def input_of(given: Any, reading: ReadOptions) -> tuple[str, Table | None]:
+def input_of(given: Any, reading: ReadOptions) -> tuple[str, MemoryTable | None]:
     """Return the path of an input, and where it is a table in memory, that: to be held."""
     if isinstance(given, str | PathLike):
         return os.fspath(given), None
-    table = Table(given, reading).hold()
+    table = MemoryTable(given, reading).hold()
     return table.path, table
 
 

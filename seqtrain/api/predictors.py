@@ -20,7 +20,7 @@ from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import BadRow, Column, Example
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
 from seqtrain.data.readers import read_table
-from seqtrain.data.readers.memory import Table, columns_of
+from seqtrain.data.readers.memory import MemoryTable, columns_of
 from seqtrain.data.readers.sequences import given_sequence
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.evaluation.calibration import CoveragePoint, most_covered
@@ -152,7 +152,7 @@ class Predictor(Summarized):
         """
         if columns_of(given) is not None and groups is None:
             options = replace(self.preprocessing.reading, format="memory", keep=keep)
-            return read_table(Table(given, options).hold(), options)
+            return read_table(MemoryTable(given, options).hold(), options)
         given = as_list(given)
         names = [None] * len(given) if groups is None else list(groups)
         if len(names) != len(given):

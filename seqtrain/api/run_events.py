@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData
-from seqtrain.data.readers.memory import Table
+from seqtrain.data.readers.memory import MemoryTable
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.evaluation.metrics import Scores
 from seqtrain.runs.finding import find
@@ -101,7 +101,7 @@ class Run(Summarized):
     refit: bool = False
     advice: str | None = None
     branches: dict[str, float] = field(default_factory=dict)
-    tables: tuple[Table, ...] = field(default=(), compare=False)
+    tables: tuple[MemoryTable, ...] = field(default=(), compare=False)
 
     def summary(self) -> dict[str, str]:
         """Return where it is, its best epoch, and how good it is."""

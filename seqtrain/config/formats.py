@@ -22,16 +22,21 @@ ENDINGS = {
     ".npz": "npz",
     ".npy": "npz",
     ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".fasta": "fasta",
+    ".fa": "fasta",
 }
 """Format of each file ending; .gz or .zst after it changes nothing."""
-FIXED_COLUMNS = ("fasttext", "txt", "ts", "npz")
+FIXED_COLUMNS = ("fasttext", "txt", "fasta", "ts", "npz")
 """Formats that fix where sequence and label stand, so that no column is named."""
-FEATURE_FORMATS = ("csv", "tsv", "jsonl", "npz", "parquet", "ts", "txt")
+FEATURE_FORMATS = ("csv", "tsv", "jsonl", "npz", "parquet", "arrow", "ts", "txt")
 """Formats that can hold feature vectors."""
 WIDE_FORMATS = ("csv", "tsv")
 """Formats in which each column but the label's may be a time step of a series."""
-TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet")
+TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
 """Formats with named columns, whose rows may be time steps."""
+OBJECT_FORMATS = ("jsonl", "parquet", "arrow", "memory")
+"""Formats whose rows are objects with named fields."""
 NUMBER_FORMATS = ("npz", "ts")
 """Formats whose sequences are feature vectors unless the config says otherwise."""
 ADVICE = {
@@ -41,8 +46,6 @@ ADVICE = {
     ".bz2": "decompress it first: bunzip2 -k '{path}'",
     ".xz": "decompress it first: unxz -k '{path}'",
     ".zip": "unpack it first: unzip '{path}'",
-    ".fasta": "write a csv file of it with the columns sequence and label",
-    ".fa": "write a csv file of it with the columns sequence and label",
     ".pkl": "a pickle may run code; write parquet, csv or npz where it was made",
 }
 """What to do with files that can't be read as they are, by their ending."""

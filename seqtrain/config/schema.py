@@ -130,7 +130,9 @@ Between = Annotated[
 Tried = Annotated[list[JsonValue], _wanted("a list of values", min_length=1)] | Between | None
 TunedKeys = Annotated[dict[str, Tried], _wanted("a mapping of section.key to what is tried")]
 Metric = Literal["accuracy", "macro_f1", "micro_f1", "weighted_f1", "loss"]
-Format = Literal["auto", "csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz", "parquet"]
+Format = Literal[
+    "auto", "csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "ts", "npz", "parquet", "arrow"
+]
 
 
 class Section(BaseModel):

@@ -8,7 +8,7 @@ from os.path import isdir
 
 import numpy as np
 
-from seqtrain.config.formats import ENDINGS, check_encoding, resolve_format
+from seqtrain.config.formats import ENDINGS, OBJECT_FORMATS, check_encoding, resolve_format
 from seqtrain.data.examples import EVERY_COLUMN, RowProblems
 from seqtrain.data.readers import Column, ReadOptions, read_examples, read_rows
 from seqtrain.data.readers.delimited import read_records
@@ -93,7 +93,7 @@ def find_columns(path: str, wishes: Wishes) -> Table:
     reading = ReadOptions(found, delimiter=wishes.delimiter, encoding=encoding, by_name=by_name)
     if reading.format in ("csv", "tsv"):
         return _delimited(path, reading, wishes, doubts)
-    if reading.format in ("jsonl", "parquet"):
+    if reading.format in OBJECT_FORMATS:
         columns = gather(_objects(path, reading))
         if not columns:
             raise DataError(f"{display_name(path)}: no rows; expected one JSON object per line")
@@ -112,7 +112,7 @@ def find_columns(path: str, wishes: Wishes) -> Table:
 
 def _encoding(path: str, format: str) -> str:
     """Return utf-8, utf-16, or cp1252 (latin-1, where a byte has no meaning in that)."""
-    if format in ("npz", "parquet"):
+    if format in ("npz", *OBJECT_FORMATS[1:]):
         return "utf-8"
     for file in [file for file, _, _ in list_folder(path)] if isdir(path) else [path]:
         decoder = codecs.getincrementaldecoder("utf-8")()

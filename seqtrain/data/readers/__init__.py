@@ -10,7 +10,7 @@ from seqtrain.config.formats import MEMORY
 from seqtrain.data.examples import Column, Example, ReadOptions, RowProblems
 from seqtrain.data.readers.delimited import read_delimited
 from seqtrain.data.readers.jsonl import read_jsonl
-from seqtrain.data.readers.memory import Table, held_table, read_memory
+from seqtrain.data.readers.memory import MemoryTable, held_table, read_memory
 from seqtrain.data.readers.npz import read_npz
 from seqtrain.data.readers.opening import BUFFER, RowSource, note_digest, open_input
 from seqtrain.data.readers.parquet import read_parquet
@@ -100,7 +100,7 @@ def read_examples(
         problems.raise_if_any()
 
 
-def read_table(table: Table, options: ReadOptions) -> Iterator[Example]:
+def read_table(table: MemoryTable, options: ReadOptions) -> Iterator[Example]:
     """Yield an example for each row of a table in memory, labelled or not, as `read_rows` does."""
     yield from read_rows(table.path, options, RowProblems(table.name), labelled=False)
 

@@ -27,12 +27,12 @@ TABLES = (
     "a DataFrame, a Dataset, a dict of lists, or a list of dicts, whose columns have the names "
     "that the config gives"
 )
-HELD: WeakSet[Table] = WeakSet()
+HELD: WeakSet[MemoryTable] = WeakSet()
 """Tables that a config may name, for as long as anybody else holds them."""
 NUMBERS = count()
 
 
-class Table:
+class MemoryTable:
     """Rows in memory, read as a file's are.
 
     Attributes:
@@ -59,7 +59,7 @@ class Table:
             found = ", ".join(f"{size} values of {column}" for column, size in sizes)
             raise DataError(f"{name}: found {found}; expected equally many of each column")
 
-    def hold(self) -> Table:
+    def hold(self) -> MemoryTable:
         """Make the table readable under its path, for as long as it lives."""
         for _ in self.rows():
             pass
@@ -132,7 +132,7 @@ def columns_of(data: Any) -> list[Any] | None:
     return None if names is None else list(names)
 
 
-def held_table(path: str, key: str = "data") -> Table:
+def held_table(path: str, key: str = "data") -> MemoryTable:
     """Return the table that a config names, given last; a DataError where nobody holds it."""
     found = [table for table in HELD if table.path == path]
     if not found:
@@ -144,7 +144,7 @@ def held_table(path: str, key: str = "data") -> Table:
 def read_memory(source: RowSource) -> Iterator[Example]:
     """Read the rows of a table; the line is the row, from 1."""
     table, name = source.stream, source.problems.name
-    assert isinstance(table, Table)
+    assert isinstance(table, MemoryTable)
     needed = [*source.options.sequence_columns(), *([source.options.label] * source.labelled)]
     if not source.options.sequence_columns() and source.options.kind in ("text", "tokens"):
         raise DataError(f"{name}: the model names no columns; give sequences: list(data['text'])")
