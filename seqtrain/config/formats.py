@@ -37,6 +37,8 @@ TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
 """Formats with named columns, whose rows may be time steps."""
 OBJECT_FORMATS = ("jsonl", "parquet", "arrow", "memory")
 """Formats whose rows are objects with named fields."""
+SAVED = ("state.json", "dataset_dict.json")
+"""Files in a folder that Hugging Face's save_to_disk wrote: of one set, of several."""
 NUMBER_FORMATS = ("npz", "ts")
 """Formats whose sequences are feature vectors unless the config says otherwise."""
 ADVICE = {
@@ -65,7 +67,9 @@ def resolve_format(path: str, format: str) -> str | None:
     if format != "auto":
         return format
     known = ENDINGS.get(os.path.splitext(uncompressed(path.lower()))[1])
-    return "txt" if known is None and os.path.isdir(path) else known
+    if known is not None or not os.path.isdir(path):
+        return known
+    return "arrow" if any(os.path.isfile(os.path.join(path, x)) for x in SAVED) else "txt"
 
 
 def is_text_encoding(name: str) -> bool:

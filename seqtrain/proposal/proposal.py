@@ -179,17 +179,12 @@ def _role(name: str) -> str | None:
 
 def _splits_inside(folder: str) -> list[str]:
     names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
-    if {"dataset_dict.json", "dataset_info.json"} & {*names}:
-        what = "datasets.load_from_disk(FOLDER)" + ("['train']" if "train" in names else "")
-        raise DataError(
-            f"{display_name(folder)}: is what Hugging Face's save_to_disk wrote; write a file of "
-            f"it: {what}.to_parquet('train.parquet')"
-        )
     paths = {name: os.path.join(folder, name) for name in names}
     folders = [name for name, path in paths.items() if os.path.isdir(path)]
     found = [name for name in names if name in folders or resolve_format(name, "auto")]
     found = [name for name in found if _role(name)]
-    is_split = "train" in map(_role, found) and {*folders} <= {*found} and len(found) > 1
+    is_split = {*folders} <= {*found} and len(found) > 1
+    is_split = "train" in map(_role, found) and (is_split or "dataset_dict.json" in names)
     return [paths[name] for name in found] if is_split else []
 
 
@@ -197,8 +192,8 @@ def _numbered(path: str, facts: Facts) -> Iterator[str]:
     """Doubt classes named after numbered files, which are of one class; refuse bare numbers."""
     names = [*facts.classes]
     stems = {NUMBER.sub("", name) for name in names}
-    of_files = os.path.isdir(path) and not holds_whole_files(path)
-    if not of_files or len(names) <= MOST_NUMBERED or len(stems) > 1:
+    is_folder = facts.reading.format == "txt" and os.path.isdir(path)
+    if not is_folder or holds_whole_files(path) or len(names) <= MOST_NUMBERED or len(stems) > 1:
         return
     found = (
         f"this folder holds one file per class, {names[0]}, {names[1]} and {len(names) - 2} more"
@@ -257,7 +252,7 @@ def _files(
 ) -> Iterator[Choice]:
     found = f"{facts.rows:,} rows, {len(facts.classes)} classes"
     folder = names_of(splits["train"])[0]
-    if os.path.isdir(folder):
+    if os.path.isdir(folder) and facts.reading.format == "txt":
         whole = holds_whole_files(folder)
         found += ": a folder each, a row per file" if whole else ": a file each, a row per line"
     yield Choice("data.train", splits["train"], found)

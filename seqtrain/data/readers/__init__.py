@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from seqtrain.config.formats import MEMORY
+from seqtrain.config.formats import MEMORY, resolve_format
 from seqtrain.data.examples import Column, Example, ReadOptions, RowProblems
 from seqtrain.data.readers.delimited import read_delimited
 from seqtrain.data.readers.jsonl import read_jsonl
 from seqtrain.data.readers.memory import MemoryTable, held_table, read_memory
-from seqtrain.data.readers.npz import read_npz
+from seqtrain.data.readers.npz import labels_beside, read_npz
 from seqtrain.data.readers.opening import BUFFER, RowSource, note_digest, open_input
-from seqtrain.data.readers.parquet import read_parquet
+from seqtrain.data.readers.parquet import arrow_files, read_arrow, read_parquet
 from seqtrain.data.readers.time_steps import Runs, sequences_of_rows, with_static
 from seqtrain.data.readers.timeseries import read_ts
 from seqtrain.data.readers.txt import (
     list_folder,
     read_class_file,
+    read_fasta,
     read_fasttext,
     read_files,
     read_txt,
@@ -39,9 +40,11 @@ READERS: dict[str, Callable[[RowSource], Iterator[Example]]] = {
     "ts": read_ts,
     "npz": read_npz,
     "parquet": read_parquet,
+    "arrow": read_arrow,
+    "fasta": read_fasta,
     "lines": read_unlabelled,
 }
-JUMPING = ("npz", "parquet")
+JUMPING = ("npz", "parquet", "arrow")
 """Formats that aren't read from their beginning to their end."""
 Digests: TypeAlias = dict[str, str]
 Files: TypeAlias = Sequence[tuple[str, ReadOptions]]
@@ -110,11 +113,14 @@ def digest_of(path: str) -> str:
     if path.startswith(MEMORY):
         return held_table(path).digest
     if os.path.isdir(path):
-        return _digest_of_folder(path, {file: digest_of(file) for file, _, _ in list_folder(path)})
+        is_saved = resolve_format(path, "auto") == "arrow"
+        files = arrow_files(path) if is_saved else [file for file, _, _ in list_folder(path)]
+        return _digest_of_folder(path, {file: digest_of(file) for file in files})
     total = hashlib.sha256()
-    with open_input(path, raw=True) as stream:
-        while block := stream.read(BUFFER):
-            total.update(block)
+    for file in filter(None, (path, labels_beside(path))):
+        with open_input(file, raw=True) as stream:
+            while block := stream.read(BUFFER):
+                total.update(block)
     return total.hexdigest()
 
 
@@ -142,7 +148,7 @@ def _read(
         yield from rows if options.static is None else with_static(rows, options.static)
     else:
         runs = None
-        if os.path.isfile(path) or path.startswith(MEMORY):
+        if os.path.isfile(path) or options.format in ("memory", "arrow"):
             ids = replace(
                 options, header=True, order=None, steps={}, static=None, group=None, keep=()
             )
@@ -163,6 +169,14 @@ def _read_file(
         yield from READERS["memory"](RowSource(table, options, problems, labelled))
         if digests is not None:
             note_digest(digests, path, table.digest)
+        return
+    if options.format == "arrow" and os.path.isdir(path):
+        parts: Digests = {}
+        for file in arrow_files(path):
+            for row in _read_file(file, options, problems, labelled, parts):
+                yield row._replace(file=display_name(file))
+        if digests is not None:
+            note_digest(digests, path, _digest_of_folder(path, parts))
         return
     jumping = options.format in JUMPING
     if jumping and digests is not None:

@@ -4,10 +4,12 @@
 and `labels` (B,), integers or strings. Kind features takes numbers of any type; kind tokens takes
 integers of shape (N,), each the symbol that spells it; kind text is refused. In place of these,
 `X` (B, T) or (B, T, C) and `y` (B,); missing values at the end of a row are no time steps. A .npy
-file is X alone.
+file is X alone, whose labels stand beside it: y.npy beside X.npy, y_train.npy beside X_train.npy.
 """
 
 import io
+import os
+import re
 import sys
 import zipfile
 import zlib
@@ -36,7 +38,7 @@ SURROGATES = 0xD800, 0xDFFF
 def read_npz(source: RowSource) -> Iterator[Example]:
     """Read sequences out of flat arrays, which are held in memory; the line is the row, from 1."""
     name, is_tokens = source.problems.name, source.options.kind == "tokens"
-    arrays = _load(source.stream, name)
+    arrays = _load(source.stream, name, labelled=source.labelled)
     values = _array(arrays, "values", name)
     fits = values.ndim in (1, 2) and values.dtype.kind in "iuf" and 0 not in values.shape[1:]
     if is_tokens:
@@ -56,14 +58,26 @@ def read_npz(source: RowSource) -> Iterator[Example]:
     return parse_rows(((row + 1, row) for row in range(len(borders) - 1)), parse)
 
 
-def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
+def labels_beside(path: str) -> str:
+    """Return the file of the labels for a file of X alone, empty where there is none."""
+    folder, name = os.path.split(path)
+    beside = os.path.join(folder, re.sub("(?<![a-zA-Z])[xX](?![a-zA-Z])", "y", name))
+    return beside if beside != path and name.endswith(".npy") and os.path.isfile(beside) else ""
+
+
+def _load(stream: BinaryIO, name: str, *, labelled: bool) -> dict[str, Array]:
     """Load the arrays we know; objects, which would be unpickled, are refused by numpy."""
     try:
         if not stream.seekable():  # as a compressed one isn't
             stream = io.BytesIO(stream.read())
         if stream.read(6) == NPY:
             stream.seek(0)
-            return _of_rectangle(np.load(stream, allow_pickle=False), None, name)
+            beside = labels_beside(getattr(stream, "name", ""))
+            if labelled and not beside:
+                how = "save them beside it, as y.npy beside X.npy, or write both"
+                raise DataError(f"{name}: no labels; {how}: numpy.savez('data.npz', X=X, y=y)")
+            y = np.load(beside, allow_pickle=False) if beside else None
+            return _of_rectangle(np.load(stream, allow_pickle=False), y, name)
         stream.seek(0)
         with zipfile.ZipFile(stream) as archive:
             entries = archive.infolist()
@@ -99,7 +113,7 @@ def _of_rectangle(x: Array, y: Array | None, name: str) -> dict[str, Array]:
     found = {"values": x[known], "lengths": known.sum(axis=1)}
     if y is not None:
         whole = y.dtype.kind == "f" and np.array_equal(y, np.rint(y))
-        found["labels"] = (y.astype(np.int64) if whole else y).reshape(len(y))
+        found["labels"] = (y.astype(np.int64) if whole else y).reshape(-1)
     return found
 
 

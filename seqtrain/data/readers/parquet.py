@@ -1,19 +1,22 @@
-"""Format parquet: one row per sequence; texts, lists of strings, or lists of vectors."""
+"""Formats parquet and arrow: a row per sequence of texts, lists of strings, or lists of vectors."""
 
+import glob
 import json
 import os
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, TypeAlias
 
 from seqtrain.data.examples import Example, parse_rows
 from seqtrain.data.readers.jsonl import object_parser
 from seqtrain.data.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, RowSource, is_bomb
 from seqtrain.errors import DataError, missing_package
-from seqtrain.text import one_line, quote
+from seqtrain.text import display_name, one_line, quote
 
 ROWS = 1024
 """Rows in memory at a time, at most."""
 NUMBER_BYTES = 8
+Opened: TypeAlias = tuple[Any, Callable[[list[str]], Iterator[dict[str, Any]]]]
+"""The schema of a file, and what yields the rows of some columns."""
 
 
 def read_parquet(source: RowSource) -> Iterator[Example]:
@@ -23,16 +26,55 @@ def read_parquet(source: RowSource) -> Iterator[Example]:
         ConfigError: pyarrow isn't installed.
         DataError: it is no parquet file, lacks a column, or holds far more than its size tells.
     """
+
+    def opened(stream: BinaryIO, name: str) -> Opened:
+        file = _import().parquet.ParquetFile(stream)
+        return file.schema_arrow, lambda columns: _rows(stream, file, columns, name)
+
+    return _read(source, opened)
+
+
+def read_arrow(source: RowSource) -> Iterator[Example]:
+    """Read the rows of one of arrow's own files, or of a stream in a file; as `read_parquet`."""
+
+    def opened(stream: BinaryIO, name: str) -> Opened:
+        size, is_stream = stream.seek(0, os.SEEK_END), stream.seek(0) or stream.read(6) != b"ARROW1"
+        stream.seek(0)
+        file = _import().ipc.open_stream(stream) if is_stream else _import().ipc.open_file(stream)
+
+        def rows(columns: list[str]) -> Iterator[dict[str, Any]]:
+            content = 0
+            for batch in file if is_stream else map(file.get_batch, range(file.num_record_batches)):
+                content += batch.nbytes
+                _refuse_bomb(name, content, size)
+                yield from batch.select(columns).to_pylist()
+
+        return file.schema, rows
+
+    return _read(source, opened)
+
+
+def arrow_files(folder: str) -> list[str]:
+    """Return the files of a folder that Hugging Face's save_to_disk wrote; refuse several sets."""
+    files = sorted(glob.glob(os.path.join(glob.escape(folder), "*.arrow")))
+    if not files:
+        sets = sorted(x for x in os.listdir(folder) if os.path.isdir(os.path.join(folder, x)))
+        given = f"; give one of these: {', '.join(sets)}" if sets else ""
+        raise DataError(f"{display_name(folder)}: holds no file .arrow{given}")
+    return files
+
+
+def _read(source: RowSource, opened: Callable[[BinaryIO, str], Opened]) -> Iterator[Example]:
     arrow = _import()
     options, name = source.options, source.problems.name
     parse = object_parser(source)
     try:
-        file = arrow.parquet.ParquetFile(source.stream)
-        columns = file.schema_arrow.names
+        schema, rows = opened(source.stream, name)
+        columns = schema.names
         twice = next((column for column in columns if columns.count(column) > 1), None)
         if twice is not None:
             raise DataError(f"{name}: column {quote(twice)} occurs twice; name each column once")
-        classes = _class_names(file.schema_arrow.metadata or {}, options.label)
+        classes = _class_names(schema.metadata or {}, options.label)
 
         def parse_row(row: dict[Any, Any]) -> tuple[Any, ...]:
             index = row.get(options.label)
@@ -40,10 +82,12 @@ def read_parquet(source: RowSource) -> Iterator[Example]:
                 row[options.label] = classes[index] if 0 <= index < len(classes) else None
             return parse(row)
 
-        rows = _rows(source.stream, file, options.columns_of(columns), name)
-        yield from parse_rows(enumerate(rows, start=1), parse_row)
+        numbered = enumerate(rows(options.columns_of(columns)), start=1)
+        yield from parse_rows(numbered, parse_row)
     except (arrow.ArrowException, OSError, ValueError) as error:
-        raise DataError(f"{name}: not a sound parquet file ({one_line(str(error))})") from None
+        raise DataError(
+            f"{name}: not a sound {options.format} file ({one_line(str(error))})"
+        ) from None
 
 
 def _rows(stream: BinaryIO, file: Any, columns: list[str], name: str) -> Iterator[dict[str, Any]]:

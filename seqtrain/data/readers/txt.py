@@ -1,4 +1,4 @@
-"""Formats txt (lines of `label<TAB>text`, or a folder whose names are the labels) and fasttext.
+"""Formats txt (lines of `label<TAB>text`, or a folder whose names are the labels), fasttext, FASTA.
 
 In prediction also lines without labels, and files that are a sequence each.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, TypeAlias
 
-from seqtrain.config.formats import resolve_format
+from seqtrain.config.formats import ENDINGS, resolve_format
 from seqtrain.data.examples import (
     BadRow,
     Example,
@@ -29,6 +29,8 @@ UNLABELLED = ("unsup", "unlabelled", "unlabeled")
 """Folders that hold no class."""
 ClassFile: TypeAlias = tuple[str, str, Callable[[RowSource], Numbered]]
 """A file of a folder: its path, its class, and what reads its rows."""
+HEADER = re.compile(r"[\s|=]+")
+"""Parts the words of a line that begins a record of FASTA."""
 LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
 
 
@@ -65,6 +67,22 @@ def read_fasttext(source: RowSource) -> Iterator[Example]:
     return parse_rows(source.lines(), parse, blank_rows=not source.labelled)
 
 
+def read_fasta(source: RowSource) -> Iterator[Example]:
+    """Read records: a line `>id label`, then lines of sequence.
+
+    The label is the last word of that line, behind a blank, | or =; in prediction it may be absent.
+    """
+
+    def parse(record: list[str]) -> tuple[Any, ...]:
+        words = HEADER.split(record[0].strip(" \t>|="))
+        if record[0][:1] != ">" or (source.labelled and len(words) < 2):
+            found = f"found {quote(record[0])}, expected a line such as >id label"
+            raise BadRow(found if source.labelled else f"{found}, or >id")
+        return source.sequence("".join(record[1:])), words[-1] if len(words) > 1 else None
+
+    return parse_rows(_records(source), parse)
+
+
 def read_unlabelled(source: RowSource) -> Iterator[Example]:
     """Read one sequence per line; an empty line is an empty sequence (prediction)."""
     if source.labelled:
@@ -81,9 +99,10 @@ def read_unlabelled(source: RowSource) -> Iterator[Example]:
 def list_folder(path: str) -> list[ClassFile]:
     """Return the files that are read of a folder, in the order of their names.
 
-    It holds either a sub-folder per class, with a file per example, or a file `<class>.txt` (or
-    `.txt.gz`, `.txt.zst`) per class, with an example per line. Hidden names, folders such as
-    `unsup` and files named after a folder (aclImdb's urls_pos.txt) don't count.
+    It holds either a sub-folder per class, with a file per example (of FASTA an example per
+    record), or a file `<class>.txt` (or `.txt.gz`, `.fasta`) per class, with an example per line.
+    Hidden names, folders such as `unsup` and files named after a folder (aclImdb's urls_pos.txt)
+    don't count.
     """
     entries, name = _entries(path), display_name(path)
     folders = [each for each, mode in entries if stat.S_ISDIR(mode)]
@@ -104,9 +123,10 @@ def list_folder(path: str) -> list[ClassFile]:
             "expected one kind"
         )
     if files:
-        return [(os.path.join(path, file), _class_of(file), RowSource.lines) for file in files]
+        each = [(os.path.join(path, file), _class_of(file)) for file in files]
+        return [(file, label, _rows_of(file, RowSource.lines)) for file, label in each]
     return [
-        (os.path.join(path, label, file), label, _whole)
+        (os.path.join(path, label, file), label, _rows_of(file, _whole))
         for label in classes
         for file, _ in _entries(os.path.join(path, label))
     ]
@@ -131,13 +151,13 @@ def read_class_file(
 
 
 def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterator[Example]:
-    """Read a file, or each file in a folder and the folders in it, as one sequence (prediction)."""
+    """Read a file, or each in a folder and the folders in it, as one sequence (prediction)."""
     files = list(_files_below(path)) if os.path.isdir(path) else [path]
     if not files:
         raise DataError(f"{display_name(path)}: no files in it; expected a file per sequence")
     for file in files:
         try:
-            yield from read_class_file((file, "", _whole), options, problems)
+            yield from read_class_file((file, "", _rows_of(file, _whole)), options, problems)
         except DataError as error:
             if options.bad_rows != "blank":
                 raise
@@ -149,6 +169,28 @@ def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterat
 def holds_whole_files(path: str) -> bool:
     """Tell whether the rows of a training file are files: those in the sub-folders of a folder."""
     return os.path.isdir(path) and any(stat.S_ISDIR(mode) for _, mode in _entries(path))
+
+
+def _records(source: RowSource) -> Numbered:
+    """Yield the lines of each record of FASTA; blank lines and comments (`;`) are left out."""
+    start, record = 0, list[str]()
+    for line, text in source.lines():
+        if isinstance(text, BadRow):
+            yield line, text
+        elif text.startswith(">") and record:
+            yield start, record
+            start, record = line, [text]
+        elif text.strip() and text[0] != ";":
+            start = start if record else line
+            record.append(text.strip())
+    if record:
+        yield start, record
+
+
+def _sequences(source: RowSource) -> Numbered:
+    """Yield the sequence of each record of a class's file of FASTA."""
+    for line, record in _records(source):
+        yield line, record if isinstance(record, BadRow) else "".join(record[1:])
 
 
 def _whole(source: RowSource) -> Numbered:
@@ -173,8 +215,12 @@ def _entries(path: str) -> list[tuple[str, int]]:
 
 
 def _class_of(name: str) -> str:
-    name = uncompressed(name)
-    return name.removesuffix(".txt") if name.endswith(".txt") else ""
+    stem, ending = os.path.splitext(uncompressed(name))
+    return stem if ending == ".txt" or ENDINGS.get(ending) == "fasta" else ""
+
+
+def _rows_of(file: str, plain: Callable[[RowSource], Numbered]) -> Callable[[RowSource], Numbered]:
+    return _sequences if resolve_format(file, "auto") == "fasta" else plain
 
 
 def _pattern_hint(path: str, names: list[str]) -> str:

@@ -5,12 +5,13 @@ import random
 import zipfile
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from seqtrain.data.readers import npz, opening
+from seqtrain.data.readers import ReadOptions, digest_of, npz, opening, read_examples
 from seqtrain.errors import DataError
 from tests.data.readers.conftest import Read, Refuse
 from tests.helpers.packing import ENDINGS, NAMES
@@ -90,7 +91,8 @@ def test_other_files_and_bombs_are_refused(refuse: Refuse, monkeypatch: pytest.M
         "a: not a sound npz file of plain arrays (File is not a zip file)",
     )
     assert refuse(b"", "a", format="npz") == (
-        "a: found format npz; the model reads text without named columns; expected fasttext or txt",
+        "a: found format npz; the model reads text without named columns; "
+        "expected fasttext, txt or fasta",
     )
     monkeypatch.setattr(opening, "BOMB_FREE_BYTES", 1000)
     for module in (opening, npz):
@@ -147,3 +149,24 @@ def test_damage_never_escapes_as_another_error(read: Read) -> None:
             damaged[draw.randrange(len(damaged))] = draw.randrange(256)
         with suppress(DataError):
             read(bytes(damaged[: draw.choice([None, draw.randrange(len(packed))])]), "a", **OPTIONS)
+
+
+@pytest.mark.parametrize(("x", "y"), [("X.npy", "y.npy"), ("train_x.npy", "train_y.npy")])
+def test_labels_stand_beside_an_array_of_series(x: str, y: str, tmp_path: Path) -> None:
+    path = str(tmp_path / x)
+    series = np.array([[1.0, 2.0, np.nan], [3.0, 4.0, 5.0]])
+    np.save(path, series)
+    with pytest.raises(DataError, match=rf"{x}: no labels; save them beside it, as y\.npy"):
+        list(read_examples(path, ReadOptions(**OPTIONS)))
+    np.save(tmp_path / y, np.array(["a", "b"]))
+    rows = list(read_examples(path, ReadOptions(**OPTIONS)))
+    assert [(row.sequence.tolist(), row.label) for row in rows] == [
+        ([[1], [2]], "a"),
+        ([[3], [4], [5]], "b"),
+    ]
+    before = digest_of(path)
+    np.save(tmp_path / y, np.array(["b", "a"]))
+    assert digest_of(path) != before
+    np.save(tmp_path / y, np.array(["a"]))
+    with pytest.raises(DataError, match=r"labels: expected integers or strings \(2,\)"):
+        list(read_examples(path, ReadOptions(**OPTIONS)))

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seqtrain.data.readers import ReadOptions, opening, parquet, read_examples
+from seqtrain.data.readers import ReadOptions, digest_of, opening, parquet, read_examples
 from seqtrain.errors import DataError
+from tests.helpers.tiny import Cli
 
 VALUES: dict[str, list[Any]] = {
     "text": ["a b", "naïve\ncafé", ""],
@@ -113,3 +114,67 @@ def test_what_expands_far_beyond_the_file_is_refused_as_a_bomb(
     assert sum(sum(map(len, row.sequence)) for row in rows) < 4_000_000
     monkeypatch.setattr(opening, "BOMB_RATIO", 10**6)
     assert len(read(str(path), kind)) == len(sequences)
+
+
+def save_to_disk(folder: Path, table: pa.Table, shards: int) -> None:
+    """Write what Hugging Face's datasets write: streams of arrow, and what they hold."""
+    folder.mkdir(parents=True)
+    names, size = [], -(-len(table) // shards)
+    for number in range(shards):
+        names.append(f"data-{number:05}-of-{shards:05}.arrow")
+        with pa.ipc.new_stream(folder / names[-1], table.schema) as writer:
+            writer.write_table(table.slice(number * size, size), max_chunksize=2)
+    state = {"_data_files": [{"filename": name} for name in names], "_fingerprint": "0"}
+    (folder / "state.json").write_text(json.dumps(state))
+    (folder / "dataset_info.json").write_text("{}")
+
+
+def of_labels(rows: int) -> pa.Table:
+    features = {"label": {"names": ["down", "up"], "_type": "ClassLabel"}}
+    words = [f"{'rise' if i % 2 else 'fall'} n{i}" for i in range(rows)]
+    table = pa.table({"text": words, "label": [i % 2 for i in range(rows)]})
+    told = json.dumps({"info": {"features": features}})
+    return table.replace_schema_metadata({"huggingface": told})
+
+
+def test_a_folder_of_save_to_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save_to_disk(Path("ds/train"), of_labels(30), 2)
+    save_to_disk(Path("ds/test"), of_labels(10), 1)
+    Path("ds/dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    cli("init", "ds", "-o", "c.yaml", "--set", "training.max_epochs=1")
+    config = Path("c.yaml").read_text()
+    assert "train: ds/train" in config
+    assert "test: ds/test" in config
+    ended = cli("fit", "c.yaml", "--run-dir", "r")
+    assert json.loads(Path("r/test.json").read_text())["labels"] == ["down", "up"]
+    rows = cli("predict", "ds/test", "r", "--format", "jsonl").out.splitlines()
+    assert len(rows) == 10
+    assert "train" in ended.err
+    options = ReadOptions("arrow", sequence="text", label="label")
+    read_back = [(row.sequence, row.line) for row in read_examples("ds/train", options)]
+    assert read_back[14:16] == [("fall n14", 15), ("rise n15", 1)]
+    before = digest_of("ds/train")
+    save_to_disk(Path("other"), of_labels(29), 2)
+    assert digest_of("other") != before
+    told = cli("fit", "c.yaml", "--set", "data.train=ds", code=2)
+    assert told.problems == ["seqtrain: ds: holds no file .arrow; give one of these: test, train"]
+
+
+def test_files_of_arrow(tmp_path: Path) -> None:
+    table, options = of_labels(5), ReadOptions("arrow", sequence="text", label="label")
+    for name, write_one in (("a", pa.ipc.new_stream), ("b", pa.ipc.new_file)):
+        with write_one(tmp_path / f"{name}.arrow", table.schema) as writer:
+            writer.write_table(table)
+        rows = list(read_examples(str(tmp_path / f"{name}.arrow"), options))
+        assert [(row.sequence, row.label) for row in rows[:2]] == [
+            ("fall n0", "down"),
+            ("rise n1", "up"),
+        ]
+    whole = (tmp_path / "a.arrow").read_bytes()
+    for content in (whole[:-300], b"ARROW1", b"no arrow at all", b""):
+        (tmp_path / "a.arrow").write_bytes(content)
+        with pytest.raises(DataError, match=r"a\.arrow: (not a sound arrow file|no rows)"):
+            list(read_examples(str(tmp_path / "a.arrow"), options))

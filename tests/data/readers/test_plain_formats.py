@@ -9,12 +9,16 @@ import pytest
 
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.errors import DataError
-from tests.data.readers.conftest import Read, seen
+from tests.data.readers.conftest import Read, Refuse, seen
 from tests.helpers.packing import ENDINGS, pack
 
 PREDICTED: dict[str, Any] = {"labelled": False}
 FASTTEXT = (
     "__label__a one two\r\n__label__b\tthree x__label__y\n__label__c\u00a0d e\n__label__f\n\n"
+)
+FASTA = (
+    "; a comment\n>seq1 some gene coding\nACGTACG\r\nTAC\n\n\n>sp|P1|noncoding\n"
+    ">seq3 label=coding|\nMKV*\n"
 )
 TS_HEAD = """# A comment
 
@@ -40,6 +44,10 @@ TS_HEAD = """# A comment
         ]),
         ("txt", "a\tone\ttwo\nb\t\n\n", {}, [("one\ttwo", "a", 1), ("", "b", 2)]),
         ("txt", "one\n\nb\ttwo", PREDICTED, [("one", None, 1), ("", None, 2), ("two", "b", 3)]),
+        ("fasta", FASTA, {}, [
+            ("ACGTACGTAC", "coding", 2), ("", "noncoding", 7), ("MKV*", "coding", 8),
+        ]),
+        ("fasta", ">x\nAC\nGT\n>y b\nA", PREDICTED, [("ACGT", None, 1), ("A", "b", 4)]),
         ("lines", " a\tb \r\n\nc\u2028d\x0b\x85\re", PREDICTED, [
             (" a\tb ", None, 1), ("", None, 2), ("c\u2028d\x0b\x85\re", None, 3),
         ]),
@@ -130,3 +138,28 @@ def test_a_folder_of_recordings_and_one_with_files_beside(tmp_path: Path) -> Non
     write(tmp_path, {"up/1.csv": b"x,y\n1,2\n3,4\n", "unsup/1.txt": b"x", "urls_up.txt": b"y"})
     (row,) = read_examples(str(tmp_path), ReadOptions("txt", kind="features"))
     assert (row.sequence.tolist(), row.label) == ([[1, 2], [3, 4]], "up")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (">seq1\nACGT\n>seq2 b\nA\n", "a:1: found '>seq1', expected a line such as >id label"),
+        ("ACGT\n>seq2 b\nA\n", "a:1: found 'ACGT', expected a line such as >id label"),
+    ],
+)
+def test_records_of_fasta_without_a_label(refuse: Refuse, content: str, problem: str) -> None:
+    assert refuse(content, "a", format="fasta") == (problem,)
+
+
+def test_classes_of_fasta_have_a_file_or_a_folder_each(tmp_path: Path) -> None:
+    for name in ("files/x.fa", "files/y.fasta", "folders/x/1.fasta", "folders/y/2.fa"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(">1 of two\nAC\nGT\n>2\nAA\n")
+    for folder in ("files", "folders"):
+        rows = list(read_examples(str(tmp_path / folder), ReadOptions("txt")))
+        labelled = [("ACGT", "x", 1), ("AA", "x", 4), ("ACGT", "y", 1), ("AA", "y", 4)]
+        assert seen(rows) == labelled
+    whole = ReadOptions("txt", whole_files=True).for_input(str(tmp_path / "folders"))
+    rows = list(read_examples(str(tmp_path / "folders"), whole, labelled=False))
+    assert [row.sequence for row in rows] == ["ACGT", "AA"] * 2
