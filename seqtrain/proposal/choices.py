@@ -69,7 +69,9 @@ def _are_few_word_classes(facts: Facts) -> bool:
 
 
 def _are_few_texts(facts: Facts) -> bool:
-    of_numbers = facts.family in ("series", "channels")
+    of_numbers = facts.family in ("series", "channels") or not (
+        facts.text or facts.tokens or facts.symbols
+    )
     most = min(PLAIN_ROWS, PLAIN_ROWS_PER_CLASS * len(facts.classes))
     return not of_numbers and facts.rows < most
 
@@ -96,6 +98,11 @@ def _beside(facts: Facts) -> Iterator[Choice]:
             yield Choice("model.embedding_std", 0.1, "spread of the initial word vectors")
     elif family == "symbols":
         yield Choice("model.ngrams", [1, 2], f"symbols and pairs of symbols, {beside}")
+    elif family == "steps":
+        if facts.tokens:
+            sizes = {name: [1, 2] for name in facts.tokens}
+            value = sizes if len(sizes) > 1 else [1, 2]
+            yield Choice("model.ngrams", value, f"tokens and pairs of tokens, {beside}")
     elif family in ("characters", "alphabet"):
         longest = 6 if family == "alphabet" else 5 if _is_short(facts) else 4
         yield Choice("model.ngrams", [1, longest], f"1 to {longest} characters in a row, {beside}")

@@ -31,6 +31,7 @@ HEADLINE_NAMES, BODY_NAMES = (
 )
 ID_NAMES = ("id", "index")
 GROUP_NAMES = ("session", "session_id", "conversation", "conversation_id", "dialogue", "dialog_id")
+CODE_NAME = re.compile(r"(^|[^a-z])([a-z]?id|uid|session|case|trip|code|key|zip|poi)([^a-z]|$)")
 LONGEST_LABEL = 80
 """Characters of the longest value that counts as a label."""
 MOST_LABELS = 100_000
@@ -55,6 +56,7 @@ NUMBERS = re.compile(r"\[+\s*[-+.0-9]|[-+0-9\s]+,[-+.,0-9\s]*;[-+.,;0-9\s]*$")
 """A text that was meant as a list of numbers, though it can't be read: refused with the reason."""
 DECIMAL = re.compile(r"[-+]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+),[0-9]+")
 """A number with a decimal comma, unless other cells of its column hold more numbers."""
+DECIMAL_COMMA = "{}: found numbers such as 12,50; write decimals with a point"
 LISTS = ("series", "symbols", "turns")
 MOST_SHOWN = 75
 """Characters of the columns that a message lists, so that its advice is seen."""
@@ -64,6 +66,39 @@ DESCRIBED = {
     "turns": "sentences",
     "date": "dates",
 }
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user says of the data files; None (auto) where it is to be found.
+
+    Attributes:
+        id, order, steps: columns of a table with a row per time step.
+        settings: further keys of the config, as `section.key=value`.
+    """
+
+    label: Column | None = None
+    sequence: list[Column] | None = None
+    id: Column | None = None
+    order: Column | None = None
+    steps: list[Column] | None = None
+    header: bool | None = None
+    format: str = "auto"
+    delimiter: str = "auto"
+    encoding: str | None = None
+    settings: Sequence[str] = ()
+
+    @property
+    def by_step(self) -> bool:
+        """Whether rows are time steps by the user's word."""
+        return any(given is not None for given in (self.id, self.order, self.steps))
+
+    @property
+    def kind(self) -> str | None:
+        """The kind of sequence that the settings name."""
+        named = [x for x in self.settings if x.startswith("data.kind=")]
+        kind = "".join(named[-1:]).removeprefix("data.kind=")
+        return kind if kind in ("text", "tokens", "features") else None
 
 
 @dataclass
@@ -91,14 +126,18 @@ class ColumnFacts:
     items: Counter[str] = field(default_factory=Counter)
     steps: int = 0
     rising: float = 0.0
+    _seen: dict[str, str] = field(default_factory=dict)
 
     def add(self, value: object) -> None:
         """Count one value: a text, or what JSON holds."""
         self.rows += 1
         text = "" if value is None or isinstance(value, list) else str(value)
-        is_code = len(text) > LONGEST_NUMBER and text.isdigit()
-        is_one = is_number(text) and not is_code
-        kind, steps = ("number", ()) if is_one else _kind_of(value)
+        if text in self.values:
+            kind, steps = self._seen[text], ()
+        elif is_number(text) and not (len(text) > LONGEST_NUMBER and text.isdigit()):
+            kind, steps = "number", ()
+        else:
+            kind, steps = _kind_of(value)
         number = text.replace(".", "").replace(",", ".") if kind == "decimal" else text
         self.kinds[kind] += 1
         if kind == "turns" and len(self.items) <= MOST_LABELS:
@@ -114,6 +153,7 @@ class ColumnFacts:
             self.too_many = True
         elif kind != "blank" and len(self.values) <= MOST_LABELS:
             self.values[text] += 1
+            self._seen[text] = kind
 
     @property
     def kind(self) -> str:
@@ -138,6 +178,17 @@ class ColumnFacts:
         """Whether values repeat as those of a label do: at least two, each on average twice."""
         few = 2 <= len(self.values) <= self.rows / 2
         return few and not self.too_many and self.kind != "date"
+
+    @property
+    def may_be_sequence(self) -> bool:
+        """Whether each row may hold a sequence of its own: lists, or texts that differ."""
+        differs = self.too_many or len(self.values) > self.rows / 2
+        return self.kind in LISTS or (self.kind == "text" and differs and not self.is_code)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether its name says that its values, though they be whole numbers, name something."""
+        return CODE_NAME.search(self.name) is not None
 
     @property
     def is_id(self) -> bool:
@@ -220,7 +271,9 @@ def gather(rows: Iterable[Iterable[tuple[Column, object]]]) -> list[ColumnFacts]
     """Count the values of every column of some rows."""
     facts: dict[Column, ColumnFacts] = {}
     for column, value in chain.from_iterable(rows):
-        facts.setdefault(column, ColumnFacts(column)).add(value)
+        if column not in facts:
+            facts[column] = ColumnFacts(column)
+        facts[column].add(value)
     return list(facts.values())
 
 
@@ -306,7 +359,7 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
         bodies = [c for c in texts if c.name in BODY_NAMES]
         if len(headlines) == len(bodies) == 1 and headlines != bodies:
             return [headlines[0], bodies[0]]
-        steps = _steps(others)
+        steps = wide_columns(others)
         if len(steps) > len(others) / 2:
             return steps
         if texts and all(column.is_category for column in texts):
@@ -332,16 +385,12 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
 
 def _check_rows(column: ColumnFacts, columns: Sequence[ColumnFacts], label: Column) -> None:
     """Refuse categories as texts where numbers beside them change: rows are time steps then."""
-    numbers = [each for each in columns if each.kind == "number" and not each.is_id]
-    if not any(each.is_measured for each in numbers):
-        return
-    name, number = str(column.column), str(numbers[-1].column)
-    found = f"{counted(len(column.values), 'value')} of {quote(name, 20)} in {column.rows:,} rows"
-    cell = f'"{shorten(number, 12)}": [1.5, 1.7, …]'
-    raise DataError(
-        f"looks like a row per time step ({found}); write one row per sequence, such as "
-        f'{{"{shorten(str(label), 12)}": "a", {cell}}}, or give --sequence'
-    )
+    if any(each.is_measured for each in columns):
+        found = f"{counted(len(column.values), 'value')} of {quote(str(column.column), 20)}"
+        raise DataError(
+            f"looks like a row per time step ({found} in {column.rows:,} rows); give --id COLUMN, "
+            f"whose rows are a sequence and have one {quote(str(label), 20)}, or --sequence"
+        )
 
 
 def no_series(columns: Sequence[ColumnFacts]) -> str:
@@ -353,7 +402,7 @@ def no_series(columns: Sequence[ColumnFacts]) -> str:
     )
 
 
-def _steps(columns: Sequence[ColumnFacts]) -> list[ColumnFacts]:
+def wide_columns(columns: Sequence[ColumnFacts]) -> list[ColumnFacts]:
     """Return columns of numbers that are a time step each: all without names, or t0, t1, …"""
     by_stem: dict[str, list[ColumnFacts]] = {}
     for column in columns:

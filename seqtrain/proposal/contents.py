@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.examples import BLANK_LABEL, RowProblems
+from seqtrain.data.examples import BLANK_LABEL, RowProblems, Steps, token_columns
 from seqtrain.data.readers import ReadOptions, read_rows
 from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.errors import DataError
-from seqtrain.proposal.tables import Table, Wishes, find_columns
+from seqtrain.proposal.columns import Wishes
+from seqtrain.proposal.tables import Table, find_columns
 from seqtrain.proposal.texts import TextFacts, inspect_texts
 from seqtrain.text import display_name, quote
 
@@ -36,8 +37,9 @@ class RowFacts:
         if not (sequence.strip() if isinstance(sequence, str) else len(sequence)):
             self.empty += 1
             return
-        if isinstance(sequence, np.ndarray) and not self.missing:
-            self.missing = bool(np.isnan(sequence).any())
+        numbers = sequence.numbers if isinstance(sequence, Steps) else sequence
+        if isinstance(numbers, np.ndarray) and not self.missing:
+            self.missing = bool(np.isnan(numbers).any())
         self.classes[label] += 1
         if self.rows % self._stride == 0:
             self.sample.append((sequence, label))
@@ -78,10 +80,17 @@ class Facts:
         return self.table.reading
 
     @property
+    def tokens(self) -> list[str]:
+        """Columns of tokens of a time step."""
+        return token_columns(self.reading.steps)
+
+    @property
     def family(self) -> str:
         """What the rules distinguish: words, characters, alphabet (few characters, long), symbols,
-        series (one channel) or channels (several).
+        series (one channel), channels (several) or steps (a row per time step).
         """
+        if self.reading.kind == "steps":
+            return "steps"
         if self.reading.kind == "features":
             return "series" if self.channels == 1 else "channels"
         return "symbols" if self.reading.kind == "tokens" or self.text is None else self.text.split
@@ -117,7 +126,7 @@ def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
     text, channels, symbols = None, 0, 0
     if reading.kind == "features":
         channels = max(series.shape[1] for series in sequences)
-    else:
+    elif reading.kind != "steps":
         if reading.kind == "text":
             text = inspect_texts(sequences, labels)
             split = make_tokenizer(text.tokenizer, lowercase=text.lowercase)

@@ -18,8 +18,9 @@ from seqtrain.data.sources import files_of
 from seqtrain.data.summary import label_doubts, number_doubts
 from seqtrain.errors import DataError
 from seqtrain.proposal.choices import Choice, choices, should_hold_out
+from seqtrain.proposal.columns import Wishes
 from seqtrain.proposal.contents import Facts, inspect, read_facts
-from seqtrain.proposal.tables import Wishes
+from seqtrain.proposal.steps import PER_ID
 from seqtrain.text import counted, display_name, listed, quote, shorten
 
 ROLES = {
@@ -114,20 +115,26 @@ def _unlabelled(splits: Mapping[str, str | list[str]], reading: ReadOptions) -> 
 
 def _taken(facts: Facts) -> Iterator[str]:
     table, kind = facts.table, facts.reading.kind
-    what = {"text": "text", "tokens": "symbols", "features": "series"}[kind]
+    what = {"text": "text", "tokens": "symbols", "features": "series", "steps": "a time step"}[kind]
     if facts.channels > 1:
         what += f" of {facts.channels} channels"
-    sequence = table.reading.sequence
+    sequence, steps = table.reading.sequence, table.reading.steps
     columns = [str(c) for c in (sequence if isinstance(sequence, list) else [sequence])]
     if sequence is not None:
         what += f" = {listed(columns, 4)}"
+    elif steps is not None:
+        shown = [f"{name} ({read})" for name, read in steps.items()]
+        what += f" = {listed(shown, 8)}; a sequence = the rows of one {table.reading.id}"
+        what += f", by {table.reading.order}" if table.reading.order is not None else ""
     elif table.reading.label is not None:
         what += " = all other columns, a time step each"
     classes = f"{len(facts.classes)} classes: {_labels(facts)}"
     label = table.reading.label
     yield f"{what}, {classes}" if label is None else f"{what}, label = {label} ({classes})"
     if table.ignored:
-        yield f"ignored: {listed([column.describe() for column in table.ignored], 8)}"
+        yield f"ignored: {listed(table.ignored, 8)}"
+    if any(PER_ID in each for each in table.ignored):
+        yield f"data.static can take what has {PER_ID}"
     if facts.unlabelled:
         yield f"{counted(facts.unlabelled, 'row')} with a blank label left out"
 
@@ -250,23 +257,26 @@ def _yaml(splits: Mapping[str, str | list[str]], facts: Facts, found: Sequence[C
 def _files(
     splits: Mapping[str, str | list[str]], rows: Mapping[str, int], facts: Facts, *, held_out: bool
 ) -> Iterator[Choice]:
-    found = f"{facts.rows:,} rows, {len(facts.classes)} classes"
+    unit = "sequences" if facts.reading.id is not None else "rows"
+    found = f"{facts.rows:,} {unit}, {len(facts.classes)} classes"
     folder = names_of(splits["train"])[0]
     if os.path.isdir(folder) and facts.reading.format == "txt":
         whole = holds_whole_files(folder)
         found += ": a folder each, a row per file" if whole else ": a file each, a row per line"
     yield Choice("data.train", splits["train"], found)
     if "validation" in splits:
-        why = f"{rows['validation']:,} rows choose the best epoch"
+        why = f"{rows['validation']:,} {unit} choose the best epoch"
         yield Choice("data.validation", splits["validation"], why)
     elif held_out:
         share = 0.2 if facts.rows < 1000 else 0.1 if facts.rows < 100_000 else 0.02
-        why = f"{round(share * facts.rows):,} rows of train choose the best epoch"
+        why = f"{round(share * facts.rows):,} {unit} of train choose the best epoch"
         yield Choice("data.validation", share, why)
     else:
         yield Choice("data.validation", None, "there are few rows, so all of them are learned")
     if "test" in splits:
-        yield Choice("data.test", splits["test"], f"{rows['test']:,} rows, scored once at the end")
+        yield Choice(
+            "data.test", splits["test"], f"{rows['test']:,} {unit}, scored once at the end"
+        )
 
 
 def _columns(facts: Facts) -> Iterator[Choice]:
@@ -288,9 +298,14 @@ def _columns(facts: Facts) -> Iterator[Choice]:
             if reading.kind == "features":
                 why = "its channels or time steps"
         yield Choice("data.sequence", reading.sequence, why)
+    if reading.steps is not None:
+        yield Choice("data.id", reading.id, "the rows of one value are a sequence")
+        if reading.order is not None:
+            yield Choice("data.order", reading.order, "sorts them")
+        yield Choice("data.steps", reading.steps, "what a time step is made of")
     if reading.label is not None:
         yield Choice("data.label", reading.label, f"column of the label: {_labels(facts)}")
-    if reading.kind != "text":
+    if reading.kind in ("tokens", "features"):
         words = {"tokens": "a sequence is a list of symbols", "features": "time steps are numbers"}
         yield Choice("data.kind", reading.kind, words[reading.kind])
     if facts.empty:
@@ -316,8 +331,10 @@ def _lines(found: Sequence[Choice]) -> Iterator[str]:
         if name not in ("", section):
             yield f"{name}:"
         section = name
-        line = f"{'  ' if name else ''}{key}: {flow(choice.value)}"
+        items = choice.value if choice.key == "data.steps" else {}
+        line = f"{'  ' if name else ''}{key}: {'' if items else flow(choice.value)}"
         yield f"{line:<{COMMENT_COLUMN}} # {choice.why}"
+        yield from (f"    {flow(column)}: {flow(kind)}" for column, kind in items.items())
 
 
 def _notes(facts: Facts) -> Iterator[str]:

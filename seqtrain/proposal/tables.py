@@ -1,7 +1,7 @@
 """How a file of labelled sequences is read: its format, its encoding, its columns, its kind."""
 
 import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from os.path import isdir
@@ -17,8 +17,10 @@ from seqtrain.data.readers.opening import BUFFER, RowSource, open_input, utf_16
 from seqtrain.data.readers.txt import list_folder
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import (
+    DECIMAL_COMMA,
     FEWEST_STEPS,
     ColumnFacts,
+    Wishes,
     choose_label,
     choose_sequence,
     flattened,
@@ -27,6 +29,7 @@ from seqtrain.proposal.columns import (
     is_series,
     no_series,
 )
+from seqtrain.proposal.steps import find_steps
 from seqtrain.text import display_name, quote
 
 FIRST_ROWS = 4096
@@ -38,34 +41,11 @@ NUMBERS_SHARE = 0.9
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the user says of the data files; None (auto) where it is to be found.
-
-    Settings are further keys of the config, as `section.key=value`.
-    """
-
-    label: Column | None = None
-    sequence: list[Column] | None = None
-    header: bool | None = None
-    format: str = "auto"
-    delimiter: str = "auto"
-    encoding: str | None = None
-    settings: Sequence[str] = ()
-
-    @property
-    def kind(self) -> str | None:
-        """The kind of sequence that the settings name."""
-        named = [x for x in self.settings if x.startswith("data.kind=")]
-        kind = "".join(named[-1:]).removeprefix("data.kind=")
-        return kind if kind in ("text", "tokens", "features") else None
-
-
-@dataclass(frozen=True)
 class Table:
-    """How a data file is read, the columns that are left out, and what isn't sure."""
+    """How a data file is read, the columns that are left out and why, and what isn't sure."""
 
     reading: ReadOptions
-    ignored: Sequence[ColumnFacts] = ()
+    ignored: Sequence[str] = ()
     doubts: Sequence[str] = ()
 
 
@@ -102,7 +82,7 @@ def find_columns(path: str, wishes: Wishes) -> Table:
                 f"{display_name(path)}: one object; expected one for each row, as pandas writes "
                 "them with to_json(orient='records')"
             )
-        return _table(columns, reading, wishes, doubts)
+        return _table(columns, _objects(path, reading), reading, wishes, doubts)
     for flag, value in (("--label", wishes.label), ("--sequence", wishes.sequence)):
         if value is not None:
             raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
@@ -219,7 +199,8 @@ def _delimited(path: str, reading: ReadOptions, wishes: Wishes, doubts: list[str
             column.column = title
         else:
             column.add(title)
-    table = _table(columns, reading, wishes, doubts)
+    rows = (zip(first, fields, strict=False) for fields in islice(_records(path, reading), 1, None))
+    table = _table(columns, rows if header else (), reading, wishes, doubts)
     found = table.reading
     named = found.sequence if isinstance(found.sequence, list) else [found.sequence]
     names_a_column = any(isinstance(column, str) for column in (found.label, *named))
@@ -229,21 +210,29 @@ def _delimited(path: str, reading: ReadOptions, wishes: Wishes, doubts: list[str
 
 
 def _table(
-    columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wishes, doubts: list[str]
+    columns: Sequence[ColumnFacts],
+    rows: Iterable[Iterable[tuple[Column, object]]],
+    reading: ReadOptions,
+    wishes: Wishes,
+    doubts: list[str],
 ) -> Table:
-    by_name = {column.column: column for column in columns}
-    label = wishes.label
-    label = choose_label(columns) if label is None else _named(label, columns, "--label")
+    wishes = _resolved(wishes, columns)
+    table = find_steps(rows, columns, wishes)
+    if table is not None:
+        reading = replace(reading, kind="steps", id=table.id, order=table.order, label=table.label)
+        reading = replace(reading, steps=table.steps)
+        return Table(reading, table.ignored, [*doubts, *table.doubts])
+    label = choose_label(columns) if wishes.label is None else wishes.label
     if wishes.sequence is None:
         chosen = choose_sequence(columns, label)
     else:
-        chosen = [by_name[_named(name, columns, "--sequence")] for name in wishes.sequence]
+        chosen = [column for name in wishes.sequence for column in columns if column.column == name]
     kinds = {column.kind for column in chosen}
     if kinds == {"number"} and 1 < len(chosen) < FEWEST_STEPS:
         raise DataError(no_series(chosen))
     of_numbers = kinds == {"series"} or (kinds == {"number"} and len(chosen) > 1)
     if of_numbers and any(c.kind == "number" and c.kinds["decimal"] for c in chosen):
-        raise DataError("--sequence: found numbers such as 12,50; write decimals with a point")
+        raise DataError(DECIMAL_COMMA.format("--sequence"))
     found = "features" if of_numbers else "tokens" if kinds == {"symbols"} else "text"
     kind = wishes.kind or found
     if wishes.kind is None and any(column.kinds["whole"] for column in chosen):
@@ -261,7 +250,26 @@ def _table(
     elif len(chosen) == 1:
         sequence = chosen[0].column
     reading = replace(reading, kind=kind, sequence=sequence, label=label)
-    return Table(reading, ignored, doubts)
+    return Table(reading, [column.describe() for column in ignored], doubts)
+
+
+def _resolved(wishes: Wishes, columns: Sequence[ColumnFacts]) -> Wishes:
+    """Return what the user says with the names of columns, each of which there is."""
+
+    def name(flag: str, wanted: Column | None) -> Column | None:
+        return None if wanted is None else _named(wanted, columns, flag)
+
+    def names(flag: str, wanted: Sequence[Column] | None) -> list[Column] | None:
+        return None if wanted is None else [_named(each, columns, flag) for each in wanted]
+
+    return replace(
+        wishes,
+        label=name("--label", wishes.label),
+        sequence=names("--sequence", wishes.sequence),
+        id=name("--id", wishes.id),
+        order=name("--order", wishes.order),
+        steps=names("--steps", wishes.steps),
+    )
 
 
 def _named(wanted: Column, columns: Sequence[ColumnFacts], flag: str) -> Column:

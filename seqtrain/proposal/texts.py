@@ -94,10 +94,10 @@ def _errors(texts: Sequence[str], labels: Sequence[str]) -> tuple[float, float]:
     def character_features(text: str) -> list[str]:
         return [text[i : i + n] for n in (1, 2, 3) for i in range(len(text) - n + 1)]
 
-    return _bayes_error(rows, word_features), _bayes_error(rows, character_features)
+    return bayes_error(rows, word_features), bayes_error(rows, character_features)
 
 
-def _bayes_error(rows: Sequence[tuple[str, str]], features: Callable[[str], list[str]]) -> float:
+def bayes_error(rows: Sequence[tuple[str, str]], features: Callable[[str], list[str]]) -> float:
     """Return the error of multinomial naive Bayes, learned from three of four rows."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     sizes: Counter[str] = Counter()

@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,72 @@ def parquet(columns: dict[str, list[Any]]) -> dict[str, bytes]:
     buffer = io.BytesIO()
     pq.write_table(pa.table(columns), buffer)
     return {"a.parquet": buffer.getvalue()}
+
+
+HEAD = "row,run,machine,start,event,code,temp,unit,state,state_name\n"
+
+
+def log(run: int) -> list[list[Any]]:
+    """Return the rows of a run of a machine, whose state is fixed."""
+    y = LABELS[run]
+    return [
+        [
+            *(
+                100 * run + k,
+                f"r{run}",
+                "abc"[run % 3],
+                f"2024-05-{run % 28 + 1:02d} 0{k}:{(run + k) % 6}0",
+            ),
+            *(["open", "close", "turn"][(run + k) % 3], 7000 + 777 * ((3 * run + k * k) % 5)),
+            *(20 + run / 7 + k, "C", y, y.upper()),
+        ]
+        for k in range(4 + run % 3)
+    ]
+
+
+LOG = table(HEAD, [row for run in range(60) for row in log(run)])
+
+
+def test_a_row_per_time_step(init: Init) -> None:
+    config, said = init({"a.csv": LOG}, "--label", "state")
+    assert (config.data.id, config.data.order, config.data.label) == ("run", "start", "state")
+    kinds = {"event": "token", "code": "token", "temp": "number", "elapsed": "order"}
+    assert config.data.steps == kinds
+    assert config.model.ngrams == {"event": [1, 2], "code": [1, 2]}
+    assert "a sequence = the rows of one run, by start" in said
+    reasons = {"row": "unique", "machine": "one for each id", "unit": "one value"}
+    for name, reason in {**reasons, "state_name": "the label again"}.items():
+        assert f"'{name}' ({reason})" in said
+    assert "'state_name' gives the label away" in said
+
+
+def test_rows_of_an_id_may_stand_anywhere_and_options_decide(init: Init) -> None:
+    rows = sorted((row for run in range(60) for row in log(run)), key=lambda row: str(row[3])[8:])
+    names = HEAD.strip().split(",")
+    content = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+    chosen = ["--id", "run", "--label", "state", "--order", "row", "--steps", "temp"]
+    config, said = init({"a.jsonl": content}, *chosen)
+    assert (config.data.order, config.data.steps) == ("row", {"temp": "number"})
+    assert "'event' (not among --steps)" in said
+
+
+def test_what_only_looks_like_a_row_per_time_step(init: Init) -> None:
+    """A text of its own in each row is a sequence, though users, each with one label, come back."""
+    rows = [[i // 6, f"{word(i)}".replace(",", ""), LABELS[i // 6]] for i in range(60)]
+    config, _ = init({"a.csv": table("user_id,text,label\n", rows)})
+    assert (config.data.id, config.data.sequence) == (None, "text")
+
+
+def test_whole_numbers_are_codes_or_measurements(init: Init) -> None:
+    """Even pages tell a label, wherever their numbers lie; a pulse is near the one before."""
+    draw = random.Random(0)
+    rows = [
+        [visit, 2 * draw.randrange(60) + visit % 2, 60 + visit % 40 + k % 3, 5 * (k % 2), y]
+        for visit in range(240)
+        for y, k in zip([LABELS[visit % 60]] * 8, range(8), strict=True)
+    ]
+    config, _ = init({"a.csv": table("visit,page,pulse,lamp,label\n", rows)})
+    assert config.data.steps == {"page": "token", "pulse": "number", "lamp": "number"}
 
 
 ROWS = [[i, f"2024-01-{i % 28 + 1:02d}", word(i), y] for i, y in enumerate(LABELS)]
@@ -227,6 +294,23 @@ def test_blank_labels_and_the_index_of_pandas(init: Init) -> None:
     assert "9 rows with a blank label left out" in said
 
 
+@pytest.mark.parametrize("given", [["20"], ["20/by-date-train", "20/by-date-test"]])
+def test_train_and_test_folders_of_a_folder_per_class_with_a_file_per_sequence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, given: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for i, y in enumerate(LABELS):
+        for split in ("train", "test"):
+            path = Path(f"20/by-date-{split}/{y}.talk/{1000 + i}")  # names as in 20 newsgroups
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{word(i)}\n\nof {split}\n")
+    cli("init", *given, "-o", "c.yaml")
+    config = load_config("c.yaml")
+    assert (config.data.train, config.data.test) == ("20/by-date-train", "20/by-date-test")
+    store = prepare(config, cache_folder=None).splits["test"]
+    assert len(store) == 60
+
+
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
@@ -255,8 +339,13 @@ def test_labels_that_are_no_classes(init: Init, labels: list[str], said: str) ->
          ["a.csv"], "found numbers such as 12,50; write decimals with a point"),
         ({"a.csv": table("machine,time,temp,state\n", [[f"m{i // 15}", i % 15, 20 + i / 7, y]
          for i, y in enumerate(LABELS)])}, ["a.csv", "--label", "state"],
-         "row per time step (4 values of 'machine' in 60 rows); write one row per sequence, such"
-         ' as {"state": "a", "temp": [1.5, 1.7, …]}, or give --sequence'),
+         "row per time step (4 values of 'machine' in 60 rows); give --id COLUMN"),
+        ({"a.csv": table("machine,time,temp,state\n", [[f"m{i // 15}", i % 15, 20 + i / 7, y]
+         for i, y in enumerate(LABELS)])}, ["a.csv", "--label", "state", "--id", "machine"],
+         "rows of 'm0' have the labels 'idle' and 'run'"),
+        ({"a.csv": LOG}, ["a.csv"], "several columns may hold the label: 'machine' (3 values)"),
+        ({"a.csv": LOG}, ["a.csv", "--label", "state", "--steps", "speed"], "no column 'speed'"),
+        ({"a.csv": LOG}, ["a.csv", "--order", "start", "--id", "event"], "give --id and --label"),
         ({"a.csv": table("time,temp,state\n", [[f"08:00:{i}", 20 + i / 7, y]
          for i, y in enumerate(LABELS)])}, ["a.csv"], "it isn't clear which column holds"),
         ({"a.csv": table("Wohnort,Quadratmeter,Kommentar,Verkaufspreis\n",

@@ -26,6 +26,22 @@ def init(
             "COLUMN",
         ),
     ] = None,
+    id: Annotated[
+        str | None,
+        option(
+            "Column that the rows of a sequence share, if a row is a step. Default: found.",
+            "COLUMN",
+        ),
+    ] = None,
+    order: Annotated[
+        str | None, option("Column that sorts the rows of one --id. Default: found.", "COLUMN")
+    ] = None,
+    steps: Annotated[
+        list[str] | None,
+        option(
+            "Column of a step. Can be repeated. Default: all that vary within an --id.", "COLUMN"
+        ),
+    ] = None,
     header: Annotated[
         bool | None,
         option(
@@ -68,6 +84,9 @@ def init(
     wishes = Wishes(
         label=label,
         sequence=[*sequence] if sequence else None,
+        id=id,
+        order=order,
+        steps=[*steps] if steps else None,
         header=header,
         format=format or "auto",
         delimiter=delimiter or "auto",

@@ -195,7 +195,7 @@ def _times(cells: list[Any], name: str, rows: list[Any]) -> list[float]:
             time = number_of(cell)
             a_date = False
         except BadRow:
-            time, a_date = _seconds(cell), True
+            time, a_date = seconds_of(cell), True
         is_date = is_date or (row == 0 and a_date)
         if time != time or a_date != is_date:
             than = f" as on line {rows[0].line}" if row else ""
@@ -205,7 +205,7 @@ def _times(cells: list[Any], name: str, rows: list[Any]) -> list[float]:
     return found
 
 
-def _seconds(cell: object) -> float:
+def seconds_of(cell: object) -> float:
     """Return the seconds of an ISO date since 1970, taken as UTC where it names no zone; or NaN."""
     try:
         if isinstance(cell, date) and not isinstance(cell, datetime):
