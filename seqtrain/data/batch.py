@@ -43,11 +43,21 @@ class Grams:
 
     def gather(self, words: Tensor) -> tuple[Tensor, Tensor]:
         """Return the buckets of some words one after another, and how many each has."""
-        starts = self.offsets[words]
-        counts = self.offsets[words + 1] - starts
-        total = counts.cumsum(0)
-        index = torch.arange(int(total[-1]) if len(total) else 0, device=words.device)
-        return self.buckets[index + (starts - total + counts).repeat_interleave(counts)], counts
+        index, counts = entries_of(self.offsets, words)
+        return self.buckets[index], counts
+
+
+def entries_of(offsets: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Return where the entries of some rows lie, one row after another, and how many each has.
+
+    Shape:
+        offsets: where each row's begin, and the end: (R + 1,). rows: (B,). Returns: (P,), (B,).
+    """
+    starts = offsets[rows]
+    counts = offsets[rows + 1] - starts
+    total = counts.cumsum(0)
+    index = torch.arange(int(total[-1]) if len(total) else 0, device=rows.device)
+    return index + (starts - total + counts).repeat_interleave(counts), counts
 
 
 @dataclass(frozen=True)

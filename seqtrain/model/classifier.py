@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.batch import Grams, Spellings, sort_and_pack
+from seqtrain.data.batch import Batch, Grams, Spellings, sort_and_pack
+from seqtrain.data.store import SequenceStore
 from seqtrain.model.cells import zero_state
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.encoder import (
@@ -26,10 +27,11 @@ from seqtrain.model.encoder import (
 )
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.model.engines.interface import Between, Engine, ProjectedTable
+from seqtrain.model.engines.operations import SparseRows
 from seqtrain.model.initialization import draw_as_torch, initialize, undrawn
 from seqtrain.model.inputs import FittedLayers, Inputs
 from seqtrain.model.kernels import KernelBank
-from seqtrain.model.ngrams import NgramClassifier
+from seqtrain.model.ngrams import MOST_STEPS, NgramClassifier, ngrams_of_store
 from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.pooling import (
     join_directions,
@@ -145,6 +147,19 @@ class ClassifierNetwork(nn.Module):
         for table in found:
             table.sparse = sparse
         return [table.weight for table in found] if sparse else []
+
+    def remember_ngrams(self, train: SequenceStore) -> None:
+        """Find the n-grams of all rows once, for updates whose random numbers are of these rows."""
+        ngrams = self.ngrams
+        if ngrams is None or len(train.values) > MOST_STEPS:
+            return
+
+        def find(batch: Batch) -> SparseRows:
+            batch = batch.to(self.head.weight.device)
+            packed = self.inputs.numbered(batch.packed, batch.spellings)
+            return ngrams.find(packed, _grams(batch.spellings))
+
+        ngrams.rows = ngrams_of_store(train, find)
 
     def project_vocabulary(self) -> ProjectedTable | None:
         """Project every token once, for `branches` with these weights; None: of no use."""
@@ -273,7 +288,13 @@ class ClassifierNetwork(nn.Module):
         static: Tensor | None,
     ) -> tuple[list[Tensor], Tensor]:
         grams, packed = _grams(spellings), self.inputs.numbered(packed, spellings)
-        wide = [] if self.ngrams is None else [self.ngrams(self.ngrams.find(packed, grams))]
+        wide = []
+        if self.ngrams is not None:
+            known = None if random is None else self.ngrams.rows
+            if known is None or random is None:
+                wide.append(self.ngrams(self.ngrams.find(packed, grams)))
+            else:
+                wide.append(self.ngrams(known, random.examples))
         if self.kernels is not None and not self.training:
             wide.append(self.kernels(packed))
         run = self._run_packed(self.pooling is not None, vocabulary, random, grams)

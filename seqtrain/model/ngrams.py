@@ -13,16 +13,17 @@ third of the squared length: half of it cost accuracy on questions, where functi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.data.batch import Grams
+from seqtrain.config.schema import BatchingConfig
+from seqtrain.data.batch import Batch, Grams, collate, entries_of
 from seqtrain.data.ngram_vocabulary import (
     BOUNDARY,
     NO_KEY,
@@ -31,31 +32,41 @@ from seqtrain.data.ngram_vocabulary import (
     folded,
     streams,
 )
+from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.spelling import WordGrams
-from seqtrain.model.engines.operations import sum_rows
+from seqtrain.data.store import SequenceStore
+from seqtrain.model.engines.operations import SparseRows, sum_rows
 from seqtrain.model.packing import lengths_of, rows_and_steps
 
+AT_ONCE = 2**16
+"""Time steps whose n-grams are found together."""
+MOST_STEPS = 2**23
+"""Time steps of train from which on n-grams are found batch by batch: what is kept takes memory."""
 GAIN = 20.0
 """Factor of the weighted sum: values of length 1 are small, and weights start at zero."""
 
 
-@dataclass(frozen=True)
-class Ngrams:
-    """The known n-grams of each sequence of a batch.
-
-    Shape:
-        index, ascending within a row: (P,) int64. values: (P,). offsets of rows: (B,) int64.
-    """
-
-    index: Tensor
-    values: Tensor
-    offsets: Tensor
+def ngrams_of_store(store: SequenceStore, find: Callable[[Batch], SparseRows]) -> SparseRows:
+    """Collect what `find` returns for batches of all rows, row by row of the batch."""
+    rows, found = list[Tensor](), list[SparseRows]()
+    for some in plan_in_order_of_length(store.lengths, BatchingConfig(max_tokens=AT_ONCE)):
+        batch = collate(store.__getitems__(some))
+        rows.append(torch.from_numpy(some)[batch.sorted_indices])
+        found.append(find(batch))
+    offsets = _offsets(torch.cat([each.offsets.diff() for each in found]))
+    order, counts = entries_of(offsets, torch.cat(rows).argsort().to(offsets.device))
+    which = torch.cat([each.which for each in found])[order]
+    weights = torch.cat([each.weights for each in found])[order]
+    return SparseRows(which, weights, _offsets(counts))
 
 
 class NgramClassifier(nn.Module):
     """Logits that are linear in the values of a sequence's n-grams.
 
     `words` are the n-grams of characters of each known word, where the vocabulary knows such.
+
+    Attributes:
+        rows: the n-grams of each row that it learns from; None: they are found batch by batch.
     """
 
     keys: Tensor
@@ -69,6 +80,7 @@ class NgramClassifier(nn.Module):
         self._words = None if words is None or not vocabulary.has_spelling else Grams.of(words)
         self._num_words = None if words is None else len(words)
         self.sparse = False
+        self.rows: SparseRows | None = None
         self.weight = nn.Parameter(torch.zeros(len(vocabulary), num_classes))
         self.bias = nn.Parameter(torch.zeros(num_classes))
         # They belong to the preprocessing, and are saved with it.
@@ -81,15 +93,15 @@ class NgramClassifier(nn.Module):
         self.weight.zero_()
         self.bias.zero_()
 
-    def forward(self, ngrams: Ngrams) -> Tensor:
-        """Return the logits (B, C) of sequences whose n-grams `find` returned."""
-        found = ngrams.index, ngrams.offsets, ngrams.values
-        total = sum_rows(self.weight, *found, sparse=self.sparse)
-        return GAIN * total + self.bias
+    def forward(self, ngrams: SparseRows, rows: Tensor | None = None) -> Tensor:
+        """Return the logits (B, C) of sequences whose n-grams `find` returned; None: of all."""
+        if rows is None:
+            rows = torch.arange(len(ngrams.offsets) - 1, device=self.weight.device)
+        return GAIN * sum_rows(self.weight, ngrams, rows, sparse=self.sparse) + self.bias
 
     @torch.no_grad()
-    def find(self, packed: PackedSequence, unknown: Grams | None = None) -> Ngrams:
-        """Return the known n-grams of packed sequences of ids, longest first.
+    def find(self, packed: PackedSequence, unknown: Grams | None = None) -> SparseRows:
+        """Return the known n-grams of packed sequences of ids, longest first, and their values.
 
         Where spelling counts, ids of unknown words are beyond the vocabulary's.
         """
@@ -108,7 +120,7 @@ class NgramClassifier(nn.Module):
         squares = values.new_zeros(2 * rows).index_add(0, kind, values.square())
         norms = torch.where(squares > 0, squares, 1.0).sqrt() / self._lengths.repeat(rows)
         counts = row.bincount(minlength=rows)
-        return Ngrams(index, values / norms[kind], counts.cumsum(0) - counts)
+        return SparseRows(index.int(), values / norms[kind], _offsets(counts))
 
     def _walks(self, packed: PackedSequence) -> list[_Walk]:
         ids = streams(packed.data, self.vocabulary, self._num_words)
@@ -226,6 +238,10 @@ class _Walk:
             ends = torch.nonzero(known & (self._step[steps] >= size - 3)).squeeze(1)
             found.append((index[ends], steps[ends]))
         return _both(found)
+
+
+def _offsets(counts: Tensor) -> Tensor:
+    return functional.pad(counts.cumsum(0), (1, 0))
 
 
 def _both(found: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:

@@ -109,12 +109,13 @@ class RandomNumbers:
         if not dropped:
             return values
         seeds: Tensor | int = number(self.key, purpose)
-        for key in keys:
-            seeds = numbers(seeds, key.to(values.device))
-        assert isinstance(seeds, Tensor), "there is at least one key"
+        *outer, last = (key.to(values.device) for key in keys)
+        for key in outer:
+            seeds = numbers(seeds, key)
         least, scale = dropped - 2 ** (BITS - 1), 2**BITS / (2**BITS - dropped)
         if native_takes(values):
-            return drop_rows(values, seeds, least, scale)
+            return drop_rows(values, seeds, last, least, scale)
+        seeds = numbers(seeds, last)
         width = values.shape[1]
         columns = torch.arange(-(-width * BITS // 64), dtype=torch.int64, device=values.device)
         units = numbers(seeds.unsqueeze(1), columns).view(torch.int16)[:, :width]

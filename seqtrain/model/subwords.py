@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from seqtrain.data.batch import Grams
 from seqtrain.data.spelling import BUCKETS, WordGrams
 from seqtrain.data.vocabulary import UNK
-from seqtrain.model.engines.operations import sum_rows
+from seqtrain.model.engines.operations import SparseRows, sum_rows
 from seqtrain.model.randomness import numbers
 
 
@@ -24,7 +24,7 @@ class Subwords(nn.Module):
         self.sparse = False
         self.vocabulary = vocabulary
         self.weight = nn.Parameter(torch.empty(BUCKETS, embedding_dim))
-        self._known: Grams | None = None
+        self._known: SparseRows | None = None
 
     def __len__(self) -> int:
         return len(self.vocabulary)
@@ -42,23 +42,29 @@ class Subwords(nn.Module):
 
         The ids are ascending; `unknown` has the words that the vocabulary lacks.
         """
-        buckets, counts = self.buckets(ids, unknown)
-        share = counts.clamp(min=1).rsqrt().to(self.weight.dtype).repeat_interleave(counts)
-        starts = counts.cumsum(0) - counts
-        return sum_rows(self.weight, buckets, starts, share, sparse=self.sparse)
+        found = [
+            sum_rows(self.weight, matrix, words, sparse=self.sparse)
+            for matrix, words in self._looked_up(ids, unknown)
+        ]
+        return torch.cat(found) if len(found) > 1 else found[0]
 
-    def buckets(self, ids: Tensor, unknown: Grams | None) -> tuple[Tensor, Tensor]:
-        """Return the buckets of words one after another, and how many each has."""
-        if self._known is None or self._known.buckets.device != ids.device:
-            self._known = Grams.of(self.vocabulary).to(ids.device)
-        known = int(torch.searchsorted(ids, len(self)))
-        found = [self._known.gather(ids[:known])]
+    def buckets(self, ids: Tensor, unknown: Grams | None) -> Tensor:
+        """Return the buckets of words, ascending, each once."""
+        found = [matrix.columns(words) for matrix, words in self._looked_up(ids, unknown)]
+        distinct: Tensor = torch.unique(torch.cat(found))
+        return distinct
+
+    def _looked_up(self, ids: Tensor, unknown: Grams | None) -> list[tuple[SparseRows, Tensor]]:
+        """Return words as rows of the matrices whose columns are buckets."""
+        if self._known is None or self._known.which.device != ids.device:
+            self._known = _shares(Grams.of(self.vocabulary).to(ids.device))
+        known = int((ids < len(self)).sum())
+        found = [(self._known, ids[:known])]
         if known < len(ids):
             if unknown is None:
                 raise ValueError(f"ids: found {int(ids[-1])}; the vocabulary has {len(self)} words")
-            found.append(unknown.gather(ids[known:] - len(self)))
-        buckets, counts = (torch.cat(tensors) for tensors in zip(*found, strict=True))
-        return buckets, counts
+            found.append((_shares(unknown), ids[known:] - len(self)))
+        return found
 
     def keys(self, ids: Tensor, unknown: Grams | None) -> Tensor:
         """Return what words (U,) are known by in any batch: ids, or numbers made of n-grams."""
@@ -69,3 +75,10 @@ class Subwords(nn.Module):
         word = torch.arange(len(counts), device=ids.device).repeat_interleave(counts)
         sums = torch.zeros_like(ids[known:]).index_add(0, word, numbers(BUCKETS, buckets))
         return torch.cat((ids[:known], sums))
+
+
+def _shares(grams: Grams) -> SparseRows:
+    """Return the matrix that takes words to the sums of their n-grams."""
+    counts = grams.offsets.diff()
+    shares = counts.clamp(min=1).rsqrt().repeat_interleave(counts)
+    return SparseRows(grams.buckets.int(), shares, grams.offsets)

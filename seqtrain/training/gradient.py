@@ -41,11 +41,10 @@ def touched_rows(
             found[weight] = distinct_ids(batch.packed.data, len(weight))[0]
         elif part is classifier.subwords:
             assert classifier.subwords is not None
-            buckets, _ = classifier.subwords.buckets(torch.unique(packed.data), grams)
-            found[weight] = torch.unique(buckets)
+            found[weight] = classifier.subwords.buckets(torch.unique(packed.data), grams)
         else:
             assert classifier.ngrams is not None
-            found[weight] = torch.unique(classifier.ngrams.find(packed, grams).index)
+            found[weight] = torch.unique(classifier.ngrams.find(packed, grams).which).long()
     return found
 
 

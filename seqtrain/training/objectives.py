@@ -138,6 +138,7 @@ class Classification(Objective):
         self.refit = refit
         self.sort = config.batching.sort
         self.classifier = model
+        model.remember_ngrams(train)
         self.names = names
         self.groups = carried_groups(model, train)
         self.carried = CarriedStates()

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence
 
-from seqtrain.model.engines.operations import sum_rows
+from seqtrain.model.engines.operations import SparseRows, sum_rows
 from seqtrain.model.pooling import make_pooling, pool_at_once
 from seqtrain.model.randomness import RandomNumbers
 from tests.helpers.networks import needs_library, num_threads
@@ -36,24 +36,29 @@ def test_sums_of_rows(width: int, threads: int) -> None:
     """Some are empty, some hold a row twice; the gradient's rows ascend, each once."""
     torch.manual_seed(0)
     counts = torch.tensor([0, 3, 90, 0, 1, *[12] * 40, 0])
-    which, weights = torch.randint(50, (int(counts.sum()),)), torch.rand(int(counts.sum()))
+    matrix = make_matrix(torch.randint(50, (int(counts.sum()),)), counts)
     table = torch.randn(60, width, requires_grad=True)
     double = table.detach().double().requires_grad_()
-    offsets = counts.cumsum(0) - counts
+    rows = torch.tensor([3, 2, 2, *range(5, 46), 0, 1])
     with num_threads(threads):
-        ours = sum_rows(table, which, offsets, weights, sparse=True)
+        ours = sum_rows(table, matrix, rows, sparse=True)
         found = torch.autograd.grad(ours.sum(), table, retain_graph=True)[0]
         assert found.is_coalesced()
-        assert torch.equal(found.indices()[0], which.unique())
-        theirs = sum_rows(double, which, offsets, weights.double(), sparse=False)
+        assert torch.equal(found.indices()[0], matrix.columns(rows))
+        theirs = sum_rows(double, matrix, rows, sparse=False)
         assert_as_double(gradients(ours, table), gradients(theirs, double))
 
 
-@pytest.mark.parametrize("row", [-1, 60])
-def test_rows_outside_the_table_are_refused(row: int) -> None:
+def make_matrix(which: Tensor, counts: Tensor) -> SparseRows:
+    offsets = torch.cat((torch.zeros(1), counts.cumsum(0))).long()
+    return SparseRows(which.int(), torch.rand(len(which)), offsets)
+
+
+@pytest.mark.parametrize(("row", "column"), [(0, -1), (0, 60), (-1, 0), (1, 0)])
+def test_rows_outside_matrix_or_table_are_refused(row: int, column: int) -> None:
+    matrix = make_matrix(torch.tensor([column]), torch.tensor([1]))
     with pytest.raises(ValueError, match="must be 0 to 59"):
-        sum_rows(torch.zeros(60, 4), torch.tensor([row]), torch.tensor([0]), torch.ones(1),
-                 sparse=True)  # fmt: skip
+        sum_rows(torch.zeros(60, 4), matrix, torch.tensor([row]), sparse=True)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -79,14 +84,16 @@ def test_pooling(how: str, width: int, size: int | None, lengths: list[int], thr
     assert_as_double(ours, theirs)
 
 
-@pytest.mark.parametrize("width", [1, 4, 130])
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("width", [1, 4, 300])
 @pytest.mark.parametrize("rate", [0.001, 0.6])
-def test_dropout_keeps_the_same_units(rate: float, width: int) -> None:
+def test_dropout_keeps_the_same_units(rate: float, width: int, number: int) -> None:
     torch.manual_seed(0)
-    random, keys = RandomNumbers(7, torch.arange(0)), torch.randint(2**40, (50,))
+    random = RandomNumbers(7, torch.arange(0))
+    keys = [torch.randint(2**40, (50,)) for _ in range(number)]
     values = torch.randn(50, width, requires_grad=True)
     double = values.detach().double().requires_grad_()
-    ours = random.drop(values, rate, 3, keys)
-    theirs = random.drop(double, rate, 3, keys)
+    ours = random.drop(values, rate, 3, *keys)
+    theirs = random.drop(double, rate, 3, *keys)
     assert_as_double(gradients(ours, values), gradients(theirs, double))
     assert torch.equal(ours == 0, theirs == 0)

@@ -123,5 +123,5 @@ def test_sparse_gradients_hold_the_rows_of_the_batch() -> None:
     (dense,) = torch.autograd.grad(model(ngrams).square().sum(), [model.weight])
     model.sparse = True
     (sparse,) = torch.autograd.grad(model(ngrams).square().sum(), [model.weight])
-    assert {*sparse._indices()[0].tolist()} == {*ngrams.index.tolist()}
+    assert {*sparse._indices()[0].tolist()} == {*ngrams.which.tolist()}
     torch.testing.assert_close(sparse.to_dense(), dense)

@@ -1,12 +1,13 @@
 """What stands around the recurrence, with gradients: on the CPU natively, elsewhere torch's own.
 
 B batch, N packed time steps, H width of a state, A units of attention, V rows of a table, E size of
-a row, P entries of all sums.
+a row, P entries of a sparse matrix of R rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,11 +15,11 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from seqtrain.data.batch import entries_of
 from seqtrain.model.engines.native.library import (
     PoolCall,
     RowSums,
     address,
-    distinct,
     load_library,
     new,
     why_not,
@@ -31,98 +32,118 @@ def native_takes(*tensors: Tensor) -> bool:
     return all(x.is_cpu and x.dtype == torch.float32 for x in tensors) and not why_not()
 
 
-def sum_rows(
-    table: Tensor, which: Tensor, offsets: Tensor, weights: Tensor, *, sparse: bool
-) -> Tensor:
-    """Return weighted sums of a table's rows, as torch's `embedding_bag` does.
-
-    A sparse gradient holds the rows of the sums alone, natively each once, ascending.
+@dataclass(frozen=True)
+class SparseRows:
+    """Rows of a sparse matrix: the entries of row r lie from offsets[r] to offsets[r + 1].
 
     Shape:
-        table: (V, E). which, weights: (P,), int64 and float. offsets: (B,) int64. Returns: (B, E).
+        which, column of each entry: (P,) int32. weights: (P,). offsets: (R + 1,) int64.
     """
-    if native_takes(table, weights):
+
+    which: Tensor
+    weights: Tensor
+    offsets: Tensor
+
+    def columns(self, rows: Tensor) -> Tensor:
+        """Return the columns of some rows' entries, ascending, each once."""
+        entries, _ = entries_of(self.offsets, rows)
+        found: Tensor = torch.unique(self.which[entries])
+        return found.long()
+
+
+def sum_rows(table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
+    """Return rows (B,) int64 of a sparse matrix times a table (V, E): (B, E).
+
+    A sparse gradient holds the rows of the table that count alone; natively each once, ascending.
+    """
+    rows = rows.to(table.device)
+    if native_takes(table, matrix.weights):
         run: Callable[..., Tensor] = _SumRows.apply
-        return run(table.contiguous(), which, offsets, weights, sparse)
+        return run(table.contiguous(), matrix, rows.contiguous(), sparse)
+    entries, counts = entries_of(matrix.offsets, rows)
+    which, weights = matrix.which[entries].long(), matrix.weights[entries].to(table.dtype)
+    starts = counts.cumsum(0) - counts
     return functional.embedding_bag(
-        which, table, offsets, mode="sum", per_sample_weights=weights, sparse=sparse
+        which, table, starts, mode="sum", per_sample_weights=weights, sparse=sparse
     )
 
 
 class _SumRows(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, table: Tensor, which: Tensor, offsets: Tensor, weights: Tensor, sparse: bool
-    ) -> Tensor:
+    def forward(ctx: Any, table: Tensor, matrix: SparseRows, rows: Tensor, sparse: bool) -> Tensor:
         """Return the sums."""
-        totals = new(len(offsets), table.shape[1])
-        if load_library().sum_rows(_described(table, which, offsets, weights, totals)) < 0:
-            raise ValueError(f"which: rows must be 0 to {len(table) - 1}")
-        ctx.save_for_backward(which, offsets, weights)
-        ctx.shape, ctx.sparse = table.shape, sparse
+        totals = new(len(rows), table.shape[1])
+        if load_library().sum_rows(_described(table, matrix, rows, totals)) < 0:
+            raise ValueError(f"rows of a table: must be 0 to {len(table) - 1}")
+        ctx.save_for_backward(rows)
+        ctx.shape, ctx.matrix, ctx.sparse = table.shape, matrix, sparse
         return totals
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         """Return the gradient of the table."""
-        which, offsets, weights = ctx.saved_tensors
-        rows, which = distinct(which, ctx.shape[0])
-        values = torch.zeros(len(rows), ctx.shape[1], device="cpu")
-        gradient = gradient.contiguous()
-        load_library().add_to_rows(_described(values, which, offsets, weights, gradient))
-        found = torch.sparse_coo_tensor(
-            rows[None], values, ctx.shape, is_coalesced=True, check_invariants=False
+        library, (rows,), gradient = load_library(), ctx.saved_tensors, gradient.contiguous()
+        place, found = (new(ctx.shape[0], dtype=kind) for kind in (torch.int32, torch.int64))
+        call = _described(new(0, ctx.shape[1]), ctx.matrix, rows, gradient)
+        call.rows, call.place = ctx.shape[0], address(place, dtype=torch.int32)
+        found = found[: library.summed_rows(call, address(found, dtype=torch.int64))]
+        values = torch.zeros(len(found), ctx.shape[1], device="cpu")
+        call.table = address(values)
+        library.add_to_rows(call)
+        total = torch.sparse_coo_tensor(
+            found[None], values, ctx.shape, is_coalesced=True, check_invariants=False
         )
-        return found if ctx.sparse else found.to_dense(), None, None, None, None
+        return total if ctx.sparse else total.to_dense(), None, None, None
 
 
-def _described(
-    table: Tensor, which: Tensor, offsets: Tensor, weights: Tensor, totals: Tensor
-) -> RowSums:
+def _described(table: Tensor, matrix: SparseRows, rows: Tensor, totals: Tensor) -> RowSums:
     return RowSums(
         threads=torch.get_num_threads(),
-        sums=len(offsets),
-        entries=len(which),
+        of=len(matrix.offsets) - 1,
+        sums=len(rows),
         rows=len(table),
         width=table.shape[1],
-        offsets=address(offsets, dtype=torch.int64),
-        which=address(which, dtype=torch.int64),
-        weights=address(weights),
+        offsets=address(matrix.offsets, dtype=torch.int64),
+        chosen=address(rows, dtype=torch.int64),
+        which=address(matrix.which, dtype=torch.int32),
+        weights=address(matrix.weights),
         table=address(table),
         totals=address(totals),
     )
 
 
-def drop_rows(values: Tensor, seeds: Tensor, least: int, scale: float) -> Tensor:
+def drop_rows(
+    values: Tensor, seeds: Tensor | int, keys: Tensor, least: int, scale: float
+) -> Tensor:
     """Return units times `scale` or 0, as `RandomNumbers.drop` says, natively: see `native_takes`.
 
     Shape:
-        values: (N, E). seeds: (N,) int64.
+        values: (N, E). seeds, if many, and keys: (N,) int64.
     """
     run: Callable[..., Tensor] = _DropRows.apply
-    return run(values, seeds.contiguous(), least, scale)
+    return run(values, seeds, keys.contiguous(), least, scale)
 
 
 class _DropRows(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, seeds: Tensor, *how: Any) -> Tensor:
+    def forward(ctx: Any, values: Tensor, *how: Any) -> Tensor:
         """Return what is kept of the values."""
-        ctx.save_for_backward(seeds)
         ctx.how = how
-        return _dropped(values, seeds, *how)
+        return _dropped(values, *how)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Return what is kept of the gradient."""
-        return _dropped(gradient, *ctx.saved_tensors, *ctx.how), None, None, None
+        return _dropped(gradient, *ctx.how), *(None,) * len(ctx.how)
 
 
-def _dropped(values: Tensor, seeds: Tensor, least: int, scale: float) -> Tensor:
+def _dropped(values: Tensor, seeds: Tensor | int, keys: Tensor, least: int, scale: float) -> Tensor:
     values, kept = values.contiguous(), new(*values.shape)
-    given = address(seeds, dtype=torch.int64), *values.shape, least, scale
-    load_library().drop(*given, address(values), address(kept))
+    one, many = (seeds, None) if isinstance(seeds, int) else (0, seeds)
+    streams = one, address(many, dtype=torch.int64), address(keys, dtype=torch.int64)
+    load_library().drop(*streams, *values.shape, least, scale, address(values), address(kept))
     return kept
 
 

@@ -135,11 +135,15 @@ EXPORT int64_t seqtrain_adam(const Update* update) { return kernels->adam(update
 
 EXPORT int64_t seqtrain_sum_rows(const RowSums* call) { return kernels->sum_rows(call); }
 
+EXPORT int64_t seqtrain_summed_rows(const RowSums* call, int64_t* unique) {
+  return kernels->summed_rows(call, unique);
+}
+
 EXPORT void seqtrain_add_to_rows(const RowSums* call) { kernels->add_to_rows(call); }
 
-EXPORT void seqtrain_drop(const int64_t* seeds, int64_t rows, int64_t width, int64_t least,
-                          float scale, const float* from, float* to) {
-  kernels->drop(seeds, rows, width, least, scale, from, to);
+EXPORT void seqtrain_drop(uint64_t seed, const int64_t* seeds, const int64_t* keys, int64_t rows,
+                          int64_t width, int64_t least, float scale, const float* from, float* to) {
+  kernels->drop(seed, seeds, keys, rows, width, least, scale, from, to);
 }
 
 EXPORT int64_t seqtrain_pool_scratch(const PoolCall* call) {

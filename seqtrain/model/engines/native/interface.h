@@ -76,13 +76,15 @@ struct Update {
   double scale;  // of all gradients
 };
 
-// Weighted sums of a table's rows: sum i has the entries from offsets[i] to those of the next.
+// Rows of a sparse matrix times a table: row r has the entries from offsets[r] to offsets[r + 1].
 struct RowSums {
-  int64_t threads, sums, entries, rows, width;
-  const int64_t *offsets, *which;  // (sums), (entries) rows of the table
-  const float* weights;            // (entries); null: all are 1
-  float* table;                    // (rows, width) read by sum_rows, added to by add_to_rows
-  float* totals;                   // (sums, width) the other way round
+  int64_t threads, of, sums, rows, width;
+  const int64_t *offsets, *chosen;  // (of + 1), (sums) rows of the matrix
+  const int32_t* which;             // (entries) row of the table
+  const float* weights;             // (entries)
+  float* table;                     // (rows, width) read by sum_rows, added to by add_to_rows
+  float* totals;                    // (sums, width) the other way round
+  int32_t* place;                   // (rows) of summed_rows
 };
 
 // Pooling of packed states (N, H) to one vector (B, H) each: attention of A units, or the maximum.
@@ -122,9 +124,10 @@ struct Kernels {
   double (*gradient_norm)(const Update* update);
   int64_t (*adam)(const Update* update);
   int64_t (*sum_rows)(const RowSums* call);
+  int64_t (*summed_rows)(const RowSums* call, int64_t* unique);
   void (*add_to_rows)(const RowSums* call);
-  void (*drop)(const int64_t* seeds, int64_t rows, int64_t width, int64_t least, float scale,
-               const float* from, float* to);
+  void (*drop)(uint64_t seed, const int64_t* seeds, const int64_t* keys, int64_t rows,
+               int64_t width, int64_t least, float scale, const float* from, float* to);
   int64_t (*pool_scratch)(const PoolCall* call);
   void (*pool)(const PoolCall* call);
   void (*pool_back)(const PoolCall* call);

@@ -3,7 +3,6 @@
 
 #include "forward.h"
 #include "pooling.h"
-#include "update.h"
 
 namespace {
 
@@ -45,4 +44,4 @@ extern "C" const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH);
 const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {
     TEXT(SEQTRAIN_PATH), gate_row, projected_row, scratch,       project,
     forward,             backward, distinct,      gradient_norm, adam,
-    sum_rows, add_to_rows, drop, pool_scratch, pool, pool_back};
+    sum_rows, summed_rows, add_to_rows, drop, pool_scratch, pool, pool_back};

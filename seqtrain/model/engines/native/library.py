@@ -67,8 +67,8 @@ class RowSums(ctypes.Structure):
     """`struct RowSums` of interface.h, field by field."""
 
     _fields_ = (
-        *_fields(_NUMBER, "threads sums entries rows width"),
-        *_fields(_POINTER, "offsets which weights table totals"),
+        *_fields(_NUMBER, "threads of sums rows width"),
+        *_fields(_POINTER, "offsets chosen which weights table totals place"),
     )
 
 
@@ -120,11 +120,12 @@ class Library:
         self.distinct = declared("distinct", _NUMBER, _POINTER, _NUMBER, _NUMBER, *(_POINTER,) * 3)
         self.gradient_norm = declared("gradient_norm", _REAL, update)
         self.adam = declared("adam", _NUMBER, update)
-        self.sum_rows = declared("sum_rows", _NUMBER, ctypes.POINTER(RowSums))
-        self.add_to_rows = declared("add_to_rows", None, ctypes.POINTER(RowSums))
-        numbers = _POINTER, _NUMBER, _NUMBER, _NUMBER, ctypes.c_float, _POINTER, _POINTER
-        self.drop = declared("drop", None, *numbers)
-        pool = ctypes.POINTER(PoolCall)
+        sums, pool = ctypes.POINTER(RowSums), ctypes.POINTER(PoolCall)
+        self.sum_rows = declared("sum_rows", _NUMBER, sums)
+        self.summed_rows = declared("summed_rows", _NUMBER, sums, _POINTER)
+        self.add_to_rows = declared("add_to_rows", None, sums)
+        seeds, sizes = (ctypes.c_uint64, _POINTER, _POINTER), (_NUMBER,) * 3
+        self.drop = declared("drop", None, *seeds, *sizes, ctypes.c_float, _POINTER, _POINTER)
         self.pool_scratch = declared("pool_scratch", _NUMBER, pool)
         self.pool, self.pool_back = (declared(name, None, pool) for name in ("pool", "pool_back"))
         threads = _torchs_threads()

@@ -6,6 +6,7 @@ Shapes as in `engines.interface`.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +29,7 @@ from seqtrain.model.engines.native.library import (
 )
 
 _FREE: list[Tensor] = []
+"""By size."""
 _FREE_LOCK = threading.Lock()
 
 
@@ -262,15 +264,14 @@ class Lent:
 
     def __init__(self, count: int) -> None:
         with _FREE_LOCK:
-            _FREE.sort(key=len)
-            fitting = [i for i, buffer in enumerate(_FREE) if len(buffer) >= count]
-            found = _FREE.pop(fitting[0] if fitting else -1) if _FREE else None
-        fits = found is not None and len(found) >= count
+            at = bisect_left(_FREE, count, key=Tensor.numel)
+            found = _FREE.pop(at if at < len(_FREE) else -1) if _FREE else None
+        fits = found is not None and found.numel() >= count
         self.tensor = found if found is not None and fits else new(count + count // 4)
 
     def __del__(self) -> None:
         with _FREE_LOCK:
-            _FREE.append(self.tensor)
+            insort(_FREE, self.tensor, key=Tensor.numel)
 
 
 def _first_layer(

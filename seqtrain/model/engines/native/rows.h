@@ -2,18 +2,19 @@
 
 #pragma once
 
-#include "plan.h"
+#include "update.h"
 
 namespace {
 
 constexpr Index WORTH_A_THREAD = 1 << 15;  // numbers below which a thread isn't worth waking
 
-Index threads_for(const RowSums& call) {
-  return larger(1, smaller(call.threads, call.entries * call.width / WORTH_A_THREAD));
-}
+INLINE Index begin_of(const RowSums& call, Index sum) { return call.offsets[call.chosen[sum]]; }
+INLINE Index end_of(const RowSums& call, Index sum) { return call.offsets[call.chosen[sum] + 1]; }
 
-INLINE Index end_of(const RowSums& call, Index sum) {
-  return sum + 1 < call.sums ? call.offsets[sum + 1] : call.entries;
+Index threads_for(const RowSums& call) {
+  Index entries = 0;
+  for (Index sum = 0; sum < call.sums; ++sum) entries += end_of(call, sum) - begin_of(call, sum);
+  return larger(1, smaller(call.threads, entries * call.width / WORTH_A_THREAD));
 }
 
 // W vectors of a sum from column `at` on. Reading goes on beyond a row's end where a row follows.
@@ -21,10 +22,10 @@ template <int W>
 NOINLINE void sum_columns(const RowSums& call, Index sum, Index at) {
   Vec total[W] = {};
   Index end = end_of(call, sum), last = call.rows * call.width - W * LANES;
-  for (Index i = call.offsets[sum]; i < end; ++i) {
+  for (Index i = begin_of(call, sum); i < end; ++i) {
     Index from = call.which[i] * call.width + at;
-    if (i + 2 < call.entries) prefetch(call.table + call.which[i + 2] * call.width + at, W * LANES);
-    Vec weight = splat(call.weights ? call.weights[i] : 1.f);
+    if (i + 2 < end) prefetch(call.table + call.which[i + 2] * call.width + at, W * LANES);
+    Vec weight = splat(call.weights[i]);
     UNROLL for (int v = 0; v < W; ++v) {
       const float* row = call.table + from + v * LANES;
       Index left = from > last ? call.width - at - v * LANES : LANES;
@@ -36,10 +37,14 @@ NOINLINE void sum_columns(const RowSums& call, Index sum, Index at) {
                call.width - at - v * LANES);
 }
 
-// Returns -1 where an entry is no row of the table, having done nothing.
+// Returns -1 where a chosen row isn't one of the matrix, or an entry none of the table; it then has
+// done nothing.
 int64_t sum_rows(const RowSums* call) {
-  for (Index i = 0; i < call->entries; ++i)
-    if (call->which[i] < 0 || call->which[i] >= call->rows) return -1;
+  for (Index sum = 0; sum < call->sums; ++sum) {
+    if (call->chosen[sum] < 0 || call->chosen[sum] >= call->of) return -1;
+    for (Index i = begin_of(*call, sum); i < end_of(*call, sum); ++i)
+      if (call->which[i] < 0 || call->which[i] >= call->rows) return -1;
+  }
   Index vectors = round_up(call->width, LANES) / LANES;
   as_team(threads_for(*call), [&](Member member) {
     Index end = member.end(call->sums);
@@ -52,40 +57,67 @@ int64_t sum_rows(const RowSums* call) {
   return 0;
 }
 
+// Finds the rows of the table that are summed, ascending: `unique` gets them, `place` (rows) where
+// each stands among them. Returns how many there are.
+int64_t summed_rows(const RowSums* call, int64_t* unique) {
+  memset(call->place, 0, call->rows * sizeof(int32_t));
+  for (Index sum = 0; sum < call->sums; ++sum)
+    for (Index i = begin_of(*call, sum); i < end_of(*call, sum); ++i)
+      call->place[call->which[i]] = 1;
+  return number_marked(call->place, call->rows, unique);
+}
+
 NOINLINE void add_scaled(float* __restrict to, const float* __restrict from, float by, Index count) {
   for (Index k = 0; k < count; ++k) to[k] += by * from[k];
 }
 
-// The gradient: adds to the table's rows those of the totals. A thread has some of the columns.
+// The gradient: adds those of the totals to the rows that `summed_rows` found, which `table` then is
+// made of. A thread has some of the columns.
 void add_to_rows(const RowSums* call) {
   Index vectors = round_up(call->width, LANES) / LANES;
   as_team(smaller(threads_for(*call), vectors), [&](Member member) {
     Index at = member.begin(vectors) * LANES;
     Index count = smaller(member.end(vectors) * LANES, call->width) - at;
     for (Index sum = 0; sum < call->sums; ++sum)
-      for (Index i = call->offsets[sum]; i < end_of(*call, sum); ++i)
-        add_scaled(call->table + call->which[i] * call->width + at,
-                   call->totals + sum * call->width + at, call->weights ? call->weights[i] : 1.f,
-                   count);
+      for (Index i = begin_of(*call, sum); i < end_of(*call, sum); ++i)
+        add_scaled(call->table + call->place[call->which[i]] * call->width + at,
+                   call->totals + sum * call->width + at, call->weights[i], count);
   });
 }
 
-// Number of a stream of SplitMix64, as `numbers` of randomness.py.
+constexpr Index WORDS = 64;  // of 64 random bits, mixed together: four units each
+
+// SplitMix64, as randomness.py has it: number i of a stream is mixed(seed + (i + 1) GOLDEN).
+constexpr uint64_t GOLDEN = 0x9E3779B97F4A7C15;
+
 INLINE uint64_t mixed(uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
-  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
   return value ^ (value >> 31);
 }
 
+NOINLINE void mix(uint64_t seed, Index begin, uint64_t* __restrict to) {
+  for (Index i = 0; i < WORDS; ++i) to[i] = mixed(seed + (begin + i + 1) * GOLDEN);
+}
+
+NOINLINE void keep(const int16_t* __restrict bits, Index count, int16_t least, float scale,
+                   const float* __restrict from, float* __restrict to) {
+  for (Index k = 0; k < count; ++k) to[k] = bits[k] >= least ? scale * from[k] : 0.f;
+}
+
 // Multiplies units by `scale` or 0: the 16 bits from 16 (k % 4) on of number k / 4 of a row's stream
-// are a signed number, at least `least` for a unit k that is kept.
-void drop(const int64_t* seeds, int64_t rows, int64_t width, int64_t least, float scale,
-          const float* from, float* to) {
+// are a signed number, at least `least` for a unit k that is kept. The seed of a row's stream is
+// number keys[row] of the stream of seeds[row], or of `seed` where there are no seeds.
+void drop(uint64_t seed, const int64_t* seeds, const int64_t* keys, int64_t rows, int64_t width,
+          int64_t least, float scale, const float* from, float* to) {
+  uint64_t numbers[WORDS];
+  int16_t bits[4 * WORDS];
   for (Index row = 0; row < rows; ++row, from += width, to += width) {
-    for (Index k = 0; k < width; k += 4) {
-      uint64_t bits = mixed(seeds[row] + (k / 4 + 1) * 0x9E3779B97F4A7C15u);
-      for (Index i = k; i < smaller(k + 4, width); ++i, bits >>= 16)
-        to[i] = (int16_t)bits >= least ? scale * from[i] : 0.f;
+    for (Index at = 0; at < width; at += 4 * WORDS) {
+      uint64_t own = mixed((seeds ? (uint64_t)seeds[row] : seed) + (keys[row] + 1) * GOLDEN);
+      mix(own, at / 4, numbers);
+      memcpy(bits, numbers, sizeof bits);
+      keep(bits, smaller(4 * WORDS, width - at), (int16_t)least, scale, from + at, to + at);
     }
   }
 }

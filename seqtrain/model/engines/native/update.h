@@ -131,6 +131,17 @@ int64_t adam(const Update* update) {
   return 0;
 }
 
+// Numbers the marked of `size` ids from 0 on, in place; `unique` gets them. Returns how many they are.
+Index number_marked(int32_t* place, Index size, int64_t* unique) {
+  int32_t found = 0;
+  for (Index id = 0; id < size; ++id) {
+    if (!place[id]) continue;
+    unique[found] = id;
+    place[id] = found++;
+  }
+  return found;
+}
+
 // Sorts out repeated ids: `unique` gets them ascending, `inverse` where each id stands among them.
 // place (size): scratch. Returns how many there are; -1 for an id below 0 or not below `size`.
 int64_t distinct(const int64_t* ids, int64_t count, int64_t size, int32_t* place, int64_t* unique,
@@ -140,12 +151,7 @@ int64_t distinct(const int64_t* ids, int64_t count, int64_t size, int32_t* place
     if (ids[i] < 0 || ids[i] >= size) return -1;
     place[ids[i]] = 1;
   }
-  int32_t found = 0;
-  for (Index id = 0; id < size; ++id) {
-    if (!place[id]) continue;
-    unique[found] = id;
-    place[id] = found++;
-  }
+  Index found = number_marked(place, size, unique);
   for (Index i = 0; i < count; ++i) inverse[i] = place[ids[i]];
   return found;
 }
