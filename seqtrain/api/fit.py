@@ -18,12 +18,11 @@ from torch import Tensor
 
 from seqtrain.api import run_state
 from seqtrain.api.environment import Setting, deterministic_algorithms, environment
-from seqtrain.api.origin import LINEAGE
 from seqtrain.api.recorder import Recorder
 from seqtrain.api.resources import check_longest, check_model, check_space
 from seqtrain.api.run_events import DataEvent, Listener, Run, StartEvent
 from seqtrain.api.run_state import RunState
-from seqtrain.api.start import Start, find_start, inexact
+from seqtrain.api.start import LINEAGE, Start, find_start, inexact
 from seqtrain.config import Config, config_from_mapping, load_config
 from seqtrain.config.document import flow
 from seqtrain.config.formats import MEMORY

@@ -5,10 +5,10 @@ from typing import Any
 
 from seqtrain.api.environment import check_held_out
 from seqtrain.api.load import load_one
-from seqtrain.api.origin import has_grown
 from seqtrain.api.predict import input_of
 from seqtrain.api.predictors import Classifier
 from seqtrain.api.run_events import RunLike, directory_of
+from seqtrain.api.start import has_grown
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import held_out_fractions, prepare

@@ -25,11 +25,7 @@ class Reconstruction:
 
 
 def reconstruct(
-    source: str | PathLike[str],
-    run: RunLike = None,
-    *,
-    max_steps: int = 100,
-    device: str = "auto",
+    source: str | PathLike[str], run: RunLike = None, *, max_steps: int = 100, device: str = "auto"
 ) -> Iterator[Reconstruction]:
     """Reconstruct every row of a file, or of standard input, by at most `max_steps` tokens.
 

@@ -7,8 +7,7 @@ import safetensors.torch
 import torch
 
 from seqtrain.api.environment import Setting, check_held_out
-from seqtrain.api.origin import Origin, take_weights
-from seqtrain.api.start import ResumePoint, check_unchanged
+from seqtrain.api.start import Origin, ResumePoint, check_unchanged, take_weights
 from seqtrain.data.batch import memory_errors
 from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.errors import CheckpointError

@@ -7,10 +7,10 @@ direction reading reversed sequences.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from itertools import chain, count
 
 import numpy as np
 import torch
@@ -62,14 +62,9 @@ class SeqtrainLearner:
 
     def __init__(self, task: Task, config: Config, *, padding: bool = False) -> None:
         self.task, self.config, self.padding = task, config, padding
-        self._begin()
-
-    def _begin(self) -> None:
-        task = self.task
-        self.model = task.new_model(self.config).train()
-        self.objective = Classification(
-            self.model, task.train, None, task.labels, self.config, task.device
-        )
+        self.model = task.new_model(config).train()
+        given = (self.model, task.train, None, task.labels, config, task.device)
+        self.objective = Classification(*given)
         self.trainer = Trainer(self.objective)
 
     def learn(self, rows: Ints, lr: float | None = None) -> None:
@@ -84,24 +79,23 @@ class SeqtrainLearner:
 
     def accuracy(self, examples: int) -> float:
         """Train a new model on so many examples, as `fit` would; return its accuracy."""
-        self._begin()
+        new = SeqtrainLearner(self.task, self.config, padding=self.padding)
         done = 0
-        for rows in self._endless_rows():
+        for rows in chain.from_iterable(map(new._epoch, count())):
             if done >= examples:
                 break
-            self.learn(rows, lr_at(done, examples, self.config.training))
+            new.learn(rows, lr_at(done, examples, self.config.training))
             done += len(rows)
         held_out, config = self.task.held_out, self.config
         batches = [np.arange(len(held_out))]
-        if self.objective.groups is None:  # else states are carried from row to row
+        if new.objective.groups is None:  # else states are carried from row to row
             batches = plan_epoch(held_out.lengths, config.batching, seed=config.seed, epoch=1)
-        found = self._classify(held_out, batches).argmax(1).numpy()
+        found = new._classify(held_out, batches).argmax(1).numpy()
         return float((found == held_out.labels[np.concatenate(batches)]).mean())
 
-    def _endless_rows(self) -> Iterator[Ints]:
-        for epoch in count():
-            self.objective.begin_epoch()
-            yield from self.trainer.plan(epoch)
+    def _epoch(self, epoch: int) -> list[Ints]:
+        self.objective.begin_epoch()
+        return self.trainer.plan(epoch)
 
     def _collate(self, rows: SequenceStore) -> Batch:
         return collate(padded(rows) if self.padding else rows, self.config.batching.sort)
@@ -171,12 +165,7 @@ class ScriptLearner:
 
 
 def plain_logits(
-    model: ClassifierNetwork,
-    steps: Tensor,
-    lengths: Tensor,
-    *,
-    packed: bool,
-    by_mask: bool = False,
+    model: ClassifierNetwork, steps: Tensor, lengths: Tensor, *, packed: bool, by_mask: bool = False
 ) -> Tensor:
     """Classify padded sequences, in any order, by torch's own module with a model's weights.
 

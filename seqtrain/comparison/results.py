@@ -39,7 +39,7 @@ class VariantResult:
     """What was found of one variant.
 
     Attributes:
-        kind: engine, option, recipe, wrong or pooling, as `Variant` says.
+        kind: as `Variant` says.
         setting: what to write into a config to have it; empty for a recipe.
         padding: share of the time steps computed in training that are padding, in [0, 1).
         largest_difference: of logits, from the same sequences one by one (and the same pooling).
@@ -73,7 +73,6 @@ class Comparison:
         rows, tokens: of the part of train that was measured on.
         passes: over these rows before accuracies were measured; 0: there was no time for it.
         held_out: sequences that accuracies are measured on.
-        recommended: name of the variant to take; None if there is none.
         seconds: the comparison took, with reading and the first batches.
     """
 

@@ -2,12 +2,7 @@
 
 from seqtrain.config.formats import FIXED_COLUMNS, resolve_format
 from seqtrain.config.loading import config_from_mapping, load_config, parse_config
-from seqtrain.config.rendering import (
-    config_schema,
-    key_reference,
-    render_config,
-    values_by_key,
-)
+from seqtrain.config.rendering import config_schema, key_reference, render_config, values_by_key
 from seqtrain.config.schema import (
     BatchingConfig,
     Config,

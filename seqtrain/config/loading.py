@@ -9,23 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from seqtrain.config.document import (
-    Document,
-    Keys,
-    Location,
-    Problem,
-    Unreadable,
-    brief,
-    read_yaml,
-)
+from seqtrain.config.document import Document, Keys, Location, Problem, Unreadable, brief, read_yaml
 from seqtrain.config.formats import resolve_format
-from seqtrain.config.problems import (
-    RETIRED_KEYS,
-    expected,
-    raise_if_any,
-    unknown_key,
-    wrong_value,
-)
+from seqtrain.config.problems import RETIRED_KEYS, expected, raise_if_any, unknown_key, wrong_value
 from seqtrain.config.schema import BROKEN_RULE, SECTIONS, Config, Section, TrainingConfig
 from seqtrain.errors import ConfigError
 from seqtrain.files.reading import open_regular, path_problem

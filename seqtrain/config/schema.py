@@ -135,6 +135,13 @@ Format = Literal[
 ]
 
 
+OF_TRAINING = {
+    *("embedding_std", "max_ngrams", "initial_scale", "unroll", "engine", "dropout"),
+    *("embedding_dropout", "vectors", "vectors_keep", "freeze"),
+}
+"""Keys of the model section that change no prediction of a trained model."""
+
+
 class Section(BaseModel):
     """A frozen group of keys; unknown keys and loose types are errors."""
 

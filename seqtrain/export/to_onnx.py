@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqtrain.config.schema import ModelConfig
+from seqtrain.config.schema import OF_TRAINING, ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.export.graph import FLOAT, INT32, INT64, Array, Graph
 from seqtrain.export.input_nodes import (
@@ -31,11 +31,6 @@ COMPUTED = {
     *("bidirectional", "join", "pooling", "initial_state", "kernels"),
 }
 """Keys of the model section that the graph follows."""
-WITHOUT_INFLUENCE = {
-    *("embedding_std", "max_ngrams", "initial_scale", "unroll", "engine", "dropout"),
-    *("embedding_dropout", "vectors", "vectors_keep", "freeze"),
-}
-"""Those that change no prediction of a trained model."""
 POOLINGS = {"last", "mean", "max", "attention"}
 """Those that `_pooled` knows."""
 NGRAMS, NGRAM_ROWS, NGRAM_VALUES = "ngrams", "ngram_rows", "ngram_values"
@@ -117,7 +112,7 @@ def check_exportable(config: ModelConfig) -> None:
         raise _unknown(f"model.pooling: {config.pooling}")
     for name, field in ModelConfig.model_fields.items():
         value = getattr(config, name)
-        if name not in COMPUTED | WITHOUT_INFLUENCE and value != field.get_default():
+        if name not in COMPUTED | OF_TRAINING and value != field.get_default():
             raise _unknown(f"model.{name}: {value}")
 
 

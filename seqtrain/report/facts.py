@@ -24,7 +24,6 @@ class PredictedExample:
     """One example of a split and the predicted label.
 
     Attributes:
-        line: line of the data file.
         text: the sequence, shortened for people.
         label: the true label.
         probability: of the predicted label, in [0, 1].
@@ -56,16 +55,13 @@ def most_confident_errors(rows: Sequence[PredictedExample]) -> list[PredictedExa
 
 @dataclass(frozen=True)
 class RunFacts:
-    """One run.
+    """One run: its files, and its predictions for one split.
 
     Attributes:
         config: the resolved config, as YAML.
-        environment: content of environment.json.
         epochs: the "epoch" lines of metrics.jsonl.
         card: names and values of the model card, in order.
-        scores: as `eval --json` prints them.
-        prefixes: scores after shares of each sequence, as `eval --steps --json` prints them.
-        predictions: one for each example of the split.
+        scores, prefixes: as `eval --json` and `eval --steps --json` print them.
         precision_recall: of the largest classes, recall and precision at some thresholds.
         warnings: what limits these figures, a line each.
     """

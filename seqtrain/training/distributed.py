@@ -37,6 +37,7 @@ HOSTS = re.compile(r"[1-9][0-9]{0,4}(:[1-9][0-9]{0,4})?")
 ENDPOINT = re.compile(r"[^\s:]+(:[0-9]{1,5})?|\[[0-9a-fA-F:]+\](:[0-9]{1,5})?")
 RUN_ID = "seqtrain"
 """By which the hosts at one endpoint find one another."""
+GO_ON = "what was saved stays valid: go on with --resume"
 OWN_CODES = (2, 3, 130, 143, 129)
 """Exit codes that say more than that another process ended, the most telling first."""
 
@@ -46,8 +47,7 @@ class Processes:
     """The processes that train together; this process alone where no launcher started it.
 
     Attributes:
-        restarts: how often the launcher has started all of them again.
-        may_restart: whether the launcher does so where a process is lost.
+        restarts, may_restart: how often the launcher has started all again, and whether it does.
         launch: what tells this launch from others; None: no launcher.
         patient: the same processes, where one may wait for hours; None: not connected.
     """
@@ -65,19 +65,14 @@ class Processes:
 
     @classmethod
     def launched(cls, variables: Mapping[str, str] = os.environ) -> Processes:
-        """Return the processes that the environment names, not yet connected.
-
-        Raises:
-            ConfigError: a variable isn't what torchrun sets.
-        """
+        """Return the processes that the environment names, not yet connected."""
         rank, size = _number(variables, "RANK", 0), _number(variables, "WORLD_SIZE", 1)
         local_rank = _number(variables, "LOCAL_RANK", rank)
         local_size = _number(variables, "LOCAL_WORLD_SIZE", size)
         if not (rank < size and local_rank < local_size <= size):
-            raise ConfigError(
-                f"RANK {rank} of WORLD_SIZE {size}, LOCAL_RANK {local_rank} of LOCAL_WORLD_SIZE "
-                f"{local_size}: no such process; expected what torchrun sets"
-            )
+            here = f"RANK {rank} of WORLD_SIZE {size}, LOCAL_RANK {local_rank}"
+            what = "no such process; expected what torchrun sets"
+            raise ConfigError(f"{here} of LOCAL_WORLD_SIZE {local_size}: {what}")
         launch = variables.get("TORCHELASTIC_RUN_ID")
         if launch is not None:  # torchrun names all its launches alike; its process id differs
             launch = f"{launch} {socket.gethostname()} {os.getppid()}"
@@ -111,9 +106,8 @@ class Processes:
         with self._lost_is_an_error():
             dist.all_reduce(flat)
         *sums, asked = flat.split_with_sizes([*(t.numel() for t in tensors), len(STOPPING)])
-        for number, count in zip(STOPPING, asked.tolist(), strict=True):
-            if count and self._agreed is None:
-                self._agreed = number
+        agreed = [number for number, n in zip(STOPPING, asked.tolist(), strict=True) if n]
+        self._agreed = self._agreed or next(iter(agreed), None)
         return [total.view_as(tensor) for total, tensor in zip(sums, tensors, strict=True)]
 
     def broadcast(self, content: bytes = b"") -> bytes:
@@ -164,8 +158,7 @@ class Processes:
             yield
         except RuntimeError as error:
             lost = f"another process is lost ({_first_line(error)})"
-            advice = "what was saved stays valid: go on with --resume"
-            raise RunError(*self.lines(f"{lost}; {advice}")) from None
+            raise RunError(*self.lines(f"{lost}; {GO_ON}")) from None
 
 
 ALONE = Processes()
@@ -176,10 +169,6 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
     """Connect this process with those that a launcher started beside it, until the block is left.
 
     Yields the processes, and this one's own device: the GPU of its local rank.
-
-    Raises:
-        ConfigError: the environment isn't that of a launcher, or the device can't be shared.
-        RunError: the processes don't find one another.
     """
     processes = Processes.launched()
     if processes.size == 1:
@@ -187,10 +176,8 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
         return
     gpus = torch.cuda.device_count() if device.type == "cuda" else processes.local_size
     if device.type == "mps" or processes.local_rank >= gpus:
-        raise ConfigError(
-            f"device {device}: {processes.local_size} processes can't share it; start one for each "
-            "GPU, or take cpu"
-        )
+        shared = f"{processes.local_size} processes can't share it"
+        raise ConfigError(f"device {device}: {shared}; start one for each GPU, or take cpu")
     if device.type == "cuda":
         device = torch.device("cuda", processes.local_rank)
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
@@ -227,10 +214,6 @@ def launch(
     That is the processes' own, or 128 + signal where one stopped the launcher. `processes` are
     those of this host, `hosts` a number or MIN:MAX (None: this one), `endpoint` HOST:PORT of one of
     them; all are started again `restarts` times where one is lost.
-
-    Raises:
-        ConfigError: hosts or endpoint are wrong.
-        RunError: a process was killed, or torchrun failed.
     """
     _check_options(hosts, endpoint)
     os.environ.setdefault("OMP_NUM_THREADS", str(threads_each(processes)))
@@ -256,8 +239,8 @@ def launch(
     except ChildFailedError as error:
         return _code({rank: failure.exitcode for rank, failure in error.failures.items()})
     except (RuntimeError, OSError) as error:
-        said = _first_line(error)
-        raise RunError(f"--rdzv-endpoint: the processes didn't start: {said}") from None
+        problem = f"the processes didn't start: {_first_line(error)}"
+        raise RunError(f"--rdzv-endpoint: {problem}") from None
     return 0
 
 
@@ -277,7 +260,7 @@ def _code(codes: dict[int, int]) -> int:
     killed = {rank: -code for rank, code in codes.items() if code < 0}
     if killed:
         names = ", ".join(f"rank {rank} by signal {n}" for rank, n in sorted(killed.items()))
-        raise RunError(f"killed: {names}; what was saved stays valid: go on with --resume")
+        raise RunError(f"killed: {names}; {GO_ON}")
     return next((code for code in OWN_CODES if code in codes.values()), max(codes.values()))
 
 

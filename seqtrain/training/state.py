@@ -28,8 +28,7 @@ class Progress:
         epoch: number of the epoch under way, from 0.
         loss_sum, correct, examples, time_steps, seconds: of this epoch so far; examples of
             pretraining are the predicted tokens.
-        best_value: best monitored value so far, greater is better; None before the first.
-        best_epoch: the epoch that had it, from 1.
+        best_value, best_epoch: best monitored value, greater is better, and its epoch, from 1.
         best_error: standard error of the best value; 0 where it has none.
         refit_epochs: epochs of a refit: up to the last one that is within that of the best.
         epochs_without_better: since then, or since the loss last fell where that counts.
@@ -129,8 +128,8 @@ class Progress:
     def begin_epoch(self, epoch: int) -> None:
         """Set the sums back for a new epoch."""
         self.epoch, self.batches_done = epoch, 0
-        self.loss_sum, self.correct, self.examples, self.time_steps = 0.0, 0, 0, 0
-        self.seconds = 0.0
+        self.correct = self.examples = self.time_steps = 0
+        self.loss_sum = self.seconds = 0.0
 
 
 def checked_progress(values: dict[str, Any]) -> Progress:

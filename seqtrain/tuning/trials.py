@@ -147,22 +147,22 @@ class Study:
 
     def end(self, asked: Any, trial: Trial) -> None:
         """Keep how a trial that has begun ended."""
-        states = import_optuna().trial.TrialState
         asked.set_user_attr(RECORD, asdict(trial))
         if trial.state == "complete":
             self.optuna.tell(asked.number, trial.order[0])
         else:
-            state = states.PRUNED if trial.state == "pruned" else states.FAIL
-            self.optuna.tell(asked.number, state=state)
+            states = import_optuna().trial.TrialState
+            kind = states.PRUNED if trial.state == "pruned" else states.FAIL
+            self.optuna.tell(asked.number, state=kind)
 
     def end_lost(self, problem: str | None) -> None:
         """End the trials whose processes are gone; without a problem they count for nothing."""
-        optuna = import_optuna()
+        trials = import_optuna().trial
         for found in self.under_way():
             if problem is None:
-                self.optuna.tell(found.number, state=optuna.trial.TrialState.FAIL)
+                self.optuna.tell(found.number, state=trials.TrialState.FAIL)
             else:
-                asked = optuna.trial.Trial(self.optuna, found._trial_id)
+                asked = trials.Trial(self.optuna, found._trial_id)
                 self.end(asked, replace(self._trial(found), problem=problem))
 
     def under_way(self) -> list[Any]:

@@ -187,9 +187,7 @@ def _quoted(text: str) -> str:
 
 
 def write_predictions(
-    predictions: Iterator[Prediction],
-    open_file: Callable[[], Any],
-    columns: PredictionColumns,
+    predictions: Iterator[Prediction], open_file: Callable[[], Any], columns: PredictionColumns
 ) -> tuple[int, int]:
     """Write one row per prediction, as they come; the file opens once the first row is known.
 
