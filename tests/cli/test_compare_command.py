@@ -1,18 +1,14 @@
 """`seqtrain compare`: a table or JSON on stdout, a chart where asked, on the data that ships."""
 
-import json
 import shutil
 import xml.etree.ElementTree as ElementTree
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from seqtrain.cli.main import run
 from seqtrain.model.engines.native import why_not
-from tests.helpers.tiny import listing
+from tests.helpers.tiny import listing, run_in, sets
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("--set", "model.hidden_size=16", "--set", "model.embedding_dim=8", "--seconds", "2")
@@ -25,7 +21,7 @@ HEADINGS = [
     "engines (model.engine)",
     "options of seqtrain (model.unroll, batching.sort, batching.bucketing)",
     "plain torch scripts, nn.GRU (sorted: by like length; mask: finds the last step)",
-    "mistakes: padding is read as data; -valid: the same pooling done right",
+    "mistakes: padding read as data; -valid: the same pooling done right",
 ]
 MODES = ("training", "prediction")
 PRESENT = ALL[1:] if why_not() else ALL
@@ -48,18 +44,12 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
         file.write("no label\n")
     few = (folder / "data" / "orders" / "validation.tsv").read_text().splitlines()[:51]
     (folder / "few.tsv").write_text("\n".join(few))  # soon scored, so that there is time to learn
-    before, out, err = listing(folder), StringIO(), StringIO()
-    arguments = ["compare", str(ROOT / "configs" / "quickstart.yaml"), *SMALL, "--json"]
-    arguments += ["--chart", str(chart), "--set", "data.bad_rows=drop"]
-    arguments += ["--set", "data.validation=few.tsv"]
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.chdir(folder)
-        patch.setenv("NO_COLOR", "1")
-        with pytest.raises(SystemExit) as ended:
-            run(arguments)
-    assert ended.value.code == 0, err.getvalue()
+    before = listing(folder)
+    config = str(ROOT / "configs" / "quickstart.yaml")
+    keys = sets("data.bad_rows=drop", "data.validation=few.tsv")
+    ended = run_in(folder, "compare", config, *SMALL, *keys, "--json", "--chart", str(chart))
     assert listing(folder) == before
-    return Compared(json.loads(out.getvalue()), chart.read_text())
+    return Compared(ended.json, chart.read_text())
 
 
 def test_figures(compared: Compared) -> None:

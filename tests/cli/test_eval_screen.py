@@ -59,14 +59,6 @@ def test_of_many_classes_the_worst_are_shown_and_the_mean() -> None:
     assert any(line.startswith("      7 ") for line in every)  # one length, not "7 to 7"
 
 
-def test_a_class_without_examples_and_predictions_counts_in_no_mean() -> None:
-    labels = torch.tensor([0, 1, 0, 1])
-    logits = torch.nn.functional.one_hot(labels, 3).double() * 9
-    scores = score(logits, labels, torch.full((4,), 7), ["a", "b", "never"])
-    (row,) = [line for line in shown(scores) if "mean" in line]
-    assert row.split()[-4:] == ["100.00%", "100.00%", "100.00%", "4"]
-
-
 def test_rows_of_labels_that_the_model_lacks_stand_in_both_tables() -> None:
     logits = torch.nn.functional.one_hot(torch.tensor([0, 1, 1, 1]), 2).double() * 9
     labels = torch.tensor([0, 1, -1, -1])

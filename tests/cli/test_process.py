@@ -119,19 +119,3 @@ def test_bars_on_a_terminal_and_colours_unless_unwanted(
     assert "tokens/s" in shown.written
     assert "epoch 1: " in shown.written
     assert ("\x1b[" in shown.written) == coloured
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, None)],
-)
-def test_waiting_threads_soon_leave_the_processor_to_others(
-    given: dict[str, str], expected: str | None, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT"):
-        monkeypatch.setenv(name, "")  # so that it is put back in any case
-        monkeypatch.delenv(name)
-    for name, value in given.items():
-        monkeypatch.setenv(name, value)
-    cli("--version")
-    assert os.environ.get("GOMP_SPINCOUNT") == expected

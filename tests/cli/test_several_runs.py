@@ -13,31 +13,24 @@ import pytest
 from seqtrain.config import load_config
 from seqtrain.data.dataset import prepare
 from tests.helpers.program import ended, started
-from tests.helpers.tiny import Cli, assert_same_run
+from tests.helpers.tiny import Cli, assert_same_run, run_in, write_text_project
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("three")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `many`: runs of three seeds. Read only."""
+    folder = tmp_path_factory.mktemp("three")
+    write_text_project(folder)
+    ended = run_in(folder, "fit", "c.yaml", "--run-dir", "many", "--seeds", "0,1,10")
+    assert ended.out == "many\n"
+    (folder / "said").write_text(ended.err)
+    return folder
 
 
-@pytest.fixture
-def together(three: Path, project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A current directory with `many`: runs of three seeds. Read only."""
-    if not (three / "many").exists():
-        shutil.copytree(project, three, dirs_exist_ok=True)
-        monkeypatch.chdir(three)
-        ended = cli("fit", "c.yaml", "--run-dir", "many", "--seeds", "0,1,10")
-        assert ended.out == "many\n"
-        (three / "said").write_text(ended.err)
-    monkeypatch.chdir(three)
-    return three
-
-
-def test_runs_at_the_same_time_are_those_one_after_another(together: Path, cli: Cli) -> None:
+def test_runs_at_the_same_time_are_those_one_after_another(beside: Path, cli: Cli) -> None:
     """With one thread in all, so that no bit depends on the number of jobs."""
     command = ("fit", "c.yaml", "--run-dir", "beside", "--seeds", "0,1,10", "--jobs", "2")
-    program = ended(together, *command)
+    program = ended(beside, *command)
     assert program.out == "beside\n"
     before = [x for x in Path("said").read_text().splitlines() if x.startswith("warning: ")]
     said = [line for line in program.err.splitlines() if line.startswith("warning: ")]
@@ -52,7 +45,7 @@ def test_runs_at_the_same_time_are_those_one_after_another(together: Path, cli: 
 
 
 def test_several_runs_may_be_the_newest(
-    together: Path, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    beside: Path, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree("many", tmp_path / "runs/many")
     shutil.copytree("many/seed-0", tmp_path / "runs/old")
@@ -81,14 +74,14 @@ def test_a_signal_names_the_command_that_goes_on_with_all(
     assert not (project / "k/ensemble.json").exists()
 
 
-def test_one_that_fails_ends_the_others(together: Path, cli: Cli) -> None:
+def test_one_that_fails_ends_the_others(beside: Path, cli: Cli) -> None:
     settings = ("--set", "data.label=nosuch", "--jobs", "2")
     ended = cli("fit", "c.yaml", "--run-dir", "none", "--seeds", "0,1", *settings, code=2)
     assert ended.problems == ["seqtrain: train.tsv:1: no column 'nosuch'; found 'text, label'"]
     assert not Path("none").exists()
 
 
-def test_the_runs_are_listed(together: Path, cli: Cli) -> None:
+def test_the_runs_are_listed(beside: Path, cli: Cli) -> None:
     found = cli("runs", ".", "--json").json
     assert {run["path"] for run in found["runs"]} == {f"many/seed-{seed}" for seed in (0, 1, 10)}
     assert found["differing"] == ["seed"]
@@ -101,7 +94,7 @@ def answers(cli: Cli, run: str) -> list[dict[str, float]]:
     return [json.loads(line)["probabilities"] for line in ended.out.splitlines()]
 
 
-def test_the_runs_answer_by_their_mean(together: Path, cli: Cli) -> None:
+def test_the_runs_answer_by_their_mean(beside: Path, cli: Cli) -> None:
     each = [answers(cli, f"many/seed-{seed}") for seed in (0, 1, 10)]
     for row, *parts in zip(answers(cli, "many"), *each, strict=True):
         for label, probability in row.items():
@@ -112,7 +105,7 @@ def test_the_runs_answer_by_their_mean(together: Path, cli: Cli) -> None:
     assert first.split("\t")[0] == best[0]
 
 
-def test_eval_says_what_the_ensemble_adds(together: Path, cli: Cli) -> None:
+def test_eval_says_what_the_ensemble_adds(beside: Path, cli: Cli) -> None:
     ended = cli("eval", "many", "--json")
     scores = ended.json
     assert list(scores["parts"]) == ["seed-0", "seed-1", "seed-10"]
@@ -128,7 +121,7 @@ def test_eval_says_what_the_ensemble_adds(together: Path, cli: Cli) -> None:
     assert scores["accuracy"] == pytest.approx(np.mean(right))
 
 
-def test_mean_and_standard_error_are_shown(together: Path) -> None:
+def test_mean_and_standard_error_are_shown(beside: Path) -> None:
     tests = [
         json.loads(Path("many", f"seed-{seed}", "test.json").read_text())["accuracy"]
         for seed in (0, 1, 10)
@@ -167,7 +160,7 @@ def test_folds_hold_out_every_row_once(project: Path, cli: Cli) -> None:
         assert "hold out different rows" in refused.err
 
 
-def test_stopped_runs_go_on(together: Path, project: Path, cli: Cli) -> None:
+def test_stopped_runs_go_on(project: Path, beside: Path, cli: Cli) -> None:
     shutil.copytree("many", project / "parts")
     shutil.rmtree(project / "parts/seed-10")
     (project / "parts/ensemble.json").unlink()
@@ -192,7 +185,7 @@ def test_stopped_runs_go_on(together: Path, project: Path, cli: Cli) -> None:
         ("fit", "c.yaml", "--init-from", "many"),
     ],
 )
-def test_what_needs_one_run_says_so(together: Path, cli: Cli, words: tuple[str, ...]) -> None:
+def test_what_needs_one_run_says_so(beside: Path, cli: Cli, words: tuple[str, ...]) -> None:
     said = cli(*words, code=2).err
     assert "many: holds several runs; name one of them, such as many/seed-0" in said
 

@@ -3,17 +3,14 @@
 import json
 import re
 import signal
-from contextlib import redirect_stderr
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seqtrain.cli.main import run as run_program
 from seqtrain.config import load_config
 from tests.helpers.program import KILLED, started
-from tests.helpers.tiny import Cli, assert_same_run, write_text_project
+from tests.helpers.tiny import Cli, assert_same_run, run_in, write_text_project
 
 HUGE = 65536
 """A hidden size whose weights no machine holds."""
@@ -40,12 +37,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_text_project(folder)
     config = (folder / "c.yaml").read_text().replace(" test: test.tsv,", "")
     (folder / "c.yaml").write_text("seed: 2\n" + config + SPACE)
-    with pytest.MonkeyPatch.context() as patch, redirect_stderr(StringIO()) as screen:
-        patch.chdir(folder)
-        with pytest.raises(SystemExit) as ended:
-            run_program(["tune", "c.yaml", "--run-dir", "best", "--trials", "6"])
-    assert ended.value.code == 0, screen.getvalue()
-    (folder / "screen").write_text(screen.getvalue())
+    ended = run_in(folder, "tune", "c.yaml", "--run-dir", "best", "--trials", "6")
+    (folder / "screen").write_text(ended.err)
     return folder
 
 

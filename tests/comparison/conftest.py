@@ -6,20 +6,15 @@ import torch
 
 from seqtrain.comparison.task import Task
 from seqtrain.config.schema import Config
-from seqtrain.data.store import SequenceStore
+from tests.helpers.stores import store_of
 
 ROWS = 90
 
 
 @pytest.fixture(scope="module")
 def task() -> Task:
-    lengths = np.arange(1, ROWS + 1)
-    train = SequenceStore(
-        values=np.arange(lengths.sum(), dtype=np.int32) % 20 + 2,
-        offsets=np.concatenate(([0], np.cumsum(lengths))),
-        labels=np.arange(ROWS) % 2,
-        lines=np.arange(ROWS),
-    )
+    sequences = [np.arange(row, 2 * row + 1) % 20 + 2 for row in range(ROWS)]
+    train = store_of(sequences, [row % 2 for row in range(ROWS)], range(ROWS))
     sections: dict[str, dict[str, Any]] = {
         "data": {"train": "a.tsv", "sequence": 0, "label": 1},
         "batching": {"batch_size": 6},

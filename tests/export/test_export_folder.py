@@ -16,7 +16,7 @@ from seqtrain.export import script
 from seqtrain.export.export_folder import export_model
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import model_files
-from tests.helpers.small_models import LABELS, PARTS, WORDS, make_model
+from tests.helpers.small_models import LABELS, WORDS, make_model
 from tests.helpers.tiny import Cli
 
 FILES = {
@@ -102,10 +102,3 @@ def test_golden_rows_test_a_port(kind: str, tmp_path: Path) -> None:
         (found,) = session.run(None, given)[0]
         assert np.abs(found - row["probabilities"]).max() < 1e-5
         assert row["label"] == LABELS[int(np.argmax(row["probabilities"]))]
-
-
-@pytest.mark.parametrize("part", ["subwords", "n-grams and long subwords"])
-def test_unknown_words_behind_the_cut_are_in_no_golden_row(part: str, tmp_path: Path) -> None:
-    kind, rules, settings = PARTS[part]
-    model = make_model(kind, {**rules, "lengths": LengthPolicy(3, "head", "unk")}, **settings)
-    assert golden(export_model(model, tmp_path / "port").folder)

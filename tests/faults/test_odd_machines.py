@@ -1,17 +1,11 @@
 """File systems without locks, stopped processes, and other defaults of torch: a run is as any."""
 
-import shutil
-import signal
-import time
 from pathlib import Path
 
-import pytest
 import torch
 
-from seqtrain.errors import CheckpointError
-from seqtrain.files.lock import locked
 from tests.faults.conftest import SHORT
-from tests.helpers.program import ended, fit, fit_arguments, run_program, started
+from tests.helpers.program import ended, fit, fit_arguments, run_program
 from tests.helpers.tiny import fingerprint
 from tests.helpers.tracing import trace
 
@@ -38,29 +32,6 @@ def test_a_file_system_without_locks(begun: Path, strace: str) -> None:
     assert "(INJECTED)" in "".join(lines)
     assert fingerprint(begun / "new") == fingerprint(begun / "r")
     assert not (begun / "new" / ".lock").exists()
-
-
-@pytest.mark.parametrize("stops", [3, pytest.param(100, marks=pytest.mark.slow)])
-def test_stopped_and_continued(project: Path, stops: int) -> None:
-    """SIGSTOP and SIGCONT at any moment change nothing; the lock is held meanwhile."""
-    fit(project, "whole")
-    refused, lock = 0, project / "r" / ".lock"
-    for _ in range(0, stops, 3):
-        shutil.rmtree(project / "r", ignore_errors=True)
-        with started(project, *fit_arguments(project, "r")) as running:
-            running.wait_for(lock)
-            for _ in range(3):
-                running.send(signal.SIGSTOP)
-                time.sleep(0.02)
-                if running.process.is_alive() and lock.exists() and lock.read_text():
-                    with pytest.raises(CheckpointError, match="in use by process"):
-                        locked(project / "r").__enter__()
-                    refused += 1
-                running.send(signal.SIGCONT)
-                time.sleep(0.02)
-            assert running.end() == 0, running.err
-        assert fingerprint(project / "r") == fingerprint(project / "whole")
-    assert refused
 
 
 def change_torchs_defaults() -> None:

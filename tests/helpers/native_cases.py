@@ -71,11 +71,10 @@ class Case:
         outputs, last = self.encoder(PackedSequence(data, self.batch_sizes), start)
         return outputs.data if self.need_outputs else None, as_one_tensor(last)
 
-    def native(self, *, projected: bool = False) -> tuple[Tensor | None, Tensor]:
+    def native(self) -> tuple[Tensor | None, Tensor]:
         inputs: PackedSequence | DistinctInputs = PackedSequence(self.table, self.batch_sizes)
         if self.index is not None:
-            table = ENGINE.project(self.table, self.encoder) if projected else self.table
-            inputs = DistinctInputs(table, self.index, self.batch_sizes)
+            inputs = DistinctInputs(self.table, self.index, self.batch_sizes)
         return ENGINE.run(self.encoder, inputs, self.start, need_outputs=self.need_outputs)
 
     def rounded(self) -> tuple[Tensor | None, Tensor]:

@@ -1,12 +1,13 @@
 """Tiny data in several formats, a config for it, and what a run of the program ends with."""
 
 import hashlib
+import io
 import json
 import random
 import resource
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,13 +105,20 @@ def sets(*settings: str) -> list[str]:
     return [word for setting in settings for word in ("--set", setting)]
 
 
-def fit(folder: Path, config: str, *settings: str, run: str = "run") -> None:
-    (folder / "c.yaml").write_text(config)
-    with pytest.MonkeyPatch.context() as patch:
+def run_in(folder: Path, *words: str) -> Ended:
+    """Run the program in a folder, to its good end."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.chdir(folder)
         with pytest.raises(SystemExit) as ended:
-            run_program(["fit", "c.yaml", "--run-dir", run, "--quiet", *sets(*settings)])
-    assert ended.value.code == 0
+            run_program(list(words))
+    assert ended.value.code == 0, err.getvalue()
+    return Ended(0, out.getvalue(), err.getvalue())
+
+
+def fit(folder: Path, config: str, *settings: str, run: str = "run") -> None:
+    (folder / "c.yaml").write_text(config)
+    run_in(folder, "fit", "c.yaml", "--run-dir", run, "--quiet", *sets(*settings))
 
 
 def trained_folder(

@@ -135,14 +135,6 @@ def test_metrics_are_whole_lines_and_cut_at_a_checkpoint(tmp_path: Path) -> None
         run.cut_metrics(length + 1)
 
 
-def test_lines_of_metrics_are_read_by_event(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
-    assert run.metrics() == []
-    (tmp_path / "metrics.jsonl").write_bytes(LINES + b'{"event": "st')  # a run under way
-    assert run.metrics("epoch") == [{"event": "epoch", "epoch": 1}]
-    assert [line["event"] for line in run.metrics()] == ["step", "epoch"]
-
-
 @pytest.mark.parametrize("damage", [b"\xff\n", b"[1]\n", b"{}\n", b'{"event": NaN}\n', b"\n"])
 def test_damaged_metrics_are_refused_by_line(tmp_path: Path, damage: bytes) -> None:
     (tmp_path / "metrics.jsonl").write_bytes(LINES + damage)

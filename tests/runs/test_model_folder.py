@@ -1,7 +1,6 @@
 """The model folder: torch's names, exact round trip, and refusal of what no run wrote."""
 
 import json
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -194,12 +193,3 @@ def test_wrong_tensor_is_named(
     weights.pop(name, None)
     weights |= {} if tensor is None else {name: tensor}
     assert f"tensor {name}: " in refused(files | {WEIGHTS: safetensors.torch.save(weights)})
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"PK", b"\xff" * 64, pickle.dumps({"head.bias": [0.0] * 99})]
-)
-def test_what_is_no_safetensors_is_refused(
-    files: dict[str, bytes], refused: Callable[..., str], content: bytes
-) -> None:
-    assert "not safetensors" in refused(files | {WEIGHTS: content})

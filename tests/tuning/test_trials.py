@@ -7,7 +7,7 @@ import pytest
 from seqtrain.config import config_from_mapping
 from seqtrain.errors import CheckpointError
 from seqtrain.tuning.space import differing, space_of
-from seqtrain.tuning.trials import FIRST_TRIALS, Study, Trial, best_of
+from seqtrain.tuning.trials import FIRST_TRIALS, Study, Trial
 from seqtrain.tuning.tune import Limits, tune
 from tests.helpers.tiny import write_text_project
 
@@ -62,18 +62,6 @@ def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
         journal.write_text("".join([*lines[:3], damaged, *lines[3:]]))
         with pytest.raises(CheckpointError, match="log: damaged"):
             study(journal)
-
-
-def test_of_equal_trials_the_one_of_lower_loss_is_best_then_the_earlier_one() -> None:
-    curve = ((1, 0.9),)
-    trials = [
-        Trial(3, {}, "complete", 0.9, 0.2, curve=curve),
-        Trial(2, {}, "complete", 0.9, 0.2, curve=curve),
-        Trial(1, {}, "complete", 0.9, 0.3, curve=curve),
-        Trial(0, {}, "stopped", 0.95, 0.1, curve=((1, 0.95),)),
-    ]
-    assert best_of(trials) is trials[1]
-    assert best_of([Trial(1, {}, problem="memory ran out")]) is None
 
 
 def test_a_trial_counts_by_the_best_of_all_its_epochs(
