@@ -10,6 +10,7 @@ from seqtrain.api.predictors import Prediction as Prediction
 from seqtrain.api.reconstruct import reconstruct as reconstruct
 from seqtrain.api.run_events import Run as Run
 from seqtrain.cli.session import fit as fit
+from seqtrain.cli.session import init as init
 from seqtrain.comparison.compare import compare as compare
 from seqtrain.config import Config as Config
 from seqtrain.config import load_config as load_config

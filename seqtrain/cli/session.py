@@ -1,15 +1,63 @@
-"""The verb `fit` of a Python session: it shows its progress, in a notebook too."""
+"""The verbs `init` and `fit` of a Python session: they say what they do, in a notebook too."""
 
 from collections.abc import Mapping
 from dataclasses import replace
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from seqtrain.api.fit import fit as run_fit
 from seqtrain.api.fit import with_data
 from seqtrain.api.run_events import Event, Listener, Run
+from seqtrain.cli.output.console import note, warn
 from seqtrain.cli.output.fit_screen import FitScreen
-from seqtrain.config import Config
+from seqtrain.config import Config, parse_config
+from seqtrain.data.examples import EVERY_COLUMN, ReadOptions
+from seqtrain.data.readers.memory import MemoryTable
+from seqtrain.files.writing import write_file
+from seqtrain.proposal import Wishes, propose
+from seqtrain.runs.destination import check_destination
+
+
+def init(
+    data: Any,
+    *,
+    test: Any = None,
+    output: str | Path | None = None,
+    force: bool = False,
+    **wishes: Any,
+) -> Config:
+    """Look at data and return a config that `fit` takes, as `seqtrain init` writes one.
+
+    What was taken for what, and what may be wrong, is said on stderr.
+
+    Args:
+        data: a file or folder, a list of these, or a table as `fit` takes it (give it to `fit`
+            again: `fit(init(table), train=table)`).
+        test: a file or a table, to be scored once at the end.
+        output: where to write the config, with a reason beside each choice; None: nowhere.
+        force: replace that file.
+        wishes: what the command has as options, such as label, sequence (a list), id, settings.
+
+    Raises:
+        DataError: the data can't be read, or something isn't clear and has to be said.
+    """
+    if output is not None:
+        check_destination(output, "file", "output", force=force)
+    named, tables = dict[str, list[str]](), list[MemoryTable]()
+    for name, given in (("train", data), ("test", test)):
+        files = [*given] if isinstance(given, list | tuple) else [] if given is None else [given]
+        if not all(isinstance(file, str | PathLike) for file in files):
+            read_all = ReadOptions("memory", keep=(EVERY_COLUMN,))
+            tables.append(MemoryTable(given, read_all, name).hold())
+            files = [tables[-1].path]
+        named[name] = [*map(fspath, files)]
+    found = propose(named["train"], Wishes(**wishes), test=next(iter(named["test"]), None))
+    note(*found.taken)
+    warn(*found.doubts)
+    if output is not None:
+        write_file(Path(output), found.text.encode())
+    return parse_config(found.text)
 
 
 def fit(

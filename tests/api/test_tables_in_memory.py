@@ -281,3 +281,34 @@ def test_a_row_per_time_step(kind: str, tmp_path: Path) -> None:
     assert predictions == list(seqtrain.predict(files, of_file))
     assert [each.example.id for each in predictions if each.example] == [str(i) for i in range(20)]
     assert seqtrain.evaluate(run, data=table).scores.num_examples == 20
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_init_proposes_what_it_does_for_a_file(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_file = seqtrain.init(write_csv(tmp_path / "a.csv", ROWS))
+    said = capsys.readouterr().err
+    assert "text = text, label = label (2 classes: " in said
+    config = seqtrain.init(KINDS[kind](ROWS), output=tmp_path / "c.yaml")
+    assert capsys.readouterr().err == said
+    assert config.model_copy(update={"data": of_file.data}) == of_file
+    assert seqtrain.load_config(tmp_path / "c.yaml") == config
+    short = {"training": config.training.model_copy(update={"max_epochs": 1, "refit": False})}
+    given = {"train": KINDS[kind](ROWS), "run_dir": tmp_path / "r", "progress": False}
+    assert seqtrain.fit(config.model_copy(update=short), **given).epochs == 1
+
+
+def test_init_says_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("seed: 1\n")
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"data": ROWS, "output": tmp_path / "c.yaml"}, "exists"),
+        ({"data": ROWS, "label": "stars"}, "no column 'stars'; found 'text, label, n'"),
+        ({"data": 5}, "train: found a int; expected a file, or a DataFrame"),
+        ({"data": tmp_path / "no.csv"}, "no such file"),
+    ]
+    for given, words in wrong:
+        with pytest.raises((ConfigError, DataError), match=words):
+            seqtrain.init(given.pop("data"), **given)
+    with pytest.raises(DataError, match=r"data\.train: memory:train-.* give it again there"):
+        seqtrain.fit(seqtrain.init(TEST))

@@ -143,12 +143,12 @@ def held_table(path: str, key: str = "data") -> MemoryTable:
 
 def read_memory(source: RowSource) -> Iterator[Example]:
     """Read the rows of a table; the line is the row, from 1."""
-    table, name = source.stream, source.problems.name
+    table, name, options = source.stream, source.problems.name, source.options
     assert isinstance(table, MemoryTable)
-    needed = [*source.options.sequence_columns(), *([source.options.label] * source.labelled)]
-    if not source.options.sequence_columns() and source.options.kind in ("text", "tokens"):
+    own = options.sequence_columns()
+    if not own and options.kind != "features" and not options.keeps_all:
         raise DataError(f"{name}: the model names no columns; give sequences: list(data['text'])")
-    for column in map(str, needed):
+    for column in map(str, [*own, *([options.label] * source.labelled)]):
         if not {column, column.partition(".")[0]} & {*table.columns}:
             raise DataError(f"{name}: {missing_name('column', column, table.all_columns)}")
     return parse_rows(enumerate(table.rows(), start=1), object_parser(source))
