@@ -35,6 +35,8 @@ MATRIX_CLASSES = 200
 """Classes up to which the whole confusion matrix is kept: it grows with their square."""
 KEPT_CONFUSIONS = 100
 """Most frequent confusions that are kept, however many classes there are."""
+FEW = 30
+"""Examples below which a score hardly says which epoch is better."""
 FEWEST_TO_DOUBT = 20
 """Examples from which on one class for all of them is no chance."""
 
@@ -111,9 +113,14 @@ class Scores(Summarized):
         return -value if name == "loss" else value
 
     def standard_error(self, name: str) -> float:
-        """Return about that of a metric that is a share of the examples; 0 for the loss."""
+        """Return about that of a metric that is a share of the examples; 0 for the loss.
+
+        A few examples may all be right by chance: for these it is 1.
+        """
         if name == "loss":
             return 0.0
+        if self.num_examples < FEW:
+            return 1.0
         share: float = getattr(self, name)
         return math.sqrt(share * (1 - share) / self.num_examples)
 

@@ -91,6 +91,20 @@ def test_what_is_as_good_as_the_whole_is_named(project: Path, cli: Cli) -> None:
             assert (f"{names[name]} alone: {own:.1%}, all together" in each.err) == (own >= whole)
 
 
+def test_a_refit_that_few_rows_would_end_early_makes_all_epochs(project: Path, cli: Cli) -> None:
+    """Labels have nothing to do with words: some epoch is the best of 8 rows by chance."""
+    examples = [(text, ["up", "down"][i % 3 == 0]) for i, (text, _) in enumerate(rows(40, seed=1))]
+    write_table(project / "train.tsv", examples)
+    settings = ("training.refit=true", "training.max_epochs=12", "training.lr=0.05")
+    given = [word for setting in settings for word in ("--set", setting)]
+    assert cli("fit", "c.yaml", *given, "--run-dir", "r").code == 0
+    *epochs, end = [json.loads(line) for line in Path("r/metrics.jsonl").read_text().splitlines()]
+    right = [row["validation"]["accuracy"] for row in epochs if row["event"] == "epoch"]
+    assert right[-1] < max(right) - 0.2
+    assert end["epochs"] == 12
+    assert end["best_epoch"] < 12
+
+
 def test_quiet_prints_warnings_alone(project: Path, cli: Cli) -> None:
     write_table(project / "test.tsv", [*rows(20, seed=2), ("rise", "sideways")])
     ended = cli("fit", "c.yaml", "--quiet")
