@@ -46,6 +46,8 @@ from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.objectives import shared_logits
 from seqtrain.training.trainer import Trainer
 
+WHOLE_BATCHES = "their batch normalisation must see whole batches; train with one process"
+
 
 def fit(
     config: Config | Mapping[str, Any] | str | Path,
@@ -69,8 +71,7 @@ def fit(
         resume: go on from run_dir's last checkpoint (None: the newest run's of this name).
         force: replace an earlier run in run_dir.
         cache: keep encoded data between runs.
-        source: the YAML file that a Config was read from: it names the run, and is looked at for
-            the message where a data file is missing.
+        source: the YAML file that a Config was read from, which names the run.
         init_from: a run directory or model folder whose weights training begins from.
         listener: is called with every event.
         finish: False ends it where the best epoch is known: `resume` then refits, and scores test.
@@ -92,8 +93,7 @@ def fit(
         with processes.first_before_others():
             choose_engine(config.model, chosen)
             if processes.size > 1 and config.model.convolutions is not None:
-                why = "their batch normalisation must see whole batches; train with one process"
-                raise ConfigError(f"model.convolutions: {why}")
+                raise ConfigError(f"model.convolutions: {WHOLE_BATCHES}")
         start = find_start(held, config, wanted, processes)
         began = time.perf_counter()
         data = _read_data(config, start, processes, default_folder() if cache else None)
@@ -104,14 +104,12 @@ def fit(
         held.enter_context(deterministic_algorithms(config.training.deterministic))
         held.enter_context(processes.signals)
         with processes.first_before_others():
-            if start.point is None:
-                state, kept = run_state.begin(setting, start.origin)
-            else:
-                state, kept = run_state.resume(setting, start.point), None
+            point, origin = start.point, start.origin
+            state = run_state.resume(setting, point) if point else run_state.begin(setting, origin)
         state.follow_first()
         if processes.is_first:
             recorder = _recorder(held, state, start, listener)
-            listener(_start_event(recorder, start, kept))
+            listener(_start_event(recorder, start))
         return _train(state, recorder, finish=finish)
 
 
@@ -121,10 +119,7 @@ def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str
         config = load_config(config)
     elif not isinstance(config, Config):
         config = config_from_mapping(config)
-    if device is None:
-        return config
-    training = config.training.model_copy(update={"device": device})
-    return config.model_copy(update={"training": training})
+    return config if device is None else config.with_keys(training={"device": device})
 
 
 def with_data(
@@ -151,8 +146,7 @@ def with_data(
         for name, table in in_memory.items()
     ]
     paths = {table.name: table.path for table in tables}
-    config = config.model_copy(update={"data": data.model_copy(update=paths)})
-    return config, tuple(tables)
+    return config.with_keys(data=paths), tuple(tables)
 
 
 def _read_data(
@@ -182,13 +176,11 @@ def _check_data(setting: Setting) -> None:
         rules = data.preprocessing
         check_model(config.model, rules.input_size, len(rules.labels), rules.num_ngrams)
         check_longest(config, data.splits["train"])
-    others = processes.unlike_first([config.model_dump_json().encode()])
-    if others:
+    if others := processes.unlike_first([config.model_dump_json().encode()]):
         problem = f"config: not that of rank 0 on {others}; start all processes with the same one"
         raise ConfigError(*processes.lines(problem))
     arrays = (array for store in data.splits.values() for array in store.arrays().values())
-    others = processes.unlike_first(np.ascontiguousarray(array) for array in arrays)
-    if others:
+    if others := processes.unlike_first(map(np.ascontiguousarray, arrays)):
         problem = f"data: not as rank 0 encoded it on {others}; give all hosts the same files"
         raise DataError(*processes.lines(problem))
 
@@ -211,7 +203,7 @@ def _recorder(held: ExitStack, state: RunState, start: Start, listener: Listener
     return recorder
 
 
-def _start_event(recorder: Recorder, start: Start, kept: str | None) -> StartEvent:
+def _start_event(recorder: Recorder, start: Start) -> StartEvent:
     state, point, said = recorder.state, start.point, list[str]()
     if point is not None:
         said = point.warnings + inexact(point.recorded, environment(state.setting))
@@ -228,7 +220,7 @@ def _start_event(recorder: Recorder, start: Start, kept: str | None) -> StartEve
         nothing_left=state.nothing_left,
         pretraining=progress.pretraining,
         warnings=said,
-        origin=kept,
+        origin=state.kept,
     )
 
 
@@ -295,11 +287,9 @@ def _test_scores(
 def _branches(
     state: RunState, recorder: Recorder | None, store: SequenceStore
 ) -> tuple[Tensor, ...]:
-    stop = partial(_stop_if_asked, state, recorder, save=False)
-    given = (state.model.network, store, state.setting.device, state.processes)
-    return branch_logits(
-        state.model.network, lambda c: shared_logits(*given, before_batch=stop, combine=c)
-    )
+    stop, network = partial(_stop_if_asked, state, recorder, save=False), state.model.network
+    given = (network, store, state.setting.device, state.processes)
+    return branch_logits(network, lambda c: shared_logits(*given, before_batch=stop, combine=c))
 
 
 def _finished(
@@ -320,9 +310,7 @@ def _finished(
         advice=_advice(trainer) if "validation" in state.data.splits else None,
     )
     if recorder is not None:
-        names = ("epochs", "best_epoch", "best_value", "refit")
-        end = {name: getattr(run, name) for name in names}
-        recorder.finish(run, {**end, "step": progress.updates, "monitor": monitor})
+        recorder.finish(run)
     return run
 
 

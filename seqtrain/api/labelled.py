@@ -23,6 +23,8 @@ from seqtrain.text import display_name, one_of
 SPLITS = ("test", "validation", "train")
 NO_TEST = "there is no test split; these are predictions for validation, which chose the best epoch"
 
+GIVE_FILE = "give a labelled file with --data"
+
 
 @dataclass(frozen=True)
 class Labelled:
@@ -31,10 +33,9 @@ class Labelled:
     Attributes:
         source: the file that was read, or the files, as they were named.
         digests: SHA-256 of each file, by path.
-        warnings: what the user should know of these rows, a line each.
         split: which of the run's config; None where a file was given.
-        trained_on_rows: whether the model was trained on these rows, so that scores promise too
-            much; None where a file was given.
+        trained_on_rows: whether scores promise too much, as the model was trained on these rows;
+            None where a file was given.
     """
 
     classifier: Classifier
@@ -81,17 +82,13 @@ def default_split(*runs: RunLike) -> str:
 def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelled:
     """Return a split of the run's config; raises as `evaluate`."""
     if not run.holds(CONFIG):
-        raise CheckpointError(
-            f"{run.path}: a model folder names no splits; give a labelled file with --data"
-        )
+        raise CheckpointError(f"{run.path}: a model folder names no splits; {GIVE_FILE}")
     config = run.config()
     named = getattr(config.data, split)
     if named is None:
         given = [name for name in SPLITS if getattr(config.data, name) is not None]
-        raise ConfigError(
-            f"--split: {run.path} has no {split} split; give --split {one_of(given)}, or a "
-            "labelled file with --data"
-        )
+        advice = f"give --split {one_of(given)}, or {GIVE_FILE}"
+        raise ConfigError(f"--split: {run.path} has no {split} split; {advice}")
     held_out = held_out_fractions(config.data)
     if split in held_out or (held_out and split == "train"):
         found = _hold_out_again(run, config, classifier, split)
@@ -129,16 +126,13 @@ def _hold_out_again(
     recorded = run.environment()
     keys = {path: key for key, path in data_files(config)}
     scored = ("data.validation", "data.test")
-    learned = {x: prepared.digests[x] for x in prepared.digests if keys.get(x) not in scored}
+    learned = {x: digest for x, digest in prepared.digests.items() if keys.get(x) not in scored}
     changed = other_data(recorded["data"], learned, keys)
     if changed:
-        again = "the held-out rows can't be found again; give a labelled file with --data"
-        raise DataError(f"{changed[0]}; {again}")
+        raise DataError(f"{changed[0]}; the held-out rows can't be found again; {GIVE_FILE}")
     if prepared.preprocessing != classifier.preprocessing:
-        raise CheckpointError(
-            f"{run.path / CONFIG}: the model was trained with other preprocessing; restore it from "
-            "a copy, or give a labelled file with --data"
-        )
+        problem = "the model was trained with other preprocessing"
+        raise CheckpointError(f"{run.path / CONFIG}: {problem}; restore it, or {GIVE_FILE}")
     check_held_out(config, prepared, recorded, run.path)
     reading, named = classifier.preprocessing.reading, config.data.train
     files = [(path, reading.for_file(path)) for path in files_of("data.train", named)]

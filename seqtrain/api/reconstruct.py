@@ -29,18 +29,14 @@ def reconstruct(
 ) -> Iterator[Reconstruction]:
     """Reconstruct every row of a file, or of standard input, by at most `max_steps` tokens.
 
-    Source, run, device and errors are as for `predict`.
-
-    Raises:
-        CheckpointError: the run wasn't pretrained as an autoencoder, or is damaged.
+    Source, run, device and errors are as for `predict`; the run was pretrained as an autoencoder.
     """
     path, chosen = path_of_file(source), select_device(device)
     autoencoder, fitted = load_autoencoder(directory_of(run).pretrained)
     autoencoder.to(chosen)
     assert fitted.vocabulary is not None, "an autoencoder's kind is text or tokens"
     known = fitted.vocabulary.tokens
-    options = fitted.reading.for_input(path)
-    examples = read_rows(path, options, labelled=False)
+    examples = read_rows(path, fitted.reading.for_input(path), labelled=False)
     for _, store in fitted.for_prediction().encode_chunks([examples], display_name(path)):
         found: list[list[int]] = [[]] * len(store)
         plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING)
@@ -51,9 +47,6 @@ def reconstruct(
                 found[row] = ids
         for row, ids in enumerate(found):
             read = store[row][0].tolist()
-            same = sum(a == b for a, b in zip(read, ids, strict=False))
-            yield Reconstruction(
-                tuple(known[i] for i in read),
-                tuple(known[i] for i in ids),
-                same / max(len(read), len(ids)),
-            )
+            share = sum(map(int.__eq__, read, ids)) / max(len(read), len(ids))
+            sequence, tokens = (tuple(known[i] for i in each) for each in (read, ids))
+            yield Reconstruction(sequence, tokens, share)

@@ -105,15 +105,16 @@ class Recorder:
         write_folder(self.run.pretrained, model_files(self.state.model, pretrained))
         self.save_last()
 
-    def finish(self, run: Run, end: dict[str, Any]) -> None:
+    def finish(self, run: Run) -> None:
         """Write the scores of the test split and the "end" line; one checkpoint stays."""
-        scores = run.test
+        scores, trainer = run.test, self.state.trainer
+        end: dict[str, Any] = {"event": "end", "epochs": run.epochs, "best_epoch": run.best_epoch}
+        end |= {"best_value": run.best_value, "refit": run.refit, "step": trainer.progress.updates}
+        end["monitor"] = self.state.config.training.monitor
         if scores is not None:
             write_file(self.run.path / TEST, to_json(asdict(scores)))
-            end = {**end, "test": scores.figures()}
-        self._append(
-            {"event": "end", **end, "peak_memory_bytes": peak_memory(self.state.setting.device)}
-        )
+            end["test"] = scores.figures()
+        self._append({**end, "peak_memory_bytes": peak_memory(self.state.setting.device)})
         if self._last_is_whole:  # else previous/ is the only sound checkpoint
             remove(self.run.previous)
         for name, found in (("validation", self._best_scores), ("test", scores)):

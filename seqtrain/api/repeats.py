@@ -129,11 +129,9 @@ def repeats_of(
         raise ConfigError(f"--folds: found {folds}; expected 2 to {MOST_RUNS:,}")
     if seeds is not None:
         return {f"seed-{s}": config.model_copy(update={"seed": s}) for s in seeds}
-    training = config.training.model_copy(update={"refit": False})
     parts = ({"fold": number, "of": folds} for number in range(1, int(folds or 0) + 1))
-    data = [config.data.model_copy(update={"validation": part}) for part in parts]
-    changes = ({"data": each, "training": training} for each in data)
-    return {f"fold-{i}": config.model_copy(update=change) for i, change in enumerate(changes, 1)}
+    no_refit = config.with_keys(training={"refit": False})
+    return {f"fold-{part['fold']}": no_refit.with_keys(data={"validation": part}) for part in parts}
 
 
 def fit_repeats(

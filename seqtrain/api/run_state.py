@@ -30,6 +30,7 @@ class RunState:
     def __init__(self, setting: Setting, model: Model, *, pretrains: bool = True) -> None:
         self.setting, self.config, self.data = setting, setting.config, setting.data
         self.processes, self.model = setting.processes, model
+        self.kept: str | None = None  # of an old model, in words
         splits, given = self.data.splits, (self.config, setting.device, setting.processes)
         validation, names = splits.get("validation"), model.preprocessing.labels
         network = model.network.to(setting.device)
@@ -96,11 +97,9 @@ class RunState:
 
     def _use_refitter(self, rows: SequenceStore, epochs: int) -> None:
         # auto would count other epochs, of more rows
-        update = {"max_epochs": self.trainer.budget.epochs}
-        training = self.config.training.model_copy(update=update)
-        given = (self.config.model_copy(update={"training": training}), self.setting.device)
-        names, network = self.model.preprocessing.labels, self.model.network
-        refit = Classification(network, rows, None, names, *given, self.processes, refit=True)
+        config = self.config.with_keys(training={"max_epochs": self.trainer.budget.epochs})
+        given = (self.model.preprocessing.labels, config, self.setting.device, self.processes)
+        refit = Classification(self.model.network, rows, None, *given, refit=True)
         self.trainer = Trainer(refit, epochs)
 
     @property
@@ -141,11 +140,13 @@ def new_model(setting: Setting, rows: SequenceStore) -> Model:
     return Model(network, data.preprocessing).calibrated(Calibration(shares=shares, shift=shift))
 
 
-def begin(setting: Setting, origin: Origin | None) -> tuple[RunState, str | None]:
-    """Return a new run, with initial weights or those of an old model; and what was kept of it."""
+def begin(setting: Setting, origin: Origin | None) -> RunState:
+    """Return a new run, with initial weights or those of an old model."""
     model = new_model(setting, setting.data.splits["train"])
     kept = None if origin is None else take_weights(origin.model, model, setting.data.vectors)
-    return RunState(setting, model), kept
+    state = RunState(setting, model)
+    state.kept = kept
+    return state
 
 
 def resume(setting: Setting, point: ResumePoint) -> RunState:

@@ -109,15 +109,11 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit()
 
 
-def main(
-    version: Annotated[
-        bool,
-        typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version."),
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback if the program fails by a bug.")
-    ] = False,
-) -> None:
+VERSION = typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
+DEBUG = typer.Option("--debug", help="Show the traceback if the program fails by a bug.")
+
+
+def main(version: Annotated[bool, VERSION] = False, debug: Annotated[bool, DEBUG] = False) -> None:
     """Train, measure and use classifiers of variable-length sequences."""
 
 
@@ -154,9 +150,7 @@ def _exit_code(arguments: list[str]) -> int:
     except typer.Exit as end:
         return end.exit_code
     except (BrokenPipeError, SystemExit) as end:  # Typer answers a closed pipe with exit code 1
-        if not isinstance(end, BrokenPipeError) and not isinstance(
-            end.__context__, BrokenPipeError
-        ):
+        if BrokenPipeError not in (type(end), type(end.__context__)):
             raise
         _abandon(sys.stdout)
         return CLOSED_PIPE
@@ -177,11 +171,10 @@ def _exit_code(arguments: list[str]) -> int:
 def _called(arguments: list[str]) -> Any:
     """Run a command; one that comes first is run on its own, which starts faster."""
     name, *rest = arguments
+    given: dict[str, Any] = {"standalone_mode": False, "obj": arguments}
     if name in COMMANDS:
-        command, called, words = load_command(name), f"seqtrain {name}", rest
-    else:
-        command, called, words = program(), "seqtrain", arguments
-    return command(words, prog_name=called, standalone_mode=False, obj=arguments)
+        return load_command(name)(rest, prog_name=f"seqtrain {name}", **given)
+    return program()(arguments, prog_name="seqtrain", **given)
 
 
 def _explained(error: Exception, arguments: list[str]) -> tuple[int, str]:
@@ -197,7 +190,7 @@ def _explained(error: Exception, arguments: list[str]) -> tuple[int, str]:
     if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
         _abandon(sys.stdout)
         return RUN_FAULT, f"{error.filename or 'standard output'}: {error.strerror}"
-    if isinstance(error, FileNotFoundError) and not _is_somewhere():
+    if isinstance(error, FileNotFoundError) and not os.path.exists(os.curdir):
         return BAD_USAGE, "the current directory was deleted; change to one that exists"
     if isinstance(error, OSError) and error.errno in REFUSALS and error.filename is not None:
         return BAD_USAGE, one_line(f"{os.fsdecode(error.filename)}: {error.strerror}")
@@ -208,10 +201,7 @@ def _explained(error: Exception, arguments: list[str]) -> tuple[int, str]:
 
 
 def _usage_problem(error: typer.BadParameter, called: str) -> str:
-    """Say in one line what is wrong with a command line, the valid names, and where help stands.
-
-    `called` is the program with the name of the command, if one was called.
-    """
+    """Say in one line what is wrong with a command line, the valid names, and where help stands."""
     context: Any = error.ctx
     text = " ".join(error.format_message().split()).rstrip(".")
     for pattern, words in WORDING.items():
@@ -236,31 +226,23 @@ def _instead(option: str, context: Any) -> str:
     from seqtrain.config.schema import SECTIONS
 
     own, of_program = _names(context.command, context), _names(program(), context)
-    name, key = option.lstrip("-"), None
+    name = option.lstrip("-")
     wanted = name.replace("-", "_")
     near = nearest(OPTIONS_ELSEWHERE.get(name, name), own, 0.65)
-    if "set" in own and nearest_key((wanted,)) not in SECTIONS:
-        key = nearest_key((wanted,))
+    key = nearest_key((wanted,)) if "set" in own else None
+    key = None if key in SECTIONS else key
     if near and not (key or "").endswith(wanted):
         return f"did you mean --{near}?"
     if name in of_program:
         return f"it stands before the command: seqtrain {option} {context.command.name} …"
-    return (
-        f"did you mean --set {key}=…?"
-        if key
-        else f"expected {listed([f'--{each}' for each in own], 8)}"
-    )
+    if key:
+        return f"did you mean --set {key}=…?"
+    return f"expected {listed([f'--{each}' for each in own], 8)}"
 
 
 def _names(command: Any, context: Any) -> list[str]:
     parameters = [*command.params, command.get_help_option(context)]
     return [name[2:] for each in parameters for name in each.opts if name.startswith("--")]
-
-
-def _is_somewhere() -> bool:
-    with suppress(FileNotFoundError):
-        return bool(os.getcwd())
-    return False
 
 
 def _abandon(stream: TextIO) -> None:

@@ -121,11 +121,10 @@ def padded(rows: SequenceStore) -> SequenceStore:
 def one_by_one(task: Task, pooling: str) -> Tensor:
     """Return the probe's logits (B, C), one sequence at a time in torch's own module."""
     changes = {"engine": "torch", "unroll": "packed", "pooling": pooling}
-    model = task.config.model.model_copy(update=changes)
     rows = task.train.__getitems__(task.probe)
-    carried = CarriedStates() if model.initial_state == "carried" else None
+    carried = CarriedStates() if task.config.model.initial_state == "carried" else None
     alone = np.split(np.arange(len(rows)), len(rows))
-    network = task.new_model(task.config.model_copy(update={"model": model}))
+    network = task.new_model(task.config.with_keys(model=changes))
     return logits_of_batches(network, rows, alone, task.device, carried=carried)
 
 

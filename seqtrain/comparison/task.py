@@ -58,9 +58,7 @@ class Variant:
 
     def config(self, config: Config) -> Config:
         """Return a config with the changes made."""
-        model = config.model.model_copy(update=dict(self.model))
-        batching = config.batching.model_copy(update=dict(self.batching))
-        return config.model_copy(update={"model": model, "batching": batching})
+        return config.with_keys(model=self.model, batching=self.batching)
 
     def setting(self, config: Config) -> str:
         """Return the keys to change in a config to have it; of a recipe none."""
@@ -205,8 +203,7 @@ def recurrent_alone(config: Config) -> tuple[Config, list[str]]:
             plain = value if isinstance(value, str) else value[0]
         if value != plain:
             named.append(key)
-            changed = section.model_copy(update={field: plain})
-            config = config.model_copy(update={name: changed})
+            config = config.with_keys(**{name: {field: plain}})
     return config, [f"compared without {listed(named, len(named))}"] if named else []
 
 

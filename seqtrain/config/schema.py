@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -424,6 +424,11 @@ class Config(Section):
         if errors:
             raise ValidationError.from_exception_data("config", errors)
         return config
+
+    def with_keys(self, **sections: Mapping[str, Any]) -> Config:
+        """Return it with other values, which are right, at some keys of some sections."""
+        made = {x: getattr(self, x).model_copy(update={**keys}) for x, keys in sections.items()}
+        return self.model_copy(update=made)
 
 
 SECTIONS: dict[str, type[Section]] = {

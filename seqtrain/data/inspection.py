@@ -43,7 +43,7 @@ class Inspection:
 
     def __init__(self, config: Config, *, cache_folder: Path | None) -> None:
         self.config = config = with_width(config)
-        lenient = config.model_copy(update={"data": config.data.model_copy(update=LENIENT)})
+        lenient = config.with_keys(data=LENIENT)
         self.data = prepare(lenient, cache_folder=cache_folder)
         self.summaries = summarize(self.data)
         self.padding = padding_shares(self.data, config.batching, config.seed)

@@ -100,8 +100,7 @@ def with_width(config: Config) -> Config:
             f"model.embedding_dim: found {asked}, but the vectors of {display_name(path)} have "
             f"{size} numbers; expected {size} or null"
         )
-    model = config.model.model_copy(update={"embedding_dim": size})
-    return config.model_copy(update={"model": model})
+    return config.with_keys(model={"embedding_dim": size})
 
 
 def read_vectors(

@@ -130,12 +130,7 @@ class VerifiedFolder:
         return digests
 
     def read(self, name: str, limit: int = LARGEST_JSON) -> bytes:
-        """Return the content of a file.
-
-        Raises:
-            CheckpointError: it or the manifest is missing, has more bytes than the limit, or isn't
-                what was written.
-        """
+        """Return the content of a file of `limit` bytes at most; refuse what wasn't written so."""
         wanted = self.digests.get(name)
         content = read_file(self.path / name, limit)
         self._check(name, sha256(content).hexdigest(), wanted)

@@ -18,13 +18,9 @@ TRIES, PAUSE = 20, 0.005
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep all other processes out of this block, for this folder.
+    """Keep all other processes out of this block, for this folder; refuse where one is in it.
 
     A file system without locks (some NFS) keeps nobody out.
-
-    Raises:
-        CheckpointError: another process is in it; its id is named.
-        RunError: the folder can't be written to.
     """
     path = folder / LOCK
     try:

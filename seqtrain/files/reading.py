@@ -34,11 +34,7 @@ def kind_of(path: str | Path) -> str:
 
 
 def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
-    """Return a descriptor of a regular file: an opener for `open`, which waits for no pipe.
-
-    Raises:
-        OSError: another kind of file stands there, or as `os.open`.
-    """
+    """Return a descriptor of a regular file: an opener for `open`, which waits for no pipe."""
     kind = kind_of(path)
     if kind != "a file":
         raise OSError(errno.EINVAL, f"is {kind}; expected a regular file", str(path))
@@ -78,12 +74,7 @@ def nearest_file(path: str | Path) -> str | None:
 
 
 def read_file(path: Path, limit: int = LARGEST_JSON) -> bytes:
-    """Return the content of a file.
-
-    Raises:
-        CheckpointError: it is missing, no regular file, or has more bytes than the limit.
-        RunError: the machine failed.
-    """
+    """Return the content of a regular file of `limit` bytes at most."""
     try:
         with open(path, "rb", opener=open_regular) as file:
             size = os.fstat(file.fileno()).st_size
@@ -114,9 +105,8 @@ class NotJSONError(ValueError):
 def parse_json(text: str) -> object:
     """Parse one JSON value.
 
-    Raises:
-        NotJSONError: for malformed JSON, repeated keys, NaN and Infinity, lone surrogates, lists in
-            lists without end, and integers too long to convert.
+    NotJSONError: malformed, repeated keys, NaN and Infinity, lone surrogates, nested too deeply,
+    and integers too long to convert.
     """
     try:
         value: object = _DECODER.decode(text)
@@ -169,11 +159,7 @@ def uncompressed(path: str) -> str:
 
 
 def import_zstd() -> Any:
-    """Return the module `compression.zstd` of Python 3.14, or its copy for older ones.
-
-    Raises:
-        ConfigError: it isn't installed.
-    """
+    """Return the module `compression.zstd` of Python 3.14, or its copy for older ones."""
     name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
     try:
         return import_module(name)

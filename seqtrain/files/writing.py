@@ -25,13 +25,7 @@ def to_json(value: Any) -> bytes:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file beside its path, flush it to the disk, and rename it.
-
-    A link that stands there is replaced, not followed.
-
-    Raises:
-        RunError: the disk is full or the folder can't be written.
-    """
+    """Write a file beside its path, flush it to the disk, and rename it; a link is replaced."""
     try:
         with replacing(path) as new:
             write_new(new, content)

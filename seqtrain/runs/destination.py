@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -42,15 +42,10 @@ def check_destination(
     Args:
         path: where; None: a new directory under runs/.
         what: `file`; `stream`: a file, or a pipe or device to write into; `export`: a folder that
-            is replaced whole; `run`: a directory of a run, of several, or of a search.
+            is replaced whole; `run`: a directory of one run, of several, or of a search.
         option: that names the path, such as --output.
         force: whether what a command wrote there before may be replaced.
         sources: paths of the input, which is never replaced; None: of none.
-
-    Raises:
-        ConfigError: as said.
-        CheckpointError: another process is training there.
-        RunError: the machine failed.
     """
     target = RUNS / ".new" if path is None else Path(path)
     given = [source for source in sources if source is not None and os.path.exists(source)]
@@ -70,9 +65,8 @@ def check_destination(
             _check_export(target, force=force)
         if what == "run" and found == target:
             check_replaceable(target, option, force=force, sources=given)
-            if (target / LOCK).exists():
-                with locked(target):
-                    pass
+            with locked(target) if (target / LOCK).exists() else nullcontext():
+                pass
     except (OSError, ValueError) as error:
         refused = f"{option}: {getattr(error, 'filename', None) or target}"
         raise path_problem(refused, error, ConfigError, "choose another") from None
@@ -103,17 +97,15 @@ def _check_file(
 def _check_export(path: Path, *, force: bool) -> None:
     """Let an earlier export be replaced, and an empty folder that no program is in."""
     if path.samefile(os.curdir) or os.path.ismount(path):
-        raise ConfigError(
-            f"{path}: is the current directory or a mount point, which can't be replaced; expected "
-            f"a new folder, such as {path / 'model'}"
-        )
+        why = "is the current directory or a mount point, which can't be replaced"
+        raise ConfigError(f"{path}: {why}; expected a new folder, such as {path / 'model'}")
     found, written = sorted(path.iterdir()), {MANIFEST}
     with suppress(CheckpointError):
         written |= VerifiedFolder(path).digests.keys()
     for each in found:
         if each.name not in written or not each.is_file() or "model.onnx" not in written:
-            problem = f"holds {quote(each.name)}, which is no part of an export; choose another"
-            raise ConfigError(f"{path}: {problem}")
+            foreign = f"{quote(each.name)}, which is no part of an export"
+            raise ConfigError(f"{path}: holds {foreign}; choose another")
     if found and not force:
         raise ConfigError(f"{path}: holds an export; replace it with --force, or choose another")
 
@@ -134,9 +126,8 @@ def check_replaceable(
         raise ConfigError(f"{option}: {config} is the input; choose another directory")
     foreign = _foreign(path)
     if foreign is not None:
-        raise ConfigError(
-            f"{option}: no run wrote {foreign}; move it away, or choose another directory"
-        )
+        advice = "move it away, or choose another directory"
+        raise ConfigError(f"{option}: no run wrote {foreign}; {advice}")
 
 
 def _foreign(path: Path) -> Path | None:

@@ -112,19 +112,17 @@ def tune(
     Args:
         config: a Config, or the path of a YAML file.
         limits: when the search ends.
-        source: as for `fit`.
+        source: as for `fit`, like device, force and cache.
         run_dir: of the search and of the best run. None: runs/<name>-tuned-<time>.
-        device: as for `fit`.
+        device: in place of training.device.
         resume: go on with the search in run_dir (None: the newest one of this name).
         force: replace what is in run_dir.
         cache: keep encoded data between trials.
         storage: file of Optuna's study, which other searches may share; None: in run_dir.
         listener: receives each trial that is over.
 
-    Raises:
-        ConfigError, DataError, CheckpointError: what was given is wrong; nothing was written.
-        RunError: no trial came to its end.
-        Interrupted: a signal stopped it; all trials that were over are kept.
+    Errors are those of `fit`; a RunError also where no trial came to its end. A signal keeps all
+    trials that were over.
     """
     import_optuna()
     config = _with_test_split(resolved_config(config, device))
@@ -148,14 +146,11 @@ def tune(
         journal = storage or directory / JOURNAL
         study = Study(journal, _study_name(config, digests, space), own, config, space)
         study.end_lost(None)
+        search = _Search(study, directory, limits, listener, cache)
         try:
-            best = _Search(study, directory, limits, listener, cache).run(signals)
+            best = search.run(signals)
         except Interrupted as error:
-            how = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
-            how += [] if storage is None else ["--storage", str(storage)]
-            done = f"stopped after {counted(len(study.trials()), 'trial')}, kept"
-            line = f"{done}; go on with: seqtrain {join(how)}"
-            raise Interrupted(error.exit_code - 128, line) from None
+            raise Interrupted(error.exit_code - 128, search.how_to_go_on()) from None
         _move(directory / FOLDER / str(best.number), directory)
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
     return Tuned(run, best, study.trials(), config, study.trials(of_others=True))
@@ -220,7 +215,7 @@ class _Search:
     cache: bool
 
     def run(self, signals: StopSignals) -> Trial:
-        """Run trials until a limit is reached; return the best. Those under a signal are lost."""
+        """Run trials until a limit is reached; return the best. A signal loses those under way."""
         (self.directory / FOLDER).mkdir(exist_ok=True)
         jobs, threads = self.limits.jobs, max(1, torch.get_num_threads() // self.limits.jobs)
         self._known = {trial.number for trial in self.study.trials()}
@@ -236,7 +231,7 @@ class _Search:
                     return self._best()
                 done, running = wait(running, PAUSE, FIRST_COMPLETED)
                 if signals.received is not None:
-                    raise Interrupted(signals.received, "the search was stopped")
+                    raise Interrupted(signals.received)
                 for future in done:
                     if isinstance(future.exception(), BrokenProcessPool):
                         self.study.end_lost("its process was killed; memory may have run out")
@@ -248,6 +243,14 @@ class _Search:
     def _may_begin(self, running: int, left: float | None) -> bool:
         begun, most = len(self._known) + running, self.limits.trials
         return (most is None or begun < most) and (left is None or left > 0 or not begun)
+
+    def how_to_go_on(self) -> str:
+        """Return the line that a stopped search ends with."""
+        directory, journal = self.directory, self.study.journal
+        how = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
+        how += [] if journal == directory / JOURNAL else ["--storage", str(journal)]
+        done = f"stopped after {counted(len(self.study.trials()), 'trial')}, kept"
+        return f"{done}; go on with: seqtrain {join(how)}"
 
     def _best(self) -> Trial:
         trials = self.study.trials()

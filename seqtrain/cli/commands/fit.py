@@ -94,16 +94,10 @@ def fit(
     given |= {"cache": not no_cache, "init_from": init_from}
     shown = {"quiet": quiet, "verbose": verbose, "log": log is not None}
     refuse(
-        (
-            "--jobs: trains several runs at a time; give --seeds or --folds with it",
-            jobs and not several,
-        ),
+        ("--jobs: trains runs side by side; give --seeds or --folds with it", jobs and not several),
         ("--nproc-per-node: trains one run; leave out --seeds and --folds", several and launches),
         ("--log: shows runs one after another; leave out --jobs", log and (jobs or 1) > 1),
-        (
-            "--resume: of several runs needs --run-dir, which holds them",
-            several and resume and path is None,
-        ),
+        ("--resume: --seeds and --folds need --run-dir", several and resume and path is None),
     )
     if several:
         from seqtrain.api.fit import resolved_config

@@ -198,10 +198,7 @@ def _given_text(source: str) -> str:
 
 
 def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
-    """Return how predictions are written: as chosen, or as the output file's ending says.
-
-    Without both it is tsv (of steps jsonl); on a terminal it is lines for people.
-    """
+    """Return how predictions are written: as chosen, or as the output's ending says, else tsv."""
     from pathlib import Path
 
     from seqtrain.errors import ConfigError
@@ -240,10 +237,8 @@ def _threshold(
     number = round(kept.coverage * rows)
     of_rows = f" ({number:,} of {counted(rows, 'row')})" if rows else ""
     least = f" (95% interval: from {kept.least(number):.0%})" if rows else ""
-    note(
-        f"labels from probability {kept.min_probability:.4f} on: {kept.coverage:.1%} of "
-        f"validation{of_rows}, {kept.accuracy:.2%} of them right{least}"
-    )
+    share = f"{kept.coverage:.1%} of validation{of_rows}, {kept.accuracy:.2%} of them right{least}"
+    note(f"labels from probability {kept.min_probability:.4f} on: {share}")
     return kept.min_probability
 
 
