@@ -16,7 +16,7 @@ from seqtrain.evaluation.bootstrap import (
     paired_bootstrap,
     paired_bootstrap_of_sets,
 )
-from seqtrain.report import PredictedExample
+from seqtrain.report.facts import PredictedExample
 from seqtrain.text import counted, display_name, quote
 
 Pair: TypeAlias = tuple[PredictedExample, PredictedExample]

@@ -20,7 +20,7 @@ from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.evaluation.occlusion import cell_weights, step_weights
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.files.reading import number_at
-from seqtrain.report import PredictedExample, RunFacts, model_card, most_confident_errors
+from seqtrain.report.facts import PredictedExample, RunFacts, model_card, most_confident_errors
 from seqtrain.text import display_name, shorten
 
 SHOWN_TEXT = 400

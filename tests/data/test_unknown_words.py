@@ -11,9 +11,10 @@ from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import vocabulary
 from seqtrain.data.dataset import PreparedData, prepare
 from seqtrain.data.examples import Example
-from seqtrain.data.spelling import MOST_GRAMS, buckets_of, word_grams
+from seqtrain.data.spelling import MOST_GRAMS, word_grams
 from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.data.vocabulary import UNK
+from tests.helpers.spelling import buckets_of
 
 Write = Callable[[str, str | list[tuple[str, str]]], str]
 TRAIN = [("common rare", "x"), ("common odd common", "y"), ("common", "x"), ("rare2 common", "y")]
@@ -91,8 +92,18 @@ def test_beyond_a_number_unknown_words_are_unk_alone(
 
 def test_buckets_stay_as_they_are() -> None:
     """Saved models rely on them."""
-    assert buckets_of("th", 3, 4) == [4222, 26010, 9357]
+    assert word_grams(["th"], 3, 4).buckets.tolist() == [4222, 26010, 9357]
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (2, 6), (5, 9)])
+def test_words_of_any_characters_have_the_buckets_of_their_ngrams(sizes: tuple[int, int]) -> None:
+    words = ["", "a", "né", "中文字", "😀x", "\ud800a", "", "abcdefghijkl" * 9]
+    found = word_grams(words, *sizes)
+    for word, own in zip(words, np.split(found.buckets, found.offsets[1:-1]), strict=True):
+        assert own.tolist() == buckets_of(word, *sizes)
 
 
 def test_a_word_without_end_has_a_bounded_number() -> None:
-    assert len(buckets_of("x" * 10**6, 3, 5)) == MOST_GRAMS
+    found, short = word_grams(["x" * 10**6, "a"], 3, 5), buckets_of("x" * 2000, 3, 5)
+    assert np.diff(found.offsets).tolist() == [MOST_GRAMS, 1]
+    assert found.buckets[:MOST_GRAMS].tolist() == short[:MOST_GRAMS]

@@ -6,9 +6,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
 from seqtrain.data.batch import Grams
-from seqtrain.data.spelling import buckets_of, word_grams
+from seqtrain.data.spelling import word_grams
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.model.subwords import Subwords
+from tests.helpers.spelling import buckets_of
 
 WORDS = ["", "", "card", "cards", "a", "of"]
 UNKNOWN = ["cardboard", "i"]

@@ -8,7 +8,8 @@ from xml.dom import minidom
 
 import pytest
 
-from seqtrain.report import PredictedExample, RunFacts, render
+from seqtrain.report.facts import PredictedExample, RunFacts
+from seqtrain.report.page import render
 
 EVIL = '"><script>alert("x")</script><img src=x onerror=y>&amp;\x1b[31m\u202e'
 

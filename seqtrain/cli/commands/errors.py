@@ -40,7 +40,7 @@ def errors(
     from seqtrain.cli.output.console import note, note_rows, say_json
     from seqtrain.cli.output.run_screen import mistake_json, show_errors
     from seqtrain.cli.output.score_screen import note_floors
-    from seqtrain.report import most_confident_errors
+    from seqtrain.report.facts import most_confident_errors
 
     check_split(split, data)
     table = not as_json and format == "table"

@@ -13,7 +13,7 @@ from rich.text import Text
 from seqtrain.api.diff import RunDifference
 from seqtrain.cli.output.console import note, say, stdout_console
 from seqtrain.cli.output.table import TableColumn, print_table
-from seqtrain.report import PredictedExample
+from seqtrain.report.facts import PredictedExample
 from seqtrain.runs.overview import RunSummary, differing_keys
 from seqtrain.text import listed, printable, quote
 

@@ -114,11 +114,8 @@ def _first_error(output: str) -> str:
     return lines[0].strip() if lines else "failed without a word"
 
 
-try:
+if "hatchling" in sys.modules:  # which builds a wheel
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
-except ModuleNotFoundError:  # run by hand, in an environment without hatchling
-    pass
-else:
 
     class NativeBuild(BuildHookInterface[Any]):
         """Puts the compiled library into the wheel; next to its sources where they are used."""
