@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,23 @@ def test_listener_hears_every_update(config: dict[str, object], tmp_path: Path) 
     assert heard[:2] == ["DataEvent", "StartEvent"]
     assert heard[-1] == "Run"
     assert heard.count("UpdateEvent") == epochs * 5
+
+
+def test_a_notebook_without_widgets_shows_plain_lines(
+    config: dict[str, object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What it prints on stderr it shows in red."""
+    ipython: Any = ModuleType("IPython")
+    ipython.get_ipython = lambda: SimpleNamespace(kernel="some")
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    seqtrain.fit(config, run_dir=tmp_path / "r")
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert "best epoch" in out
+    assert "\r" not in out
 
 
 @pytest.mark.parametrize(

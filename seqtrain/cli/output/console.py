@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
 from rich.text import Text
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from seqtrain.text import json_line, printable
 
@@ -18,8 +19,8 @@ WIDTH_OF_A_FILE = 120
 
 
 def stderr_console() -> Console:
-    """Return the console of progress and tables."""
-    return _console(sys.stderr)
+    """Return the console of progress and tables; a notebook would show stderr in red."""
+    return _console(sys.stdout if _in_notebook() else sys.stderr)
 
 
 def stdout_console() -> Console:
@@ -83,7 +84,10 @@ def print_path(path: str | Path) -> None:
 
 
 class ProgressBar:
-    """A bar on stderr, where that is a terminal; enter it so that it is gone however work ends."""
+    """A bar on stderr, where that is a terminal, or in a notebook that has ipywidgets.
+
+    Enter it so that it is gone however work ends.
+    """
 
     def __init__(self) -> None:
         self._bar: tqdm[Any] | None = None
@@ -97,13 +101,16 @@ class ProgressBar:
     def __call__(self, doing: str, share: float, detail: str = "") -> None:
         """Show what is being done, how much of all is over, in [0, 1], and how it goes."""
         if self._bar is None:
-            self._bar = tqdm(
+            kind: Any = tqdm
+            if widgets := _in_notebook() and find_spec("ipywidgets") is not None:
+                from tqdm.notebook import tqdm_notebook as kind
+            self._bar = kind(
                 desc=doing,
                 total=1.0,
                 initial=share,
                 bar_format="{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}{postfix}]",
                 file=sys.stderr,
-                disable=not (sys.stderr.isatty() or _in_notebook()),
+                disable=not (sys.stderr.isatty() or widgets),
                 leave=False,
                 dynamic_ncols=True,
             )
