@@ -37,6 +37,7 @@ def _console(file: TextIO) -> Console:
         highlight=False,
         color_system="auto" if styled else None,
         force_terminal=terminal,
+        force_jupyter=False,
         width=None if terminal else WIDTH_OF_A_FILE,
     )
 
