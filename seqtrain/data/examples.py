@@ -144,7 +144,8 @@ class ReadOptions:
     """How rows are read; saved with the model, so that predict reads as fit did.
 
     Attributes:
-        format: csv, tsv, jsonl, fasttext, txt, ts, npz, parquet; in prediction also lines, a
+        format: csv, tsv, jsonl, fasttext, txt, fasta, ts, npz, parquet, arrow; memory, of a table
+            given from Python; in prediction also lines, a
             sequence each, and files, each of which is a sequence.
         header: csv, tsv: whether the first row names the columns; auto: where one is named.
         quoting: csv, tsv: standard, none, or auto (standard for csv, none for tsv).

@@ -51,7 +51,8 @@ def init(
     test: Annotated[str | None, option("Test file, scored once at the end.", "FILE")] = None,
     overrides: Overrides = None,
     format: Annotated[
-        Literal["csv", "tsv", "jsonl", "fasttext", "txt", "ts", "npz", "parquet"] | None,
+        Literal["csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "ts", "npz", "parquet", "arrow"]
+        | None,
         option("Format of DATA. Default: by its name."),
     ] = None,
     delimiter: Annotated[

@@ -42,7 +42,7 @@ def predict(
         option("Output format. Default: by --output's ending, else tsv; on a terminal lines."),
     ] = None,
     input_format: Annotated[
-        Literal["csv", "tsv", "jsonl", "fasttext", "txt", "lines"] | None,
+        Literal["csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "lines"] | None,
         option("Format of INPUT. Default: by its name; standard input as lines."),
     ] = None,
     delimiter: Annotated[
