@@ -21,9 +21,9 @@ LONG = 40
 """Median time steps from which convolutions read an alphabet or one channel first."""
 FEW_ROWS, SMALL_BATCH = 1000, 16
 """A data set with fewer rows is learned better in small batches."""
-PLAIN_ROWS, PLAIN_ROWS_PER_CLASS, PLAIN_LR = 5000, 400, 1.5
-"""With fewer texts than both say, plain SGD with this learning rate is better for n-grams, and
-n-grams of characters help."""
+SPELLED_ROWS, PLAIN_ROWS, PLAIN_LR = (5000, 400), (8000, 1000), 1.5
+"""With fewer texts, in all and per class, n-grams of characters help; and plain SGD with this
+learning rate is better for n-grams (characters, symbols: as few as for the first)."""
 ATTENTION_SIZE = 64
 """Size of attention's hidden layer: as good as 256, at a quarter of the cost."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
@@ -68,12 +68,11 @@ def _are_few_word_classes(facts: Facts) -> bool:
     return facts.family == "words" and len(facts.classes) <= MANY_CLASSES
 
 
-def _are_few_texts(facts: Facts) -> bool:
+def _are_few_texts(facts: Facts, most: tuple[int, int] = SPELLED_ROWS) -> bool:
     of_numbers = facts.family in ("series", "channels") or not (
         facts.text or facts.tokens or facts.symbols
     )
-    most = min(PLAIN_ROWS, PLAIN_ROWS_PER_CLASS * len(facts.classes))
-    return not of_numbers and facts.rows < most
+    return not of_numbers and facts.rows < min(most[0], most[1] * len(facts.classes))
 
 
 def _data(facts: Facts) -> Iterator[Choice]:
@@ -155,7 +154,7 @@ def _training(facts: Facts) -> Iterator[Choice]:
     few_classes = _are_few_word_classes(facts)
     lr = 0.002 if few_classes else 0.004 if facts.family in ("words", "series") else 0.003
     yield Choice("training.lr", lr, "the highest learning rate")
-    if _are_few_texts(facts):
+    if _are_few_texts(facts, PLAIN_ROWS if facts.family == "words" else SPELLED_ROWS):
         yield Choice("training.ngrams_lr", PLAIN_LR, "n-grams learn by plain SGD: few rows")
     if few_classes:
         yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")

@@ -196,6 +196,19 @@ def test_uneven_classes_are_adjusted_for(tmp_path: Path) -> None:
         assert proposed(str(path)).training.logit_adjustment == expected
 
 
+@pytest.mark.parametrize(
+    ("rows", "expected"), [(799, (True, 1.5)), (800, (False, 1.5)), (2000, (False, None))]
+)
+def test_few_texts_are_also_spelled_and_their_n_grams_learn_by_plain_sgd(
+    tmp_path: Path, rows: int, expected: tuple[bool, float | None]
+) -> None:
+    path = tmp_path / "train.csv"
+    lines = [f"{way},{way} to platform {i}" for i in range(rows) for way in [("go", "come")[i % 2]]]
+    path.write_text("\n".join(["label,text", *lines]))
+    config = proposed(str(path))
+    assert (config.model.ngrams_spelling, config.training.ngrams_lr) == expected
+
+
 @pytest.mark.parametrize(("rows", "expected"), [(399, True), (400, False)])
 def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(
     tmp_path: Path, rows: int, expected: bool
