@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.api.fit import fit, with_data
-from seqtrain.api.predictors import Classifier, as_list
+from seqtrain.api.predictors import Classifier, Prediction, as_list
 from seqtrain.data.examples import Column, ReadOptions
 from seqtrain.data.readers import read_table
 from seqtrain.data.readers.memory import MemoryTable, columns_of
@@ -32,8 +32,8 @@ from seqtrain.text import quote
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+    from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 except ImportError as error:
     raise ConfigError(
         f"seqtrain.sklearn needs scikit-learn 1.6 or newer ({error}); "
@@ -76,7 +76,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         device: auto, cpu, cuda, cuda:N or mps.
 
     Attributes:
-        classes_: the labels, sorted.
+        classes_: the labels, sorted; the columns of y, where it holds 0s and 1s for several labels.
         classifier_: the trained `seqtrain.Classifier`, whose labels are indices of classes_.
         n_features_in_: T, where X was an array (B, T).
     """
@@ -123,15 +123,20 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def fit(self, X: Any, y: Any) -> SequenceClassifier:
         """Train on sequences and their labels; an InputError says what is wrong with them."""
         sequences = self._sequences(X, y, reset=True)
-        y = column_or_1d(y, warn=True)
+        self._several = type_of_target(y) == "multilabel-indicator"
+        y = check_array(y, accept_sparse=False) if self._several else column_or_1d(y, warn=True)
         check_consistent_length(sequences, y)
         check_classification_targets(y)
         self.classes_, indices = np.unique(y, return_inverse=True)
+        labels: list[Any] = indices.tolist()
+        if self._several:
+            self.classes_ = np.arange(y.shape[1])
+            labels = [np.flatnonzero(row).tolist() for row in y]
         if len(self.classes_) < 2:
             raise InputError(
                 f"y: found one class, {self.classes_.tolist()[0]!r}; expected at least two"
             )
-        rows = {"s": sequences, "l": indices.tolist()}
+        rows = {"s": sequences, "l": labels}
         with TemporaryDirectory() as folder:
             try:
                 config, _held = with_data(self._config(_kind(sequences)), {"train": rows})
@@ -143,20 +148,25 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return self
 
     def predict(self, X: Any) -> Array:
-        """Return the most probable label of each sequence, (B,)."""
-        best = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[best])
+        """Return the label of each sequence, (B,); or 0s and 1s, (B, C), where y was such."""
+        found = self._predictions(X)
+        if not self._several:
+            return np.array([self.classes_[int(each.label)] for each in found])
+        columns = [np.isin(self.classes_, [int(label) for label in each.labels]) for each in found]
+        return np.array(columns).astype(int)
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each of classes_ for each sequence, (B, C)."""
+        names, found = [str(index) for index in range(len(self.classes_))], self._predictions(X)
+        return np.array([[each.probabilities.get(name, 0.0) for name in names] for each in found])
+
+    def _predictions(self, X: Any) -> list[Prediction]:
         check_is_fitted(self)
         sequences = self._sequences(X, reset=False)
         try:
-            predictions = self.classifier_.predict(sequences)
+            return self.classifier_.predict(sequences)
         except SeqtrainError as error:
             raise InputError(*_renamed(error)) from None
-        names = [str(index) for index in range(len(self.classes_))]
-        return np.array([[each.probabilities[name] for name in names] for each in predictions])
 
     def _config(self, kind: str) -> dict[str, Any]:
         sections: dict[str, Any] = {
@@ -255,6 +265,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
         tags.input_tags.string = True
         tags.input_tags.three_d_array = True
         tags.input_tags.allow_nan = self._takes_nan

@@ -64,20 +64,20 @@ def predict_split(
     branches = branch_logits(network, lambda c: predict_logits(network, store, on, combine=c))
     logits = check_finite(network.combine(branches), store)
     probabilities, separator = network.probabilities(logits), classifier.separator
-    order, counts, sure = classifier.ranked(probabilities)
+    _, decided, sure = classifier.ranked(probabilities, 1)
     examples = _read_again(found)
-    columns = order.tolist(), counts, sure, store.lengths.tolist()
+    columns = decided, sure, store.lengths.tolist()
     rows = [
         PredictedExample(
             line=example.line,
             text=sequence_text(example.sequence, example.id),
             label=label_text(example.label, separator),
-            predicted=(separator or "").join(sorted(classifier.labels[i] for i in best[:count])),
+            predicted=(separator or "").join(sorted(classifier.labels[i] for i in best)),
             probability=probability,
             length=length,
             file=example.file,
         )
-        for example, best, count, probability, length in zip(examples, *columns, strict=True)
+        for example, best, probability, length in zip(examples, *columns, strict=True)
     ]
     for row in most_confident_errors(rows)[:explain]:
         index = rows.index(row)

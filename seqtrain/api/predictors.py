@@ -97,8 +97,8 @@ class Predictor(Summarized):
 
     def ranked(
         self, probabilities: Tensor, ranks: int | None = None
-    ) -> tuple[Tensor, list[int], list[float]]:
-        """Return the classes of each row, predicted ones first; how many are, and how surely.
+    ) -> tuple[Tensor, list[list[int]], list[float]]:
+        """Return the classes of each row, most probable first; those predicted, and how surely.
 
         Shape:
             probabilities: (B, C). Returns: (B, C), or (B, 1) of one rank where a row has one label.
@@ -108,15 +108,19 @@ class Predictor(Summarized):
         if self.preprocessing.several:
             chosen = scores >= least
             sure = torch.where(chosen, scores, 1 - scores).prod(1)
-            order = scores.argsort(dim=1, descending=True, stable=True)
-            return order, chosen.sum(1).tolist(), sure.tolist()
+            order, first = (
+                each.argsort(dim=1, descending=True, stable=True)
+                for each in (scores, scores + chosen)
+            )
+            rows = zip(first.tolist(), chosen.sum(1).tolist(), strict=True)
+            return order, [row[:count] for row, count in rows], sure.tolist()
         if self.thresholds:
             scores = scores + (scores >= least).double() - (scores < least).double()
         order = scores.argmax(dim=1, keepdim=True)
         if ranks != 1:
             order = scores.argsort(dim=1, descending=True, stable=True)
         sure = probabilities.gather(1, order[:, :1])[:, 0]
-        return order, [1] * len(order), sure.tolist()
+        return order, order[:, :1].tolist(), sure.tolist()
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -199,20 +203,21 @@ class Predictor(Summarized):
             for number, (member, copy) in enumerate(zip(self.members, copies, strict=True))
         ]
         orders = [[own.labels.index(label) for label in self.labels] for own in self.members]
-        names, separator = np.array(self.labels, dtype=object), self.separator or ""
+        names = np.array(self.labels, dtype=object)
+        most = ranks if self.separator is None else None  # any of several labels may be predicted
         for found in zip(*streams, strict=True):
             each = [own[:, order] for (_, own, _), order in zip(found, orders, strict=True)]
             mean = torch.stack(each).mean(dim=0)
-            order, *decided = self.ranked(mean, ranks)
+            order, *decided = self.ranked(mean, most)
             columns = names[order.numpy()].tolist(), mean.gather(1, order).tolist(), *decided
             examples, _, unknown = found[0]
-            for example, share, own, row, count, sure in zip(
+            for example, share, own, row, best, sure in zip(
                 examples, unknown, *columns, strict=True
             ):
                 if example.problem is None:
-                    labels, kept = tuple(own[:count]), max(count, ranks or len(own))
-                    probabilities = dict(zip(own[:kept], row[:kept], strict=True))
-                    label = separator.join(labels)
+                    labels = tuple(self.labels[index] for index in best)
+                    probabilities = dict(zip(own[:most], row[:most], strict=True))
+                    label = (self.separator or "").join(labels)
                     yield Prediction(label, sure, probabilities, share, example, labels)
                 else:
                     yield Prediction("", math.nan, {}, 0.0, example)

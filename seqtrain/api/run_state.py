@@ -116,6 +116,8 @@ class RunState:
             return f"all {budget.epochs} epochs of training.max_epochs are done; raise it to go on"
         if self.trainer.out_of_patience:
             since = f"no epoch was better since epoch {progress.best_epoch}"
+            if self.trainer.is_perfect:
+                return f"all of validation is right, and {since}"
             return f"training.patience is {budget.patience}, and {since}; raise it to go on"
         return None
 

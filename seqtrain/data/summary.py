@@ -298,19 +298,27 @@ def are_uneven(counts: Mapping[str, int]) -> bool:
     return most > UNEVEN * min(counts.values()) and most > 0.8 * sum(counts.values())
 
 
-def label_doubts(counts: Mapping[str, int]) -> list[str]:
-    """Say where labels, given with their rows, look like several, a quantity, or very uneven."""
-    doubts, rows = list[str](), sum(counts.values())
+def separator_of(counts: Mapping[str, int]) -> str | None:
+    """Return what stands between labels that look like several each, of whose parts most recur."""
     for mark in MARKS:
         parted = [label for label in counts if mark in label.strip(mark)]
         parts = Counter(part.strip() for label in parted for part in label.split(mark))
-        again = sum(n > 1 or part in counts for part, n in parts.items())
-        if again > len(parts) / 2:
-            doubts.append(
-                f"labels look like several each, parted by {quote(mark)}, such as "
-                f"{quote(parted[0])}; each combination is a class of its own here; keep one label "
-                "per row, or train a model for each of them"
-            )
+        if sum(n > 1 or part in counts for part, n in parts.items()) > len(parts) / 2:
+            return mark
+    return None
+
+
+def label_doubts(counts: Mapping[str, int]) -> list[str]:
+    """Say where labels, given with their rows, look like several, a quantity, or very uneven."""
+    doubts, rows = list[str](), sum(counts.values())
+    mark = separator_of(counts)
+    if mark is not None:
+        combined = quote(next(label for label in counts if mark in label.strip(mark)))
+        doubts.append(
+            f"labels look like several each, parted by {quote(mark)}, such as {combined}; each "
+            f"combination is a class of its own here; data.label_separator: {quote(mark)} makes "
+            "each label a class"
+        )
     if len(counts) > MANY_NUMBERS and all(label.lstrip("-").isdecimal() for label in counts):
         low, high = min(map(int, counts)), max(map(int, counts))
         doubts.append(

@@ -156,13 +156,15 @@ def _training(facts: Facts) -> Iterator[Choice]:
     yield Choice("training.lr", lr, "the highest learning rate")
     if _are_few_texts(facts, PLAIN_ROWS if facts.family == "words" else SPELLED_ROWS):
         yield Choice("training.ngrams_lr", PLAIN_LR, "n-grams learn by plain SGD: few rows")
-    if few_classes:
+    if few_classes and not facts.several:
         yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
     yield Choice("training.patience", None, "trains all epochs, and keeps the best one")
     counts = facts.classes.values()
-    if facts.family == "words" and max(counts) > UNEVEN * min(counts):
+    if facts.several:
+        yield Choice("training.monitor", "micro_f1", "the F1 of all labels together")
+    elif facts.family == "words" and max(counts) > UNEVEN * min(counts):
         yield Choice("training.logit_adjustment", ADJUSTMENT, "rare classes: a better macro F1")
-    if are_uneven(facts.classes):
+    if are_uneven(facts.classes) and not facts.several:
         yield Choice("training.monitor", "macro_f1", "accuracy hardly sees the small classes")
     if facts.family == "series":
         yield Choice("training.augment", {"slice": 0.2}, "training reads random windows")

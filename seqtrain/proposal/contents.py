@@ -7,8 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.examples import BLANK_LABEL, RowProblems, Steps, token_columns
+from seqtrain.data.examples import (
+    BLANK_LABEL,
+    SET,
+    RowProblems,
+    Steps,
+    single_labels,
+    token_columns,
+)
 from seqtrain.data.readers import ReadOptions, read_rows
+from seqtrain.data.summary import separator_of
 from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import Wishes
@@ -28,6 +36,7 @@ class RowFacts:
     empty: int = 0
     unlabelled: int = 0
     missing: bool = False
+    several: bool = False
     classes: Counter[str] = field(default_factory=Counter)
     sample: list[tuple[Any, str]] = field(default_factory=list)
     _stride: int = 1
@@ -40,7 +49,8 @@ class RowFacts:
         numbers = sequence.numbers if isinstance(sequence, Steps) else sequence
         if isinstance(numbers, np.ndarray) and not self.missing:
             self.missing = bool(np.isnan(numbers).any())
-        self.classes[label] += 1
+        self.classes.update(single_labels(label))
+        self.several = self.several or label.startswith(SET)
         if self.rows % self._stride == 0:
             self.sample.append((sequence, label))
             if len(self.sample) > SAMPLE:
@@ -61,6 +71,7 @@ class Facts:
         symbols: distinct tokens of the sample.
         empty, unlabelled: rows without a sequence, and with a blank label, of all files.
         missing: whether a value of a series is missing, in any file.
+        several: whether a row may have several labels, or none.
     """
 
     table: Table
@@ -73,6 +84,7 @@ class Facts:
     empty: int = 0
     unlabelled: int = 0
     missing: bool = False
+    several: bool = False
 
     @property
     def reading(self) -> ReadOptions:
@@ -117,6 +129,10 @@ def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
     table, name = find_columns(files[0], wishes), display_name(files[0])
     reading = table.reading
     rows = read_facts(files, reading)
+    separator = separator_of(rows.classes)
+    if separator is not None and reading.label is not None:
+        reading = replace(reading, label_separator=separator)
+        rows = read_facts(files, reading)
     if not rows.classes:
         raise DataError(f"{name}: all {rows.empty + rows.unlabelled} rows are empty")
     if len(rows.classes) < 2:
@@ -146,4 +162,5 @@ def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
         empty=rows.empty,
         unlabelled=rows.unlabelled,
         missing=rows.missing,
+        several=rows.several,
     )

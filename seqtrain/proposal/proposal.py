@@ -130,7 +130,8 @@ def _taken(facts: Facts) -> Iterator[str]:
         what += " = all other columns, a time step each"
     classes = f"{len(facts.classes)} classes: {_labels(facts)}"
     label = table.reading.label
-    yield f"{what}, {classes}" if label is None else f"{what}, label = {label} ({classes})"
+    several = "several labels per row" if facts.several else "label"
+    yield f"{what}, {classes}" if label is None else f"{what}, {several} = {label} ({classes})"
     if table.ignored:
         yield f"ignored: {listed(table.ignored, 8)}"
     if any(PER_ID in each for each in table.ignored):
@@ -305,6 +306,9 @@ def _columns(facts: Facts) -> Iterator[Choice]:
         yield Choice("data.steps", reading.steps, "what a time step is made of")
     if reading.label is not None:
         yield Choice("data.label", reading.label, f"column of the label: {_labels(facts)}")
+    if reading.label_separator is not None:
+        why = "a row may have several labels, or none"
+        yield Choice("data.label_separator", reading.label_separator, why)
     if reading.kind in ("tokens", "features"):
         words = {"tokens": "a sequence is a list of symbols", "features": "time steps are numbers"}
         yield Choice("data.kind", reading.kind, words[reading.kind])

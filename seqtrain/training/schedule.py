@@ -27,11 +27,13 @@ class Budget:
         epochs: passes over train at most.
         patience: epochs without progress that end it earlier; None: they never do.
         progress: a better monitored value, or also a validation loss lower than ever.
+        perfect: epochs that follow the first one of which all of validation is right.
     """
 
     epochs: int
     patience: int | None
     progress: Literal["value", "value or loss"]
+    perfect: int
 
 
 def budget(settings: TrainingConfig, updates_per_epoch: int) -> Budget:
@@ -40,9 +42,10 @@ def budget(settings: TrainingConfig, updates_per_epoch: int) -> Budget:
         epochs = max(EPOCHS, min(MOST_EPOCHS, -(-UPDATES // updates_per_epoch)))
     else:
         epochs = settings.max_epochs
+    auto = max(PATIENCE, round(PATIENCE_SHARE * epochs))
     if settings.patience == "auto":
-        return Budget(epochs, max(PATIENCE, round(PATIENCE_SHARE * epochs)), "value or loss")
-    return Budget(epochs, settings.patience, "value")
+        return Budget(epochs, auto, "value or loss", perfect=auto)
+    return Budget(epochs, settings.patience, "value", perfect=auto)
 
 
 def lr_at(update: int, total_updates: int, config: TrainingConfig, plateaus: int = 0) -> float:

@@ -92,8 +92,14 @@ class Trainer:
     @property
     def out_of_patience(self) -> bool:
         """Whether too many epochs went by without progress."""
-        patience = self.budget.patience
+        patience = self.budget.perfect if self.is_perfect else self.budget.patience
         return patience is not None and self.progress.epochs_without_better >= patience
+
+    @property
+    def is_perfect(self) -> bool:
+        """Whether all of validation was right after an epoch, which no later one can better."""
+        best = self.progress.best_value
+        return self.objective.validation is not None and best is not None and best >= 1
 
     def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return all that going on needs beside the classifier: named tensors, and JSON values."""
@@ -256,7 +262,8 @@ class Trainer:
             padding_fraction=padding_fraction(plan, objective.store.lengths),
             is_best=value is not None and progress.note_value(value, deciding, error),
         )
-        progress.note_loss(validation_loss, counts=self.budget.progress == "value or loss")
+        counts = self.budget.progress == "value or loss" and not self.is_perfect
+        progress.note_loss(validation_loss, counts=counts)
         progress.begin_epoch(progress.epoch + 1)
         objective.begin_epoch()
         return event

@@ -83,13 +83,15 @@ def print_parts(console: Console, scores: Mapping[str, Scores]) -> None:
 
 def note_floors(scores: Scores, alone: Mapping[str, float]) -> None:
     """Say which branch alone, or the largest class alone, is as good as the whole; by accuracy."""
+    if scores.several:
+        return  # branches alone have no thresholds of their own
     for name, own in alone.items():
         if name in ALONE and own >= scores.accuracy:
             words, verdict = ALONE[name]
             note(f"{words} alone: {own:.1%}, all together {scores.accuracy:.1%}; {verdict}")
     label, largest = max(scores.per_class.items(), key=lambda each: each[1]["support"])
     majority = largest["support"] / scores.num_examples
-    if scores.accuracy <= majority and not scores.several:
+    if scores.accuracy <= majority:
         note(f"always {quote(label)}: {majority:.1%}; {NO_GAIN}")
 
 
