@@ -314,7 +314,7 @@ def test_train_and_test_folders_of_a_folder_per_class_with_a_file_per_sequence(
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        (["a|b", "a", "b"], "labels look like several each, parted by '|', such as 'a|b'"),
+        (["a|b", "a", "b"], "several labels per row = label (2 classes: a, b)"),
         ([str(age) for age in range(1, 31)], "labels are 30 whole numbers from 1 to 30"),
         ([*["rare"], *["usual"] * 59], "98.3% are 'usual', 2 of 120 rows 'rare'"),
     ],
