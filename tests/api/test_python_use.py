@@ -74,19 +74,6 @@ def test_session(run: seqtrain.Run, config: dict[str, object]) -> None:
     assert run.test is None
 
 
-def test_steps_and_check(run: seqtrain.Run, config: dict[str, object]) -> None:
-    train = str(config["data"]["train"])  # type: ignore[index]
-    rows = zip(seqtrain.predict_steps(train, run), seqtrain.predict(train, run), strict=True)
-    for steps, plain in rows:
-        assert steps.tokens is not None
-        assert len(steps.tokens) == len(steps.probabilities) == len(steps.predicted)
-        assert steps.labels[steps.predicted[-1]] == plain.label
-        assert len(set(steps.predicted[steps.decided - 1 :])) == 1
-    result = seqtrain.check(run)
-    assert (result.passed, result.num_examples) == (True, 12)
-    assert seqtrain.check(run, data=train).num_examples == 48
-
-
 def test_a_model_folder_predicts_as_its_run_in_any_order(run: seqtrain.Run) -> None:
     whole, folder = seqtrain.load(run), seqtrain.load(run.path / "best")
     texts = [f"the {word} {'of ' * i}" for words in WORDS.values() for i, word in enumerate(words)]

@@ -9,7 +9,7 @@ import pytest
 
 from seqtrain.runs.run_directory import RunDirectory
 from tests.faults.conftest import SHORT
-from tests.helpers.program import FORKS, fit, fit_arguments, fit_until_killed, run_program, started
+from tests.helpers.program import FORKS, fit, fit_arguments, run_program, started
 from tests.helpers.tiny import fingerprint
 from tests.helpers.tracing import (
     NEW,
@@ -60,22 +60,6 @@ def test_error_at_every_write_and_flush_keeps_what_was_saved(
         assert sum("(INJECTED)" in line for line in lines) == 1
         assert not [path for path in run.iterdir() if path.name.startswith(".")]
         recovered(run)
-
-
-def test_what_cannot_be_removed_stays_and_goes_later(
-    template: Path, strace: str, project: Path
-) -> None:
-    """As where one of its files is immutable."""
-    refuse = ("-e", "inject=unlinkat:error=EPERM")
-    run = copied(template)
-    code, _ = trace(strace, run, save_new, *refuse)
-    assert code == 0
-    assert recovered(run) == NEW
-    code, _ = trace(strace, project, begin, *refuse)
-    assert code == 0
-    assert (project / "r" / "previous").exists()
-    fit(project, "r", *SHORT)
-    assert not (project / "r" / "previous").exists()
 
 
 def begin(folder: Path) -> None:
@@ -134,18 +118,6 @@ def test_machine_that_fails_to_read_is_exit_3(
     assert (code, len(problems)) == (3, 1), problems
     assert name in problems[0]
     assert fingerprint(begun / "r") == before
-
-
-def test_checkpoint_that_the_machine_fails_to_read_is_skipped(project: Path, strace: str) -> None:
-    fit(project, "whole")
-    fit_until_killed(project, "r", 6)
-    refuse = ("-e", "trace=openat", "-e", "inject=openat:error=EIO:when=1")
-    code, _ = trace(strace, project, go_on, "-P", "r/last/model.json", *refuse)
-    assert code == 0
-    (said,) = project.glob("err-*")
-    assert "going on from r/previous" in said.read_text()
-    said.unlink()
-    assert fingerprint(project / "r") == fingerprint(project / "whole")
 
 
 def save_for_ever(folder: str) -> None:

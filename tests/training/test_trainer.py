@@ -126,22 +126,6 @@ def test_a_validation_loss_that_is_not_finite_claims_no_checkpoint(
     )
 
 
-def test_memory_that_runs_out_names_the_batch_and_what_to_lower(
-    make_trainer: MakeTrainer,
-) -> None:
-    trainer = make_trainer(batching={"max_tokens": 40})
-    trainer.objective.model.head.register_forward_pre_hook(lambda *_: torch.empty(2**60))
-    lengths = trainer.objective.store.lengths
-    rows = first_plan(trainer)[0]
-    with pytest.raises(RunError) as caught:
-        next(trainer.events())
-    assert str(caught.value) == (
-        f"memory ran out on {len(rows)} sequences, the longest of "
-        f"{lengths[rows].max()} steps; lower batching.max_tokens, data.max_length or "
-        "model.hidden_size"
-    )
-
-
 def test_training_stops_when_patience_runs_out(
     make_trainer: MakeTrainer, make_store: MakeStore
 ) -> None:
