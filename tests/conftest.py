@@ -85,7 +85,7 @@ def own_signals() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def own_cache(tmp_path_factory) -> Iterator[None]:
     """One thread, so that equal seeds give equal bits and a busy machine doesn't slow us down.
 
     An old build of the native engine is an error: all its tests would be skipped.
@@ -106,7 +106,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
+def cli(capsys, monkeypatch) -> Cli:
     """Run the program in this process, which ends with this exit code; `stdin` is what it reads.
 
     What the user gave wrong leaves nothing on stdout, but the rows before a bad one.
@@ -130,7 +130,7 @@ def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path, monkeypatch) -> Path:
     """A current directory with tiny data, a config for it, and no run."""
     from tests.helpers.tiny import write_text_project
 
@@ -140,7 +140,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory) -> Path:
     """A folder with a config, its data, and `run`: a text model. Read only."""
     from tests.helpers.tiny import trained_folder
 
@@ -148,14 +148,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def beside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def beside(trained, monkeypatch) -> Path:
     """The trained folder as current directory, as the run's config names its data relatively."""
     monkeypatch.chdir(trained)
     return trained
 
 
 @pytest.fixture
-def begun(project: Path, trained: Path) -> Path:
+def begun(project, trained) -> Path:
     """A current directory with a config, its data, and `r`: a run of it to do anything with."""
     shutil.copytree(trained / "run", project / "r")
     return project

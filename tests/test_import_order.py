@@ -58,7 +58,7 @@ def to_the_right(path: Path) -> list[str]:
     return [name for name in imports(path) if room_of(name) in right]
 
 
-def test_nothing_imports_to_its_right() -> None:
+def test_nothing_imports_to_its_right():
     assert {path: found for path in FILES if (found := to_the_right(path))} == {}
 
 
@@ -91,7 +91,7 @@ def circle(graph: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
-def test_nothing_imports_in_a_circle() -> None:
+def test_nothing_imports_in_a_circle():
     modules = {module_of(path) for path in FILES}
     graph = {
         module_of(path): set(imported_at_once(parsed(path).body, modules))
@@ -102,7 +102,7 @@ def test_nothing_imports_in_a_circle() -> None:
     assert circle(graph) == []
 
 
-def test_config_and_readers_need_no_torch() -> None:
+def test_config_and_readers_need_no_torch():
     found = {path: {name.split(".")[0] for name in imports(path)} for path in TORCH_FREE_FILES}
     assert [path for path, names in found.items() if "torch" in names] == []
 
@@ -110,7 +110,7 @@ def test_config_and_readers_need_no_torch() -> None:
 @pytest.mark.parametrize(
     "path", [p for p in FILES if p.parent.name in ("evaluation", "training")], ids=lambda p: p.name
 )
-def test_evaluation_and_training_touch_no_file(path: Path) -> None:
+def test_evaluation_and_training_touch_no_file(path):
     """`distributed.py` reads the environment."""
     refused = {"pathlib", "io", "json"} | ({"os"} if path.name != "distributed.py" else set())
     assert not {name.split(".")[0] for name in imports(path)} & refused
@@ -118,7 +118,7 @@ def test_evaluation_and_training_touch_no_file(path: Path) -> None:
     assert not {call.id for call in calls if isinstance(call, ast.Name)} & {"open", "print"}
 
 
-def test_no_test_module_is_imported() -> None:
+def test_no_test_module_is_imported():
     """What tests share stands in tests/helpers."""
     paths = list(Path(__file__).parent.rglob("*.py"))
     assert len(paths) > 100
@@ -126,6 +126,6 @@ def test_no_test_module_is_imported() -> None:
     assert [line for line in lines if re.search(r"\btest_", line)] == []
 
 
-def test_the_rooms_are_those_of_the_document() -> None:
+def test_the_rooms_are_those_of_the_document():
     document = (PACKAGE / "README.md").read_text(encoding="utf-8")
     assert tuple(re.findall(r"^\| `(\w+)(?:/|\.py)` \|", document, re.MULTILINE)) == ROOMS

@@ -77,7 +77,7 @@ def known_keys() -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workplace(tmp_path_factory) -> Path:
     """A folder with the data and the configs that ship, the quickstart in one epoch."""
     folder = tmp_path_factory.mktemp("clone")
     shutil.copytree(ROOT / "configs", folder / "configs")
@@ -89,7 +89,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def with_few_rows(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def with_few_rows(workplace, tmp_path_factory) -> Path:
     """The same with the first rows of the quickstart's data alone."""
     folder = tmp_path_factory.mktemp("small") / "clone"
     shutil.copytree(workplace, folder, ignore=shutil.ignore_patterns("runs"))
@@ -99,9 +99,7 @@ def with_few_rows(workplace: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return folder
 
 
-def test_first_block_trains(
-    with_few_rows: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_first_block_trains(with_few_rows, monkeypatch, capsys):
     fit = seqtrain_commands(SET_UP[0])[-1]
     assert fit == ["fit", "configs/quickstart.yaml"]
     monkeypatch.chdir(with_few_rows)
@@ -113,9 +111,7 @@ def test_first_block_trains(
     ).is_file()
 
 
-def test_python_session_runs(
-    with_few_rows: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_python_session_runs(with_few_rows, monkeypatch, capsys):
     (session,) = (block for language, block in BLOCKS["README.md"] if language == "python")
     monkeypatch.chdir(with_few_rows)
     exec(compile(session, "README.md", "exec"), {})
@@ -131,9 +127,7 @@ class BelowTheCell(io.TextIOBase):
         return sys.stdout.write(text)
 
 
-def test_notebook_session_shows_what_its_page_says(
-    workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_notebook_session_shows_what_its_page_says(workplace, monkeypatch):
     page = "seqtrain/api/README.md"
     (session,) = (block for language, block in BLOCKS[page] if language == "pycon")
     monkeypatch.chdir(workplace)
@@ -146,14 +140,14 @@ def test_notebook_session_shows_what_its_page_says(
     assert result.failed == 0, "".join(said)
 
 
-def test_own_data_config_is_valid(tmp_path: Path) -> None:
+def test_own_data_config_is_valid(tmp_path):
     (text,) = (block for language, block in BLOCKS["README.md"] if language == "yaml")
     (tmp_path / "my.yaml").write_text(text, encoding="utf-8")
     assert load_config(tmp_path / "my.yaml").data.sequence == ["title", "body"]
 
 
 @pytest.mark.parametrize("words", IN_BLOCKS, ids=" ".join)
-def test_command_parses(words: list[str]) -> None:
+def test_command_parses(words):
     name, *rest = words
     COMMANDS[name].make_context(name, list(rest)).close()  # empties the list
     if rest[:1] and rest[0].startswith("configs/"):
@@ -162,21 +156,21 @@ def test_command_parses(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("words", IN_PROSE, ids=" ".join)
-def test_command_in_prose_exists(words: list[str]) -> None:
+def test_command_in_prose_exists(words):
     name = words[0] if words[0] in COMMANDS else ""
     flags = {word.split("=")[0] for word in words if word.startswith("--")}
     assert name or words[0].startswith("--")
     assert flags <= OPTIONS[name]
 
 
-def test_every_command_is_documented() -> None:
+def test_every_command_is_documented():
     rows = re.findall(r"^\| `seqtrain (\w+)[^|]*\|[^|]*\|(.*)\|$", README, re.MULTILINE)
     assert sorted(name for name, _ in rows) == sorted(COMMANDS)
     for name, cell in rows:
         assert set(re.findall(r"`(--[\w-]+)", cell)) <= OPTIONS[name]
 
 
-def test_the_table_of_commands_is_that_of_help() -> None:
+def test_the_table_of_commands_is_that_of_help():
     page = DOCUMENTS["seqtrain/cli/README.md"]
     rows = re.findall(r"^\| `([a-z]+)[^|`]*` \| (`--.*) \|$", page, re.MULTILINE)
     assert {name: set(re.findall("--[a-z-]+", cell)) for name, cell in rows} == {
@@ -184,7 +178,7 @@ def test_the_table_of_commands_is_that_of_help() -> None:
     }
 
 
-def test_keys_named_in_documents_exist() -> None:
+def test_keys_named_in_documents_exist():
     named = {
         key
         for span in SPANS
@@ -195,7 +189,7 @@ def test_keys_named_in_documents_exist() -> None:
     assert named <= known_keys()
 
 
-def test_scripts_and_tests_named_in_documents_exist() -> None:
+def test_scripts_and_tests_named_in_documents_exist():
     named = {
         path
         for text in DOCUMENTS.values()
@@ -205,7 +199,7 @@ def test_scripts_and_tests_named_in_documents_exist() -> None:
     assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
 
 
-def test_files_of_the_rooms_exist() -> None:
+def test_files_of_the_rooms_exist():
     """A name without a folder stands for a file of the room in whose row it is, or of any room."""
     package = ROOT / "seqtrain"
     for line in DOCUMENTS["seqtrain/README.md"].splitlines():
@@ -223,7 +217,7 @@ def anchors(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_links_lead_somewhere(name: str) -> None:
+def test_links_lead_somewhere(name):
     links = re.findall(r"\]\(([^)]+)\)", PROSE[name])
     local = [link for link in links if "://" not in link]
     broken = []
@@ -237,12 +231,12 @@ def test_links_lead_somewhere(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, text in PROSE.items() if "\n- [" in text])
-def test_table_of_contents_is_whole(name: str) -> None:
+def test_table_of_contents_is_whole(name):
     listed = re.findall(r"^- \[(.+)\]\(#.+\)$", PROSE[name], re.MULTILINE)
     assert listed == re.findall(r"^## (.+)$", PROSE[name], re.MULTILINE)
 
 
-def test_front_page_leads_to_every_document() -> None:
+def test_front_page_leads_to_every_document():
     own = {name for name in DOCUMENTS if name.count("/") < 3 and name != "README.md"}
     reachable = set(re.findall(r"\]\(([^)#]+\.md)", README))
     inner = {
@@ -251,6 +245,6 @@ def test_front_page_leads_to_every_document() -> None:
     assert own - reachable - inner == set()
 
 
-def test_key_reference_equals_the_schema() -> None:
+def test_key_reference_equals_the_schema():
     document = DOCUMENTS["configs/README.md"]
     assert document.endswith("\n" + key_reference()), REGENERATE

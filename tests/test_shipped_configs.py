@@ -11,7 +11,7 @@ CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
-def test_a_config_loads_and_data_that_ships_is_there(path: Path) -> None:
+def test_a_config_loads_and_data_that_ships_is_there(path):
     data = load_config(path).data
     for name in (data.train, data.validation, data.test):
         if isinstance(name, str) and name.startswith("data/"):

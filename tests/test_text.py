@@ -22,14 +22,14 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @given(st.dictionaries(TEXT, st.lists(TEXT) | st.floats(allow_nan=False, allow_infinity=False)))
-def test_lines_of_json_are_printable_and_lossless(value: object) -> None:
+def test_lines_of_json_are_printable_and_lossless(value):
     line = json_line(value)
     assert line.isprintable()
     assert json.loads(line) == value
 
 
 @given(ANY_TEXT, st.integers(2, 100))
-def test_whatever_the_text_holds_it_is_printable_and_short(text: str, limit: int) -> None:
+def test_whatever_the_text_holds_it_is_printable_and_short(text, limit):
     assert printable(text).isprintable()
     assert shorten(text, limit).isprintable()
     assert len(shorten(text, limit)) <= limit
@@ -40,7 +40,7 @@ def test_whatever_the_text_holds_it_is_printable_and_short(text: str, limit: int
     assert display_name(text).isprintable()
 
 
-def test_control_characters_and_marks_of_direction_are_escaped() -> None:
+def test_control_characters_and_marks_of_direction_are_escaped():
     assert printable("é\x1b[31m\u202e\ud800 ok") == "é\\x1b[31m\\u202e\\ud800 ok"
     assert quote("a 'b'") == "'a 'b''"
     assert quote("a\x1b[31m\n") == "'a\\x1b[31m\\n'"
@@ -49,7 +49,7 @@ def test_control_characters_and_marks_of_direction_are_escaped() -> None:
     assert display_name("") == "''"
 
 
-def test_a_long_place_keeps_its_end() -> None:
+def test_a_long_place_keeps_its_end():
     assert located("d/a.csv:1", "p" * 80) == f"d/a.csv:1: {'p' * 80}"
     assert located("", "p") == "p"
     line = located(f"{'d/' * 200}a.csv:1", "p" * 80)
@@ -58,6 +58,6 @@ def test_a_long_place_keeps_its_end() -> None:
     assert line.endswith(f"/a.csv:1: {'p' * 80}")
 
 
-def test_the_nearest_name() -> None:
+def test_the_nearest_name():
     assert nearest("trian", ["train", "test"]) == "train"
     assert nearest("x" * 10**6, ["train", "test"]) is None

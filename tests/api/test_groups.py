@@ -34,7 +34,7 @@ def conversations(count: int, seed: int) -> list[dict[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def config(tmp_path_factory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("data")
     return {
         "data": {
@@ -51,13 +51,11 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def run(config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> seqtrain.Run:
+def run(config, tmp_path_factory) -> seqtrain.Run:
     return seqtrain.fit(config, run_dir=tmp_path_factory.mktemp("runs") / "r", device="cpu")
 
 
-def test_predict_goes_on_within_groups_across_chunks(
-    run: seqtrain.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_predict_goes_on_within_groups_across_chunks(run, tmp_path, monkeypatch):
     rows = conversations(120, 2)
     found = list(seqtrain.predict(write_jsonl(tmp_path / "more.jsonl", rows), run))
     assert np.mean([a.label == r["label"] for a, r in zip(found, rows, strict=True)]) > 0.97
@@ -72,20 +70,17 @@ def test_predict_goes_on_within_groups_across_chunks(
     assert [a.probability for a in alone[:5]] == pytest.approx(one_by_one)
 
 
-def test_every_steps_prediction_goes_on_within_groups_too(
-    run: seqtrain.Run, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_steps_prediction_goes_on_within_groups_too(run, config, tmp_path, monkeypatch):
     path = write_jsonl(tmp_path / "more.jsonl", conversations(40, 3))
     plain = [each.probability for each in seqtrain.predict(path, run)]
     monkeypatch.setattr(predict, "STEP_ROWS", 7)
     last = [float(steps.probabilities[-1].max()) for steps in seqtrain.predict_steps(path, run)]
     assert last == pytest.approx(plain)
     evaluation = seqtrain.evaluate(run, data=config["data"]["validation"], steps=True)
-    assert evaluation.by_share is not None
     assert evaluation.by_share[-1]["accuracy"] == evaluation.scores.accuracy > 0.97
 
 
-def test_states_of_several_models_pass_from_burst_to_burst() -> None:
+def test_states_of_several_models_pass_from_burst_to_burst():
     models = [make_model("tokens", initial_state="carried") for _ in range(3)]
     for model, factor in zip(models, (1.0, -2.0, 0.5), strict=True):
         model.network.head.weight.data *= factor
@@ -107,9 +102,7 @@ def test_states_of_several_models_pass_from_burst_to_burst() -> None:
             assert together.probabilities[label] == pytest.approx(mean)
 
 
-def test_a_blank_group_stands_alone_and_a_missing_column_is_refused(
-    run: seqtrain.Run, tmp_path: Path
-) -> None:
+def test_a_blank_group_stands_alone_and_a_missing_column_is_refused(run, tmp_path):
     rows = [{"talk": "", "text": "ja", "label": "ja"}] * 3
     found = list(seqtrain.predict(write_jsonl(tmp_path / "blank.jsonl", rows), run))
     assert len({each.probability for each in found}) == 1
@@ -120,9 +113,7 @@ def test_a_blank_group_stands_alone_and_a_missing_column_is_refused(
         seqtrain.load(run).predict(["ja", "nein"], groups=["a"])
 
 
-def test_a_run_stopped_in_the_middle_of_groups_goes_on_exactly(
-    run: seqtrain.Run, config: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_run_stopped_in_the_middle_of_groups_goes_on_exactly(run, config, tmp_path):
     def stop(event: object) -> None:
         if isinstance(event, UpdateEvent) and event.update == 70:
             signal.raise_signal(signal.SIGTERM)

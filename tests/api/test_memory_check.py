@@ -20,7 +20,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, memory: int, model: ModelConfig, *s
     return ""
 
 
-def test_ngrams_and_subwords_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ngrams_and_subwords_are_counted(monkeypatch):
     assert refused(monkeypatch, 2**22, SMALL, 100, 10) == ""
     said = refused(monkeypatch, 2**22, SMALL, 100, 10, 50_000)  # 8 MB and more
     assert said.startswith("model.max_ngrams: 5")
@@ -30,7 +30,7 @@ def test_ngrams_and_subwords_are_counted(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("part", ["n-grams", "subwords"])
-def test_the_estimate_is_near_the_real_size(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+def test_the_estimate_is_near_the_real_size(monkeypatch, part):
     kind, rules, keys = PARTS[part]
     model = make_model(kind, rules, **keys, num_layers=2)
     rules = model.preprocessing

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -23,7 +22,7 @@ WORDS = {"down": ("fall", "sink"), "up": ("rise", "climb")}
 
 
 @pytest.fixture(scope="module")
-def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+def config(tmp_path_factory) -> dict[str, object]:
     folder = tmp_path_factory.mktemp("data")
     rows = [
         (f"the {word} of n{i}", label)
@@ -42,22 +41,22 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def run(config: dict[str, object], tmp_path_factory: pytest.TempPathFactory) -> seqtrain.Run:
+def run(config, tmp_path_factory) -> seqtrain.Run:
     return seqtrain.fit(config, run_dir=tmp_path_factory.mktemp("runs") / "r", device="cpu")
 
 
-def test_import_is_light() -> None:
+def test_import_is_light():
     script = "import sys, seqtrain; dir(seqtrain); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
 
 
-def test_all_names_are_there() -> None:
+def test_all_names_are_there():
     assert all(getattr(seqtrain, name) is not None for name in seqtrain.__all__)
     with pytest.raises(AttributeError, match="trian"):
         _ = seqtrain.trian
 
 
-def test_session(run: seqtrain.Run, config: dict[str, object]) -> None:
+def test_session(run, config):
     classifier = seqtrain.load(run)
     assert classifier.labels == ("down", "up")
     answers = classifier.predict(["the rise of x", "sink", "the climb", "fall fall"])
@@ -74,7 +73,7 @@ def test_session(run: seqtrain.Run, config: dict[str, object]) -> None:
     assert run.test is None
 
 
-def test_a_model_folder_predicts_as_its_run_in_any_order(run: seqtrain.Run) -> None:
+def test_a_model_folder_predicts_as_its_run_in_any_order(run):
     whole, folder = seqtrain.load(run), seqtrain.load(run.path / "best")
     texts = [f"the {word} {'of ' * i}" for words in WORDS.values() for i, word in enumerate(words)]
     forward, backward = whole.predict(texts), folder.predict(texts[::-1])[::-1]
@@ -102,16 +101,14 @@ def predict_and_fork(run: str) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_predicts(run: seqtrain.Run) -> None:
+def test_a_forked_process_predicts(run):
     process = FORKS.Process(target=predict_and_fork, args=(str(run.path),))
     process.start()
     process.join()
     assert process.exitcode == 0
 
 
-def test_equal_seeds_give_equal_bits_and_leave_the_global_generator(
-    config: dict[str, object], tmp_path: Path, run: seqtrain.Run
-) -> None:
+def test_equal_seeds_give_equal_bits_and_leave_the_global_generator(config, tmp_path, run):
     torch.manual_seed(7)
     expected = torch.rand(1)
     torch.manual_seed(7)
@@ -124,9 +121,7 @@ def test_equal_seeds_give_equal_bits_and_leave_the_global_generator(
     assert (other.path / name).read_bytes() != (run.path / name).read_bytes()
 
 
-def test_two_fits_in_threads_of_one_process_give_the_bits_of_each_alone(
-    config: dict[str, object], tmp_path: Path
-) -> None:
+def test_two_fits_in_threads_of_one_process_give_the_bits_of_each_alone(config, tmp_path):
     keys = {"num_layers": 2, "dropout": 0.3, "embedding_dropout": 0.2, "initial_state": "random"}
     model = {"embedding_dim": 8, "hidden_size": 8, **keys}
     configs = [{**config, "model": model, "seed": seed} for seed in (0, 1)]
@@ -142,7 +137,7 @@ def test_two_fits_in_threads_of_one_process_give_the_bits_of_each_alone(
     assert alone[0] != alone[1]
 
 
-def test_listener_hears_every_update(config: dict[str, object], tmp_path: Path) -> None:
+def test_listener_hears_every_update(config, tmp_path):
     heard: list[str] = []
     seqtrain.fit(config, run_dir=tmp_path / "r", listener=lambda e: heard.append(type(e).__name__))
     epochs = heard.count("EpochEvent")
@@ -151,12 +146,7 @@ def test_listener_hears_every_update(config: dict[str, object], tmp_path: Path) 
     assert heard.count("UpdateEvent") == epochs * 5
 
 
-def test_a_notebook_without_widgets_shows_plain_lines(
-    config: dict[str, object],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_notebook_without_widgets_shows_plain_lines(config, tmp_path, monkeypatch, capsys):
     """What it prints on stderr it shows in red."""
     ipython: Any = ModuleType("IPython")
     ipython.get_ipython = lambda: SimpleNamespace(kernel="some")
@@ -180,9 +170,7 @@ def test_a_notebook_without_widgets_shows_plain_lines(
         ({"text": ["rise"]}, "no column '0'; found 'text'"),
     ],
 )
-def test_what_is_no_list_of_sequences_is_refused(
-    run: seqtrain.Run, sequences: object, words: str
-) -> None:
+def test_what_is_no_list_of_sequences_is_refused(run, sequences, words):
     with pytest.raises(DataError, match=words) as caught:
         seqtrain.load(run).predict(sequences)  # type: ignore[arg-type]
     assert len(caught.value.problems) == 1
@@ -190,7 +178,7 @@ def test_what_is_no_list_of_sequences_is_refused(
 
 
 @pytest.mark.parametrize("nothing", ["", None, float("nan"), []])
-def test_an_empty_sequence_of_a_list_has_no_label(run: seqtrain.Run, nothing: object) -> None:
+def test_an_empty_sequence_of_a_list_has_no_label(run, nothing):
     """As in a file: the others are classified."""
     plain = seqtrain.load(run).predict(["rise", "fall"])
     first, empty, last = seqtrain.load(run).predict(["rise", nothing, "fall"])
@@ -199,7 +187,7 @@ def test_an_empty_sequence_of_a_list_has_no_label(run: seqtrain.Run, nothing: ob
 
 
 @pytest.mark.parametrize("given", [["rise"], 5])
-def test_what_is_no_labelled_table_is_refused(run: seqtrain.Run, given: Any) -> None:
+def test_what_is_no_labelled_table_is_refused(run, given):
     calls: list[tuple[str, Callable[[], object]]] = [
         ("expected the path of a file; sequences in memory go", lambda f=f: list(f(given, run)))
         for f in (seqtrain.predict_steps, seqtrain.reconstruct)
@@ -213,12 +201,12 @@ def test_what_is_no_labelled_table_is_refused(run: seqtrain.Run, given: Any) -> 
             call()
 
 
-def test_a_split_that_cannot_be_is_refused(run: seqtrain.Run) -> None:
+def test_a_split_that_cannot_be_is_refused(run):
     with pytest.raises(ConfigError, match="found 'dev'; expected test, validation, train"):
         seqtrain.evaluate(run, split="dev")
 
 
-def test_results_show_on_one_line_and_as_tables(run: seqtrain.Run) -> None:
+def test_results_show_on_one_line_and_as_tables(run):
     classifier = seqtrain.load(run)
     prediction = classifier.predict(["the rise of x"])[0]
     evaluation = seqtrain.evaluate(run, split="validation")
@@ -237,9 +225,7 @@ def test_results_show_on_one_line_and_as_tables(run: seqtrain.Run) -> None:
         assert "\n" not in repr(shown)
 
 
-def test_fit_shows_progress_unless_told_not_to(
-    config: dict[str, object], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_fit_shows_progress_unless_told_not_to(config, tmp_path, capsys):
     seqtrain.fit(config, run_dir=tmp_path / "a", device="cpu")
     shown = capsys.readouterr()
     assert shown.out == ""

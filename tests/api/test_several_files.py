@@ -21,7 +21,7 @@ def config(train: Any, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch) -> Path:
     """A current directory with 40 rows in one file, and in three."""
     rows = [
         json.dumps({"text": f"{'rise' if i % 2 else 'fall'} w{i}", "label": "ab"[i % 2]}) + "\n"
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("refit", [False, True])
-def test_a_run_on_three_files_is_the_run_on_one(folder: Path, refit: bool) -> None:
+def test_a_run_on_three_files_is_the_run_on_one(folder, refit):
     training = {"max_epochs": 2, "refit": refit}
     fit(config("one.jsonl", training=training), run_dir="one")
     fit(config(["p1.jsonl", "p[23].jsonl"], training=training), run_dir="three")
@@ -51,7 +51,7 @@ def test_a_run_on_three_files_is_the_run_on_one(folder: Path, refit: bool) -> No
     assert evaluate("one", data="p?.jsonl").scores == evaluate("one", data="one.jsonl").scores
 
 
-def test_answers_name_file_and_line(folder: Path) -> None:
+def test_answers_name_file_and_line(folder):
     fit(config("p*.jsonl", training={"max_epochs": 1}), run_dir="run")
     rows = [json.loads(line) for line in (folder / "one.jsonl").read_text().splitlines()]
     starts = {"p1.jsonl": 0, "p2.jsonl": 7, "p3.jsonl": 8}
@@ -63,7 +63,7 @@ def test_answers_name_file_and_line(folder: Path) -> None:
     assert run_facts("run").card["trained on"].startswith("p*.jsonl, ")
 
 
-def test_other_files_end_resuming_and_scoring(folder: Path) -> None:
+def test_other_files_end_resuming_and_scoring(folder):
     given = config("p*.jsonl", training={"max_epochs": 1})
     fit(given, run_dir="run")
     more = given | {"training": {"max_epochs": 2}}

@@ -2,7 +2,6 @@
 
 import pickle
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,11 +40,11 @@ def fitted() -> SequenceClassifier:
 @parametrize_with_checks(
     [small(max_epochs=40, settings={"model.embedding_dropout": 0.0})],
 )
-def test_checks_of_scikit_learn(estimator: SequenceClassifier, check: Any) -> None:
+def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-def test_texts_are_classified(fitted: SequenceClassifier) -> None:
+def test_texts_are_classified(fitted):
     assert fitted.score(list(TEXTS), list(LABELS)) > 0.9
     probabilities = fitted.predict_proba(list(TEXTS)[:5])
     assert probabilities.shape == (5, 2)
@@ -54,7 +53,7 @@ def test_texts_are_classified(fitted: SequenceClassifier) -> None:
     assert best.tolist() == fitted.predict(np.array(TEXTS[:5])).tolist()
 
 
-def test_symbols_and_series_of_unequal_length() -> None:
+def test_symbols_and_series_of_unequal_length():
     symbols = [text.split() for text in TEXTS]
     labels = np.array([label == "up" for label in LABELS])
     found = small().fit(symbols, labels)
@@ -69,13 +68,13 @@ def test_symbols_and_series_of_unequal_length() -> None:
     assert small().fit(series, slopes).score(series, slopes) > 0.9
 
 
-def test_more_than_ten_labels_keep_their_places() -> None:
+def test_more_than_ten_labels_keep_their_places():
     labels = [i % 12 for i in range(60)]
     texts = [f"word{label} the word{label}" for label in labels]
     assert small(max_epochs=80).fit(texts, labels).predict(texts).tolist() == labels
 
 
-def test_it_works_in_scikit_learns_tools() -> None:
+def test_it_works_in_scikit_learns_tools():
     texts, labels = list(TEXTS), list(LABELS)
     assert cross_val_score(small(), texts, labels, cv=2).mean() > 0.6
     search = GridSearchCV(small(), {"hidden_size": [2, 8]}, cv=2).fit(texts, labels)
@@ -85,7 +84,7 @@ def test_it_works_in_scikit_learns_tools() -> None:
     assert pipeline.score(texts, labels) > 0.9
 
 
-def test_a_pickle_holds_the_files_of_the_model_folder(fitted: SequenceClassifier) -> None:
+def test_a_pickle_holds_the_files_of_the_model_folder(fitted):
     state = fitted.__getstate__()
     assert {"model.json", "model.safetensors", "vocabulary.json"} == set(state["classifier_"])
     again = pickle.loads(pickle.dumps(fitted))
@@ -98,9 +97,7 @@ def test_a_pickle_holds_the_files_of_the_model_folder(fitted: SequenceClassifier
 @pytest.mark.parametrize(
     "files", [{"../../outside": b"x"}, {"model.json": "x"}, {"more.json": b""}, {}, 5]
 )
-def test_a_crafted_pickle_writes_nothing_elsewhere(
-    fitted: SequenceClassifier, files: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crafted_pickle_writes_nothing_elsewhere(fitted, files, tmp_path, monkeypatch):
     """A reader of pickles that allows this class alone hands it any state."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     state = {**fitted.__getstate__(), "classifier_": files}
@@ -109,7 +106,7 @@ def test_a_crafted_pickle_writes_nothing_elsewhere(
     assert not list(tmp_path.iterdir())
 
 
-def test_mistakes_are_value_errors(fitted: SequenceClassifier) -> None:
+def test_mistakes_are_value_errors(fitted):
     texts, labels = list(TEXTS), list(LABELS)
     with pytest.raises(ValueError, match=r"model\.rnn: found 'elman'"):
         small(rnn="elman").fit(texts, labels)
@@ -131,7 +128,7 @@ def test_mistakes_are_value_errors(fitted: SequenceClassifier) -> None:
         assert isinstance(caught.value, DataError)
 
 
-def test_missing_values_are_masked_where_the_settings_say_so() -> None:
+def test_missing_values_are_masked_where_the_settings_say_so():
     series = np.random.default_rng(0).normal(size=(40, 6))
     series[3, 2] = np.nan
     masked = small(max_epochs=1, settings={"data.missing": "mask"})
@@ -142,7 +139,7 @@ def test_missing_values_are_masked_where_the_settings_say_so() -> None:
 
 
 @pytest.mark.parametrize("sequence", [None, "text", ["title", "text"]])
-def test_columns_of_a_table(sequence: Any) -> None:
+def test_columns_of_a_table(sequence):
     table: dict[str, Any] = {"text": [None, *TEXTS[1:]]}
     texts = ["", *TEXTS[1:]]
     if sequence is not None:

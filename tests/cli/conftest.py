@@ -15,7 +15,7 @@ from tests.helpers.tiny import (
 
 
 @pytest.fixture(scope="session")
-def trained_tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained_tokens(tmp_path_factory) -> Path:
     """The same for symbols already split, in jsonl."""
     folder = tmp_path_factory.mktemp("tokens")
     write_jsonl(
@@ -28,7 +28,7 @@ def trained_tokens(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def trained_features(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained_features(tmp_path_factory) -> Path:
     """The same for feature vectors, in npz."""
     folder = tmp_path_factory.mktemp("features")
     write_npz(folder / "train.npz", series(40, seed=3), [f"c{i % 2}" for i in range(40)])

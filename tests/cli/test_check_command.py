@@ -1,6 +1,5 @@
 """What `seqtrain check` promises: every way in a table, exit 0 where they agree and 3 where not."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,12 +8,11 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native import why_not
-from tests.helpers.tiny import Cli
 
 ENGINES = {"torch"} | (set() if why_not() else {"native", "native, table"})
 
 
-def test_every_way_and_engine_agree(beside: Path, cli: Cli) -> None:
+def test_every_way_and_engine_agree(beside, cli):
     ended = cli("check", "run", "--json")
     result = ended.json
     assert result["passed"] is True
@@ -34,16 +32,14 @@ def test_every_way_and_engine_agree(beside: Path, cli: Cli) -> None:
     assert "20 sequences" in table.err
 
 
-def test_a_file_without_labels(trained: Path, tmp_path: Path, cli: Cli) -> None:
+def test_a_file_without_labels(trained, tmp_path, cli):
     (tmp_path / "in.txt").write_text("rise the climb\nfall\n")
     ended = cli("check", trained / "run" / "best", "--data", tmp_path / "in.txt", "--json")
     assert ended.json["steps"] == 4
 
 
 @pytest.mark.parametrize("leak", ["batch-mates", "padding"])
-def test_answers_that_depend_on_the_batch_are_found(
-    leak: str, beside: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_that_depend_on_the_batch_are_found(leak, beside, cli, monkeypatch):
     carry = ClassifierNetwork.branches
 
     def leaky(

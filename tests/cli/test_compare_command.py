@@ -36,7 +36,7 @@ class Compared(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
+def compared(tmp_path_factory) -> Compared:
     """One comparison on the data that ships, with a row that can't be read; it leaves no file."""
     folder, chart = tmp_path_factory.mktemp("compared"), tmp_path_factory.mktemp("c") / "chart.svg"
     shutil.copytree(ROOT / "data" / "orders", folder / "data" / "orders")
@@ -52,7 +52,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
     return Compared(ended.json, chart.read_text())
 
 
-def test_figures(compared: Compared) -> None:
+def test_figures(compared):
     found = compared.found
     assert {"device", "threads", "reason"} <= found.keys()
     assert found["tokens"] == 113_366
@@ -75,7 +75,7 @@ def test_figures(compared: Compared) -> None:
             assert 0 < speed["slowest"] <= speed["tokens_per_second"] <= speed["fastest"]
 
 
-def test_chart(compared: Compared) -> None:
+def test_chart(compared):
     picture = ElementTree.fromstring(compared.chart)
     texts = [element.text for element in picture.iter(f"{SVG}text")]
     assert [text for text in texts if text in ALL] == PRESENT

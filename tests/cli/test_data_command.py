@@ -1,11 +1,9 @@
 """What `seqtrain data` promises: figures and rows to look at, without training."""
 
-from pathlib import Path
-
-from tests.helpers.tiny import Cli, listing, rows, write_table
+from tests.helpers.tiny import listing, rows, write_table
 
 
-def test_json_holds_figures_of_each_split(project: Path, cli: Cli) -> None:
+def test_json_holds_figures_of_each_split(project, cli):
     before = listing(project)
     ended = cli("data", "c.yaml", "--json")
     assert listing(project) == before
@@ -23,7 +21,7 @@ def test_json_holds_figures_of_each_split(project: Path, cli: Cli) -> None:
     assert 0 <= found["padding"]["bucketing"] <= found["padding"]["random"] < 1
 
 
-def test_the_screen_begins_as_that_of_fit(project: Path, cli: Cli) -> None:
+def test_the_screen_begins_as_that_of_fit(project, cli):
     shown = cli("data", "c.yaml").out
     fit = cli("fit", "c.yaml", "--set", "training.max_epochs=1").err
     first = fit[: fit.index("parameters")].splitlines()[:-1]
@@ -32,7 +30,7 @@ def test_the_screen_begins_as_that_of_fit(project: Path, cli: Cli) -> None:
     assert "length before any cut" in shown
 
 
-def test_rows_to_look_at_are_named(project: Path, cli: Cli) -> None:
+def test_rows_to_look_at_are_named(project, cli):
     texts = rows(40, seed=1)
     extra = [texts[0], (texts[1][0].upper(), "sideways"), ("", "up"), ("b\u0430d \x1b[31m", "up")]
     write_table(project / "train.tsv", [*texts, *extra])

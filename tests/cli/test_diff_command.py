@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.tiny import CONFIG, Cli, fit, rows, trained_folder, write_table
+from tests.helpers.tiny import CONFIG, fit, rows, trained_folder, write_table
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory) -> Path:
     """A folder with runs a and b of the same data, of other seeds and sizes. Read only."""
     folder = trained_folder(tmp_path_factory, CONFIG, "training.max_epochs=1", run="a")
     fit(folder, CONFIG, "seed=1", "training.max_epochs=6", run="b")
     return folder
 
 
-def test_the_figures_are_those_of_both_runs(beside: Path, cli: Cli) -> None:
+def test_the_figures_are_those_of_both_runs(beside, cli):
     found = cli("diff", "a", "b", "--json").json
     scores = [cli("eval", name, "--json").json for name in ("a", "b")]
     for metric in ("accuracy", "macro_f1"):
@@ -30,7 +30,7 @@ def test_the_figures_are_those_of_both_runs(beside: Path, cli: Cli) -> None:
     assert right["both"] + right["only_b"] == round(20 * scores[1]["accuracy"])
 
 
-def test_rows_that_differ_come_with_both_answers(beside: Path, cli: Cli) -> None:
+def test_rows_that_differ_come_with_both_answers(beside, cli):
     found = cli("diff", "a", "b", "--json").json
     assert len(found["rows"]) == found["num_differing"] > 0
     file = Path("test.tsv").read_text().splitlines()
@@ -45,7 +45,7 @@ def test_rows_that_differ_come_with_both_answers(beside: Path, cli: Cli) -> None
     assert len(cli("diff", "a", "b", "--json", "--top", "1").json["rows"]) == 1
 
 
-def test_the_screen(beside: Path, cli: Cli) -> None:
+def test_the_screen(beside, cli):
     ended = cli("diff", "a", "b", "--top", "1")
     assert "accuracy" in ended.out
     assert "95% interval" in ended.out
@@ -57,7 +57,7 @@ def test_the_screen(beside: Path, cli: Cli) -> None:
     assert "chance" in same.out
 
 
-def test_other_data_is_refused(beside: Path, tmp_path: Path, cli: Cli) -> None:
+def test_other_data_is_refused(beside, tmp_path, cli):
     shutil.copytree(beside / "b", tmp_path / "b")
     write_table(tmp_path / "other.tsv", rows(20, seed=9))
     config = (tmp_path / "b/config.yaml").read_text()

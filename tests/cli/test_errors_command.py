@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 import seqtrain
-from tests.helpers.tiny import Cli, write_jsonl
+from tests.helpers.tiny import write_jsonl
 
 
 @pytest.mark.parametrize("split", ["test", "validation", "train"])
-def test_mistakes_are_those_of_eval_and_of_predict(
-    beside: Path, tmp_path: Path, cli: Cli, split: str
-) -> None:
+def test_mistakes_are_those_of_eval_and_of_predict(beside, tmp_path, cli, split):
     found = cli("errors", "run", "--split", split, "--json").json
     scores = cli("eval", "run", "--split", split, "--json").json
     assert scores["num_examples"] == {"train": 32, "validation": 8, "test": 20}[split]
@@ -33,7 +31,7 @@ def test_mistakes_are_those_of_eval_and_of_predict(
         assert row["length"] == len(row["text"].split())
 
 
-def test_the_most_confident_come_first_and_top_cuts(beside: Path, cli: Cli) -> None:
+def test_the_most_confident_come_first_and_top_cuts(beside, cli):
     every = [
         json.loads(line) for line in cli("errors", "run", "--format", "jsonl").out.splitlines()
     ]
@@ -43,7 +41,7 @@ def test_the_most_confident_come_first_and_top_cuts(beside: Path, cli: Cli) -> N
     assert [json.loads(line) for line in cut] == every[:2]
 
 
-def test_the_table_shows_line_label_answer_and_text(beside: Path, cli: Cli) -> None:
+def test_the_table_shows_line_label_answer_and_text(beside, cli):
     ended = cli("errors", "run", "--top", "1")
     first = cli("errors", "run", "--format", "jsonl", "--top", "1").json
     row = next(line for line in ended.out.splitlines() if line.split()[:1] == [str(first["line"])])
@@ -53,7 +51,7 @@ def test_the_table_shows_line_label_answer_and_text(beside: Path, cli: Cli) -> N
     assert "run: run" in ended.err
 
 
-def test_a_file_in_place_of_a_split(beside: Path, tmp_path: Path, cli: Cli) -> None:
+def test_a_file_in_place_of_a_split(beside, tmp_path, cli):
     more = tmp_path / "more.jsonl"
     row = {"text": "rise \x1b[31m", "label": "sideways"}
     write_jsonl(more, [row, {"text": "rise", "label": "up"}])
@@ -66,7 +64,7 @@ def test_a_file_in_place_of_a_split(beside: Path, tmp_path: Path, cli: Cli) -> N
 
 @pytest.mark.parametrize("fixture", ["trained", "trained_tokens"])
 def test_weights_are_what_the_answer_loses_without_a_token(
-    fixture: str, request: pytest.FixtureRequest, cli: Cli, monkeypatch: pytest.MonkeyPatch
+    fixture, request, cli, monkeypatch
 ) -> None:
     folder = request.getfixturevalue(fixture)
     monkeypatch.chdir(folder)
@@ -84,7 +82,7 @@ def test_weights_are_what_the_answer_loses_without_a_token(
                 assert weight == pytest.approx(np.log(row["probability"] / without), abs=1e-4)
 
 
-def test_explained_mistakes_show_their_tokens(beside: Path, cli: Cli) -> None:
+def test_explained_mistakes_show_their_tokens(beside, cli):
     ended = cli("errors", "run", "--explain", "--top", "2")
     assert ended.out.count("strongest: ") == 2
     plain = cli("errors", "run", "--format", "jsonl", "--top", "1").json

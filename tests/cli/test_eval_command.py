@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.tiny import Cli, rows, write_table
+from tests.helpers.tiny import rows, write_table
 
 
-def test_json_has_the_contracts_keys_and_equals_test_json(beside: Path, cli: Cli) -> None:
+def test_json_has_the_contracts_keys_and_equals_test_json(beside, cli):
     ended = cli("eval", "run", "--json")
     scores = ended.json
     assert scores.pop("trained_on_rows") is False
@@ -29,7 +29,7 @@ def test_json_has_the_contracts_keys_and_equals_test_json(beside: Path, cli: Cli
     assert sum(g["num_examples"] for g in groups) == 20
 
 
-def test_other_file_with_labels_that_train_lacks(beside: Path, tmp_path: Path, cli: Cli) -> None:
+def test_other_file_with_labels_that_train_lacks(beside, tmp_path, cli):
     known = rows(6, seed=8)
     write_table(tmp_path / "more.tsv", [*known, ("rise", "sideways"), ("fall", "nowhere")])
     ended = cli("eval", "run", "--data", tmp_path / "more.tsv", "--json")
@@ -43,16 +43,14 @@ def test_other_file_with_labels_that_train_lacks(beside: Path, tmp_path: Path, c
     assert "more.tsv:9" in ended.err
 
 
-def test_model_folder_scores_a_file_but_names_no_split(
-    beside: Path, tmp_path: Path, cli: Cli
-) -> None:
+def test_model_folder_scores_a_file_but_names_no_split(beside, tmp_path, cli):
     shutil.copytree(beside / "run" / "best", tmp_path / "model")
     cli("eval", tmp_path / "model", "--data", "test.tsv", "--json")
     ended = cli("eval", tmp_path / "model", code=2)
     assert "--data" in ended.err
 
 
-def test_validation_is_scored_where_there_is_no_test_split(project: Path, cli: Cli) -> None:
+def test_validation_is_scored_where_there_is_no_test_split(project, cli):
     for run, test in (("r", "null"), ("with-test", "test.tsv")):
         cli("fit", "c.yaml", "--run-dir", run, "--set", f"data.test={test}")
     wanted = cli("eval", "r", "--json", "--split", "validation").json
@@ -70,7 +68,7 @@ def test_validation_is_scored_where_there_is_no_test_split(project: Path, cli: C
     cli("report", "r", code=2)  # it exists
 
 
-def test_a_file_that_changed_since_the_run_is_warned_of(begun: Path, cli: Cli) -> None:
+def test_a_file_that_changed_since_the_run_is_warned_of(begun, cli):
     before = json.loads((begun / "r" / "environment.json").read_text())["data"]["test.tsv"]
     assert "changed" not in cli("eval", "r").err
     write_table(begun / "test.tsv", rows(21, seed=2))
@@ -82,7 +80,7 @@ def test_a_file_that_changed_since_the_run_is_warned_of(begun: Path, cli: Cli) -
     assert now in Path("report.html").read_text()
 
 
-def test_held_out_rows_of_a_changed_file_are_refused(begun: Path, cli: Cli) -> None:
+def test_held_out_rows_of_a_changed_file_are_refused(begun, cli):
     write_table(begun / "train.tsv", rows(41, seed=1))
     ended = cli("eval", "r", "--split", "validation", code=2)
     assert "SHA-256" in ended.err
@@ -90,7 +88,7 @@ def test_held_out_rows_of_a_changed_file_are_refused(begun: Path, cli: Cli) -> N
     cli("eval", "r", "--split", "validation", code=2)
 
 
-def test_without_a_test_split_the_splits_that_there_are_are_named(project: Path, cli: Cli) -> None:
+def test_without_a_test_split_the_splits_that_there_are_are_named(project, cli):
     none = ("--set", "data.test=null", "--set", "data.validation=null")
     cli("fit", "c.yaml", "--run-dir", "r", *none)
     found = cli("report", "r").problems

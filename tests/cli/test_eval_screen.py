@@ -20,11 +20,10 @@ def scored(labels: list[str], wrong: int) -> Scores:
 def shown(scores: Scores, width: int = 80, *, every: bool = False) -> list[str]:
     console = Console(file=io.StringIO(), width=width)
     print_scores(console, scores, "test", every=every)
-    assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 
 
-def test_numbers_stand_in_their_order_and_head_their_columns() -> None:
+def test_numbers_stand_in_their_order_and_head_their_columns():
     labels = sorted(str(number) for number in range(11))  # as the model has them: 0, 1, 10, 2
     rows = [line.split() for line in shown(scored(labels, wrong=2))]
     start = next(i for i, row in enumerate(rows) if "predicted" in row)
@@ -34,7 +33,7 @@ def test_numbers_stand_in_their_order_and_head_their_columns() -> None:
     assert matrix[1][1 + 9] == "1"  # "9" is the model's last class
 
 
-def test_long_labels_are_lettered_and_give_way_where_there_is_no_room() -> None:
+def test_long_labels_are_lettered_and_give_way_where_there_is_no_room():
     text = "\n".join(shown(scored(["negative review", "positive review"], wrong=1)))
     assert "A negative review" in text
     scores = scored([f"a long label {number}" for number in range(12)], wrong=2)
@@ -44,7 +43,7 @@ def test_long_labels_are_lettered_and_give_way_where_there_is_no_room() -> None:
     assert "most frequent mistakes" in narrow
 
 
-def test_of_many_classes_the_worst_are_shown_and_the_mean() -> None:
+def test_of_many_classes_the_worst_are_shown_and_the_mean():
     scores = scored([f"class{number}" for number in range(150)], wrong=3)
     lines = shown(scores)
     rows = [line.split()[0] for line in lines if line.startswith(" class")]
@@ -59,7 +58,7 @@ def test_of_many_classes_the_worst_are_shown_and_the_mean() -> None:
     assert any(line.startswith("      7 ") for line in every)  # one length, not "7 to 7"
 
 
-def test_rows_of_labels_that_the_model_lacks_stand_in_both_tables() -> None:
+def test_rows_of_labels_that_the_model_lacks_stand_in_both_tables():
     logits = torch.nn.functional.one_hot(torch.tensor([0, 1, 1, 1]), 2).double() * 9
     labels = torch.tensor([0, 1, -1, -1])
     lines = shown(score(logits, labels, torch.full((4,), 7), ["no", "yes"]))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.tiny import Cli, metrics
+from tests.helpers.tiny import metrics
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of tensorboard's own
 
@@ -21,7 +21,7 @@ def figures(run: Path) -> dict[str, list[tuple[int, float]]]:
     }
 
 
-def test_event_files_hold_the_figures_of_the_metrics(project: Path, cli: Cli) -> None:
+def test_event_files_hold_the_figures_of_the_metrics(project, cli):
     ended = cli("fit", "c.yaml", "--run-dir", "run", "-q", "--log", "tensorboard")
     assert ended.out == "run\n"
     found = figures(project / "run")
@@ -35,7 +35,7 @@ def test_event_files_hold_the_figures_of_the_metrics(project: Path, cli: Cli) ->
     assert found["test/accuracy"][0][1] == pytest.approx(test["accuracy"])
 
 
-def test_a_log_that_cannot_be_written_stops_nothing(project: Path, cli: Cli) -> None:
+def test_a_log_that_cannot_be_written_stops_nothing(project, cli):
     (project / "run").mkdir()
     (project / "run/tensorboard").write_text("a file where the folder should be")
     ended = cli("fit", "c.yaml", "--run-dir", "run", "-q", "--force", "--log", "tensorboard")

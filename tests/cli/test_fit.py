@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.helpers.tiny import CONFIG, Cli, rows, write_table
+from tests.helpers.tiny import CONFIG, rows, write_table
 
 
-def test_stdout_is_exactly_the_run_directory(project: Path, cli: Cli) -> None:
+def test_stdout_is_exactly_the_run_directory(project, cli):
     ended = cli("fit", "c.yaml")
     assert ended.out.endswith("\n")
     assert len(ended.out.splitlines()) == 1
@@ -21,7 +21,7 @@ def test_stdout_is_exactly_the_run_directory(project: Path, cli: Cli) -> None:
     assert (run / "best" / "model.safetensors").is_file()
 
 
-def test_run_directory_holds_what_the_contract_lists(trained: Path) -> None:
+def test_run_directory_holds_what_the_contract_lists(trained):
     run = trained / "run"
     folder_files = {"model.safetensors", "model.json", "vocabulary.json", "manifest.json"}
     assert {p.name for p in run.iterdir()} == {
@@ -35,7 +35,7 @@ def test_run_directory_holds_what_the_contract_lists(trained: Path) -> None:
     assert tokens[:2] == ["<pad>", "<unk>"]
 
 
-def test_metrics_lines_hold_the_contracts_keys(trained: Path) -> None:
+def test_metrics_lines_hold_the_contracts_keys(trained):
     events = [json.loads(line) for line in (trained / "run/metrics.jsonl").read_text().splitlines()]
     epochs = [event for event in events if event["event"] == "epoch"]
     assert [event["epoch"] for event in epochs] == [1, 2]
@@ -52,13 +52,13 @@ def test_metrics_lines_hold_the_contracts_keys(trained: Path) -> None:
     assert sum(words) * 0.5 < epochs[0]["tokens"] < sum(words)
 
 
-def test_resolved_config_repeats_the_run(beside: Path, cli: Cli, tmp_path: Path) -> None:
+def test_resolved_config_repeats_the_run(beside, cli, tmp_path):
     cli("fit", "run/config.yaml", "--run-dir", tmp_path / "again")
     for name in ("best/model.safetensors", "last/model.safetensors", "config.yaml"):
         assert (tmp_path / "again" / name).read_bytes() == Path("run", name).read_bytes()
 
 
-def test_the_end_compares_with_the_n_grams_alone(project: Path, cli: Cli) -> None:
+def test_the_end_compares_with_the_n_grams_alone(project, cli):
     ended = cli("fit", "c.yaml", "--set", "model.ngrams=[1, 2]", "--run-dir", "r")
     line = re.compile(r"^test ([\d.]+)% \(n-grams alone ([\d.]+)%\)$", re.MULTILINE)
     (figures,) = line.findall(ended.err)
@@ -67,7 +67,7 @@ def test_the_end_compares_with_the_n_grams_alone(project: Path, cli: Cli) -> Non
     assert figures == tuple(f"{100 * value:.1f}" for value in expected)
 
 
-def test_what_is_as_good_as_the_whole_is_named(project: Path, cli: Cli) -> None:
+def test_what_is_as_good_as_the_whole_is_named(project, cli):
     """A branch alone, and always the largest class, of a model that learns next to nothing."""
     examples = [(f"w{i % 5} w{i % 3}", "up" if i % 4 else "down") for i in range(40)]
     write_table(project / "train.tsv", examples)
@@ -91,7 +91,7 @@ def test_what_is_as_good_as_the_whole_is_named(project: Path, cli: Cli) -> None:
             assert (f"{names[name]} alone: {own:.1%}, all together" in each.err) == (own >= whole)
 
 
-def test_a_refit_that_few_rows_would_end_early_makes_all_epochs(project: Path, cli: Cli) -> None:
+def test_a_refit_that_few_rows_would_end_early_makes_all_epochs(project, cli):
     """Labels have nothing to do with words: some epoch is the best of 8 rows by chance."""
     examples = [(text, ["up", "down"][i % 3 == 0]) for i, (text, _) in enumerate(rows(40, seed=1))]
     write_table(project / "train.tsv", examples)
@@ -105,7 +105,7 @@ def test_a_refit_that_few_rows_would_end_early_makes_all_epochs(project: Path, c
     assert end["best_epoch"] < 12
 
 
-def test_quiet_prints_warnings_alone(project: Path, cli: Cli) -> None:
+def test_quiet_prints_warnings_alone(project, cli):
     write_table(project / "test.tsv", [*rows(20, seed=2), ("rise", "sideways")])
     ended = cli("fit", "c.yaml", "--quiet")
     assert ended.problems
@@ -114,7 +114,7 @@ def test_quiet_prints_warnings_alone(project: Path, cli: Cli) -> None:
     assert "sideways" in ended.err
 
 
-def test_strange_labels_print_safely(project: Path, cli: Cli) -> None:
+def test_strange_labels_print_safely(project, cli):
     strange = ["[/red]", "[bold]b", "\x1b[31mred", "=1+2"]
     examples = [(text, strange[i % 4]) for i, (text, _) in enumerate(rows(40, seed=1))]
     write_table(project / "train.tsv", examples)
@@ -133,15 +133,15 @@ def test_strange_labels_print_safely(project: Path, cli: Cli) -> None:
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_strange_run_directory_is_printed_safely_on_a_terminal_alone(
-    project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, terminal: bool
-) -> None:
+    project, cli, monkeypatch, terminal
+):
     name = "r\x1b[31m\x9b\u202eé"
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     ended = cli("fit", "c.yaml", "--run-dir", name, "--quiet", "--set", "training.max_epochs=1")
     assert ended.out == ("r\\x1b[31m\\x9b\\u202eé\n" if terminal else f"{name}\n")
 
 
-def test_data_file_names_may_be_strange(project: Path, cli: Cli) -> None:
+def test_data_file_names_may_be_strange(project, cli):
     (project / "train.tsv").rename(project / "-new\nline.tsv")
     config = yaml.safe_load(CONFIG)
     config["data"]["train"] = "-new\nline.tsv"
@@ -154,7 +154,7 @@ BAD_ROWS = ["no label", "three\tfields\tup", "blank label\t "]
 DROP = ("--set", "data.bad_rows=drop")
 
 
-def test_bad_rows_may_be_dropped(project: Path, cli: Cli) -> None:
+def test_bad_rows_may_be_dropped(project, cli):
     """The rest is trained on and scored as if they were not there; predict stops at the first."""
     for name in ("train.tsv", "test.tsv"):
         lines = Path(name).read_text().splitlines()
@@ -188,7 +188,7 @@ SETTINGS = ("--set", "training.max_epochs=12", "--set", "training.lr=0.05")
 REFIT = ("--set", "data.validation=0.2", "--set", "training.refit=true")
 
 
-def test_scores_of_learned_rows_say_so(project: Path, cli: Cli) -> None:
+def test_scores_of_learned_rows_say_so(project, cli):
     ended = cli("fit", "c.yaml", "--run-dir", "r", *SETTINGS, *REFIT)
     before, _, after = ended.err.partition("refit 1: ")
     said = " ".join(before.split())
@@ -214,9 +214,7 @@ def test_scores_of_learned_rows_say_so(project: Path, cli: Cli) -> None:
     assert f"validation, {too}" in page
 
 
-def test_a_file_of_another_kind_is_named_with_what_the_model_reads(
-    trained: Path, trained_features: Path, cli: Cli
-) -> None:
+def test_a_file_of_another_kind_is_named_with_what_the_model_reads(trained, trained_features, cli):
     """At predict and eval there is no config to change, so no key of it is named."""
     text, features = trained / "run", trained_features / "run"
     series, table = trained_features / "train.npz", trained / "test.tsv"

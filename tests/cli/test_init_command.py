@@ -14,7 +14,6 @@ import pytest
 
 from seqtrain.config import Config, load_config
 from seqtrain.data.dataset import prepare
-from tests.helpers.tiny import Cli
 
 Init = Callable[..., tuple[Config, str]]
 LABELS = ["idle", "run"] * 30
@@ -42,7 +41,7 @@ def write(files: dict[str, Any]) -> None:
 
 
 @pytest.fixture
-def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Init:
+def init(tmp_path, monkeypatch, cli) -> Init:
     """Run init on files; return what fit reads, and what init said."""
     monkeypatch.chdir(tmp_path)
 
@@ -108,7 +107,7 @@ def log(run: int) -> list[list[Any]]:
 LOG = table(HEAD, [row for run in range(60) for row in log(run)])
 
 
-def test_a_row_per_time_step(init: Init) -> None:
+def test_a_row_per_time_step(init):
     config, said = init({"a.csv": LOG}, "--label", "state")
     assert (config.data.id, config.data.order, config.data.label) == ("run", "start", "state")
     kinds = {"event": "token", "code": "token", "temp": "number", "elapsed": "order"}
@@ -121,7 +120,7 @@ def test_a_row_per_time_step(init: Init) -> None:
     assert "'state_name' gives the label away" in said
 
 
-def test_rows_of_an_id_may_stand_anywhere_and_options_decide(init: Init) -> None:
+def test_rows_of_an_id_may_stand_anywhere_and_options_decide(init):
     rows = sorted((row for run in range(60) for row in log(run)), key=lambda row: str(row[3])[8:])
     names = HEAD.strip().split(",")
     content = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
@@ -131,14 +130,14 @@ def test_rows_of_an_id_may_stand_anywhere_and_options_decide(init: Init) -> None
     assert "'event' (not among --steps)" in said
 
 
-def test_what_only_looks_like_a_row_per_time_step(init: Init) -> None:
+def test_what_only_looks_like_a_row_per_time_step(init):
     """A text of its own in each row is a sequence, though users, each with one label, come back."""
     rows = [[i // 6, f"{word(i)}".replace(",", ""), LABELS[i // 6]] for i in range(60)]
     config, _ = init({"a.csv": table("user_id,text,label\n", rows)})
     assert (config.data.id, config.data.sequence) == (None, "text")
 
 
-def test_whole_numbers_are_codes_or_measurements(init: Init) -> None:
+def test_whole_numbers_are_codes_or_measurements(init):
     """Even pages tell a label, wherever their numbers lie; a pulse is near the one before."""
     draw = random.Random(0)
     rows = [
@@ -268,14 +267,14 @@ TAKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("name", TAKEN)
-def test_what_is_taken_of_data_and_said_of_it(init: Init, name: str) -> None:
+def test_what_is_taken_of_data_and_said_of_it(init, name):
     files, expected, words = TAKEN[name]
     config, said = init(files)
     assert config.data.model_dump().items() >= expected.items()
     assert words in said
 
 
-def test_options_are_taken_as_they_are_given(init: Init) -> None:
+def test_options_are_taken_as_they_are_given(init):
     config, _ = init({"a.csv": TABLE}, "--encoding", "gbk", "--set", "seed=7")
     assert (config.data.encoding, config.seed) == ("gbk", 7)
     options = ("--force", "--format", "csv", "--delimiter", "semicolon")
@@ -287,7 +286,7 @@ def test_options_are_taken_as_they_are_given(init: Init) -> None:
     assert init(smooth, "--set", "data.kind=tokens", "--force")[0].data.kind == "tokens"
 
 
-def test_blank_labels_and_the_index_of_pandas(init: Init) -> None:
+def test_blank_labels_and_the_index_of_pandas(init):
     rows = [[i, plain(i), y if i % 7 else ""] for i, y in enumerate(LABELS)]
     config, said = init({"a.csv": table(",text,class\n", rows)}, "--label", "class")
     assert (config.data.label, config.data.bad_rows) == ("class", "drop")
@@ -296,8 +295,8 @@ def test_blank_labels_and_the_index_of_pandas(init: Init) -> None:
 
 @pytest.mark.parametrize("given", [["20"], ["20/by-date-train", "20/by-date-test"]])
 def test_train_and_test_folders_of_a_folder_per_class_with_a_file_per_sequence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli, given: list[str]
-) -> None:
+    tmp_path, monkeypatch, cli, given
+):
     monkeypatch.chdir(tmp_path)
     for i, y in enumerate(LABELS):
         for split in ("train", "test"):
@@ -319,7 +318,7 @@ def test_train_and_test_folders_of_a_folder_per_class_with_a_file_per_sequence(
         ([*["rare"], *["usual"] * 59], "98.3% are 'usual', 2 of 120 rows 'rare'"),
     ],
 )
-def test_labels_that_are_no_classes(init: Init, labels: list[str], said: str) -> None:
+def test_labels_that_are_no_classes(init, labels, said):
     rows = [[labels[i % len(labels)], plain(i)] for i in range(120)]
     config, found = init({"a.csv": table("label,text\n", rows)})
     assert said in found
@@ -356,14 +355,7 @@ def test_labels_that_are_no_classes(init: Init, labels: list[str], said: str) ->
         ({"a.json": json.dumps(dict.fromkeys("abcdefghijk", 1))}, ["a.json"], "orient='records'"),
     ],
 )  # fmt: skip
-def test_what_is_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    cli: Cli,
-    files: dict[str, Any],
-    options: list[str],
-    problem: str,
-) -> None:
+def test_what_is_refused(tmp_path, monkeypatch, cli, files, options, problem):
     monkeypatch.chdir(tmp_path)
     write(files)
     assert problem in cli("init", *options, code=2).err

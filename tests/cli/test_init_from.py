@@ -14,7 +14,6 @@ from seqtrain.api.fit import fit
 from seqtrain.api.run_events import Event, StartEvent
 from seqtrain.runs.model_folder import load_model
 from tests.helpers.tiny import (
-    Cli,
     Killed,
     assert_same_run,
     metrics,
@@ -58,7 +57,7 @@ def write(folder: Path, kind: str, *, new: bool = False, epochs: int = 1) -> Non
 
 
 @pytest.fixture
-def old(project: Path, cli: Cli, request: pytest.FixtureRequest) -> str:
+def old(project, cli, request) -> str:
     """The kind of a model that was trained in the current directory, as `old`."""
     kind: str = getattr(request, "param", "n-grams and subwords")
     write(project, kind)
@@ -75,9 +74,7 @@ def odds(run: str, sequences: list[Any], labels: tuple[str, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize("old", MODELS, indirect=True)
 @pytest.mark.parametrize("new", [False, True], ids=["same rows", "new words and a new label"])
-def test_before_the_first_update_old_labels_have_the_odds_that_they_had(
-    old: str, new: bool, project: Path, cli: Cli
-) -> None:
+def test_before_the_first_update_old_labels_have_the_odds_that_they_had(old, new, project, cli):
     """Words that were unknown and become known among them, in n-grams too."""
 
     def stop(event: Event) -> None:
@@ -97,7 +94,7 @@ def test_before_the_first_update_old_labels_have_the_odds_that_they_had(
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_what_was_kept_is_said_and_remembered(old: str, project: Path, cli: Cli) -> None:
+def test_what_was_kept_is_said_and_remembered(old, project, cli):
     write(project, old, new=True)
     ended = cli("fit", "c.yaml", "--run-dir", "new", "--init-from", "old")
     tokens = len(load_model(Path("old/best")).preprocessing.vocabulary or ())
@@ -120,7 +117,7 @@ def environment(run: str) -> dict[str, Any]:
     return values
 
 
-def test_going_on_needs_the_old_model_no_more(old: str, project: Path, cli: Cli) -> None:
+def test_going_on_needs_the_old_model_no_more(old, project, cli):
     write(project, old, new=True)
     begin = ("fit", "c.yaml", "--quiet", "--init-from", "old", "--run-dir")
     cli(*begin, "whole", "--set", "training.max_epochs=2")
@@ -143,7 +140,7 @@ def test_going_on_needs_the_old_model_no_more(old: str, project: Path, cli: Cli)
         (("--resume",), "--init-from: begins a run, and --resume goes on with one; give one"),
     ],
 )
-def test_refusals(old: str, cli: Cli, given: tuple[str, ...], said: str) -> None:
+def test_refusals(old, cli, given, said):
     ended = cli("fit", "c.yaml", "--run-dir", "new", "--init-from", "old", *given, code=2)
     assert said in ended.err
     assert not Path("new").exists()

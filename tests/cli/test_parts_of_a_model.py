@@ -15,7 +15,7 @@ import pytest
 import seqtrain
 from seqtrain.errors import Interrupted
 from seqtrain.training.events import UpdateEvent
-from tests.helpers.tiny import Cli, assert_same_run, series, write_npz, write_text_project
+from tests.helpers.tiny import assert_same_run, series, write_npz, write_text_project
 from tests.helpers.vectors import write_vectors
 
 BASE = (
@@ -53,7 +53,7 @@ def config_of(part: str, *options: str) -> seqtrain.Config:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch) -> Path:
     write_text_project(tmp_path)
     write_vectors(tmp_path / "w.vec")
     for name, count in (("train", 40), ("test", 20)):
@@ -79,9 +79,7 @@ def stopping_after(updates: int) -> Callable[[object], None]:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_every_command_takes_it_and_a_resumed_run_is_the_run_never_stopped(
-    part: str, folder: Path, cli: Cli
-) -> None:
+def test_every_command_takes_it_and_a_resumed_run_is_the_run_never_stopped(part, folder, cli):
     config = config_of(part)
     seqtrain.fit(config, run_dir="whole")
     with pytest.raises(Interrupted):

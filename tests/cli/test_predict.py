@@ -33,7 +33,7 @@ def read(out: str, delimiter: str = "\t") -> list[list[str]]:
     return list(csv.reader(io.StringIO(out, newline=""), delimiter=delimiter))
 
 
-def test_every_input_format_gives_the_same_rows(trained: Path, tmp_path: Path, cli: Cli) -> None:
+def test_every_input_format_gives_the_same_rows(trained, tmp_path, cli):
     labelled = [(text, "up") for text in TEXTS]
     write_table(tmp_path / "in.tsv", labelled)
     write_table(tmp_path / "in.csv", labelled, delimiter=",")
@@ -53,7 +53,7 @@ def test_every_input_format_gives_the_same_rows(trained: Path, tmp_path: Path, c
     assert all(label in ("down", "up") and 0.5 <= float(p) <= 1 for label, p in table)
 
 
-def test_top_k_every_class_and_jsonl(trained: Path, cli: Cli) -> None:
+def test_top_k_every_class_and_jsonl(trained, cli):
     run = trained / "run"
     table = read(cli("predict", "-", run, "--top-k", 9, stdin="rise").out)
     assert table[0] == ["label_1", "probability_1", "label_2", "probability_2"]
@@ -72,7 +72,7 @@ def test_top_k_every_class_and_jsonl(trained: Path, cli: Cli) -> None:
     assert list(row["probabilities"]) == ["down", "up"]
 
 
-def test_bad_row_midstream_keeps_the_rows_before(trained: Path, tmp_path: Path, cli: Cli) -> None:
+def test_bad_row_midstream_keeps_the_rows_before(trained, tmp_path, cli):
     write_jsonl(tmp_path / "in.jsonl", [{"text": x} for x in ("rise", "fall", 3, "x")])
     for source, more, stdin in (
         (tmp_path / "in.jsonl", (), ""),
@@ -93,9 +93,7 @@ def test_bad_row_midstream_keeps_the_rows_before(trained: Path, tmp_path: Path, 
         ("txt", b"rise\n\xff\nfall\n\0\nsink\n"),
     ],
 )
-def test_bad_rows_may_be_left_blank(
-    trained: Path, tmp_path: Path, cli: Cli, ending: str, content: bytes
-) -> None:
+def test_bad_rows_may_be_left_blank(trained, tmp_path, cli, ending, content):
     path, run = tmp_path / f"in.{ending}", trained / "run"
     path.write_bytes(content)
     cli("predict", path, run, code=2)
@@ -108,7 +106,7 @@ def test_bad_rows_may_be_left_blank(
 
 
 @pytest.mark.parametrize("name", ["in.txt", "-"])
-def test_an_empty_row_keeps_its_place(trained: Path, tmp_path: Path, cli: Cli, name: str) -> None:
+def test_an_empty_row_keeps_its_place(trained, tmp_path, cli, name):
     text, run = "rise\n\nfall\n", trained / "run"
     (tmp_path / "in.txt").write_text(text)
     source = name if name == "-" else tmp_path / name
@@ -124,7 +122,7 @@ def test_an_empty_row_keeps_its_place(trained: Path, tmp_path: Path, cli: Cli, n
     assert json.loads(row) == {"index": 1, **nothing, "problem": "the sequence is empty"}
 
 
-def test_columns_are_kept(trained: Path, tmp_path: Path, cli: Cli) -> None:
+def test_columns_are_kept(trained, tmp_path, cli):
     run, path = trained / "run", tmp_path / "in.csv"
     path.write_text('id,mark,text,label\n7,-5,"rise, fall",up\n8,=x,"rise, fall",up\n')
     plain = read(cli("predict", path, run).out)[1:]
@@ -140,7 +138,7 @@ def test_columns_are_kept(trained: Path, tmp_path: Path, cli: Cli) -> None:
     assert table[1].startswith('{"a": 1}\t')
 
 
-def test_no_two_columns_have_one_name(trained: Path, tmp_path: Path, cli: Cli) -> None:
+def test_no_two_columns_have_one_name(trained, tmp_path, cli):
     (tmp_path / "in.csv").write_text("id,label,input_label,text\n1,up,x,rise\n")
     source = (tmp_path / "in.csv", trained / "run", "--keep")
     names = read(cli("predict", *source, "label,input_label").out)[0]
@@ -149,7 +147,7 @@ def test_no_two_columns_have_one_name(trained: Path, tmp_path: Path, cli: Cli) -
     assert (row["input_input_label"], row["input_label"]) == ("up", "x")
 
 
-def test_tables_quote_only_what_their_format_quotes() -> None:
+def test_tables_quote_only_what_their_format_quotes():
     labels = ('say "x"', "a,b", "a\tb", "=1+1", "-1e3", "-1")
     assert [tsv_cell(x) for x in labels] == ['say "x"', "a,b", '"a\tb"', "=1+1", "-1e3", "-1"]
     quoted = ['"say ""x"""', '"a,b"', '"a\tb"']
@@ -164,7 +162,7 @@ WORDS = "\n".join(f"word{i}" for i in range(len(LABELS)))
 
 
 @pytest.fixture(scope="module")
-def strange_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def strange_run(tmp_path_factory) -> Path:
     """A run whose labels are hard to write; from jsonl, which can hold them all."""
     folder = tmp_path_factory.mktemp("strange")
     values = [{"text": f"word{i}", "label": label} for i, label in enumerate(LABELS)]
@@ -180,8 +178,8 @@ def strange_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
 def test_strange_labels_round_trip_and_cannot_steer_a_terminal(
-    strange_run: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, format: str
-) -> None:
+    strange_run, cli, monkeypatch, format
+):
     options = ("predict", "-", strange_run, "--format", format, "--top-k", 1)
     out = cli(*options, stdin=WORDS).out
     if format == "jsonl":
@@ -204,9 +202,7 @@ def test_strange_labels_round_trip_and_cannot_steer_a_terminal(
         pytest.param("o.csv.zst", "label,", marks=needs_zstd),
     ],
 )
-def test_the_outputs_ending_says_how_it_is_written(
-    trained: Path, tmp_path: Path, cli: Cli, name: str, start: str
-) -> None:
+def test_the_outputs_ending_says_how_it_is_written(trained, tmp_path, cli, name, start):
     bare, _, ending = name.removeprefix("o.").partition(".")
     outputs = [tmp_path / name, tmp_path / f"plain.{bare}"]
     for path in outputs:
@@ -217,9 +213,7 @@ def test_the_outputs_ending_says_how_it_is_written(
 
 
 @pytest.mark.parametrize("limit", [10, 20002])
-def test_file_that_may_not_grow_ends_with_a_whole_row(
-    trained: Path, tmp_path: Path, cli: Cli, limit: int
-) -> None:
+def test_file_that_may_not_grow_ends_with_a_whole_row(trained, tmp_path, cli, limit):
     """A limit of a file's size stands in for a full disk."""
     source, output = tmp_path / "in.txt", tmp_path / "out.tsv"
     source.write_text("rise\nfall the\n" * 1000)
@@ -235,7 +229,7 @@ def test_file_that_may_not_grow_ends_with_a_whole_row(
     assert held[-1:] in (b"", b"\n")
 
 
-def test_unknown_tokens_and_tables_read_as_lines_are_warned_of(trained: Path, cli: Cli) -> None:
+def test_unknown_tokens_and_tables_read_as_lines_are_warned_of(trained, cli):
     run = trained / "run"
     assert cli("predict", "-", run, stdin="zzz,y\n" * 2).problems[-1] == (
         "warning: 2 of 2 sequences with no token that the model knows"
@@ -249,7 +243,7 @@ def test_unknown_tokens_and_tables_read_as_lines_are_warned_of(trained: Path, cl
 
 
 @pytest.fixture(scope="module")
-def of_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def of_files(tmp_path_factory) -> Path:
     """A run whose rows were files: a folder of folders of them."""
     folder = tmp_path_factory.mktemp("files")
     for number, (text, label) in enumerate(rows(40, seed=1)):
@@ -259,7 +253,7 @@ def of_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_a_folder_of_files_has_a_row_per_file(of_files: Path, tmp_path: Path, cli: Cli) -> None:
+def test_a_folder_of_files_has_a_row_per_file(of_files, tmp_path, cli):
     (tmp_path / "new" / "a").mkdir(parents=True)
     for name, text in {"b.txt": "rise\n\nclimb\n", "a/z.txt": "fall\nsink", "c.md": "x"}.items():
         (tmp_path / "new" / name).write_text(text)
@@ -280,9 +274,7 @@ def test_a_folder_of_files_has_a_row_per_file(of_files: Path, tmp_path: Path, cl
     assert ended.out.splitlines()[2] == f"{names[1]}\t\t"
 
 
-def test_input_of_another_encoding_is_read_as_named(
-    trained: Path, tmp_path: Path, cli: Cli
-) -> None:
+def test_input_of_another_encoding_is_read_as_named(trained, tmp_path, cli):
     latin, utf_8 = tmp_path / "latin.tsv", tmp_path / "utf-8.tsv"
     latin.write_bytes("text\nrise très\n".encode("cp1252"))
     utf_8.write_text("text\nrise très\n", encoding="utf-8")
@@ -299,7 +291,7 @@ def test_input_of_another_encoding_is_read_as_named(
     assert problem == "seqtrain: --encoding: found 'latin9x'; expected a name such as cp1252 or gbk"
 
 
-def test_newest_run_that_has_a_model(begun: Path, cli: Cli) -> None:
+def test_newest_run_that_has_a_model(begun, cli):
     Path("runs").mkdir()
     for at, name in enumerate(("old", "begun", "young")):
         shutil.copytree("r", f"runs/{name}")
@@ -316,7 +308,7 @@ def test_newest_run_that_has_a_model(begun: Path, cli: Cli) -> None:
 
 
 @pytest.fixture
-def many(tmp_path: Path, trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def many(tmp_path, trained, monkeypatch) -> Path:
     """A current directory with seven files of a sequence per line."""
     (tmp_path / "in").mkdir()
     for number in range(7):
@@ -333,9 +325,7 @@ def predict_all(cli: Cli, folder: str, *options: str) -> str:
     return ended.err
 
 
-def test_three_shards_write_what_one_process_writes(
-    many: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_three_shards_write_what_one_process_writes(many, cli, monkeypatch):
     assert "7 files predicted, 0 predicted before" in predict_all(cli, "whole")
     predict_all(cli, "parts", "--shard", "1/3")
     assert len(listing(many / "parts")) == 2
@@ -349,7 +339,7 @@ def test_three_shards_write_what_one_process_writes(
     assert (many / "whole" / "part-3.txt.gz.tsv").read_text() == one.out
 
 
-def test_what_is_done_is_not_done_again_and_what_fails_leaves_nothing(many: Path, cli: Cli) -> None:
+def test_what_is_done_is_not_done_again_and_what_fails_leaves_nothing(many, cli):
     predict_all(cli, "out")
     before = listing(many / "out")
     (many / "out" / "part-2.txt.gz.tsv").unlink()
@@ -374,7 +364,7 @@ def test_what_is_done_is_not_done_again_and_what_fails_leaves_nothing(many: Path
         (["in/*", "--output-dir", "out", "--shard", "3/3"], "expected K/N, with K from 0 to N - 1"),
     ],
 )
-def test_refusals_of_many_files(many: Path, cli: Cli, options: list[str], words: str) -> None:
+def test_refusals_of_many_files(many, cli, options, words):
     (many / "other").mkdir()
     (many / "other" / "part-0.txt.gz").write_bytes(b"")
     ended = cli("predict", *options, "--run", "run", code=2)
@@ -382,7 +372,7 @@ def test_refusals_of_many_files(many: Path, cli: Cli, options: list[str], words:
     assert not (many / "out").exists()
 
 
-def test_a_text_that_names_no_file_is_classified(trained: Path, cli: Cli) -> None:
+def test_a_text_that_names_no_file_is_classified(trained, cli):
     ended = cli("predict", "rise the climb", trained / "run")
     assert ended.out == cli("predict", "-", trained / "run", stdin="rise the climb").out
     assert "INPUT is no file; it is read as one sequence" in ended.err
@@ -391,7 +381,7 @@ def test_a_text_that_names_no_file_is_classified(trained: Path, cli: Cli) -> Non
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-def test_all_columns_may_be_kept(trained: Path, tmp_path: Path, cli: Cli, ending: str) -> None:
+def test_all_columns_may_be_kept(trained, tmp_path, cli, ending):
     values = [{"id": f"{n}", "text": text, "label": "up"} for n, text in enumerate(("rise", "x y"))]
     path = tmp_path / f"in.{ending}"
     if ending == "parquet":
@@ -407,7 +397,7 @@ def test_all_columns_may_be_kept(trained: Path, tmp_path: Path, cli: Cli, ending
     assert [row[0] for row in kept] == ["id", "0", "1"]
 
 
-def test_runs_are_found_by_name_and_outputs_have_a_short_option(begun: Path, cli: Cli) -> None:
+def test_runs_are_found_by_name_and_outputs_have_a_short_option(begun, cli):
     shutil.copytree("r", "runs/mine")
     shutil.rmtree("r")
     cli("predict", "test.tsv", "mine", "-o", "o.csv")

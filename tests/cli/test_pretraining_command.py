@@ -9,7 +9,6 @@ from safetensors.torch import load_file
 
 from tests.helpers.tiny import (
     CONFIG,
-    Cli,
     metrics,
     trained_folder,
 )
@@ -18,13 +17,13 @@ AUTOENCODER = ("--set", "pretraining.objective=autoencoder", "--set", "pretraini
 
 
 @pytest.fixture(scope="module")
-def pretrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pretrained(tmp_path_factory) -> Path:
     """A folder with `run`, pretrained as an autoencoder. Read only."""
     section = "pretraining: {objective: autoencoder, max_epochs: 2}\n"
     return trained_folder(tmp_path_factory, CONFIG + section)
 
 
-def test_training_starts_from_the_pretrained_weights(project: Path, cli: Cli) -> None:
+def test_training_starts_from_the_pretrained_weights(project, cli):
     """With a rate that moves nothing, the model at the end has the encoder of the beginning."""
     still = ("--set", "training.lr=1e-30", "--set", "training.max_epochs=1")
     cli("fit", "c.yaml", "--run-dir", "plain", *still)
@@ -42,7 +41,7 @@ def test_training_starts_from_the_pretrained_weights(project: Path, cli: Cli) ->
     assert lines[0]["validation"] is not None
 
 
-def test_reconstruct_writes_a_row_for_each(pretrained: Path, tmp_path: Path, cli: Cli) -> None:
+def test_reconstruct_writes_a_row_for_each(pretrained, tmp_path, cli):
     run = ("--run", pretrained / "run")
     ended = cli("reconstruct", "-", *run, "--max-steps", "4", stdin="Rise zzz\nfall the\n")
     header, *written = (line.split("\t") for line in ended.out.splitlines())

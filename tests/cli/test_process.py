@@ -11,12 +11,11 @@ import pytest
 from seqtrain.cli.main import run as run_program
 from tests.helpers.program import conversing, started
 from tests.helpers.terminal import terminal
-from tests.helpers.tiny import Cli
 
 PROGRAM = [sys.executable, "-m", "seqtrain"]
 
 
-def test_help_and_config_errors_do_not_import_torch(tmp_path: Path) -> None:
+def test_help_and_config_errors_do_not_import_torch(tmp_path):
     (tmp_path / "bad.yaml").write_text("data: {train: a.tsv}\n")
     script = """
 import sys
@@ -41,7 +40,7 @@ sys.exit(1 if {"torch", "numpy", "pandas"} & sys.modules.keys() else 0)
     assert ended.returncode == 0
 
 
-def test_full_disk_behind_stdout_is_one_line() -> None:
+def test_full_disk_behind_stdout_is_one_line():
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")
     with open("/dev/full", "wb") as full:
@@ -54,7 +53,7 @@ def test_full_disk_behind_stdout_is_one_line() -> None:
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
-def test_exit_code_stands_where_nobody_reads_stderr(redirection: str) -> None:
+def test_exit_code_stands_where_nobody_reads_stderr(redirection):
     for arguments, code in ((["fit", "missing.yaml"], 2), (["config", "--schema"], 0)):
         command = ["sh", "-c", f'exec "$@" {redirection}', "sh", *PROGRAM, *arguments]
         ended = subprocess.run(command, capture_output=True)
@@ -63,9 +62,7 @@ def test_exit_code_stands_where_nobody_reads_stderr(redirection: str) -> None:
         assert bool(ended.stdout) == (code == 0)
 
 
-def test_answers_come_before_stdin_ends_and_a_closed_pipe_is_silent(
-    trained: Path, tmp_path: Path
-) -> None:
+def test_answers_come_before_stdin_ends_and_a_closed_pipe_is_silent(trained, tmp_path):
     with conversing(tmp_path, "predict", "-", "--run", trained / "run") as (program, ask, answers):
         ask.write(b"rise\n")
         assert answers.readline() == b"label\tprobability\n"
@@ -77,9 +74,7 @@ def test_answers_come_before_stdin_ends_and_a_closed_pipe_is_silent(
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals_while_waiting_for_input(
-    trained: Path, tmp_path: Path, number: int, code: int
-) -> None:
+def test_signals_while_waiting_for_input(trained, tmp_path, number, code):
     with conversing(tmp_path, "predict", "-", "--run", trained / "run") as (program, ask, answers):
         ask.write(b"rise\n")
         assert answers.readline() == b"label\tprobability\n"
@@ -89,7 +84,7 @@ def test_signals_while_waiting_for_input(
         assert "Fatal" not in program.err
 
 
-def test_names_that_are_no_utf8_work(project: Path, cli: Cli) -> None:
+def test_names_that_are_no_utf8_work(project, cli):
     name = os.fsdecode(b"r-\xff.txt")
     try:
         Path(name).write_text("rise\nfall\n")
@@ -107,9 +102,7 @@ def test_names_that_are_no_utf8_work(project: Path, cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("setting", "coloured"), [("COLORTERM=truecolor", True), ("NO_COLOR=1", False)]
 )
-def test_bars_on_a_terminal_and_colours_unless_unwanted(
-    project: Path, monkeypatch: pytest.MonkeyPatch, setting: str, coloured: bool
-) -> None:
+def test_bars_on_a_terminal_and_colours_unless_unwanted(project, monkeypatch, setting, coloured):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv(*setting.split("=", 1))

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from tests.helpers.tiny import Cli, listing
+from tests.helpers.tiny import listing
 
 
-def test_the_page_holds_the_scores_and_the_errors(beside: Path, tmp_path: Path, cli: Cli) -> None:
+def test_the_page_holds_the_scores_and_the_errors(beside, tmp_path, cli):
     before = listing(beside)
     ended = cli("report", "run", "-o", tmp_path / "r.html", "--steps")
     assert ended.out == ""

@@ -17,7 +17,6 @@ from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import load_model, model_files
 from seqtrain.training.events import UpdateEvent
 from tests.helpers.tiny import (
-    Cli,
     assert_same_run,
     fit_until,
     listing,
@@ -29,7 +28,7 @@ from tests.helpers.tiny import (
 
 
 @pytest.mark.parametrize("epochs", [1, 3])
-def test_longer_run_equals_an_uninterrupted_one(project: Path, cli: Cli, epochs: int) -> None:
+def test_longer_run_equals_an_uninterrupted_one(project, cli, epochs):
     whole = ("--set", "training.max_epochs=3")
     cli("fit", "c.yaml", "--run-dir", "whole", *whole)
     cli("fit", "c.yaml", "--run-dir", "parts", "--set", f"training.max_epochs={epochs}")
@@ -38,7 +37,7 @@ def test_longer_run_equals_an_uninterrupted_one(project: Path, cli: Cli, epochs:
     assert_same_run("whole", "parts")
 
 
-def test_changed_keys_are_named(begun: Path, cli: Cli) -> None:
+def test_changed_keys_are_named(begun, cli):
     before = listing(begun)
     changed = ("--set", "model.hidden_size=5", "--set", "seed=1")
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", *changed, code=2)
@@ -47,7 +46,7 @@ def test_changed_keys_are_named(begun: Path, cli: Cli) -> None:
     assert listing(begun) == before
 
 
-def test_changed_data_is_named_with_both_digests(begun: Path, cli: Cli) -> None:
+def test_changed_data_is_named_with_both_digests(begun, cli):
     recorded = json.loads(Path("r/environment.json").read_text())["data"]["test.tsv"]
     write_table(begun / "test.tsv", rows(19, seed=2))
     before = listing(begun)
@@ -62,9 +61,7 @@ FILES = ["training_state.json", "model.safetensors"]
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_damaged_checkpoint_is_skipped_for_the_one_before(
-    project: Path, cli: Cli, name: str
-) -> None:
+def test_damaged_checkpoint_is_skipped_for_the_one_before(project, cli, name):
     cli("fit", "c.yaml", "--run-dir", "whole")
     fit_until(1, "r")
     fit_until(2, "r", resume=True)
@@ -89,9 +86,7 @@ def test_damaged_checkpoint_is_skipped_for_the_one_before(
         ("metrics.jsonl", b""),
     ],
 )
-def test_run_that_cannot_end_is_refused_before_data_are_read(
-    project: Path, cli: Cli, harmed: str, content: bytes | None
-) -> None:
+def test_run_that_cannot_end_is_refused_before_data_are_read(project, cli, harmed, content):
     """The best epoch is the first; the last checkpoint stands after the second."""
     epochs = ("--set", "training.max_epochs=2", "--set", "training.lr=1e-30")
     cli("fit", "c.yaml", "--run-dir", "r", *epochs)
@@ -107,7 +102,7 @@ def test_run_that_cannot_end_is_refused_before_data_are_read(
     assert listing(project) == before
 
 
-def test_fewer_epochs_than_are_done_are_refused(begun: Path, cli: Cli) -> None:
+def test_fewer_epochs_than_are_done_are_refused(begun, cli):
     before = listing(begun)
     ended = cli(
         "fit", "c.yaml", "--run-dir", "r", "--resume", "--set", "training.max_epochs=1", code=2
@@ -128,9 +123,7 @@ def test_fewer_epochs_than_are_done_are_refused(begun: Path, cli: Cli) -> None:
         ),
     ],
 )
-def test_run_with_nothing_left_says_why_and_keeps_its_config(
-    project: Path, cli: Cli, options: tuple[str, ...], why: str
-) -> None:
+def test_run_with_nothing_left_says_why_and_keeps_its_config(project, cli, options, why):
     """So low a learning rate brings no better epoch than the first."""
     slow = ("--set", "training.lr=1e-30")
     cli("fit", "c.yaml", "--run-dir", "r", *slow)
@@ -145,7 +138,7 @@ def test_run_with_nothing_left_says_why_and_keeps_its_config(
     ("every", "saves"),
     [("{steps: 3}", [3, 4]), ("{steps: 5}", [0, 4]), ("{minutes: 1e-9}", [4, 4])],
 )
-def test_checkpoints_within_an_epoch(project: Path, every: str, saves: list[int]) -> None:
+def test_checkpoints_within_an_epoch(project, every, saves):
     """One epoch of four steps, whose end has a checkpoint in any case, as has step 0."""
     fit_until(1, "r", f"training.checkpoint_every={every}", "training.max_epochs=1")
     assert [step_of("r/previous"), step_of("r/last")] == saves
@@ -167,9 +160,7 @@ STOPPED = {
 
 
 @pytest.mark.parametrize("kind", STOPPED)
-def test_a_run_stopped_after_every_update_ends_with_equal_bits(
-    project: Path, cli: Cli, kind: str
-) -> None:
+def test_a_run_stopped_after_every_update_ends_with_equal_bits(project, cli, kind):
     """Small batches: some tokens are in none of them, and have no state of the optimizer."""
     settings = ["batching.batch_size=12", *STOPPED[kind]]
     cli("fit", "c.yaml", "--run-dir", "whole", *sets(*settings))
@@ -187,7 +178,7 @@ def test_a_run_stopped_after_every_update_ends_with_equal_bits(
     assert_same_run("whole", "parts")
 
 
-def test_weights_that_are_not_finite_are_never_saved(begun: Path, cli: Cli) -> None:
+def test_weights_that_are_not_finite_are_never_saved(begun, cli):
     """An update whose loss and gradient are finite may still bring a weight beyond its range."""
     model = load_model(Path("r/best"))
     model.network.embedding.weight.data.fill_(1e33)
@@ -203,7 +194,7 @@ def test_weights_that_are_not_finite_are_never_saved(begun: Path, cli: Cli) -> N
     assert load_model(Path("new/last")).network is not None
 
 
-def test_a_finished_run_that_goes_on_has_no_scores_until_it_ends(begun: Path, cli: Cli) -> None:
+def test_a_finished_run_that_goes_on_has_no_scores_until_it_ends(begun, cli):
     def stop(event: Event) -> None:
         if isinstance(event, UpdateEvent):
             os.kill(os.getpid(), signal.SIGTERM)
@@ -218,7 +209,7 @@ def test_a_finished_run_that_goes_on_has_no_scores_until_it_ends(begun: Path, cl
     assert Path("r/test.json").exists()
 
 
-def test_a_number_is_no_switch(project: Path, cli: Cli) -> None:
+def test_a_number_is_no_switch(project, cli):
     """1 epoch of frozen vectors isn't frozen vectors, though Python takes 1 for true."""
     frozen = ("fit", "c.yaml", "--run-dir", "r", *sets("training.max_epochs=1"))
     cli(*frozen, *sets("model.freeze=true"))
@@ -233,7 +224,7 @@ def step_of(folder: str) -> int:
     return state["progress"]["updates"]
 
 
-def test_another_machine_is_told(begun: Path, cli: Cli) -> None:
+def test_another_machine_is_told(begun, cli):
     path = Path("r/environment.json")
     values = json.loads(path.read_text())
     path.write_text(json.dumps({**values, "threads": 99}))

@@ -31,7 +31,7 @@ def write_run(folder: Path, name: str, accuracy: float, age: int, **training: ob
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path, monkeypatch) -> Path:
     """A current directory with three runs, the newest named c."""
     for age, (name, lr) in enumerate([("c", 0.1), ("b", 0.01), ("a", 0.001)]):
         write_run(tmp_path / "runs", name, ACCURACIES[name], age, lr=lr, patience=None)
@@ -44,7 +44,7 @@ def names(cli: Cli, *arguments: str) -> list[str]:
     return [Path(run["path"]).name for run in found["runs"]]
 
 
-def test_json_holds_scores_settings_and_what_differs(place: Path, cli: Cli) -> None:
+def test_json_holds_scores_settings_and_what_differs(place, cli):
     before = listing(place)
     found = cli("runs", "--json").json
     assert listing(place) == before
@@ -59,7 +59,7 @@ def test_json_holds_scores_settings_and_what_differs(place: Path, cli: Cli) -> N
     assert newest["finished"] is True
 
 
-def test_the_table(place: Path, cli: Cli) -> None:
+def test_the_table(place, cli):
     ended = cli("runs")
     lines = [line.split() for line in ended.out.splitlines() if line.strip()]
     assert ended.out.startswith("run ")
@@ -79,11 +79,11 @@ def test_the_table(place: Path, cli: Cli) -> None:
         ("macro_f1", "cba"),  # unknown: as they were
     ],
 )
-def test_sorting(place: Path, cli: Cli, key: str, order: str) -> None:
+def test_sorting(place, cli, key, order):
     assert "".join(names(cli, "--sort", key)) == order
 
 
-def test_filters(place: Path, cli: Cli) -> None:
+def test_filters(place, cli):
     assert names(cli, "--filter", "training.lr=1e-2") == ["b"]
     assert names(cli, "--filter", "training.patience=null") == ["c", "b", "a"]
     assert names(cli, "--filter", "model.rnn=gru", "--filter", "training.lr=0.1") == ["c"]
@@ -104,12 +104,12 @@ def test_filters(place: Path, cli: Cli) -> None:
         (["--filter", "model.rn=gru"], "did you mean model.rnn?"),
     ],
 )
-def test_refusals(place: Path, cli: Cli, arguments: list[str], words: str) -> None:
+def test_refusals(place, cli, arguments, words):
     ended = cli("runs", *arguments, code=2)
     assert words in ended.err
 
 
-def test_unfinished_damaged_and_other_folders(place: Path, cli: Cli) -> None:
+def test_unfinished_damaged_and_other_folders(place, cli):
     runs = place / "runs"
     (runs / "c/metrics.jsonl").unlink()
     (runs / "b/config.yaml").write_text("model: {rnn: \x1b[31m}\n")

@@ -25,7 +25,7 @@ CLASSES = [f"class {number} of many letters" for number in (1, 2, 10)]
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory) -> Path:
     """Two runs under runs/ of a set with labels of many letters; their figures are wide."""
     folder = tmp_path_factory.mktemp("screens")
     lines = [
@@ -40,7 +40,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def events(project: Path) -> list[Event]:
+def events(project) -> list[Event]:
     """What two fits told their listener; the second one trains longer."""
     told: list[Event] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -79,7 +79,7 @@ MADE = {"fit --seeds": show_several, "compare": show_compared}
 
 
 @pytest.fixture
-def show(project: Path, events: list[Event], monkeypatch: pytest.MonkeyPatch) -> Show:
+def show(project, events, monkeypatch) -> Show:
     """Show a command's screen on a terminal of so many columns."""
     monkeypatch.chdir(project)
 
@@ -120,7 +120,7 @@ SCREENS = [
 
 
 @pytest.mark.parametrize("words", SCREENS, ids=" ".join)
-def test_no_digit_is_cut(show: Show, words: list[str]) -> None:
+def test_no_digit_is_cut(show, words):
     widest = show(words, WIDEST)
     whole = figures(widest.lines())
     assert whole
@@ -134,7 +134,7 @@ def test_no_digit_is_cut(show: Show, words: list[str]) -> None:
         assert figures(fitting) <= whole, width
 
 
-def test_probabilities_and_kept_cells_are_columns(show: Show) -> None:
+def test_probabilities_and_kept_cells_are_columns(show):
     words = ["predict", "test.tsv", "--keep", "label", "--probabilities"]
     wide = show(words, 200).lines()
     at = next(number for number, line in enumerate(wide) if line.startswith("label"))
@@ -147,7 +147,7 @@ def test_probabilities_and_kept_cells_are_columns(show: Show) -> None:
     assert re.search(r"no room for [123] columns; see --output FILE", narrow)
 
 
-def test_what_has_no_room_is_named(show: Show) -> None:
+def test_what_has_no_room_is_named(show):
     for words in (["fit"], ["runs"]):
         narrow, wide = (show(words, width).written for width in (60, 200))
         assert re.search(r"no room for \d columns?", narrow)

@@ -17,7 +17,7 @@ from tests.helpers.tiny import Cli, assert_same_run, run_in, write_text_project
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory) -> Path:
     """A folder with `many`: runs of three seeds. Read only."""
     folder = tmp_path_factory.mktemp("three")
     write_text_project(folder)
@@ -27,7 +27,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_runs_at_the_same_time_are_those_one_after_another(beside: Path, cli: Cli) -> None:
+def test_runs_at_the_same_time_are_those_one_after_another(beside, cli):
     """With one thread in all, so that no bit depends on the number of jobs."""
     command = ("fit", "c.yaml", "--run-dir", "beside", "--seeds", "0,1,10", "--jobs", "2")
     program = ended(beside, *command)
@@ -44,9 +44,7 @@ def test_runs_at_the_same_time_are_those_one_after_another(beside: Path, cli: Cl
     shutil.rmtree("beside")
 
 
-def test_several_runs_may_be_the_newest(
-    beside: Path, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_runs_may_be_the_newest(beside, cli, tmp_path, monkeypatch):
     shutil.copytree("many", tmp_path / "runs/many")
     shutil.copytree("many/seed-0", tmp_path / "runs/old")
     shutil.copy("test.tsv", tmp_path)
@@ -61,9 +59,7 @@ def test_several_runs_may_be_the_newest(
 
 
 @pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
-def test_a_signal_names_the_command_that_goes_on_with_all(
-    project: Path, jobs: tuple[str, ...]
-) -> None:
+def test_a_signal_names_the_command_that_goes_on_with_all(project, jobs):
     words = ("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "k", *jobs)
     with started(project, *words, "--set", "training.max_epochs=9999") as running:
         running.wait_for(project / "k/seed-0/last/manifest.json")
@@ -74,14 +70,14 @@ def test_a_signal_names_the_command_that_goes_on_with_all(
     assert not (project / "k/ensemble.json").exists()
 
 
-def test_one_that_fails_ends_the_others(beside: Path, cli: Cli) -> None:
+def test_one_that_fails_ends_the_others(beside, cli):
     settings = ("--set", "data.label=nosuch", "--jobs", "2")
     ended = cli("fit", "c.yaml", "--run-dir", "none", "--seeds", "0,1", *settings, code=2)
     assert ended.problems == ["seqtrain: train.tsv:1: no column 'nosuch'; found 'text, label'"]
     assert not Path("none").exists()
 
 
-def test_the_runs_are_listed(beside: Path, cli: Cli) -> None:
+def test_the_runs_are_listed(beside, cli):
     found = cli("runs", ".", "--json").json
     assert {run["path"] for run in found["runs"]} == {f"many/seed-{seed}" for seed in (0, 1, 10)}
     assert found["differing"] == ["seed"]
@@ -94,7 +90,7 @@ def answers(cli: Cli, run: str) -> list[dict[str, float]]:
     return [json.loads(line)["probabilities"] for line in ended.out.splitlines()]
 
 
-def test_the_runs_answer_by_their_mean(beside: Path, cli: Cli) -> None:
+def test_the_runs_answer_by_their_mean(beside, cli):
     each = [answers(cli, f"many/seed-{seed}") for seed in (0, 1, 10)]
     for row, *parts in zip(answers(cli, "many"), *each, strict=True):
         for label, probability in row.items():
@@ -105,7 +101,7 @@ def test_the_runs_answer_by_their_mean(beside: Path, cli: Cli) -> None:
     assert first.split("\t")[0] == best[0]
 
 
-def test_eval_says_what_the_ensemble_adds(beside: Path, cli: Cli) -> None:
+def test_eval_says_what_the_ensemble_adds(beside, cli):
     ended = cli("eval", "many", "--json")
     scores = ended.json
     assert list(scores["parts"]) == ["seed-0", "seed-1", "seed-10"]
@@ -121,7 +117,7 @@ def test_eval_says_what_the_ensemble_adds(beside: Path, cli: Cli) -> None:
     assert scores["accuracy"] == pytest.approx(np.mean(right))
 
 
-def test_mean_and_standard_error_are_shown(beside: Path) -> None:
+def test_mean_and_standard_error_are_shown(beside):
     tests = [
         json.loads(Path("many", f"seed-{seed}", "test.json").read_text())["accuracy"]
         for seed in (0, 1, 10)
@@ -135,7 +131,7 @@ def test_mean_and_standard_error_are_shown(beside: Path) -> None:
     assert "next: seqtrain predict FILE many, seqtrain eval many" in said
 
 
-def test_folds_hold_out_every_row_once(project: Path, cli: Cli) -> None:
+def test_folds_hold_out_every_row_once(project, cli):
     cli("fit", "c.yaml", "--run-dir", "many", "--folds", "4", "--quiet")
     held_out = []
     for number in range(1, 5):
@@ -160,7 +156,7 @@ def test_folds_hold_out_every_row_once(project: Path, cli: Cli) -> None:
         assert "hold out different rows" in refused.err
 
 
-def test_stopped_runs_go_on(project: Path, beside: Path, cli: Cli) -> None:
+def test_stopped_runs_go_on(project, beside, cli):
     shutil.copytree("many", project / "parts")
     shutil.rmtree(project / "parts/seed-10")
     (project / "parts/ensemble.json").unlink()
@@ -185,12 +181,12 @@ def test_stopped_runs_go_on(project: Path, beside: Path, cli: Cli) -> None:
         ("fit", "c.yaml", "--init-from", "many"),
     ],
 )
-def test_what_needs_one_run_says_so(beside: Path, cli: Cli, words: tuple[str, ...]) -> None:
+def test_what_needs_one_run_says_so(beside, cli, words):
     said = cli(*words, code=2).err
     assert "many: holds several runs; name one of them, such as many/seed-0" in said
 
 
-def test_a_class_of_one_row_is_learned_in_every_fold(project: Path, cli: Cli) -> None:
+def test_a_class_of_one_row_is_learned_in_every_fold(project, cli):
     lines = ["text\tlabel", *(f"up {i}\tup" for i in range(6)), "down\tdown"]
     Path("train.tsv").write_text("\n".join(lines) + "\n")
     settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
@@ -200,7 +196,7 @@ def test_a_class_of_one_row_is_learned_in_every_fold(project: Path, cli: Cli) ->
     assert cli("eval", "many", "--json").json["num_examples"] == 6
 
 
-def test_a_fold_is_not_trained_anew_on_what_it_is_scored_on(project: Path, cli: Cli) -> None:
+def test_a_fold_is_not_trained_anew_on_what_it_is_scored_on(project, cli):
     settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
     settings += ("--set", "training.refit=true", "--folds", "2", "--run-dir", "folds")
     assert "seqtrain eval folds\n" in cli("fit", "c.yaml", *settings).err

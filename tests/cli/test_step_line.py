@@ -21,14 +21,14 @@ def colors(made: StepPredictions, word: str) -> set[str]:
     return {str(span.style) for span in line.spans if span.start <= start < span.end}
 
 
-def test_turns_are_marked_where_they_happen() -> None:
+def test_turns_are_marked_where_they_happen():
     made = prediction([0.2, 0.55, 0.4, 0.7, 0.95], ["a", "b", "c", "d", "e"])
     assert made.turns == [2, 3, 4]
     assert made.decided == 4
     assert step_line(made).plain == "[down 80%] a [up 55%] b [down 60%] c [up 70%] d e"
 
 
-def test_colour_tells_the_answer_and_weight_how_sure_it_is() -> None:
+def test_colour_tells_the_answer_and_weight_how_sure_it_is():
     made = prediction([0.05, 0.4, 0.7, 0.95], ["one", "two", "three", "four"])
     assert colors(made, "one") == {"bold cyan"}
     assert colors(made, "two") == {"cyan"}
@@ -37,7 +37,7 @@ def test_colour_tells_the_answer_and_weight_how_sure_it_is() -> None:
     assert colors(made, "[up 70%]") == {"reverse magenta"}
 
 
-def test_the_middle_of_a_long_sequence_is_left_out() -> None:
+def test_the_middle_of_a_long_sequence_is_left_out():
     tokens = [f"w{n}" for n in range(1000)]
     line = step_line(prediction([n > 500 for n in range(1000)], tokens)).plain
     assert line.startswith("[down 100%] w0 w1 ")
@@ -54,12 +54,10 @@ def test_the_middle_of_a_long_sequence_is_left_out() -> None:
         ("bpe", ["the", "Ġna", "Ã", "¯", "ve", "Ċ"], "the naïve\\n"),
     ],
 )
-def test_tokens_read_as_the_text_they_are_of(
-    tokenizer: str | None, tokens: list[str], shown: str
-) -> None:
+def test_tokens_read_as_the_text_they_are_of(tokenizer, tokens, shown):
     line = step_line(prediction([0.9] * len(tokens), tokens, tokenizer))
     assert line.plain == f"[up 90%] {shown}"
 
 
-def test_series_show_bars_as_high_as_the_answer_is_probable() -> None:
+def test_series_show_bars_as_high_as_the_answer_is_probable():
     assert step_line(prediction([0.51, 0.8, 1.0, 0.0], None)).plain == "[up 51%] ▅▇█ [down 100%] █"

@@ -10,7 +10,6 @@ import pytest
 
 from tests.helpers.tiny import (
     CONFIG,
-    Cli,
     trained_folder,
 )
 
@@ -25,16 +24,14 @@ def steps_of(out: str, count: int) -> list[list[dict[str, Any]]]:
 
 
 @pytest.fixture(scope="module")
-def trained_both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained_both(tmp_path_factory) -> Path:
     """A run of a bidirectional model that reads the last three of more words."""
     settings = ("model.bidirectional=true", "data.max_length=3", "data.overlong=tail")
     return trained_folder(tmp_path_factory, CONFIG, *settings)
 
 
 @pytest.mark.parametrize("model", ["trained", "trained_both"])
-def test_a_row_a_step_and_the_last_is_the_plain_prediction(
-    model: str, cli: Cli, request: pytest.FixtureRequest
-) -> None:
+def test_a_row_a_step_and_the_last_is_the_plain_prediction(model, cli, request):
     run = ("--run", request.getfixturevalue(model) / "run")
     ended = cli("predict", "-", *run, "--steps", stdin="\n".join(TEXTS))
     sequences = steps_of(ended.out, len(TEXTS))
@@ -54,14 +51,14 @@ def test_a_row_a_step_and_the_last_is_the_plain_prediction(
     assert "1 of 4 sequences with no token" in ended.err
 
 
-def test_symbols_and_top_k(trained_tokens: Path, cli: Cli) -> None:
+def test_symbols_and_top_k(trained_tokens, cli):
     out = cli("predict", "-", "--run", trained_tokens / "run", "--steps", "--top-k", 1, stdin="a b")
     (steps,) = steps_of(out.out, 1)
     assert [row["token"] for row in steps] == ["a", "b"]
     assert all(list(row["probabilities"]) == [row["label"]] for row in steps)
 
 
-def test_eval_scores_shares_of_each_sequence(beside: Path, cli: Cli) -> None:
+def test_eval_scores_shares_of_each_sequence(beside, cli):
     plain = cli("eval", "run", "--json").json
     scores = cli("eval", "run", "--steps", "--json").json
     by_share = scores.pop("by_share")
@@ -73,9 +70,7 @@ def test_eval_scores_shares_of_each_sequence(beside: Path, cli: Cli) -> None:
     assert "same label as at the end" in table
 
 
-def test_a_terminal_gets_a_line_per_sequence(
-    trained: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_gets_a_line_per_sequence(trained, cli, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     arguments = ("predict", "-", trained / "run", "--steps")

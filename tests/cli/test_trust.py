@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 import seqtrain
-from seqtrain.api.predictors import Classifier
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.calibration import Calibration, CoveragePoint
-from tests.helpers.tiny import Cli, fit, metrics, rows, write_table
+from tests.helpers.tiny import fit, metrics, rows, write_table
 
 CONFIG = """\
 data: {train: train.tsv, validation: validation.tsv, test: test.tsv, sequence: text, label: label}
@@ -32,7 +31,7 @@ def noisy(count: int, seed: int) -> list[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory) -> Path:
     """A folder with `run`, trained on noisy labels until it is too sure of itself."""
     folder = tmp_path_factory.mktemp("calibrated")
     for name, count, seed in (("train", 120, 1), ("validation", 100, 2), ("test", 60, 3)):
@@ -45,7 +44,7 @@ def table(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
 
 
-def test_validations_loss_falls_at_about_the_same_accuracy(beside: Path, cli: Cli) -> None:
+def test_validations_loss_falls_at_about_the_same_accuracy(beside, cli):
     assert json.loads(Path("run/best/model.json").read_text())["calibration"]["temperature"] != 1
     scores = cli("eval", "run", "--split", "validation", "--json").json
     before: Any = [line for line in metrics("run") if line.get("best")][-1]["validation"]
@@ -59,9 +58,7 @@ def test_validations_loss_falls_at_about_the_same_accuracy(beside: Path, cli: Cl
 
 
 @pytest.mark.parametrize("key", ["data.validation=null", "seed=1", "training.refit=true"])
-def test_predictions_lean_to_rare_classes_as_they_are_adjusted(
-    beside: Path, tmp_path: Path, key: str
-) -> None:
+def test_predictions_lean_to_rare_classes_as_they_are_adjusted(beside, tmp_path, key):
     """Each probability is divided by a power of the class's frequency in train."""
     found = []
     for share in (0.0, 0.4):
@@ -76,7 +73,7 @@ def test_predictions_lean_to_rare_classes_as_they_are_adjusted(
         assert adjusted.probabilities == pytest.approx({k: p / total for k, p in wanted.items()})
 
 
-def test_undecided_rows_come_out_with_their_guess(beside: Path, cli: Cli) -> None:
+def test_undecided_rows_come_out_with_their_guess(beside, cli):
     plain = table(cli("predict", "test.tsv", "--run", "run").out)
     ended = cli("predict", "test.tsv", "--run", "run", "--min-probability", "0.8")
     found = table(ended.out)
@@ -88,7 +85,7 @@ def test_undecided_rows_come_out_with_their_guess(beside: Path, cli: Cli) -> Non
         assert row["label"] == (row["guess"] if float(row["probability"]) >= 0.8 else "")
 
 
-def test_a_precision_holds_on_validation(beside: Path, cli: Cli) -> None:
+def test_a_precision_holds_on_validation(beside, cli):
     ended = cli("predict", "validation.tsv", "--run", "run", "--precision", "0.8")
     answers = table(ended.out)
     labels = [row["label"] for row in table(Path("validation.tsv").read_text())]
@@ -101,9 +98,8 @@ def test_a_precision_holds_on_validation(beside: Path, cli: Cli) -> None:
     assert "of them right (95% interval: from " in ended.err
 
 
-def test_a_precision_that_nothing_reaches_names_the_best(beside: Path) -> None:
+def test_a_precision_that_nothing_reaches_names_the_best(beside):
     classifier = seqtrain.load("run")
-    assert isinstance(classifier, Classifier)
     parts = ((0.25, 0.8, 0.727), (1.0, 0.36, 0.6))
     points = [CoveragePoint(coverage=c, min_probability=p, accuracy=a) for c, p, a in parts]
     classifier.calibration = Calibration(coverage=points)

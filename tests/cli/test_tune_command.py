@@ -10,7 +10,7 @@ import pytest
 
 from seqtrain.config import load_config
 from tests.helpers.program import KILLED, started
-from tests.helpers.tiny import Cli, assert_same_run, run_in, write_text_project
+from tests.helpers.tiny import assert_same_run, run_in, write_text_project
 
 HUGE = 65536
 """A hidden size whose weights no machine holds."""
@@ -31,7 +31,7 @@ def trials(run: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory) -> Path:
     """A folder with a project, and `best`: what a search of six trials left there."""
     folder = tmp_path_factory.mktemp("tuned")
     write_text_project(folder)
@@ -42,7 +42,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_failed_trial_is_noted_and_no_more(beside: Path) -> None:
+def test_a_failed_trial_is_noted_and_no_more(beside):
     found = trials("best")
     assert [trial["number"] for trial in found] == list(range(6))
     huge = [trial for trial in found if trial["settings"]["model.hidden_size"] == HUGE]
@@ -52,7 +52,7 @@ def test_a_failed_trial_is_noted_and_no_more(beside: Path) -> None:
     assert found[0]["state"] == "complete"
 
 
-def test_the_best_trial_is_a_run_that_its_config_repeats(beside: Path, cli: Cli) -> None:
+def test_the_best_trial_is_a_run_that_its_config_repeats(beside, cli):
     best = max(
         (trial for trial in trials("best") if trial["state"] == "complete"),
         key=lambda trial: (trial["value"], -trial["loss"], -trial["number"]),
@@ -65,7 +65,7 @@ def test_the_best_trial_is_a_run_that_its_config_repeats(beside: Path, cli: Cli)
     assert not Path("best/trials").exists()
 
 
-def test_the_score_beside_the_one_that_chose_it_is_of_rows_that_chose_nothing(beside: Path) -> None:
+def test_the_score_beside_the_one_that_chose_it_is_of_rows_that_chose_nothing(beside):
     test = json.loads(Path("best/test.json").read_text())
     screen = (beside / "screen").read_text()
     assert test["num_examples"] == 4
@@ -76,7 +76,7 @@ def test_the_score_beside_the_one_that_chose_it_is_of_rows_that_chose_nothing(be
     assert "next: seqtrain predict FILE best" in screen
 
 
-def test_a_search_that_was_killed_goes_on(beside: Path, cli: Cli, tmp_path: Path) -> None:
+def test_a_search_that_was_killed_goes_on(beside, cli, tmp_path):
     killed = str(tmp_path / "killed")
     arguments = ("tune", "c.yaml", "--run-dir", killed, "-q", "--trials", "3")
     with started(beside, *arguments) as program:
@@ -91,9 +91,7 @@ def test_a_search_that_was_killed_goes_on(beside: Path, cli: Cli, tmp_path: Path
     assert not Path(killed, "trials").exists()
 
 
-def test_searches_that_share_a_storage_know_of_better_trials(
-    beside: Path, cli: Cli, tmp_path: Path
-) -> None:
+def test_searches_that_share_a_storage_know_of_better_trials(beside, cli, tmp_path):
     shared, a, b = (str(tmp_path / name) for name in ("shared.log", "a", "b"))
     command = ("tune", "c.yaml", "--trials", "1", "--storage", shared)
     cli(*command, "--run-dir", a)
@@ -111,9 +109,7 @@ def test_searches_that_share_a_storage_know_of_better_trials(
         (["--resume", "--run-dir", "best", "--set", "seed=3"], "found seed: 3, then seed: 2"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_is_tried(
-    beside: Path, cli: Cli, arguments: list[str], said: str
-) -> None:
+def test_what_is_wrong_is_said_before_anything_is_tried(beside, cli, arguments, said):
     before = trials("best")
     ended = cli("tune", "c.yaml", "--trials", "1", *arguments, code=2)
     assert said in ended.err

@@ -11,39 +11,39 @@ from seqtrain import __version__
 from seqtrain.cli.main import COMMANDS
 from seqtrain.cli.options import complete_override
 from seqtrain.config import load_config
-from tests.helpers.tiny import Cli, listing
+from tests.helpers.tiny import listing
 
 
 @pytest.mark.parametrize("verb", [[], *([name] for name in COMMANDS)])
 @pytest.mark.parametrize("option", ["--help", "-h"])
-def test_help(cli: Cli, verb: list[str], option: str) -> None:
+def test_help(cli, verb, option):
     ended = cli(*verb, option)
     assert "Usage: seqtrain" in ended.out
     assert ended.err == ""
 
 
-def test_each_command_has_a_line_of_help(cli: Cli) -> None:
+def test_each_command_has_a_line_of_help(cli):
     lines = cli("--help").out.partition("Commands:\n")[2].splitlines()
     assert [line.split()[0] for line in lines] == list(COMMANDS)
     assert all(len(line) <= 80 for line in lines)
 
 
-def test_no_arguments_show_the_help(cli: Cli) -> None:
+def test_no_arguments_show_the_help(cli):
     assert cli().out == cli("--help").out
 
 
-def test_version(cli: Cli) -> None:
+def test_version(cli):
     assert cli("--version").out == f"seqtrain {__version__}\n"
 
 
-def test_resolved_config_loads_back(project: Path, cli: Cli) -> None:
+def test_resolved_config_loads_back(project, cli):
     ended = cli("config", "c.yaml", "--set", "model.rnn=lstm")
     assert "# default" in ended.out
     (project / "again.yaml").write_text(ended.out)
     assert load_config("again.yaml") == load_config("c.yaml", ["model.rnn=lstm"])
 
 
-def test_the_shell_completes_keys_and_values() -> None:
+def test_the_shell_completes_keys_and_values():
     assert complete_override("model.poo") == ["model.pooling="]
     assert {"model.rnn=gru", "model.rnn=lstm"} <= {*complete_override("model.rnn=")}
     assert complete_override("data.lowercase=t") == ["data.lowercase=true"]
@@ -68,13 +68,8 @@ def test_the_shell_completes_keys_and_values() -> None:
     ],
 )
 def test_a_package_that_is_missing_is_named_with_how_to_install_it(
-    begun: Path,
-    cli: Cli,
-    monkeypatch: pytest.MonkeyPatch,
-    packages: list[str],
-    words: list[str],
-    extra: str,
-) -> None:
+    begun, cli, monkeypatch, packages, words, extra
+):
     for name in ("new.parquet", "new.tsv.zst"):
         Path(name).write_bytes(b"\x28\xb5\x2f\xfd")
     for name in packages:

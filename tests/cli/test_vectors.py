@@ -21,7 +21,7 @@ KNOWN = ("the", "fall", "sink", "rise", "climb", "grow")
 
 
 @pytest.fixture
-def folder(project: Path) -> Path:
+def folder(project) -> Path:
     write_vectors(project / "w.vec")
     (project / "c.yaml").write_text(CONFIG)
     return project
@@ -45,7 +45,7 @@ def as_in_the_file(found: dict[str, np.ndarray]) -> list[str]:
     return [w for w in WORDS if w in found and np.array_equal(found[w], np.float32(vector(w, 4)))]
 
 
-def test_a_run_begins_with_the_vectors_and_says_what_they_cover(folder: Path, cli: Cli) -> None:
+def test_a_run_begins_with_the_vectors_and_says_what_they_cover(folder, cli):
     verbose = ("--verbose",)
     said = fit(cli, "run", "training.lr=1e-12", "training.weight_decay=0", options=verbose)
     found = embedding("run/best")
@@ -81,7 +81,7 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_frozen_vectors_stay_for_so_many_epochs(variant: str, folder: Path, cli: Cli) -> None:
+def test_frozen_vectors_stay_for_so_many_epochs(variant, folder, cli):
     settings = ("training.max_epochs=2", "training.lr=0.05", *VARIANTS[variant])
     kept = [*KNOWN, "ocean", "river"]
     for freeze, stay in (("2", True), ("true", True), ("1", False)):
@@ -89,7 +89,7 @@ def test_frozen_vectors_stay_for_so_many_epochs(variant: str, folder: Path, cli:
         assert (as_in_the_file(embedding(f"{freeze}/last")) == kept) == stay
 
 
-def test_an_old_model_keeps_its_vectors_and_new_words_take_theirs(folder: Path, cli: Cli) -> None:
+def test_an_old_model_keeps_its_vectors_and_new_words_take_theirs(folder, cli):
     fit(cli, "old")
     table = [*rows(40, seed=1), *((f"fish moves {i}", "up") for i in range(4))]
     write_table(folder / "train.tsv", table)

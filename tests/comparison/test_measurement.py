@@ -20,7 +20,7 @@ def measured(task: Task, *names: str, seconds: float = 0.0) -> Mapping[str, Vari
     return {run.name: run for run in runs}
 
 
-def test_first_batches_are_typical_and_all_come_once(task: Task) -> None:
+def test_first_batches_are_typical_and_all_come_once(task):
     batches = typical_first(task.train.lengths, task.config)
     longest = [int(task.train.lengths[rows].max()) for rows in batches]
     assert sorted(np.concatenate(batches)) == list(range(ROWS))
@@ -28,7 +28,7 @@ def test_first_batches_are_typical_and_all_come_once(task: Task) -> None:
     assert ranks[:3] == pytest.approx([0.5, 0.25, 0.75], abs=0.1)
 
 
-def test_turns_go_on_until_the_time_is_over_and_each_variant_has_one(task: Task) -> None:
+def test_turns_go_on_until_the_time_is_over_and_each_variant_has_one(task):
     began = time.monotonic()
     runs = measured(task, "torch", "packed", seconds=1.0)
     assert time.monotonic() - began > 0.3
@@ -36,21 +36,18 @@ def test_turns_go_on_until_the_time_is_over_and_each_variant_has_one(task: Task)
     assert sum(speed.turns for speed in speeds if speed) > 2
     (late,) = measured(task, "unroll-padded").values()
     speed = late.speed("training")
-    assert speed is not None
     assert speed.slowest == speed.fastest == speed.tokens_per_second > 0
     assert late.speed("prediction") is None
 
 
-def test_a_batch_that_would_take_too_long_is_given_up(
-    task: Task, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_would_take_too_long_is_given_up(task, monkeypatch):
     monkeypatch.setattr("seqtrain.comparison.compare.LONGEST", 1e-9)
     runs = measured(task, "torch", "packed", seconds=-1.0)
     assert all("allow more seconds" in run.problem for run in runs.values())
     assert all(run.speed("training") is None for run in runs.values())
 
 
-def test_what_is_alike_learns_once_and_what_differs_for_itself(task: Task) -> None:
+def test_what_is_alike_learns_once_and_what_differs_for_itself(task):
     runs = measured(task, *LEARNERS)
     before: list[str] = []
     examples = learn_equally(runs.values(), task, 60.0, lambda run: before.append(run.name))
@@ -63,6 +60,6 @@ def test_what_is_alike_learns_once_and_what_differs_for_itself(task: Task) -> No
     assert learn_equally(runs.values(), task, 0.0, lambda run: None) == 0
 
 
-def test_no_time_is_an_error() -> None:
+def test_no_time_is_an_error():
     with pytest.raises(ConfigError, match="seconds"):
         compare("configs/quickstart.yaml", seconds=0)

@@ -49,14 +49,14 @@ LARGER = row("random-batches", "option", 1.3e6)
     ],
 )
 def test_the_fastest_with_the_right_logits_is_recommended_where_it_is_beyond_noise(
-    rows: list[VariantResult], chosen: str | None, reason: str
-) -> None:
+    rows, chosen, reason
+):
     name, why = recommend(rows, "native")
     assert name == chosen
     assert why.startswith(reason)
 
 
-def test_the_reason_has_the_digits_that_speeds_are_worth() -> None:
+def test_the_reason_has_the_digits_that_speeds_are_worth():
     _, reason = recommend([row("native", "engine", 9e5), PADDED], "native")
     assert reason.endswith(
         " 900 thousand tokens/s (turns 855-945): 9.0 times as fast as padded, the fastest plain "

@@ -1,18 +1,17 @@
 """What each variant computes: right ones the same, wrong ones what padding makes of it."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from seqtrain.comparison.learners import SeqtrainLearner, make_learner, one_by_one
+from seqtrain.comparison.learners import make_learner, one_by_one
 from seqtrain.comparison.task import VARIANTS, Task, variants_for
 
 
-def test_variants_that_cannot_run_here_say_why(task: Task) -> None:
+def test_variants_that_cannot_run_here_say_why(task):
     problems = variants_for(task.config, torch.device("cuda"))
     assert "cuda" in problems["native"]
     assert problems["torch"] == problems["packed"] == ""
@@ -36,9 +35,7 @@ def with_model(task: Task, **keys: object) -> Task:
         {"rnn": "rnn", "pooling": "max", "bidirectional": True, "join": "mean"},
     ],
 )
-def test_right_variants_answer_as_one_by_one_and_wrong_ones_do_not(
-    task: Task, keys: dict[str, Any], channels: int
-) -> None:
+def test_right_variants_answer_as_one_by_one_and_wrong_ones_do_not(task, keys, channels):
     task = with_model(task, **keys)
     if channels:
         values = np.random.default_rng(0).normal(size=(len(task.train.values), channels))
@@ -54,11 +51,8 @@ def test_right_variants_answer_as_one_by_one_and_wrong_ones_do_not(
 
 
 @pytest.mark.parametrize(("name", "pooling"), [("last-of-padding", -1), ("mean-over-padding", 0)])
-def test_wrong_variants_are_what_torch_makes_of_padding_without_lengths(
-    task: Task, name: str, pooling: int
-) -> None:
+def test_wrong_variants_are_what_torch_makes_of_padding_without_lengths(task, name, pooling):
     learner = make_learner(name, task)
-    assert isinstance(learner, SeqtrainLearner)
     model = learner.model
     rows = [torch.tensor(task.train[row][0]).long() for row in task.probe.tolist()]
     with torch.no_grad():
@@ -67,7 +61,7 @@ def test_wrong_variants_are_what_torch_makes_of_padding_without_lengths(
     assert torch.allclose(learner.logits([task.probe]), expected, atol=1e-5)
 
 
-def test_variants_that_a_config_is_already_do_not_come_twice(task: Task) -> None:
+def test_variants_that_a_config_is_already_do_not_come_twice(task):
     assert "last-valid" not in variants_for(task.config, task.device)
     assert {"mean-valid", "random-batches", "padded-sorted-mask"} <= set(
         variants_for(task.config, task.device)
@@ -79,14 +73,14 @@ def test_variants_that_a_config_is_already_do_not_come_twice(task: Task) -> None
     assert not {"mean-valid", "random-batches", "padded-sorted-mask"} & names
 
 
-def test_settings_are_keys_that_give_the_variant(task: Task) -> None:
+def test_settings_are_keys_that_give_the_variant(task):
     masked = with_model(task, unroll="masked").config
     assert VARIANTS["native"].setting(masked) == "model.engine: native, model.unroll: packed"
     assert VARIANTS["sort-in-module"].setting(task.config) == "batching.sort: module"
     assert VARIANTS["padded"].setting(task.config) == ""
 
 
-def test_accuracy_is_of_what_was_learned_anew(task: Task) -> None:
+def test_accuracy_is_of_what_was_learned_anew(task):
     """Sequences whose class stands in their last step are learned by heart, or not at all."""
     train = replace(task.train, values=task.train.values.copy())
     train.values[train.offsets[1:] - 1] = 2 + train.labels
@@ -94,7 +88,6 @@ def test_accuracy_is_of_what_was_learned_anew(task: Task) -> None:
     config = task.config.model_copy(update={"training": training})
     easy = replace(task, train=train, held_out=train, config=config)
     learner = make_learner("torch", easy)
-    assert isinstance(learner, SeqtrainLearner)
     assert learner.accuracy(10 * len(task.train)) == 1.0
     unlearned = learner.accuracy(0)
     assert unlearned < 1.0

@@ -50,7 +50,7 @@ def check(problems: tuple[str, ...]) -> None:
 
 @given(st.lists(EDIT, min_size=1, max_size=4), st.lists(OPTION, max_size=2))
 @examples(300)
-def test_mutated_text(edits: list[tuple[int, int, str]], options: list[str]) -> None:
+def test_mutated_text(edits, options):
     text = WHOLE
     for position, length, piece in edits:
         text = text[:position] + piece + text[position + length :]

@@ -18,7 +18,7 @@ def only_problem(path: str | Path) -> str:
     return problem
 
 
-def test_file_is_read_and_named_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_is_read_and_named_as_given(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("cfg.yaml").write_bytes(GOOD)
     assert load_config("cfg.yaml", ["seed=3"]).seed == 3
@@ -27,7 +27,7 @@ def test_file_is_read_and_named_as_given(tmp_path: Path, monkeypatch: pytest.Mon
     assert only_problem("cfg.yaml") == "cfg.yaml:1:1: sed: unknown key; did you mean seed?"
 
 
-def test_paths_that_are_no_readable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_that_are_no_readable_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     missing = f"cfg.yaml: no such file (looked for {tmp_path}/cfg.yaml)"
     assert only_problem("cfg.yaml") == missing

@@ -4,7 +4,7 @@ import pytest
 
 from seqtrain.config import config_from_mapping, parse_config
 from seqtrain.config.problems import KEYS, RETIRED_KEYS
-from seqtrain.config.rules import Clash, clashes
+from seqtrain.config.rules import clashes
 from seqtrain.config.schema import SECTIONS
 from seqtrain.errors import ConfigError
 
@@ -42,7 +42,7 @@ OF_A_KEY = {
 
 
 @pytest.mark.parametrize("clash", clashes(), ids=lambda clash: f"{clash.key}, {clash.other}")
-def test_keys_that_do_not_go_together_say_why(clash: Clash) -> None:
+def test_keys_that_do_not_go_together_say_why(clash):
     def option(key: str, words: list[str]) -> str:
         return f"{key}={OF_A_KEY.get(key, 'true') if words[0] in ('set', 'not') else words[0]}"
 
@@ -60,7 +60,7 @@ def test_keys_that_do_not_go_together_say_why(clash: Clash) -> None:
     )
 
 
-def test_keys_and_values_that_went_say_what_to_use_instead() -> None:
+def test_keys_and_values_that_went_say_what_to_use_instead():
     retired = [key.split(".") for key in RETIRED_KEYS]
     gone = [(s, key) for s, key in retired if key not in SECTIONS[s].model_fields]
     for section, key in gone:
@@ -73,7 +73,7 @@ def test_keys_and_values_that_went_say_what_to_use_instead() -> None:
 
 
 @pytest.mark.parametrize("value", [".nan", "-.inf", "-1", "[]", "1e300"])
-def test_every_key_refuses_nonsense_in_plain_words(value: str) -> None:
+def test_every_key_refuses_nonsense_in_plain_words(value):
     for key in PLAIN_KEYS:
         section, _, leaf = key.rpartition(".")
         lines = ["data:", "  train: a.csv", "  sequence: s", "  label: l"]
@@ -88,13 +88,13 @@ def test_every_key_refuses_nonsense_in_plain_words(value: str) -> None:
             assert jargon not in problem
 
 
-def test_thousands_of_problems_are_counted_and_reported_soon() -> None:
+def test_thousands_of_problems_are_counted_and_reported_soon():
     found = problems("".join(f"key{number}: no\n" for number in range(3000)))
     assert len(found) == 51
     assert found[-1] == "2951 more problems not shown"
 
 
-def test_mapping_of_python_is_checked_alike() -> None:
+def test_mapping_of_python_is_checked_alike():
     good = {"data": {"train": "a.csv", "sequence": "s", "label": "l"}}
     assert config_from_mapping(good) == parse_config(DATA)
     with pytest.raises(ConfigError) as caught:
@@ -117,7 +117,7 @@ def test_mapping_of_python_is_checked_alike() -> None:
     }
 
 
-def test_mapping_takes_paths_sections_and_overrides(tmp_path: object) -> None:
+def test_mapping_takes_paths_sections_and_overrides(tmp_path):
     model = parse_config(DATA + "model: {rnn: lstm}").model
     given = {"data": {"train": tmp_path}, "model": model}  # a folder is read as txt
     config = config_from_mapping(given, ["model.num_layers=2"])

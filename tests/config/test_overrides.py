@@ -11,7 +11,7 @@ def load(*options: str, text: str = DATA) -> Config:
     return parse_config(text, "cfg.yaml", options)
 
 
-def test_values_of_every_kind() -> None:
+def test_values_of_every_kind():
     config = load(
         *("training.lr=3e-4", "data.test=null", "seed=1", "data.sequence=[title, description]"),
         *("training.class_weights={a: 2.0}", "data.validation=0.1", 'data.label="no"'),
@@ -25,7 +25,7 @@ def test_values_of_every_kind() -> None:
     assert config.data.train == "x=y.csv"
 
 
-def test_option_replaces_only_its_key_and_the_last_one_wins() -> None:
+def test_option_replaces_only_its_key_and_the_last_one_wins():
     text = DATA + "training: {lr: 1, max_epochs: 7, class_weights: {a: 1, b: 2}}"
     config = load("training.lr=2", "training.lr=3", "training.class_weights.b=9", text=text)
     assert (config.training.lr, config.training.max_epochs) == (3.0, 7)
@@ -36,5 +36,5 @@ def test_option_replaces_only_its_key_and_the_last_one_wins() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["lr: no", "lr: -1", "lr: {a: no}"])
-def test_what_an_option_replaces_is_not_complained_about(wrong: str) -> None:
+def test_what_an_option_replaces_is_not_complained_about(wrong):
     assert load("training.lr=3e-4", text=DATA + f"training: {{{wrong}}}").training.lr == 3e-4

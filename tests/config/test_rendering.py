@@ -48,14 +48,14 @@ def configs(draw: st.DrawFn) -> Config:
 
 @given(configs(), st.booleans())
 @examples(150)
-def test_rendered_text_reads_back_to_the_same_config(config: Config, marked: bool) -> None:
+def test_rendered_text_reads_back_to_the_same_config(config, marked):
     text = render_config(config, defaulted=marked)
     assert parse_config(text) == config
     keys = [line.split(":")[0].strip() for line in text.splitlines()]
     assert sorted(keys) == sorted(key.rpartition(".")[2] for key in KEYS)
 
 
-def test_plain_where_possible_and_defaults_marked() -> None:
+def test_plain_where_possible_and_defaults_marked():
     config = parse_config(
         "data: {train: ../data/a-1.tsv, sequence: [0, 'no'], label: label}\n"
         "training: {lr: 1e-5}\nmodel: {rnn: gru}",
@@ -71,7 +71,7 @@ def test_plain_where_possible_and_defaults_marked() -> None:
     assert "#" not in render_config(config)
 
 
-def test_schema_describes_every_key_for_editors() -> None:
+def test_schema_describes_every_key_for_editors():
     schema = json.loads(json.dumps(config_schema()))
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["required"] == ["data"]
@@ -95,7 +95,7 @@ def test_schema_describes_every_key_for_editors() -> None:
         ("{train: x.jsonl, sequence: s, label: l}", "text  # default"),
     ],
 )
-def test_kind_goes_by_trains_format_and_is_never_auto(data: str, kind: str) -> None:
+def test_kind_goes_by_trains_format_and_is_never_auto(data, kind):
     config = parse_config(f"data: {data}")
     lines = render_config(config, defaulted=True).splitlines()
     (line,) = [" ".join(line.split()) for line in lines if line.startswith("  kind:")]

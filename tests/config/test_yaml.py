@@ -29,7 +29,7 @@ PLAIN |= {"0": 0, "": None, "~": None, "null": None, "true": True, "false": Fals
 
 
 @pytest.mark.parametrize("text", PLAIN)
-def test_plain_scalars(text: str) -> None:
+def test_plain_scalars(text):
     found = resolve_scalar(text)
     assert found == PLAIN[text]
     assert type(found) is type(PLAIN[text])
@@ -44,7 +44,7 @@ DOUBTFUL = [
 
 
 @pytest.mark.parametrize("text", DOUBTFUL)
-def test_doubtful_spellings_are_refused_and_say_to_quote(text: str) -> None:
+def test_doubtful_spellings_are_refused_and_say_to_quote(text):
     problem = only_problem(f"data: {{train: a.csv, sequence: s, label: {text}}}")
     expected = f'cfg.yaml:1:42: data.label: found {text}; quote it ("{text}") if text is meant'
     assert problem.startswith(expected)
@@ -59,7 +59,7 @@ SCALARS = st.from_regex(r"[-+0-9_.:eExXoOabTZ~a-z]{0,12}", fullmatch=True)
 @example(".inf")
 @example("0_1")
 @examples(400)
-def test_what_other_yaml_tools_read_as_no_text_is_the_same_here_or_refused(text: str) -> None:
+def test_what_other_yaml_tools_read_as_no_text_is_the_same_here_or_refused(text):
     ours = resolve_scalar(text)
     loader: Any = yaml.SafeLoader("")
     tag = loader.resolve(yaml.ScalarNode, text, (True, False))
@@ -67,11 +67,11 @@ def test_what_other_yaml_tools_read_as_no_text_is_the_same_here_or_refused(text:
         assert repr(ours) == repr(loader.construct_object(yaml.ScalarNode(tag, text)))
 
 
-def test_label_keys_are_text_as_written() -> None:
+def test_label_keys_are_text_as_written():
     config = parse_config(DATA + "training: {class_weights: {0: 1, 01: 2, no: 3, 1.50: 4}}")
     assert config.training.class_weights == {"0": 1.0, "01": 2.0, "no": 3.0, "1.50": 4.0}
 
 
-def test_byte_order_mark_windows_lines_and_empty_sections_are_fine() -> None:
+def test_byte_order_mark_windows_lines_and_empty_sections_are_fine():
     text = "\ufeff" + DATA.replace("\n", "\r\n") + "model:\r\ntraining:\r\n"
     assert parse_config(text) == parse_config(DATA)

@@ -46,9 +46,7 @@ def make_trainer(device: torch.device, model: dict[str, Any], **training: Any) -
 
 @pytest.mark.parametrize(("rnn", "pooling"), [*product(CELLS, POOLINGS)])
 @pytest.mark.parametrize("unroll", UNROLLS)
-def test_logits_and_gradients_are_the_cpus(
-    rnn: str, pooling: str, unroll: str, device: torch.device
-) -> None:
+def test_logits_and_gradients_are_the_cpus(rnn, pooling, unroll, device):
     keys = {"rnn": rnn, "pooling": pooling, "bidirectional": pooling != "last", "num_layers": 2}
     model = make_network(**keys, unroll=unroll, engine="torch")
     other, packed = copy.deepcopy(model).to(device), pack_sequence(ids())
@@ -62,9 +60,7 @@ def test_logits_and_gradients_are_the_cpus(
 @pytest.mark.parametrize("optimizer", ["adamw", "adam", "sgd"])
 @pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("rnn", CELLS)
-def test_updates_are_the_cpus_with_the_same_random_numbers(
-    rnn: str, sparse: bool, optimizer: str, device: torch.device
-) -> None:
+def test_updates_are_the_cpus_with_the_same_random_numbers(rnn, sparse, optimizer, device):
     """Dropout everywhere: what is dropped doesn't depend on the device."""
     keys = {"rnn": rnn, "initial_state": "random"}
     losses = []
@@ -79,7 +75,7 @@ def test_updates_are_the_cpus_with_the_same_random_numbers(
 
 
 @pytest.mark.parametrize("branch", PARTS)
-def test_branches_predict_as_on_the_cpu(branch: str, device: torch.device) -> None:
+def test_branches_predict_as_on_the_cpu(branch, device):
     kind, rules, keys = PARTS[branch]
     network = small_model(kind, rules, **keys).network
     lengths = torch.tensor([9, 3, 1, 7])
@@ -93,7 +89,7 @@ def test_branches_predict_as_on_the_cpu(branch: str, device: torch.device) -> No
     torch.testing.assert_close(found.cpu(), expected, rtol=1e-3, atol=1e-4)
 
 
-def test_an_update_waits_for_the_gpu_a_few_times_only(device: torch.device) -> None:
+def test_an_update_waits_for_the_gpu_a_few_times_only(device):
     """Each wait leaves the GPU idle. What waits: the figures of an update, and distinct tokens."""
     if device.type != "cuda":
         pytest.skip("only CUDA counts waits")

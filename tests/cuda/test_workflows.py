@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import seqtrain
 
@@ -31,9 +30,7 @@ def weights(run: str) -> bytes:
 
 
 @pytest.mark.parametrize("rnn", CELLS)
-def test_a_model_of_one_device_answers_alike_on_the_other(
-    rnn: str, project: Path, device: torch.device
-) -> None:
+def test_a_model_of_one_device_answers_alike_on_the_other(rnn, project, device):
     for number, trained in enumerate((device.type, "cpu")):
         run = seqtrain.fit(configured(f"model.rnn={rnn}"), run_dir=f"on-{number}", device=trained)
         on_both = [probabilities(run, where) for where in (device.type, "cpu")]
@@ -44,16 +41,14 @@ def test_a_model_of_one_device_answers_alike_on_the_other(
 
 
 @pytest.mark.parametrize("parts", [(), ("model.ngrams=[1, 2]", "model.subwords=[3, 5]")])
-def test_equal_seeds_give_equal_bits_where_asked_for(
-    parts: tuple[str, ...], project: Path, device: torch.device
-) -> None:
+def test_equal_seeds_give_equal_bits_where_asked_for(parts, project, device):
     config = configured("training.deterministic=true", "model.embedding_dropout=0.3", *parts)
     for name in ("a", "b"):
         seqtrain.fit(config, run_dir=name, device=device.type)
     assert weights("a") == weights("b")
 
 
-def test_a_run_that_was_killed_ends_with_equal_bits(project: Path, device: torch.device) -> None:
+def test_a_run_that_was_killed_ends_with_equal_bits(project, device):
     options = ["--device", device.type, "--quiet"]
     options += ["--set", "training.deterministic=true", "--set", "training.max_epochs=30"]
     begin = [sys.executable, "-c", "from seqtrain.cli.main import run; run()", "fit", "c.yaml"]
@@ -68,7 +63,7 @@ def test_a_run_that_was_killed_ends_with_equal_bits(project: Path, device: torch
 
 @pytest.mark.parametrize("layers", [1, 2])
 @pytest.mark.parametrize("rnn", CELLS)
-def test_bfloat16_learns(rnn: str, layers: int, project: Path, device: torch.device) -> None:
+def test_bfloat16_learns(rnn, layers, project, device):
     changes = (f"model.rnn={rnn}", "training.precision=bfloat16", "training.max_epochs=12")
     changes += (f"model.num_layers={layers}", "model.bidirectional=true")
     run = seqtrain.fit(configured(*changes), run_dir="r", device=device.type)
@@ -87,7 +82,7 @@ def test_bfloat16_learns(rnn: str, layers: int, project: Path, device: torch.dev
         ("pretraining.objective=autoencoder", "pretraining.max_epochs=2"),
     ],
 )
-def test_parts_train(keys: tuple[str, ...], project: Path, device: torch.device) -> None:
+def test_parts_train(keys, project, device):
     run = seqtrain.fit(configured(*keys), run_dir="r", device=device.type)
     on_both = [probabilities(run, where) for where in (device.type, "cpu")]
     np.testing.assert_allclose(*on_both, atol=1e-4)

@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ from tests.helpers.tiny import write_jsonl, write_table
 
 
 @pytest.fixture
-def write(tmp_path: Path) -> Callable[..., str]:
+def write(tmp_path) -> Callable[..., str]:
     """Write a text, rows of text and label, or objects to a file; return its path."""
 
     def run(name: str, content: str | list[Any]) -> str:

@@ -19,7 +19,7 @@ def changed(rows: SequenceStore, **how: float) -> SequenceStore:
     return augmented(rows, **{**settings, **how})  # type: ignore[arg-type]
 
 
-def test_a_window_is_a_run_of_the_sequence_anywhere_in_it() -> None:
+def test_a_window_is_a_run_of_the_sequence_anywhere_in_it():
     rows = series()
     cut = changed(rows, slice=0.4)
     assert (cut.lengths >= np.maximum(1, np.rint(0.6 * rows.lengths) - 1e-9)).all()
@@ -38,7 +38,7 @@ def test_a_window_is_a_run_of_the_sequence_anywhere_in_it() -> None:
     assert np.array_equal(cut.labels, rows.labels)
 
 
-def test_a_shift_is_one_number_for_each_channel_of_each_sequence() -> None:
+def test_a_shift_is_one_number_for_each_channel_of_each_sequence():
     rows = series(channels=3)
     moved = changed(rows, shift=0.3, channels=3)
     away = np.round((moved.values.astype(np.float64) - rows.values), 2)
@@ -51,7 +51,7 @@ def test_a_shift_is_one_number_for_each_channel_of_each_sequence() -> None:
     assert abs(np.corrcoef(firsts.T)[0, 1]) < 0.15
 
 
-def test_indicators_and_missing_values_stay() -> None:
+def test_indicators_and_missing_values_stay():
     rows = series(channels=4)
     rows.values[:, 2:] = 0
     rows.values[::3, 2] = 1
@@ -62,7 +62,7 @@ def test_indicators_and_missing_values_stay() -> None:
     assert (moved.values[1::3, 0] != rows.values[1::3, 0]).all()
 
 
-def test_draws_follow_from_seed_epoch_and_batch() -> None:
+def test_draws_follow_from_seed_epoch_and_batch():
     rows = series(rows=30)
     before = rows.values.copy()
     how = {"shift": 0.3, "slice": 0.2}

@@ -28,7 +28,7 @@ def make_store(lengths: list[int], channels: int = 0) -> SequenceStore:
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=20), st.sampled_from([0, 1, 3]))
-def test_it_equals_torchs_padding_and_packing(lengths: list[int], channels: int) -> None:
+def test_it_equals_torchs_padding_and_packing(lengths, channels):
     store = make_store(lengths, channels)
     batch = collate(store)
     dtype: Any = torch.float32 if channels else torch.int64
@@ -57,12 +57,12 @@ def test_it_equals_torchs_padding_and_packing(lengths: list[int], channels: int)
         ([2.0, 1.0, 3.0], "lengths: found torch.float32 on cpu; expected torch.int64 on cpu"),
     ],
 )
-def test_lengths_that_do_not_fit_never_reach_torch(lengths: list[float], message: str) -> None:
+def test_lengths_that_do_not_fit_never_reach_torch(lengths, message):
     with pytest.raises(ValueError, match=f"^{message}"):
         sort_and_pack(torch.ones(3, 4, dtype=torch.int64), torch.tensor(lengths))
 
 
-def test_a_torch_loader_takes_store_plan_and_collate_as_they_are() -> None:
+def test_a_torch_loader_takes_store_plan_and_collate_as_they_are():
     store = make_store([5, 1, 2, 7, 3])
     plan = plan_epoch(store.lengths, BatchingConfig(batch_size=2), seed=0, epoch=0)
     loader = DataLoader(
@@ -88,9 +88,7 @@ def numbered_store(lengths: list[int]) -> SequenceStore:
     st.integers(1, 9),
     st.sampled_from(["collate", "module"]),
 )
-def test_restored_results_stand_beside_their_examples(
-    lengths: list[int], size: int, sort: str
-) -> None:
+def test_restored_results_stand_beside_their_examples(lengths, size, sort):
     store = numbered_store(lengths)
     plan = plan_epoch(store.lengths, BatchingConfig(batch_size=size), seed=0, epoch=0)
     found = torch.full((len(store),), -1)
@@ -114,7 +112,7 @@ def fail(error: Exception, batch: Batch) -> None:
         RuntimeError("MPS backend out of memory (MPS allocated: 1 GB)"),
     ],
 )
-def test_exhausted_memory_is_told_with_the_batch(error: Exception) -> None:
+def test_exhausted_memory_is_told_with_the_batch(error):
     batches = map_batches(
         partial(fail, error),
         numbered_store([4, 9, 2]),

@@ -10,18 +10,17 @@ from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import cache
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare
 
-Write = Callable[[str, str | list[tuple[str, str]]], str]
 Make = Callable[..., Config]
 ROWS = [(f"word{i} again", "xy"[i % 2]) for i in range(20)]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path) -> Path:
     return tmp_path / "cache"
 
 
 @pytest.fixture
-def make(write: Write) -> Make:
+def make(write) -> Make:
     """Build a config of two files with these options."""
     files = {"train": write("train.tsv", ROWS), "validation": 0.2, "max_length": 1}
     files["test"] = write("test.tsv", [("word1 other", "x"), ("word2 again", "z")])
@@ -45,7 +44,7 @@ def same(one: PreparedData, other: PreparedData) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["text", "features"])
-def test_cached_data_equals_fresh_data(make: Make, folder: Path, tmp_path: Path, kind: str) -> None:
+def test_cached_data_equals_fresh_data(make, folder, tmp_path, kind):
     options = []
     if kind == "features":
         rows = '{"text": [[1, null], [2, 3]], "label": "x"}\n{"text": [[4, 5]], "label": "y"}\n'
@@ -57,9 +56,7 @@ def test_cached_data_equals_fresh_data(make: Make, folder: Path, tmp_path: Path,
     assert (fresh.from_cache, cached.from_cache) == (False, True)
     assert same(fresh, cached)
     assert same(prepare(config, cache_folder=None), cached)
-    assert fresh.entry is not None
     shared = load_prepared(config, fresh.entry)
-    assert shared is not None
     assert same(fresh, shared)
 
 
@@ -76,7 +73,7 @@ PARTS = ["model.subwords=[3, 5]", "model.ngrams=[1, 2]", "model.max_ngrams=4"]
         "pretraining.objective=language_model",
     ],
 )
-def test_what_changes_the_data_means_another_entry(make: Make, folder: Path, change: str) -> None:
+def test_what_changes_the_data_means_another_entry(make, folder, change):
     options = [*PARTS, "data.max_length=null", "data.min_count=2"]
     prepare(make(*options), cache_folder=folder)
     cached = prepare(make(*options), cache_folder=folder)
@@ -91,14 +88,14 @@ def test_what_changes_the_data_means_another_entry(make: Make, folder: Path, cha
     assert same(data, prepare(changed, cache_folder=None))
 
 
-def test_what_does_not_change_the_data_means_the_same_entry(make: Make, folder: Path) -> None:
+def test_what_does_not_change_the_data_means_the_same_entry(make, folder):
     (path,) = prepare(make("data.test=null"), cache_folder=folder).digests
     os.utime(path, (1, 1))
     changed = make("data.test=null", "model.hidden_size=7", "training.lr=0.1")
     assert prepare(changed, cache_folder=folder).from_cache
 
 
-def test_a_changed_file_is_read_again(make: Make, folder: Path, write: Write) -> None:
+def test_a_changed_file_is_read_again(make, folder, write):
     prepare(make(), cache_folder=folder)
     write("train.tsv", [("changed again", "x"), *ROWS[1:]])
     data = prepare(make(), cache_folder=folder)
@@ -110,11 +107,8 @@ def test_a_changed_file_is_read_again(make: Make, folder: Path, write: Write) ->
 
 @pytest.mark.parametrize("name", ["train.values", "test.labels", "entry.json", "manifest.json"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
-def test_a_damaged_entry_is_ignored_and_replaced(
-    make: Make, folder: Path, name: str, damage: str
-) -> None:
+def test_a_damaged_entry_is_ignored_and_replaced(make, folder, name, damage):
     fresh = prepare(make(), cache_folder=folder)
-    assert fresh.entry is not None
     path = fresh.entry / name
     content = path.read_bytes()
     path.unlink()
@@ -129,9 +123,7 @@ def test_a_damaged_entry_is_ignored_and_replaced(
 
 
 @pytest.mark.parametrize("below", ["", "cache"])
-def test_a_cache_that_cannot_be_written_is_no_failure(
-    make: Make, tmp_path: Path, below: str
-) -> None:
+def test_a_cache_that_cannot_be_written_is_no_failure(make, tmp_path, below):
     blocked = tmp_path / "blocked"
     blocked.write_text("")
     for _ in range(2):
@@ -140,7 +132,7 @@ def test_a_cache_that_cannot_be_written_is_no_failure(
     assert blocked.read_text() == ""
 
 
-def test_old_entries_go_and_those_in_use_stay(make: Make, folder: Path) -> None:
+def test_old_entries_go_and_those_in_use_stay(make, folder):
     for age in range(cache.KEPT_ENTRIES + 5):
         entry = folder / f"{age:064}"
         entry.mkdir(parents=True)

@@ -2,35 +2,30 @@
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from seqtrain.config import Config
 from seqtrain.data.dataset import PreparedData, prepare
 from seqtrain.data.readers import digest_of
 from seqtrain.errors import DataError
 
-Write = Callable[[str, str | list[tuple[str, str]]], str]
 Ready = Callable[..., PreparedData]
 
 
 @pytest.fixture
-def ready(make_config: Callable[..., Config]) -> Ready:
+def ready(make_config) -> Ready:
     return lambda **keys: prepare(make_config(**keys), cache_folder=None)
 
 
 def tokens(data: PreparedData) -> tuple[str, ...]:
-    assert data.preprocessing.vocabulary is not None
     return data.preprocessing.vocabulary.tokens[2:]
 
 
 def words(data: PreparedData, split: str) -> list[list[str]]:
     vocabulary = data.preprocessing.vocabulary
     store = data.splits[split]
-    assert vocabulary is not None
     return [[vocabulary.tokens[i] for i in store[row][0]] for row in range(len(store))]
 
 
@@ -42,7 +37,7 @@ def objects(*rows: tuple[Any, str]) -> list[dict[str, Any]]:
     return [{"text": text, "label": label} for text, label in rows]
 
 
-def test_vocabulary_and_labels_come_from_train_alone(write: Write, ready: Ready) -> None:
+def test_vocabulary_and_labels_come_from_train_alone(write, ready):
     data = ready(
         train=write("train.tsv", [("b a b", "yes"), ("<pad> b", "no")]),
         validation=write("validation.tsv", [("a new", "no"), ("b", "maybe")]),
@@ -58,7 +53,7 @@ def test_vocabulary_and_labels_come_from_train_alone(write: Write, ready: Ready)
     assert set(tokens(data)) == {"a", "b", "<", "pad", ">"}
 
 
-def test_what_is_held_out_teaches_nothing(write: Write, ready: Ready) -> None:
+def test_what_is_held_out_teaches_nothing(write, ready):
     rows = [(f"shared only{i}", "xy"[i % 2]) for i in range(40)]
     keys = {"train": write("train.tsv", rows), "validation": 0.25, "tokenizer": "whitespace"}
     alone, both = ready(**keys), ready(**keys, test=0.1)
@@ -72,9 +67,7 @@ def test_what_is_held_out_teaches_nothing(write: Write, ready: Ready) -> None:
 
 
 @pytest.mark.parametrize("groups", [False, True])
-def test_bpe_merges_are_learned_from_the_training_part(
-    write: Write, ready: Ready, groups: bool
-) -> None:
+def test_bpe_merges_are_learned_from_the_training_part(write, ready, groups):
     rows = [
         {
             "text": f"{'zq' * 8 if i % 10 == 0 else 'ab ba'} {i}",
@@ -116,8 +109,8 @@ ENCODINGS = (
     ids=str,
 )
 def test_which_rows_are_held_out_depends_on_rows_not_on_how_they_are_encoded(
-    write: Write, ready: Ready, parts: dict[str, Any], groups: bool
-) -> None:
+    write, ready, parts, groups
+):
     draw = random.Random(0)
     rows = [
         {
@@ -138,7 +131,7 @@ def test_which_rows_are_held_out_depends_on_rows_not_on_how_they_are_encoded(
 
 
 @pytest.mark.parametrize("tokenizer", ["word", "bpe"])
-def test_equal_sequences_stay_on_one_side(write: Write, ready: Ready, tokenizer: str) -> None:
+def test_equal_sequences_stay_on_one_side(write, ready, tokenizer):
     rows = [(f"{'A' if i % 2 else 'a'}{i % 30} b", "xy"[i % 3 % 2]) for i in range(120)]
     path = write("train.tsv", rows)
     data = ready(train=path, validation=0.25, tokenizer=tokenizer, max_vocab_size=300)
@@ -147,9 +140,7 @@ def test_equal_sequences_stay_on_one_side(write: Write, ready: Ready, tokenizer:
     assert not train & held_out
 
 
-def test_features_are_standardised_on_train_and_constant_channels_kept(
-    write: Write, ready: Ready
-) -> None:
+def test_features_are_standardised_on_train_and_constant_channels_kept(write, ready):
     data = ready(
         kind="features",
         train=write("a.jsonl", objects(([[1, 7, 0.1]], "x"), ([[3, 7, 0.1], [8, 7, 0.1]], "y"))),
@@ -164,7 +155,7 @@ def test_features_are_standardised_on_train_and_constant_channels_kept(
     assert (data.preprocessing.input_size, data.eligible_tokens) == (3, 0)
 
 
-def test_missing_values_become_zero_with_an_indicator(write: Write, ready: Ready) -> None:
+def test_missing_values_become_zero_with_an_indicator(write, ready):
     rows = (([[1, None], [3, None]], "x"), ([[None, None]], "y"))
     data = ready(kind="features", missing="mask", train=write("a.jsonl", objects(*rows)))
     assert data.splits["train"].values.tolist() == [[-1, 0, 0, 1], [1, 0, 0, 1], [0, 0, 1, 1]]
@@ -172,7 +163,7 @@ def test_missing_values_become_zero_with_an_indicator(write: Write, ready: Ready
 
 
 @pytest.mark.parametrize("missing", ["error", "mask"])
-def test_an_empty_series_is_read_as_zeros(write: Write, ready: Ready, missing: str) -> None:
+def test_an_empty_series_is_read_as_zeros(write, ready, missing):
     rows = (([], "x"), ([[1, 2], [5, 6]], "y"))
     train = write("a.jsonl", objects(*rows))
     data = ready(kind="features", empty="unk", missing=missing, train=train)
@@ -184,7 +175,7 @@ def test_an_empty_series_is_read_as_zeros(write: Write, ready: Ready, missing: s
         ready(kind="features", empty="unk", train=empty)
 
 
-def test_rows_of_a_folder_are_numbered_through_its_files(tmp_path: Path, ready: Ready) -> None:
+def test_rows_of_a_folder_are_numbered_through_its_files(tmp_path, ready):
     for label, count in (("x", 2), ("y", 3)):
         (tmp_path / "set" / label).mkdir(parents=True)
         for number in range(count):

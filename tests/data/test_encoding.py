@@ -58,13 +58,13 @@ def ids(store: SequenceStore) -> list[str]:
 @pytest.mark.parametrize(
     ("overlong", "kept"), [("head", "012"), ("tail", "456"), ("middle", "234")]
 )
-def test_the_part_of_an_overlong_sequence_that_is_kept(overlong: str, kept: str) -> None:
+def test_the_part_of_an_overlong_sequence_that_is_kept(overlong, kept):
     store, report = encode("0123456", "789", "01", max_length=3, overlong=overlong)
     assert ids(store) == [kept, "789", "01"]
     assert (report.rows, report.truncated) == (3, 1)
 
 
-def test_empty_rows_are_dropped_or_read_as_unknown_and_counted() -> None:
+def test_empty_rows_are_dropped_or_read_as_unknown_and_counted():
     dropped, report = encode("1", "", "2", empty="drop")
     assert (ids(dropped), dropped.lines.tolist()) == (["1", "2"], [2, 4])
     assert (report.rows, report.dropped) == (2, 1)
@@ -77,9 +77,7 @@ ROWS = st.lists(st.sampled_from(["1", "", "0123", "bad"]), max_size=12)
 
 
 @given(ROWS, st.sampled_from(["error", "blank"]), st.sampled_from(["unk", "blank", "error"]))
-def test_prediction_keeps_every_row_or_stops_at_the_first_bad_one(
-    rows: list[str], bad_rows: str, empty: str
-) -> None:
+def test_prediction_keeps_every_row_or_stops_at_the_first_bad_one(rows, bad_rows, empty):
     given = [x._replace(problem="no row") if x.sequence == "bad" else x for x in examples(*rows)]
     used = rules(max_length=3, overlong="error", empty=empty, bad_rows=bad_rows)
     kept = {"1": True, "": empty != "error" or bad_rows == "blank"}

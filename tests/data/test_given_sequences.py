@@ -1,7 +1,6 @@
 """Sequences given from Python are taken whole, or refused in words."""
 
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,14 +30,14 @@ ROWS = [[1.0, 2.0], [3.0, 4.5]]
     ],
     ids=lambda sequence: f"{type(sequence).__name__}-{getattr(sequence, 'dtype', '')}",
 )
-def test_numbers_of_any_type_are_the_same_features(sequence: Any) -> None:
+def test_numbers_of_any_type_are_the_same_features(sequence):
     found = given_sequence(sequence, "features", 2)
     assert isinstance(found, np.ndarray)
     assert found.dtype == np.float32
     assert found.tolist() == ROWS
 
 
-def test_missing_values_and_one_channel() -> None:
+def test_missing_values_and_one_channel():
     found = given_sequence([1, None, np.nan, True], "features", 1)
     assert np.array_equal(found, np.array([[1], [np.nan], [np.nan], [1]]), equal_nan=True)
     masked = np.ma.masked_array([5, 6], mask=[0, 1])
@@ -66,12 +65,12 @@ def test_missing_values_and_one_channel() -> None:
         ("1 2", "found str; this model expects an array"),
     ],
 )
-def test_what_is_no_float32_is_refused(sequence: Any, words: str) -> None:
+def test_what_is_no_float32_is_refused(sequence, words):
     with pytest.raises(BadRow, match=words):
         given_sequence(sequence, "features", 2)
 
 
-def test_texts_and_symbols() -> None:
+def test_texts_and_symbols():
     assert given_sequence("a b", "text", 0) == "a b"
     assert given_sequence(("a", 1, None), "tokens", 0) == ["a", "1", "None"]
     with pytest.raises(BadRow, match="thousands of digits"):
@@ -81,7 +80,7 @@ def test_texts_and_symbols() -> None:
             given_sequence(sequence, kind, 0)
 
 
-def test_sentences_and_chats_are_joined_as_a_file_s_are() -> None:
+def test_sentences_and_chats_are_joined_as_a_file_s_are():
     assert given_sequence(["rise", "fall"], "text", 0) == "rise ¶ fall"
     chat = [{"role": "user", "content": "rise"}, {"role": "bot", "content": "fall"}]
     assert given_sequence(tuple(chat), "text", 0) == "user : rise ¶ bot : fall"
@@ -92,7 +91,7 @@ def test_sentences_and_chats_are_joined_as_a_file_s_are() -> None:
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan")])
-def test_a_missing_sequence_is_empty_as_a_blank_cell_is(missing: object) -> None:
+def test_a_missing_sequence_is_empty_as_a_blank_cell_is(missing):
     assert given_sequence(missing, "text", 0) == ""
     assert given_sequence(missing, "tokens", 0) == []
     assert len(given_sequence(missing, "features", 3)) == 0

@@ -5,16 +5,14 @@ from typing import Any
 
 import pytest
 
-from seqtrain.config import Config
 from seqtrain.data.inspection import Inspection, mixed_words
 
-Write = Callable[[str, str | list[tuple[str, str]]], str]
 Rows = list[tuple[str, str]]
 BASE = [(f"word{i} two three", "xy"[i % 2]) for i in range(10)]
 
 
 @pytest.fixture
-def look(write: Write, make_config: Callable[..., Config]) -> Callable[..., Inspection]:
+def look(write, make_config) -> Callable[..., Inspection]:
     def run(train: Rows, test: Rows | None = None, **keys: Any) -> Inspection:
         if test is not None:
             keys["test"] = write("test.tsv", test)
@@ -23,7 +21,7 @@ def look(write: Write, make_config: Callable[..., Config]) -> Callable[..., Insp
     return run
 
 
-def test_rows_that_come_again_are_named_by_split_and_line(look: Any) -> None:
+def test_rows_that_come_again_are_named_by_split_and_line(look):
     train = [*BASE, ("a b", "x"), ("a b", "x"), ("A, B!", "y"), ("call 12", "x"), ("call 7", "y")]
     found = look(train, [("word3 two three", "y"), ("a b", "y"), ("new", "x")])
     assert found.duplicates == [
@@ -37,20 +35,20 @@ def test_rows_that_come_again_are_named_by_split_and_line(look: Any) -> None:
     assert found.conflicts == [([("train", 12), ("train", 13), ("test", 3)], ["x", "y"])]
 
 
-def test_clean_data_brings_nothing(look: Any) -> None:
+def test_clean_data_brings_nothing(look):
     found = look([(f"{chr(97 + i)} two", "xy"[i % 2]) for i in range(20)])
     assert (found.duplicates, found.near_duplicates, found.conflicts) == ([], [], [])
     assert (found.refused, found.rare_labels, found.alike, found.mixed_words) == ([], {}, [], {})
 
 
-def test_labels_that_are_rare_or_unseen(look: Any) -> None:
+def test_labels_that_are_rare_or_unseen(look):
     found = look([*BASE, ("z", "rare")], [("one", "x"), ("two", "sideways")])
     assert found.rare_labels == {"rare": 1}
     assert found.unseen_labels == {"test": ["sideways"]}
     assert found.labels["train"] == {"rare": 1, "x": 5, "y": 5}
 
 
-def test_lengths_are_those_before_the_cut(look: Any) -> None:
+def test_lengths_are_those_before_the_cut(look):
     found = look([*BASE, ("w " * 50, "x")], max_length=3)
     assert found.lengths["train"] == [3, 3, 3, 3, 3, 50, 50, 50]
     assert found.cut == {"train": (1, 1 / 11)}
@@ -58,7 +56,7 @@ def test_lengths_are_those_before_the_cut(look: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_held_out_rows_belong_to_validation(look: Any, seed: int) -> None:
+def test_held_out_rows_belong_to_validation(look, seed):
     train = [*BASE, *[(f"t{i}", "xy"[i % 2]) for i in range(10)], ("", "x")]
     found = look(train, validation=0.2, seed=seed)
     assert {name: sum(counts.values()) for name, counts in found.labels.items()} == {
@@ -68,14 +66,14 @@ def test_held_out_rows_belong_to_validation(look: Any, seed: int) -> None:
     assert found.num_refused["train"] == 1
 
 
-def test_characters_and_words_that_look_alike(look: Any) -> None:
+def test_characters_and_words_that_look_alike(look):
     found = look([*BASE, ("don't", "x"), ("don’t", "y"), ("bаnk", "x"), ("привет", "y")])
     assert {"'": 1, "’": 1} in found.alike
     assert found.mixed_words == {"bаnk": 1}
     assert mixed_words("банк and bank") == []
 
 
-def test_series_and_symbols(write: Write, make_config: Callable[..., Config]) -> None:
+def test_series_and_symbols(write, make_config):
     lines = "".join(f'{{"text": [[{i % 3}, 1]], "label": "{"ab"[i % 2]}"}}\n' for i in range(12))
     path = write("train.jsonl", lines)
     found = Inspection(make_config(train=path, kind="features"), cache_folder=None)

@@ -40,9 +40,7 @@ def some_rows(seed: int, ids: int = 9) -> list[list[int]]:
 
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 2), (2, 4), (3, 3), (1, 6)])
 @pytest.mark.parametrize("steps", [20, ngrams.CHUNK_STEPS])
-def test_counted_as_a_dictionary_counts(
-    sizes: tuple[int, int], steps: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_counted_as_a_dictionary_counts(sizes, steps, monkeypatch):
     monkeypatch.setattr(ngrams, "CHUNK_STEPS", steps)
     rows = some_rows(seed=sizes[1])
     chosen = fit_ngrams(*flat(rows), shortest=sizes[0], longest=sizes[1], most=10**6)
@@ -52,16 +50,14 @@ def test_counted_as_a_dictionary_counts(
     assert chosen.idf == pytest.approx([idf[key] for key in chosen.keys.tolist()])
 
 
-def test_the_most_frequent_are_chosen_and_ties_go_by_key() -> None:
+def test_the_most_frequent_are_chosen_and_ties_go_by_key():
     rows = [[2, 2, 2, 3, 3, 4, 5], [2, 3, 6]]
     chosen = fit_ngrams(*flat(rows), shortest=1, longest=1, most=4)
     tied = sorted(key_of((i,)) for i in (4, 5, 6))[:2]
     assert chosen.keys.tolist() == sorted([key_of((2,)), key_of((3,)), *tied])
 
 
-def test_the_rarest_are_forgotten_where_too_many_are_distinct(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_rarest_are_forgotten_where_too_many_are_distinct(monkeypatch):
     common = [[2, 3, 4]] * 30
     rare = [[i] for i in range(100, 400)]
     rows = [row for pair in zip(common * 10, rare, strict=True) for row in pair]
@@ -71,7 +67,7 @@ def test_the_rarest_are_forgotten_where_too_many_are_distinct(
     assert chosen.keys.tolist() == sorted(key_of((i,)) for i in (2, 3, 4))
 
 
-def test_keys_stay_as_they_are() -> None:
+def test_keys_stay_as_they_are():
     """They stand in saved models: computed here by whole numbers of any size."""
 
     def exact(gram: Gram) -> int:

@@ -37,8 +37,8 @@ def check_cover(batches: list[np.ndarray], lengths: np.ndarray, batching: Batchi
 
 @given(LENGTHS, SETTINGS, SEEDS, EPOCHS)
 def test_every_example_comes_exactly_once_an_epoch_within_the_limits(
-    lengths: np.ndarray, batching: BatchingConfig, seed: int, epoch: int
-) -> None:
+    lengths, batching, seed, epoch
+):
     batches = plan_epoch(lengths, batching, seed=seed, epoch=epoch)
     check_cover(batches, lengths, batching)
     if batching.max_tokens is None:
@@ -47,9 +47,7 @@ def test_every_example_comes_exactly_once_an_epoch_within_the_limits(
 
 
 @given(LENGTHS, SETTINGS)
-def test_evaluation_covers_everything_once_longest_first(
-    lengths: np.ndarray, batching: BatchingConfig
-) -> None:
+def test_evaluation_covers_everything_once_longest_first(lengths, batching):
     batches = plan_in_order_of_length(lengths, batching)
     check_cover(batches, lengths, batching)
     order = np.concatenate(batches)
@@ -63,9 +61,7 @@ def test_evaluation_covers_everything_once_longest_first(
 
 
 @given(LENGTHS, SETTINGS, SEEDS)
-def test_epoch_0_begins_with_the_largest_batch(
-    lengths: np.ndarray, batching: BatchingConfig, seed: int
-) -> None:
+def test_epoch_0_begins_with_the_largest_batch(lengths, batching, seed):
     batches = plan_epoch(lengths, batching, seed=seed, epoch=0)
     sizes = [(len(rows) * lengths[rows].max(), lengths[rows].max()) for rows in batches]
     assert sizes[0] == max(sizes)
@@ -81,8 +77,8 @@ GROUPED = LENGTHS.flatmap(
 
 @given(GROUPED, SETTINGS, SEEDS, EPOCHS)
 def test_every_row_of_a_group_comes_in_a_later_batch_than_the_row_before(
-    grouped: tuple[np.ndarray, np.ndarray], batching: BatchingConfig, seed: int, epoch: int
-) -> None:
+    grouped, batching, seed, epoch
+):
     lengths, groups = grouped
     plans = [
         plan_epoch_of_groups(lengths, groups, batching, seed=seed, epoch=epoch),

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from seqtrain.config import Config
 from seqtrain.data.dataset import prepare
 from seqtrain.data.inspection import Inspection
 from seqtrain.data.sources import check_files, data_files, matching_files
@@ -17,8 +16,6 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.data.summary import summarize, warnings
 from seqtrain.errors import DataError
 
-Write = Callable[[str, str | list[tuple[str, str]]], str]
-MakeConfig = Callable[..., Config]
 CUTS = (0, 1, 9, 30, 31, 44, 70, 80)  # of 80 rows into 7 files
 
 
@@ -60,9 +57,7 @@ def contents(stores: dict[str, SequenceStore]) -> dict[str, Any]:
     ],
     ids=str,
 )
-def test_seven_files_are_one(
-    write: Write, tmp_path: Path, make_config: MakeConfig, keys: dict[str, Any]
-) -> None:
+def test_seven_files_are_one(write, tmp_path, make_config, keys):
     found = rows(keys["kind"])
     one = prepare(make_config(train=write("one.jsonl", found), **keys), cache_folder=None)
     for number, (start, stop) in enumerate(pairwise(CUTS)):
@@ -83,8 +78,8 @@ def test_seven_files_are_one(
 
 
 def test_files_are_read_in_the_order_given_and_those_of_a_pattern_by_name(
-    write: Write, make_config: MakeConfig, tmp_path: Path
-) -> None:
+    write, make_config, tmp_path
+):
     for name in ("b10", "b9", "a", "c"):
         write(f"{name}.tsv", [("x", "1")])
     named = [str(tmp_path / "c.tsv"), str(tmp_path / "b*.tsv"), str(tmp_path / "a.tsv")]
@@ -96,8 +91,8 @@ def test_files_are_read_in_the_order_given_and_those_of_a_pattern_by_name(
 
 @pytest.mark.parametrize("absolute", [False, True])
 def test_two_stars_stand_for_any_folders_and_follow_no_links(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absolute: bool
-) -> None:
+    write, tmp_path, monkeypatch, absolute
+):
     for name in ("a.tsv", "x/b.tsv", "x/y/c.tsv", "x/.hidden/d.tsv", ".e.tsv"):
         write(name, [("x", "1")])
     for number in range(12):  # where they were followed, each file had 12^40 names
@@ -110,7 +105,7 @@ def test_two_stars_stand_for_any_folders_and_follow_no_links(
     assert matching_files(f"{base}**/no") == []
 
 
-def test_bad_rows_are_named_by_file_and_line(write: Write, make_config: MakeConfig) -> None:
+def test_bad_rows_are_named_by_file_and_line(write, make_config):
     good = [("up a", "1"), ("down b", "2")] * 3
     names = [write("p1.tsv", good), write("p2.tsv", [*good, (" ", "1")]), write("p3.tsv", good)]
     with pytest.raises(DataError, match=r"p2\.tsv:8: the sequence is empty"):
@@ -126,7 +121,7 @@ def test_bad_rows_are_named_by_file_and_line(write: Write, make_config: MakeConf
         prepare(make_config(train=[a, b], kind="features"), cache_folder=None)
 
 
-def test_what_is_odd_is_named_by_file_and_line(write: Write, make_config: MakeConfig) -> None:
+def test_what_is_odd_is_named_by_file_and_line(write, make_config):
     first = write("p1.tsv", [(f"word{i}", "12"[i % 2]) for i in range(20)])
     second = write("p2.tsv", [("other", "1"), ("word3", "1"), ("word4", "1")])
     config = make_config(train=[first, second])
@@ -138,9 +133,7 @@ def test_what_is_odd_is_named_by_file_and_line(write: Write, make_config: MakeCo
     assert places == [(first, 6), (second, 4)]
 
 
-def test_what_is_named_wrong_is_told(
-    write: Write, make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_named_wrong_is_told(write, make_config, tmp_path, monkeypatch):
     write("a.tsv", [("x", "1")])
     write("configs/near.tsv", "x")
     monkeypatch.chdir(tmp_path)

@@ -19,7 +19,7 @@ SHARES = st.floats(0.01, 0.99)
 
 
 @given(CLASSES, SHARES, st.integers(0, 2**63 - 1))
-def test_a_share_of_every_class_is_held_out(classes: list[int], share: float, seed: int) -> None:
+def test_a_share_of_every_class_is_held_out(classes, share, seed):
     rows = held(classes, share, seed)
     assert rows == sorted(set(rows)) == held(classes, share, seed)
     for label in set(classes):
@@ -28,7 +28,7 @@ def test_a_share_of_every_class_is_held_out(classes: list[int], share: float, se
         assert taken <= min(count - 1, count * share + 1)
 
 
-def test_small_classes_add_up_to_the_share_and_single_rows_take_nothing() -> None:
+def test_small_classes_add_up_to_the_share_and_single_rows_take_nothing():
     assert len(held(np.repeat(np.arange(100), 3).tolist(), 0.1)) == 30
     labels = [*range(1000), *[1000] * 50]
     rows = held(labels, 0.1)
@@ -40,9 +40,7 @@ def test_small_classes_add_up_to_the_share_and_single_rows_take_nothing() -> Non
 @example([(2, 5), (0, 2), (0, 5), (2, 6), (2, 0), (2, 1), (2, 2)], 4, 0)  # both sets of 0 in a part
 @example([(0, 0), (0, 1), (0, 2), (1, 3), (1, 3)], 4, 0)  # all rows of 1 alike
 @example([(0, i) for i in range(9)] + [(1, i) for i in range(9)] + [(2, 20)], 0.9, 0)  # all shared
-def test_sets_stay_on_one_side_and_every_class_is_learned(
-    rows: list[tuple[int, int]], part: float | int, seed: int
-) -> None:
+def test_sets_stay_on_one_side_and_every_class_is_learned(rows, part, seed):
     labels, keys = [row[0] for row in rows], [row[1] for row in rows]
     parts: list[Part] = [part] if isinstance(part, float) else []
     parts += [] if isinstance(part, float) else [{"fold": i + 1, "of": part} for i in range(part)]
@@ -54,7 +52,7 @@ def test_sets_stay_on_one_side_and_every_class_is_learned(
         assert not {keys[row] for row in own} & {keys[row] for row in learned}
 
 
-def test_a_class_that_only_shares_its_sets_has_its_part_of_both_sides() -> None:
+def test_a_class_that_only_shares_its_sets_has_its_part_of_both_sides():
     """Where sets counted as of their first row's class, class 1 could be missing on either side."""
     labels, keys = [0, 1] * 200, [i // 2 for i in range(400)]
     for seed in range(20):
@@ -69,7 +67,7 @@ def test_a_class_that_only_shares_its_sets_has_its_part_of_both_sides() -> None:
 
 
 @given(CLASSES, st.integers(2, 5))
-def test_folds_share_out_every_class_evenly(labels: list[int], folds: int) -> None:
+def test_folds_share_out_every_class_evenly(labels, folds):
     found = [held(labels, {"fold": i + 1, "of": folds}) for i in range(folds)]
     several = [row for row, label in enumerate(labels) if labels.count(label) > 1]
     assert sorted(row for own in found for row in own) == (several if len(labels) >= folds else [])
@@ -78,7 +76,7 @@ def test_folds_share_out_every_class_evenly(labels: list[int], folds: int) -> No
         assert max(counts) - min(counts) <= 1
 
 
-def test_a_second_part_leaves_the_first_as_it_was() -> None:
+def test_a_second_part_leaves_the_first_as_it_was():
     labels, keys = np.random.default_rng(0).integers(0, 3, 600), np.arange(600) // 2 + 1
     parts = hold_out(labels, {"validation": 0.1, "test": 0.2}, 3, keys)
     alone = hold_out(labels, {"validation": 0.1}, 3, keys)

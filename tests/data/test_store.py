@@ -1,13 +1,11 @@
 """Stores give back what was put in; arrays beyond memory stand in a file that nobody else sees."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from seqtrain.config import Config
 from seqtrain.data import store
 from seqtrain.data.dataset import prepare
 from seqtrain.data.store import GrowingArray, blocks, concatenate
@@ -16,7 +14,7 @@ from seqtrain.errors import RunError
 
 
 @pytest.fixture
-def little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def little_memory(monkeypatch, tmp_path) -> Path:
     """Arrays go to files of this folder from 256 bytes on."""
     monkeypatch.setattr(store, "IN_MEMORY", 256)
     monkeypatch.setattr(store, "BLOCK", 64)
@@ -29,9 +27,7 @@ def little_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("shape", [(), (3,)])
 @pytest.mark.parametrize("count", [0, 1, 51, 1000])
-def test_what_was_appended_comes_back(
-    little_memory: Path, shape: tuple[int, ...], count: int
-) -> None:
+def test_what_was_appended_comes_back(little_memory, shape, count):
     values = np.random.default_rng(0).integers(0, 99, (count, *shape)).astype(np.float32)
     array = GrowingArray(np.float32, shape)
     for part in np.array_split(values, 7):
@@ -45,9 +41,7 @@ def test_what_was_appended_comes_back(
 
 
 @pytest.mark.parametrize("kind", ["text", "features"])
-def test_large_data_is_prepared_as_small_data_is(
-    tmp_path: Path, make_config: Callable[..., Config], request: pytest.FixtureRequest, kind: str
-) -> None:
+def test_large_data_is_prepared_as_small_data_is(tmp_path, make_config, request, kind):
     draw = np.random.default_rng(0)
     for name, count in (("train", 200), ("test", 50)):
         steps = [draw.integers(0, 40, 1 + row % 9).tolist() for row in range(count)]
@@ -70,7 +64,7 @@ def test_large_data_is_prepared_as_small_data_is(
         assert summarize(large) == summarize(small)
 
 
-def test_no_room_names_what_to_set(little_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_room_names_what_to_set(little_memory, monkeypatch):
     monkeypatch.setenv("TMPDIR", "/nowhere")
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")
     array = GrowingArray(np.int32)

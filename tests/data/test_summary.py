@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from seqtrain.config import Config, config_from_mapping
 from seqtrain.data.dataset import PreparedData, prepare
 from seqtrain.data.summary import SplitSummary, summarize, warnings
 
-Write = Callable[[str, str | list[tuple[str, str]]], str]
 Rows = list[tuple[str, str]]
 Ready = Callable[..., tuple[PreparedData, Config]]
 Warned = Callable[..., list[str]]
@@ -21,7 +19,7 @@ NO_VALIDATION = "no validation split: "
 
 
 @pytest.fixture
-def ready(write: Write, make_config: Callable[..., Config]) -> Ready:
+def ready(write, make_config) -> Ready:
     """Prepare rows; those of validation and test may be rows or values of the key."""
 
     def run(train: Rows, **keys: Any) -> tuple[PreparedData, Config]:
@@ -35,7 +33,7 @@ def ready(write: Write, make_config: Callable[..., Config]) -> Ready:
 
 
 @pytest.fixture
-def warned(ready: Ready) -> Warned:
+def warned(ready) -> Warned:
     """Return what is said of rows, but that there is no validation split."""
 
     def run(train: Rows, **keys: Any) -> list[str]:
@@ -48,7 +46,7 @@ def warned(ready: Ready) -> Warned:
     return run
 
 
-def test_the_figures_of_a_split(ready: Ready) -> None:
+def test_the_figures_of_a_split(ready):
     train = [("a", "x"), ("a b", "x"), ("a b c d e", "x"), ("b c", "y"), ("e", "y")]
     test = [("a new", "x"), ("a b", "x"), ("new", "y"), ("e", "z")]
     summaries = summarize(ready(train, test=test)[0])
@@ -107,7 +105,7 @@ ALIKE = [("a", "x"), ("c", "y"), (" A ", "y"), ("a", "x"), ("d", "x"), ("d", "y"
         ]),
     ],
 )  # fmt: skip
-def test_what_is_said(warned: Warned, train: Rows, keys: dict[str, Any], lines: list[str]) -> None:
+def test_what_is_said(warned, train, keys, lines):
     assert warned(train, **keys) == lines
 
 
@@ -125,13 +123,11 @@ SEVERAL = [(f"a b{i}", ["x|y", "x", "y"][i % 3]) for i in range(30)]
         (SEVERAL, {}, "labels look like several each, parted by '|', such as 'x|y'"),
     ],
 )
-def test_data_that_is_read_as_what_it_is_not(
-    warned: Warned, train: Rows, keys: dict[str, Any], said: str
-) -> None:
+def test_data_that_is_read_as_what_it_is_not(warned, train, keys, said):
     assert any(said in line for line in warned(train, **keys))
 
 
-def test_labels_that_train_lacks_are_named_five_times_and_counted(warned: Warned) -> None:
+def test_labels_that_train_lacks_are_named_five_times_and_counted(warned):
     lines = warned(PAIR * 2, test=[("one", "x"), *[(f"t{i}", "z") for i in range(8)]])
     assert len([line for line in lines if "doesn't occur in train" in line]) == 5
     assert "test.tsv:3: label 'z' doesn't occur in train" in lines[0]
@@ -145,7 +141,7 @@ def genes(count: int, seed: int) -> Rows:
     return [("".join(draw.choices(label.upper(), k=12)), label) for label in labels]
 
 
-def test_texts_without_blanks_read_as_words(warned: Warned) -> None:
+def test_texts_without_blanks_read_as_words(warned):
     line = warned(genes(60, 0), validation=genes(20, 1))[-1]
     assert line.startswith("nearly all sequences are one token, and ")
     assert "% of validation's are unknown" in line
@@ -156,9 +152,7 @@ def test_texts_without_blanks_read_as_words(warned: Warned) -> None:
 
 
 @pytest.mark.parametrize("compared", [2, 2**23])
-def test_equal_sequences_under_several_labels(
-    warned: Warned, monkeypatch: pytest.MonkeyPatch, compared: int
-) -> None:
+def test_equal_sequences_under_several_labels(warned, monkeypatch, compared):
     monkeypatch.setattr("seqtrain.data.store.COMPARED", compared)
     (line,) = warned(ALIKE, validation=[("e f", "x"), ("g", "y")])
     assert line.startswith("train: 5 rows hold 2 sequences under several labels (lines ")
@@ -166,7 +160,7 @@ def test_equal_sequences_under_several_labels(
     assert "data.label" in line
 
 
-def test_a_header_read_as_data(warned: Warned) -> None:
+def test_a_header_read_as_data(warned):
     rows = [(f"word{i} and more", "xy"[i % 2]) for i in range(40)]
     keys = {"sequence": 0, "label": 1}
     (line,) = [line for line in warned(rows, **keys) if "header" in line]
@@ -187,9 +181,7 @@ def test_a_header_read_as_data(warned: Warned) -> None:
         (0.37, {}, False),
     ],
 )
-def test_whole_numbers_of_one_channel_that_may_be_symbols(
-    tmp_path: Path, scale: float, keys: dict[str, str], said: bool
-) -> None:
+def test_whole_numbers_of_one_channel_that_may_be_symbols(tmp_path, scale, keys, said):
     ids = np.random.default_rng(0).integers(0, 900, size=200)
     path = str(tmp_path / "ids.npz")
     values = ids if scale == 1 else ids * scale

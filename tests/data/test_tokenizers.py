@@ -29,7 +29,7 @@ def split(name: str, text: str, *, lowercase: bool = False) -> list[str]:
         ("byte", "\ud800", ["\xed", "\xa0", "\x80"]),
     ],
 )
-def test_texts_are_split_as_the_tokenizer_says(name: str, text: str, tokens: list[str]) -> None:
+def test_texts_are_split_as_the_tokenizer_says(name, text, tokens):
     assert split(name, text) == tokens
 
 
@@ -57,7 +57,7 @@ def tokens_of_the_whole_text(name: str, text: str) -> list[str]:
     st.booleans(),
 )
 @examples(500)
-def test_parting_a_text_changes_no_token(text: str, name: str, lowercase: bool) -> None:
+def test_parting_a_text_changes_no_token(text, name, lowercase):
     expected = tokens_of_the_whole_text(name, text.lower() if lowercase else text)
     assert split(name, text, lowercase=lowercase) == expected
 
@@ -65,7 +65,7 @@ def test_parting_a_text_changes_no_token(text: str, name: str, lowercase: bool) 
 TEXTS = ["low lower lowest", "new newer newest", "wide wider widest"] * 20
 
 
-def test_bpe_learns_frequent_pieces_from_its_texts() -> None:
+def test_bpe_learns_frequent_pieces_from_its_texts():
     model = train_bpe(iter(TEXTS), vocab_size=300, lowercase=False)
     tokenize = make_tokenizer("bpe", lowercase=False, bpe_model=model)
     assert len(tokenize("lower newest")) < len("lower newest") / 2
@@ -74,7 +74,7 @@ def test_bpe_learns_frequent_pieces_from_its_texts() -> None:
     assert model == train_bpe(iter(TEXTS), vocab_size=300, lowercase=False)
 
 
-def test_bpe_lowercases_as_asked_in_training_and_use() -> None:
+def test_bpe_lowercases_as_asked_in_training_and_use():
     model = train_bpe(["NEWEST"] * 50, vocab_size=270, lowercase=True)
     tokenize = make_tokenizer("bpe", lowercase=True, bpe_model=model)
     assert list(tokenize("Newest")) == ["newest"]
@@ -87,7 +87,7 @@ ALPHABET = (
 
 
 @pytest.mark.parametrize("lowercase", [True, False])
-def test_tokens_are_those_of_the_package(lowercase: bool) -> None:
+def test_tokens_are_those_of_the_package(lowercase):
     draw = random.Random(5)
     texts = ["".join(draw.choices(ALPHABET, k=draw.randrange(40))) for _ in range(300)]
     texts += ["it's I've we'll", "  two  blanks ", "", "ΟΔΥΣΣΕΥΣ"]

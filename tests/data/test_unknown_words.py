@@ -32,8 +32,6 @@ def ready(sizes: list[int] | None = None, **data: Any) -> PreparedData:
 
 def spelled_out(store: SequenceStore, row: int) -> list[list[int] | None]:
     """The buckets of each step's spelling; None where it has none."""
-    assert store.spellings is not None
-    assert store.words is not None
     numbers = store.spellings[store.offsets[row] : store.offsets[row + 1]]
     offsets = store.words.offsets
     return [
@@ -42,7 +40,7 @@ def spelled_out(store: SequenceStore, row: int) -> list[list[int] | None]:
     ]
 
 
-def test_words_of_train_and_of_other_files(write: Write) -> None:
+def test_words_of_train_and_of_other_files(write):
     test = write("test.tsv", [("new common rare new", "x"), ("common", "y")])
     data = ready(train=write("train.tsv", TRAIN), test=test, min_count=2)
     train, other = data.splits["train"], data.splits["test"]
@@ -55,7 +53,7 @@ def test_words_of_train_and_of_other_files(write: Write) -> None:
     assert spelled_out(other, 1) == [None]
 
 
-def test_spellings_go_with_their_rows(write: Write) -> None:
+def test_spellings_go_with_their_rows(write):
     store = ready(train=write("train.tsv", TRAIN), min_count=2).splits["train"]
     chosen = np.array([3, 1, 1])
     for part in (store.__getitems__(chosen), store.selection(chosen)):
@@ -70,18 +68,15 @@ def test_spellings_go_with_their_rows(write: Write) -> None:
     assert spelled_out(three, 5) == spelled_out(first, 0)
 
 
-def test_each_chunk_numbers_its_own(write: Write) -> None:
+def test_each_chunk_numbers_its_own(write):
     preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
     for word in ("zebra", "yak"):
         store, _ = preprocessing.encode([Example(f"common {word}", None, 1)], "x")
         assert spelled_out(store, 0) == [None, buckets_of(word, 3, 5)]
-        assert store.words is not None
         assert len(store.words) == 1
 
 
-def test_beyond_a_number_unknown_words_are_unk_alone(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_beyond_a_number_unknown_words_are_unk_alone(write, monkeypatch):
     monkeypatch.setattr(vocabulary, "MOST_SPELLINGS", 2)
     preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
     store, _ = preprocessing.encode([Example("a1 b1 c1 a1", None, 1)], "x")
@@ -90,20 +85,20 @@ def test_beyond_a_number_unknown_words_are_unk_alone(
     assert found == [buckets_of("a1", 3, 5), buckets_of("b1", 3, 5), None, found[0]]
 
 
-def test_buckets_stay_as_they_are() -> None:
+def test_buckets_stay_as_they_are():
     """Saved models rely on them."""
     assert word_grams(["th"], 3, 4).buckets.tolist() == [4222, 26010, 9357]
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (2, 6), (5, 9)])
-def test_words_of_any_characters_have_the_buckets_of_their_ngrams(sizes: tuple[int, int]) -> None:
+def test_words_of_any_characters_have_the_buckets_of_their_ngrams(sizes):
     words = ["", "a", "né", "中文字", "😀x", "\ud800a", "", "abcdefghijkl" * 9]
     found = word_grams(words, *sizes)
     for word, own in zip(words, np.split(found.buckets, found.offsets[1:-1]), strict=True):
         assert own.tolist() == buckets_of(word, *sizes)
 
 
-def test_a_word_without_end_has_a_bounded_number() -> None:
+def test_a_word_without_end_has_a_bounded_number():
     found, short = word_grams(["x" * 10**6, "a"], 3, 5), buckets_of("x" * 2000, 3, 5)
     assert np.diff(found.offsets).tolist() == [MOST_GRAMS, 1]
     assert found.buckets[:MOST_GRAMS].tolist() == short[:MOST_GRAMS]

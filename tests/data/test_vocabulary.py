@@ -1,4 +1,3 @@
-import random
 from collections import Counter
 
 import numpy as np
@@ -36,8 +35,8 @@ WORDS = st.lists(st.sampled_from(["a", "b", "c", "d", "é", "<pad>", "<unk>", ""
 
 @given(WORDS, st.integers(1, 4), st.integers(3, 9), st.randoms(use_true_random=False))
 def test_the_most_frequent_tokens_stay_in_an_order_that_rows_do_not_change(
-    tokens: list[str], min_count: int, max_size: int, chance: random.Random
-) -> None:
+    tokens, min_count, max_size, chance
+):
     vocabulary, eligible = fit(tokens, min_count=min_count, max_size=max_size)
     counts = Counter(token for token in tokens if token not in SPECIAL)
     expected = sorted(counts, key=lambda token: (-counts[token], token))
@@ -55,9 +54,7 @@ LINES = st.lists(LETTERS.map("".join), max_size=20)
 
 @pytest.mark.parametrize("remembered", [0, 2, 1000])
 @pytest.mark.parametrize("name", ["word", "whitespace", "char", "byte"])
-def test_remembered_pieces_have_the_ids_of_their_tokens(
-    monkeypatch: pytest.MonkeyPatch, name: str, remembered: int
-) -> None:
+def test_remembered_pieces_have_the_ids_of_their_tokens(monkeypatch, name, remembered):
     monkeypatch.setattr(module, "REMEMBERED_PIECES", remembered)
     tokenizer = make_tokenizer(name, lowercase=True)
 

@@ -48,7 +48,7 @@ def expected(*words: str) -> dict[str, list[float]]:
 
 @pytest.mark.parametrize("ending", ["txt", *ENDINGS])
 @pytest.mark.parametrize("form", FORMATS)
-def test_every_format_has_the_same_vectors(form: str, ending: str, tmp_path: Path) -> None:
+def test_every_format_has_the_same_vectors(form, ending, tmp_path):
     path, content = tmp_path / f"w.{ending}", FORMATS[form].encode()
     path.write_bytes(content if ending == "txt" else pack(content, ending))
     assert read(path) == (expected("cat", "dog"), [])
@@ -56,14 +56,14 @@ def test_every_format_has_the_same_vectors(form: str, ending: str, tmp_path: Pat
     assert read(path, keep=9) == (expected("cat", "dog", "yak", "bee"), ["yak", "bee"])
 
 
-def test_of_other_words_the_first_that_can_be_tokens_are_kept(tmp_path: Path) -> None:
+def test_of_other_words_the_first_that_can_be_tokens_are_kept(tmp_path):
     (tmp_path / "w.vec").write_text("<pad> 1 1\nOx 1 1\n" + ROWS + "<unk> 9 9\n")
     found, more = read(tmp_path / "w.vec", keep=1)
     assert more == ["yak"]
     assert found == expected("cat", "dog", "yak") | {"<unk>": [9.0, 9.0]}
 
 
-def test_of_equal_words_the_first_counts_and_it_is_said(tmp_path: Path) -> None:
+def test_of_equal_words_the_first_counts_and_it_is_said(tmp_path):
     (tmp_path / "w.vec").write_text("4 2\n" + ROWS + "cat 0 0\nyak 0 0\nnew 0 0\n")
     vectors, _ = read_vectors(
         str(tmp_path / "w.vec"), VOCABULARY, keep=1, is_token=lambda word: True
@@ -75,7 +75,7 @@ def test_of_equal_words_the_first_counts_and_it_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("asked", "found"), [(None, 2), (2, 2), (3, None)])
-def test_the_width_is_the_files(asked: int | None, found: int | None, tmp_path: Path) -> None:
+def test_the_width_is_the_files(asked, found, tmp_path):
     (tmp_path / "w.vec").write_text(ROWS)
     config = config_from_mapping(
         {

@@ -64,7 +64,7 @@ def content(path: Path) -> dict[str, bytes]:
 
 
 @every_set
-def test_they_are_made_again_byte_for_byte(folder: Path, tmp_path: Path) -> None:
+def test_they_are_made_again_byte_for_byte(folder, tmp_path):
     command = [sys.executable, str(folder / "make.py"), "--into", str(tmp_path)]
     made = subprocess.run(command, check=True, capture_output=True, text=True)
     assert {path.stem for path in tmp_path.iterdir()} == {*SPLITS}
@@ -74,7 +74,7 @@ def test_they_are_made_again_byte_for_byte(folder: Path, tmp_path: Path) -> None
 
 
 @every_set
-def test_classes_are_of_one_size_and_named_in_the_readme(folder: Path) -> None:
+def test_classes_are_of_one_size_and_named_in_the_readme(folder):
     number, sizes = SIZES[folder]
     readme = (folder / "README.md").read_text(encoding="utf-8")
     for split, size in zip(SPLITS, sizes, strict=True):
@@ -84,14 +84,14 @@ def test_classes_are_of_one_size_and_named_in_the_readme(folder: Path) -> None:
         assert [label for label in counts if f"`{label}`" not in readme] == []
 
 
-def test_no_sequence_stands_twice_in_any_split() -> None:
+def test_no_sequence_stands_twice_in_any_split():
     texts = [words(text) for split in SPLITS for _, text in orders(split)]
     pieces = [piece.tobytes() for split in SPLITS for piece in strokes(split)[0]]
     assert len(set(texts)) == len(texts)
     assert len(set(pieces)) == len(pieces)
 
 
-def test_orders_files_are_plain_tab_separated_text() -> None:
+def test_orders_files_are_plain_tab_separated_text():
     for split in SPLITS:
         text = (ORDERS / f"{split}.tsv").read_bytes()
         assert text.startswith(b"label\ttext\n")
@@ -101,7 +101,7 @@ def test_orders_files_are_plain_tab_separated_text() -> None:
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_every_order_has_a_twin_of_the_same_words_and_another_class(split: str) -> None:
+def test_every_order_has_a_twin_of_the_same_words_and_another_class(split):
     labels_of_bag: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     for label, text in orders(split):
         labels_of_bag[tuple(sorted(words(text)))][label] += 1
@@ -110,7 +110,7 @@ def test_every_order_has_a_twin_of_the_same_words_and_another_class(split: str) 
 
 
 @pytest.mark.parametrize("features", [CountVectorizer, TfidfVectorizer])
-def test_bag_of_words_fails_on_orders(features: type[CountVectorizer]) -> None:
+def test_bag_of_words_fails_on_orders(features):
     (classes, texts), (test_classes, test_texts) = (
         zip(*orders(split), strict=True) for split in ("train", "test")
     )
@@ -119,7 +119,7 @@ def test_bag_of_words_fails_on_orders(features: type[CountVectorizer]) -> None:
     assert 0.3 < model.score(test_texts, test_classes) <= 0.5
 
 
-def test_orders_are_from_3_to_60_words_long() -> None:
+def test_orders_are_from_3_to_60_words_long():
     lengths = [len(words(text)) for split in SPLITS for _, text in orders(split)]
     assert (min(lengths), max(lengths)) == (3, 60)
     assert np.median(lengths) < 20
@@ -127,7 +127,7 @@ def test_orders_are_from_3_to_60_words_long() -> None:
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_strokes_are_finite_points_and_pressures_of_8_to_400_steps(split: str) -> None:
+def test_strokes_are_finite_points_and_pressures_of_8_to_400_steps(split):
     pieces, _ = strokes(split)
     assert {(piece.dtype.name, piece.shape[1]) for piece in pieces} == {("float32", 3)}
     values = np.concatenate(pieces)
@@ -139,7 +139,7 @@ def test_strokes_are_finite_points_and_pressures_of_8_to_400_steps(split: str) -
     assert 390 < max(lengths) <= 400
 
 
-def test_circles_and_spirals_run_the_way_their_class_says() -> None:
+def test_circles_and_spirals_run_the_way_their_class_says():
     turns = {"circle_clockwise": -1, "circle_anticlockwise": 1}
     for piece, label in zip(*strokes("train"), strict=True):
         points, fifth = piece[:, :2], len(piece) // 5 + 1
@@ -156,7 +156,7 @@ def test_circles_and_spirals_run_the_way_their_class_says() -> None:
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_the_class_of_a_firing_is_what_is_first_done_while_the_kiln_is_hot(split: str) -> None:
+def test_the_class_of_a_firing_is_what_is_first_done_while_the_kiln_is_hot(split):
     for name, rows in firings(split).items():
         decisive = [row for row in rows if row["action"] in ("vent", "salt", "draw")]
         hot = [row["action"] for row in decisive if int(row["temperature"]) >= 900]
@@ -165,7 +165,7 @@ def test_the_class_of_a_firing_is_what_is_first_done_while_the_kiln_is_hot(split
         assert sorted(rows, key=lambda row: row["time"]) == rows, name
 
 
-def test_counts_and_quantiles_fail_on_firings() -> None:
+def test_counts_and_quantiles_fail_on_firings():
     def summarize(split: str) -> tuple[list[list[float]], list[str]]:
         rows = list(firings(split).values())
         degrees = [[int(row["temperature"]) for row in each] for each in rows]
@@ -181,6 +181,6 @@ def test_counts_and_quantiles_fail_on_firings() -> None:
     assert model.fit(*summarize("train")).score(*summarize("test")) < 0.4
 
 
-def test_data_sets_stay_small() -> None:
+def test_data_sets_stay_small():
     files = [file for folder in SETS for file in folder.iterdir() if file.is_file()]
     assert sum(file.stat().st_size for file in files) < 3_000_000

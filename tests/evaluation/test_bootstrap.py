@@ -17,7 +17,7 @@ def drawn(examples: int, classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 @pytest.mark.parametrize("classes", [2, 40])
-def test_values_are_those_of_eval(classes: int) -> None:
+def test_values_are_those_of_eval(classes):
     labels, *predicted = drawn(200, classes)
     found = {each.metric: each for each in paired_bootstrap(labels, *predicted)}
     for own, name in zip(predicted, "ab", strict=True):
@@ -28,7 +28,7 @@ def test_values_are_those_of_eval(classes: int) -> None:
             assert getattr(found[metric], name) == pytest.approx(getattr(scores, metric))
 
 
-def test_the_interval_is_that_of_drawing_examples() -> None:
+def test_the_interval_is_that_of_drawing_examples():
     labels, a, b = drawn(300, 4)
     accuracy, macro_f1 = paired_bootstrap(labels, a, b)
     rows = np.random.default_rng(1).integers(300, size=(3000, 300))
@@ -41,7 +41,7 @@ def test_the_interval_is_that_of_drawing_examples() -> None:
     assert paired_bootstrap(labels, a, b, seed=1) != [accuracy, macro_f1]
 
 
-def test_equal_predictions_differ_by_nothing_and_pairing_matters() -> None:
+def test_equal_predictions_differ_by_nothing_and_pairing_matters():
     labels, a, _ = drawn(200, 3)
     same = paired_bootstrap(labels, a, a)
     assert [(each.low, each.difference, each.high) for each in same] == [(0, 0, 0)] * 2

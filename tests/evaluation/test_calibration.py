@@ -31,7 +31,7 @@ def drawn(seed: int, rows: int, classes: int, factor: float) -> tuple[torch.Tens
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5), st.floats(0.05, 20))
-def test_no_other_temperature_has_less_loss(seed: int, classes: int, factor: float) -> None:
+def test_no_other_temperature_has_less_loss(seed, classes, factor):
     logits, labels = drawn(seed, 200, classes, factor)
 
     def loss(factor: float) -> float:
@@ -46,7 +46,7 @@ def test_no_other_temperature_has_less_loss(seed: int, classes: int, factor: flo
         assert found == pytest.approx(best.x, rel=1e-5)
 
 
-def test_where_every_prediction_is_right_or_none_means_anything() -> None:
+def test_where_every_prediction_is_right_or_none_means_anything():
     logits, labels = drawn(3, 50, 4, 1.0)
     target = torch.full((50, 4), 1 / 52 / 3).scatter(1, logits.argmax(1, keepdim=True), 51 / 52)
     found = fit_temperature(logits, logits.argmax(1))
@@ -56,14 +56,14 @@ def test_where_every_prediction_is_right_or_none_means_anything() -> None:
     assert fit_temperature(logits[:0], labels[:0]) == 1.0
 
 
-def test_labels_that_train_lacks_play_no_part() -> None:
+def test_labels_that_train_lacks_play_no_part():
     logits, labels = drawn(4, 400, 4, 3.0)
     beside = torch.cat((labels, torch.full((50,), -1)))
     found = calibrate([torch.cat((logits, logits[:50].flip(1)))], beside)
     assert (found.temperature, found.rows) == (fit_temperature(logits, labels), 450)
 
 
-def test_scores_of_probabilities_are_what_they_are_called() -> None:
+def test_scores_of_probabilities_are_what_they_are_called():
     logits, labels = drawn(5, 500, 6, 2.0)
     scores = score(logits, labels, torch.ones_like(labels), list("abcdef"))
     probabilities = logits.double().softmax(1).numpy()
@@ -81,9 +81,7 @@ def test_scores_of_probabilities_are_what_they_are_called() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.2, 0.5, 0.7, 0.9]), st.booleans()), min_size=1))
-def test_each_point_counts_all_predictions_that_reach_its_threshold(
-    rows: list[tuple[float, bool]],
-) -> None:
+def test_each_point_counts_all_predictions_that_reach_its_threshold(rows):
     confidence, correct = (np.array(column) for column in zip(*rows, strict=True))
     points = coverage_points(torch.from_numpy(confidence), torch.from_numpy(correct), 10)
     assert [p.coverage for p in points] == sorted({p.coverage for p in points})
@@ -94,7 +92,7 @@ def test_each_point_counts_all_predictions_that_reach_its_threshold(
         assert point.accuracy == pytest.approx(correct[above].mean())
 
 
-def test_a_precision_takes_the_most_that_has_it() -> None:
+def test_a_precision_takes_the_most_that_has_it():
     points = [
         CoveragePoint(coverage=share, min_probability=1 - share, accuracy=accuracy)
         for share, accuracy in ((0.1, 0.9), (0.3, 0.96), (0.5, 0.95), (1.0, 0.8))

@@ -6,7 +6,7 @@ from seqtrain.evaluation.devices import available_devices, select_device
 
 
 @pytest.mark.parametrize("name", ["cpu", "auto", "cuda", "mps", "cuda:99", "foo", ""])
-def test_a_device_is_taken_or_refused_and_never_replaced(name: str) -> None:
+def test_a_device_is_taken_or_refused_and_never_replaced(name):
     present = available_devices()
     if name == "auto":
         assert select_device(name).type in {each.split(":")[0] for each in present}

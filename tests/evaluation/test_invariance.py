@@ -16,7 +16,7 @@ from tests.helpers.stores import store_of
 
 @examples(40)
 @given(st.lists(st.integers(1, 30_000), min_size=1, max_size=300), st.booleans())
-def test_a_sample_keeps_its_limits_and_holds_the_extremes(lengths: list[int], first: bool) -> None:
+def test_a_sample_keeps_its_limits_and_holds_the_extremes(lengths, first):
     rows = [np.full(length, 3) for length in lengths]
     found, cut = sampled(store_of(rows, lines=range(len(rows))), carried=first)
     steps, kept = found.lengths, np.minimum(lengths, SAMPLE_LENGTH)

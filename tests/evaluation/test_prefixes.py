@@ -56,7 +56,7 @@ def network_and_store(name: str, rows: int) -> tuple[ClassifierNetwork, Sequence
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_step_predicts_as_the_sequence_cut_there(name: str) -> None:
+def test_every_step_predicts_as_the_sequence_cut_there(name):
     model, store = network_and_store(name, 5)
     found = predict_step_logits(model, store, CPU)
     assert [len(logits) for logits in found] == store.lengths.tolist()
@@ -72,7 +72,7 @@ def test_every_step_predicts_as_the_sequence_cut_there(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_scores_after_shares_end_with_those_of_whole_sequences(name: str) -> None:
+def test_scores_after_shares_end_with_those_of_whole_sequences(name):
     model, store = network_and_store(name, 20)
     store.labels[3] = -1
     by_share = score_prefixes(model, store, CPU)
@@ -90,7 +90,7 @@ def test_scores_after_shares_end_with_those_of_whole_sequences(name: str) -> Non
 
 
 @pytest.mark.parametrize("pooling", ["mean", "attention"])
-def test_running_pooling_holds_over_long_sequences_and_steep_scores(pooling: str) -> None:
+def test_running_pooling_holds_over_long_sequences_and_steep_scores(pooling):
     model = make_model("tokens", pooling=pooling)
     network, words = model.network, np.random.default_rng(3).choice(WORDS[2:], 3000).tolist()
     if pooling == "attention":
@@ -101,7 +101,7 @@ def test_running_pooling_holds_over_long_sequences_and_steep_scores(pooling: str
     torch.testing.assert_close(steps[-1:], predict_logits(network, store, CPU), atol=1e-5, rtol=0)
 
 
-def test_prefixes_laid_out_in_parts_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefixes_laid_out_in_parts_give_the_same(monkeypatch):
     model, store = network_and_store("convolutions", 9)
     at_once = torch.cat(predict_step_logits(model, store, CPU))
     monkeypatch.setattr(prefixes, "STEPS_AT_ONCE", 7)

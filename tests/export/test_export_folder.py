@@ -17,7 +17,6 @@ from seqtrain.export.export_folder import export_model
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import model_files
 from tests.helpers.small_models import LABELS, WORDS, make_model
-from tests.helpers.tiny import Cli
 
 FILES = {
     *("model.onnx", "preprocessing.json", "vocabulary.json", "predict.py", "golden.jsonl"),
@@ -35,14 +34,14 @@ def golden(port: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def saved(tmp_path, monkeypatch) -> None:
     """A saved model, `run`, in the current directory."""
     write_folder(tmp_path / "run", model_files(make_model()))
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.usefixtures("saved")
-def test_only_an_earlier_export_is_replaced(cli: Cli) -> None:
+def test_only_an_earlier_export_is_replaced(cli) -> None:
     port = Path("new/port")
     ended = cli("export", "run", port)
     assert (names(port), names(Path("new")), ended.out) == (FILES, {"port"}, "")
@@ -54,7 +53,7 @@ def test_only_an_earlier_export_is_replaced(cli: Cli) -> None:
     assert golden(port)
 
 
-def test_what_predicts_otherwise_is_not_written(tmp_path: Path) -> None:
+def test_what_predicts_otherwise_is_not_written(tmp_path):
     model = make_model()
     model.network.head.register_forward_hook(lambda *given: given[2] * 1.001)
     with pytest.raises(RunError, match=r"probabilities differ by .* nothing was written"):
@@ -64,7 +63,7 @@ def test_what_predicts_otherwise_is_not_written(tmp_path: Path) -> None:
     assert not names(tmp_path)
 
 
-def test_probabilities_are_calibrated(tmp_path: Path) -> None:
+def test_probabilities_are_calibrated(tmp_path):
     """The export compares itself with the run; here the run's own predictions have changed too."""
     shift = [0.1, -2.0, 0.3][: len(LABELS)]
     cooler = make_model().calibrated(Calibration(temperature=3.0, shift=shift))
@@ -76,7 +75,7 @@ def test_probabilities_are_calibrated(tmp_path: Path) -> None:
         np.testing.assert_allclose(row["probabilities"], expected / expected.sum(), atol=1e-6)
 
 
-def test_nothing_of_a_model_is_written_into_the_script(tmp_path: Path) -> None:
+def test_nothing_of_a_model_is_written_into_the_script(tmp_path):
     tokens = (*WORDS[:2], '"""', "\\", "'\n", "import os", "{0}", "\u2028")
     odd = make_model("tokens", rules={"vocabulary": Vocabulary(tokens)})
     port, again = (export_model(odd, tmp_path / name).folder for name in ("port", "again"))
@@ -87,7 +86,7 @@ def test_nothing_of_a_model_is_written_into_the_script(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text", "tokens", "features"])
-def test_golden_rows_test_a_port(kind: str, tmp_path: Path) -> None:
+def test_golden_rows_test_a_port(kind, tmp_path):
     rules = {"lengths": LengthPolicy(50, "middle", "unk"), "missing": "mask"}
     model = make_model(kind, rules=rules, rnn="lstm", bidirectional=True, pooling="mean")
     port = export_model(model, tmp_path / "port").folder

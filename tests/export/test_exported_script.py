@@ -118,12 +118,12 @@ class Both:
 
 
 @pytest.fixture
-def both(tmp_path: Path, cli: Cli) -> Callable[[Model], Both]:
+def both(tmp_path, cli) -> Callable[[Model], Both]:
     return lambda model: Both(tmp_path, model, cli)
 
 
 @pytest.mark.parametrize("kind", ROWS)
-def test_rows_are_those_of_predict(kind: str, both: Callable[[Model], Both]) -> None:
+def test_rows_are_those_of_predict(kind, both):
     pair = both(make_model(kind, bidirectional=True, pooling="max"))
     for ending in ("txt", "csv", "tsv", "jsonl"):
         rows = pair.compare(f"new.{ending}", rows_as(ending, kind, ROWS[kind]))
@@ -131,7 +131,7 @@ def test_rows_are_those_of_predict(kind: str, both: Callable[[Model], Both]) -> 
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_every_branch_predicts_as_predict_does(part: str, both: Callable[[Model], Both]) -> None:
+def test_every_branch_predicts_as_predict_does(part, both):
     """Also where sequences are cut, with unknown words behind the cut."""
     kind, rules, settings = PARTS[part]
     lengths = LengthPolicy(3 if part in ("subwords", "n-grams") else None, "middle", "drop")
@@ -154,9 +154,7 @@ def bpe_model() -> Model:
     ],
     ids=["features", "n-grams and subwords", "bpe"],
 )
-def test_the_script_needs_numpy_and_onnxruntime_alone(
-    model: Model, both: Callable[[Model], Both], tmp_path: Path
-) -> None:
+def test_the_script_needs_numpy_and_onnxruntime_alone(model, both, tmp_path):
     pair, kind = both(model), model.preprocessing.kind
     file = pair.write("new.txt", rows_as("txt", kind, ROWS[kind]))
     wanted = pair.by_seqtrain(file).out
@@ -178,9 +176,7 @@ def test_the_script_needs_numpy_and_onnxruntime_alone(
         ("new.txt", {}, ""),
     ],
 )
-def test_files_are_read_as_in_training(
-    name: str, options: dict[str, Any], content: str, both: Callable[[Model], Both]
-) -> None:
+def test_files_are_read_as_in_training(name, options, content, both):
     reading = replace(ReadOptions(format="jsonl", sequence="s", label="l"), **options)
     both(make_model(rules={"reading": reading})).compare(name, content)
 
@@ -197,13 +193,11 @@ def test_files_are_read_as_in_training(
         ("features", "new.txt", "[[1, 2]]\n" + "[" * 100_000 + "\n"),
     ],
 )
-def test_what_predict_refuses_the_script_refuses_in_the_same_words(
-    kind: str, name: str, content: str | bytes | None, both: Callable[[Model], Both]
-) -> None:
+def test_what_predict_refuses_the_script_refuses_in_the_same_words(kind, name, content, both):
     both(make_model(kind)).compare(name, content, code=2)
 
 
-def test_the_folder_carries_the_programs_own_modules(both: Callable[[Model], Both]) -> None:
+def test_the_folder_carries_the_programs_own_modules(both):
     pair = both(make_model("tokens"))
     file = pair.write("new.jsonl", '{"s": ["move"]}\n{"s": ["1", true]}\n')
     ended = pair.by_script_alone(str(file), code=2)
@@ -216,7 +210,7 @@ def test_the_folder_carries_the_programs_own_modules(both: Callable[[Model], Bot
             assert not name.startswith(("seqtrain/model/", "seqtrain/cli/", "seqtrain/runs/"))
 
 
-def test_whole_files_and_empty_ones(both: Callable[[Model], Both]) -> None:
+def test_whole_files_and_empty_ones(both):
     reading = ReadOptions(format="txt", whole_files=True)
     pair = both(make_model("text", {"reading": reading}))
     for name, text in {"a/2.txt": "20\nMove money\n", "b.txt": "", "c.txt": "20"}.items():
@@ -225,7 +219,7 @@ def test_whole_files_and_empty_ones(both: Callable[[Model], Both]) -> None:
         assert pair.compare(source, None).startswith("file\tlabel\tprobability\n")
 
 
-def test_help_and_a_closed_pipe(both: Callable[[Model], Both]) -> None:
+def test_help_and_a_closed_pipe(both):
     pair = both(make_model())
     command = [sys.executable, str(pair.port / "predict.py")]
     ended = subprocess.run([*command, "--help"], capture_output=True, text=True)

@@ -45,7 +45,7 @@ def expected(network: ClassifierNetwork, inputs: torch.Tensor) -> npt.NDArray[An
 
 @pytest.mark.parametrize("settings", some(SHAPES, 7), ids=lambda s: "-".join(map(str, s.values())))
 @pytest.mark.parametrize("kind", ["tokens", "features"])
-def test_predictions_are_the_networks(kind: str, settings: dict[str, Any]) -> None:
+def test_predictions_are_the_networks(kind, settings):
     network = make_model(kind, engine="torch", **settings).network
     steps = torch.randint(2, 8, (6, 6)) if kind == "tokens" else torch.randn(6, 6, 2)
     content = to_onnx(network)
@@ -58,7 +58,7 @@ def test_predictions_are_the_networks(kind: str, settings: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     "part", ["series", "series beside train", "convolutions of series", "kernels", ""]
 )
-def test_what_stands_in_the_padding_counts_for_nothing(part: str) -> None:
+def test_what_stands_in_the_padding_counts_for_nothing(part):
     attended = {"bidirectional": True, "num_layers": 2, "pooling": "attention"}
     kind, rules, settings = PARTS.get(part, ("features", {}, attended))
     network = make_model(kind, rules, **settings).network
@@ -70,7 +70,7 @@ def test_what_stands_in_the_padding_counts_for_nothing(part: str) -> None:
     assert np.abs(predicted(content, steps, LENGTHS) - before).max() < 1e-6
 
 
-def test_unknown_weights_are_refused() -> None:
+def test_unknown_weights_are_refused():
     network = make_model().network
     network.gain = torch.nn.Linear(2, 2)
     with pytest.raises(
@@ -80,7 +80,7 @@ def test_unknown_weights_are_refused() -> None:
 
 
 @pytest.mark.parametrize("key", ["pooling", "rnn", "highway"])
-def test_unknown_keys_are_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_keys_are_refused(key, monkeypatch):
     config = make_model().network.config
     field = type(config).model_fields["embedding_dim"]
     monkeypatch.setitem(type(config).model_fields, key, field)

@@ -26,14 +26,14 @@ def disk() -> Iterator[Path]:
 
 
 @pytest.fixture
-def project(disk: Path) -> Path:
+def project(disk) -> Path:
     """A folder with a config and its data."""
     write_project(disk)
     return disk
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory) -> Path:
     """A project with a short run, `r`. Read only."""
     folder = tmp_path_factory.mktemp("finished")
     write_project(folder)
@@ -42,13 +42,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def begun(finished: Path, disk: Path) -> Path:
+def begun(finished, disk) -> Path:
     """A copy of it, to do anything with."""
     return shutil.copytree(finished, disk, dirs_exist_ok=True)
 
 
 @pytest.fixture
-def template(disk: Path) -> Path:
+def template(disk) -> Path:
     """A folder in which was saved twice."""
     return saved_twice(disk / "template")
 

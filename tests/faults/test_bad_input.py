@@ -94,9 +94,7 @@ def problems_of(tried: str, folder: Path, cli: Cli) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_bad_input_has_its_message(
-    kind: str, tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_bad_input_has_its_message(kind, tmp_path, cli, monkeypatch):
     folder = tmp_path / ("long" * 50)
     (folder / "full").mkdir(parents=True)
     (folder / ".loop.tsv").symlink_to(".loop.tsv")

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
@@ -20,7 +19,6 @@ ROWS = 200
 FEW, PATIENCE = 10, 60
 """Loads of whole entries that a race needs at least, of each loader."""
 KEYS = [f"{number:064}" for number in range(cache.KEPT_ENTRIES + 4)]
-Change = Callable[[Path], None]
 
 
 def append(path: Path) -> None:
@@ -33,7 +31,7 @@ def rewrite(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [append, rewrite])
-def test_what_changes_while_it_is_read_is_refused(tmp_path: Path, change: Change) -> None:
+def test_what_changes_while_it_is_read_is_refused(tmp_path, change):
     train, folder = tmp_path / "train.tsv", tmp_path / "cache"
     train.write_text("text\tlabel\n" + "a b\tx\nb a\ty\n" * 20)
     time.sleep(0.01)  # a step of the file system's clock
@@ -81,7 +79,7 @@ def load_for(folder: Path, seconds: float, told: Connection) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.2, pytest.param(60, marks=pytest.mark.slow)])
-def test_loads_race_with_saves_and_eviction(disk: Path, seconds: float) -> None:
+def test_loads_race_with_saves_and_eviction(disk, seconds):
     folder = disk / "cache"
     savers = [FORKS.Process(target=save_for_ever, args=(folder,)) for _ in range(2)]
     pipes = [FORKS.Pipe() for _ in range(2)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import SHORT
-from tests.helpers.tiny import Cli, sets
+from tests.helpers.tiny import sets
 
 HUGE = "1" + "0" * 400
 NUMBERS = ("1e999", "-1e999", HUGE, "1e300", "5e-324", '"x"', "[[1]]", "{}", "true", "null")
@@ -15,7 +15,7 @@ KEYS = ("epoch", "seconds", "tokens", "lr", "tokens_per_second", "best", "train"
 
 
 @pytest.fixture
-def run(begun: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(begun, monkeypatch) -> Path:
     """A finished run, `r`, in a project that is the current directory."""
     monkeypatch.chdir(begun)
     return begun / "r"
@@ -33,9 +33,7 @@ def write_metrics(run: Path, key: str, value: str) -> None:
 
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("key", KEYS)
-def test_odd_numbers_of_the_metrics_are_shown_or_left_out(
-    run: Path, cli: Cli, key: str, step: int
-) -> None:
+def test_odd_numbers_of_the_metrics_are_shown_or_left_out(run, cli, key, step):
     numbers = NUMBERS[::step]
     for index, value in enumerate(numbers):
         write_metrics(run, key, value)
@@ -52,9 +50,7 @@ def test_odd_numbers_of_the_metrics_are_shown_or_left_out(
     [("label: label", "label: text"), ("lowercase: true", "lowercase: false"), ("text", "label")],
 )
 @pytest.mark.parametrize("command", ["eval", "errors", "check"])
-def test_a_config_that_the_model_was_not_trained_with(
-    run: Path, cli: Cli, command: str, old: str, new: str
-) -> None:
+def test_a_config_that_the_model_was_not_trained_with(run, cli, command, old, new):
     """Rows that are held out again are encoded as it says: another one would score nonsense."""
     path = run / "config.yaml"
     path.write_text(path.read_text().replace(f"{old}\n", f"{new}\n"))
@@ -66,7 +62,7 @@ def test_a_config_that_the_model_was_not_trained_with(
 @pytest.mark.parametrize(
     ("old", "new"), [("validation: 0.2", "validation: 0.4"), ("seed: 0", "seed: 1")]
 )
-def test_other_rows_are_not_held_out_in_silence(run: Path, cli: Cli, old: str, new: str) -> None:
+def test_other_rows_are_not_held_out_in_silence(run, cli, old, new):
     """The model learned from some of them: their scores would promise too much."""
     lines = ["s\tlabel\n", *(f"{i:06b}\t{'xy'[i % 2]}\n" for i in range(40))]
     Path("s.tsv").write_text("".join(lines))  # whichever rows train has, both symbols are in them
@@ -88,7 +84,7 @@ def test_other_rows_are_not_held_out_in_silence(run: Path, cli: Cli, old: str, n
 @pytest.mark.parametrize(
     "names", [["seed-0", "seed-0"], [f"seed-{i}" for i in range(1001)], ["seed-0", "../r"], 5]
 )
-def test_a_crafted_list_of_runs_is_refused(run: Path, cli: Cli, names: object) -> None:
+def test_a_crafted_list_of_runs_is_refused(run, cli, names):
     values = {"format_version": 1, "members": names}
     (run / "ensemble.json").write_text(json.dumps(values))
     for use in (("predict", "test.tsv", "--run", "r"), ("eval", "r")):
@@ -105,9 +101,7 @@ def test_a_crafted_list_of_runs_is_refused(run: Path, cli: Cli, names: object) -
         ("e[x]p", ["e[x]p-20260102-000000", "exp-20260103-000000"], "e[x]p-20260102-000000"),
     ],
 )
-def test_resume_takes_a_run_of_this_config_alone(
-    run: Path, cli: Cli, config: str, runs: list[str], chosen: str | None
-) -> None:
+def test_resume_takes_a_run_of_this_config_alone(run, cli, config, runs, chosen):
     Path(f"{config}.yaml").write_bytes(Path("c.yaml").read_bytes())
     for name in runs:
         shutil.copytree(run, Path("runs") / name)

@@ -28,7 +28,7 @@ STOPPED_AT = 11
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(tmp_path) -> Iterator[Path]:
     """A tmpfs of 1 MiB that a process of its own has mounted, in a namespace of its own."""
     mount = f'mount -t tmpfs -o size={SMALL} none "$0" && echo mounted && exec sleep 600'
     if shutil.which("unshare") is None:
@@ -46,7 +46,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def stopped(project: Path) -> Path:
+def stopped(project) -> Path:
     """A run that was stopped within its second epoch, and one beside it that never was."""
     fit(project, "whole")
     prepare = signals_within(UPDATE, STOPPED_AT, (1, signal.SIGTERM))
@@ -72,7 +72,7 @@ def check_goes_on_later(
     shutil.rmtree(run)
 
 
-def test_no_space_stops_a_run_that_goes_on_once_there_is(stopped: Path, small_disk: Path) -> None:
+def test_no_space_stops_a_run_that_goes_on_once_there_is(stopped, small_disk):
     filler = small_disk / "filler"
     for pages in range(0, len(list((stopped / "last").iterdir())), 3):
         run = shutil.copytree(stopped, small_disk / "r")
@@ -80,7 +80,7 @@ def test_no_space_stops_a_run_that_goes_on_once_there_is(stopped: Path, small_di
         check_goes_on_later(stopped, run, None, 28, filler)
 
 
-def test_a_file_that_may_not_grow_stops_a_run_that_goes_on_later(stopped: Path) -> None:
+def test_a_file_that_may_not_grow_stops_a_run_that_goes_on_later(stopped):
     metrics = (stopped / "metrics.jsonl").stat().st_size
     sizes = [path.stat().st_size for path in (stopped / "last").iterdir()]
     for limit in (max(sizes) - 1, metrics + 1):
@@ -89,7 +89,7 @@ def test_a_file_that_may_not_grow_stops_a_run_that_goes_on_later(stopped: Path) 
         check_goes_on_later(stopped, run, prepare, 27, None)
 
 
-def test_a_disk_too_small_for_a_run_is_refused(project: Path, small_disk: Path) -> None:
+def test_a_disk_too_small_for_a_run_is_refused(project, small_disk):
     running = fit(project, str(small_disk / "runs" / "r"), code=3)
     found = re.search(r"r: ([\d,]+) bytes are free on its disk; expected ([\d,]+) for", running.err)
     assert found, running.err
@@ -98,7 +98,7 @@ def test_a_disk_too_small_for_a_run_is_refused(project: Path, small_disk: Path) 
     assert list(small_disk.iterdir()) == []
 
 
-def test_what_a_run_asks_for_holds_what_it_saves(project: Path, small_disk: Path) -> None:
+def test_what_a_run_asks_for_holds_what_it_saves(project, small_disk):
     """States of 5,000 groups are most of it; the checkpoint after the last step holds them all."""
     lines = [f"rise\t{'up' if i % 2 else 'down'}\t{i}\n" for i in range(5000)]
     (project / "groups.tsv").write_text("text\tlabel\tgroup\n" + "".join(lines))

@@ -78,9 +78,7 @@ def run_once(rows: list[tuple[str, str]], options: list[tuple[str, str]]) -> tup
 
 
 @pytest.mark.parametrize("examples", [80, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_generated_configs_and_rows(
-    disk: Path, monkeypatch: pytest.MonkeyPatch, examples: int
-) -> None:
+def test_generated_configs_and_rows(disk, monkeypatch, examples):
     monkeypatch.chdir(disk)
     Path("empty.yaml").write_text("seed: 0\n")
     codes: Counter[int] = Counter()

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,9 +26,7 @@ every = pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.sl
 
 
 @every
-def test_kill_at_every_call_leaves_a_good_checkpoint(
-    template: Path, strace: str, step: int
-) -> None:
+def test_kill_at_every_call_leaves_a_good_checkpoint(template, strace, step):
     code, lines = trace(strace, copied(template), save_new)
     points = calls(lines, template.with_name("run"))
     assert code == 0
@@ -47,9 +44,7 @@ def test_kill_at_every_call_leaves_a_good_checkpoint(
 
 @every
 @pytest.mark.parametrize("error", ["ENOSPC", pytest.param("EIO", marks=pytest.mark.slow)])
-def test_error_at_every_write_and_flush_keeps_what_was_saved(
-    template: Path, strace: str, error: str, step: int
-) -> None:
+def test_error_at_every_write_and_flush_keeps_what_was_saved(template, strace, error, step):
     _, lines = trace(strace, copied(template), save_new)
     points = calls(lines, template.with_name("run"))
     for point in [point for point in points if point.name in ("write", "fsync")][::step]:
@@ -69,7 +64,7 @@ def begin(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_kill_at_every_call_of_a_whole_run(project: Path, strace: str) -> None:
+def test_kill_at_every_call_of_a_whole_run(project, strace):
     fit(project, "whole", *SHORT)
     _, lines = trace(strace, project, begin)
     for point in calls(lines, project / "r"):
@@ -105,9 +100,7 @@ def go_on(folder: Path) -> None:
         ("r/environment.json", go_on),
     ],
 )
-def test_machine_that_fails_to_read_is_exit_3(
-    begun: Path, strace: str, name: str, task: Callable[[Path], None], fault: str
-) -> None:
+def test_machine_that_fails_to_read_is_exit_3(begun, strace, name, task, fault):
     before = fingerprint(begun / "r")
     options = [word for each in (name, str(begun / name)) for word in ("-P", each)]
     options += ["-e", f"trace={fault.split(':')[0]}", "-e", f"inject={fault}"]
@@ -128,7 +121,7 @@ def save_for_ever(folder: str) -> None:
 
 
 @pytest.mark.parametrize("count", [200, pytest.param(2_000, marks=pytest.mark.slow)])
-def test_readers_see_whole_folders(disk: Path, count: int) -> None:
+def test_readers_see_whole_folders(disk, count):
     run = RunDirectory(disk / "r")
     run.path.mkdir()
     save(run.path, 0)
@@ -147,7 +140,7 @@ def test_readers_see_whole_folders(disk: Path, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [3, pytest.param(20, marks=pytest.mark.slow)])
-def test_of_two_fits_one_wins(project: Path, count: int) -> None:
+def test_of_two_fits_one_wins(project, count):
     fit(project, "whole")
     for turn in range(count):
         arguments = ["fit", "c.yaml", "--run-dir", f"r{turn}", "--quiet"]

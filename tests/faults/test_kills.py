@@ -46,9 +46,7 @@ def state_of(run: Path) -> str:
 
 @pytest.mark.parametrize("kills", [4, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("options", [(), PRETRAINING], ids=["training", "pretraining"])
-def test_killed_runs_end_with_equal_bits(
-    project: Path, kills: int, options: tuple[str, ...]
-) -> None:
+def test_killed_runs_end_with_equal_bits(project, kills, options):
     fit(project, "whole", *options)
     whole = fingerprint(project / "whole")
     began = time.monotonic()

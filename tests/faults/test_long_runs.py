@@ -39,7 +39,7 @@ def anonymous(process: int) -> int:
 
 @pytest.mark.parametrize("size", [2**20, pytest.param(2 * 2**30, marks=pytest.mark.slow)])
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc")
-def test_memory_is_flat_on_endless_input(project: Path, size: int) -> None:
+def test_memory_is_flat_on_endless_input(project, size):
     fit(project, "r")
     held = []
     with conversing(project, "predict", "-", "--run", "r") as (program, rows, answers):
@@ -60,7 +60,7 @@ def test_memory_is_flat_on_endless_input(project: Path, size: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
-def test_fit_of_a_file_larger_than_its_memory(project: Path, tmp_path: Path) -> None:
+def test_fit_of_a_file_larger_than_its_memory(project, tmp_path):
     """Read, parted, fitted and encoded, until the first step can be made."""
     size = rows = 0
     with open(tmp_path / "large.tsv", "w") as file:
@@ -85,7 +85,7 @@ def test_fit_of_a_file_larger_than_its_memory(project: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_equal_runs_whatever_the_hash_seed(project: Path) -> None:
+def test_equal_runs_whatever_the_hash_seed(project):
     """By default seeds are drawn at random, so that a run started anew elsewhere shows the same."""
     digests: dict[int, set[str]] = {1: set(), 2: set()}
     for threads, found in digests.items():

@@ -22,7 +22,7 @@ import torch
 
 from seqtrain.files.folder import write_folder
 from tests.helpers.program import CONFIG, fit
-from tests.helpers.tiny import Cli, sets
+from tests.helpers.tiny import sets
 from tests.helpers.watched import watch
 
 CANARY = "canary"
@@ -192,7 +192,7 @@ def attack_tokenizer(folder: Path) -> set[tuple[bool, int, bool]]:
     return outcomes
 
 
-def test_a_tokenizer_is_rebuilt_from_its_merges_alone(project: Path) -> None:
+def test_a_tokenizer_is_rebuilt_from_its_merges_alone(project):
     settings = ("training.max_epochs=1", "data.tokenizer=bpe", "data.max_vocab_size=280")
     fit(project, "r", *sets(*settings))
     outcomes, offences, memory = watch(project, attack_tokenizer)
@@ -202,7 +202,7 @@ def test_a_tokenizer_is_rebuilt_from_its_merges_alone(project: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
-def test_nothing_runs(begun: Path, step: int) -> None:
+def test_nothing_runs(begun, step):
     shutil.copytree(begun / "r", begun / "good")
     codes, offences, memory = watch(begun, partial(attack, step=step))
     assert offences == []
@@ -226,9 +226,7 @@ USES = (
 )
 
 
-def test_predictions_that_are_no_numbers_end_with_3(
-    begun: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_predictions_that_are_no_numbers_end_with_3(begun, cli, monkeypatch):
     """Each weight is finite, and the temperature one that a model may have; logits aren't."""
     monkeypatch.chdir(begun)
     files = {path.name: path.read_bytes() for path in (begun / "r" / "best").iterdir()}
@@ -245,7 +243,7 @@ def test_predictions_that_are_no_numbers_end_with_3(
         assert "nan" not in ended.out
 
 
-def test_the_payload_and_the_watch_work(disk: Path) -> None:
+def test_the_payload_and_the_watch_work(disk):
     """The canary isn't dead: where the file is unpickled, it is seen twice over."""
     (disk / "payload").write_bytes(pickle.dumps(Payload()))
     _, offences, _ = watch(disk, unpickle)

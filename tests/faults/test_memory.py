@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="n
 
 
 @pytest.mark.parametrize("limits", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
-def test_a_run_short_of_memory_goes_on_exactly(project: Path, limits: tuple[int, ...]) -> None:
+def test_a_run_short_of_memory_goes_on_exactly(project, limits):
     fit(project, "whole", *LARGE)
     codes, run = set(), project / "r"
     for mebibytes in limits:
@@ -58,9 +58,7 @@ COMMANDS = (
 
 
 @pytest.mark.parametrize("limits", [FEW, pytest.param(MANY[::4], marks=pytest.mark.slow)])
-def test_commands_short_of_memory_leave_runs_and_no_half_files(
-    begun: Path, limits: tuple[int, ...]
-) -> None:
+def test_commands_short_of_memory_leave_runs_and_no_half_files(begun, limits):
     before = fingerprint(begun / "r")
     for mebibytes in limits:
         for arguments in COMMANDS:
@@ -80,7 +78,7 @@ def no_room_for_threads() -> None:
 
 
 @pytest.mark.parametrize("arguments", [("fit", "c.yaml", "--run-dir", "new"), COMMANDS[0]])
-def test_threads_that_cannot_start_are_named(begun: Path, arguments: tuple[str, ...]) -> None:
+def test_threads_that_cannot_start_are_named(begun, arguments):
     """OpenMP, which starts its own as soon as there is much to do, would end with exit code 1."""
     running = ended(begun, *arguments, prepare=no_room_for_threads, code=3)
     assert "threads: can't start new thread (of 3); give more memory" in running.err

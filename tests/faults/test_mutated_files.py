@@ -132,7 +132,7 @@ def mutate(folder: Path, count: int) -> Counter[str]:
 
 
 @pytest.mark.parametrize("count", [400, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_mutated_checkpoints(finished: Path, disk: Path, count: int) -> None:
+def test_mutated_checkpoints(finished, disk, count):
     shutil.copytree(finished / "r", disk / "r")
     outcomes, offences, memory = watch(disk, partial(mutate, count=count))
     assert sum(outcomes.values()) == count

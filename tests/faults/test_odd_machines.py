@@ -24,7 +24,7 @@ def begin(folder: Path) -> None:
     run_program(str(folder), fit_arguments(folder, "new", *SHORT), None)
 
 
-def test_a_file_system_without_locks(begun: Path, strace: str) -> None:
+def test_a_file_system_without_locks(begun, strace):
     """As NFS may be: the run is as any other, and only two runs in one directory aren't told."""
     options = ("-e", "trace=flock", "-e", "inject=flock:error=ENOLCK")
     code, lines = trace(strace, begun, begin, *options)
@@ -39,7 +39,7 @@ def change_torchs_defaults() -> None:
     torch.set_default_device("meta")
 
 
-def test_torchs_defaults_change_nothing(project: Path) -> None:
+def test_torchs_defaults_change_nothing(project):
     """Other code in the process may have set its type or device."""
     (project / "c.yaml").write_text(EVERYTHING)
     fit(project, "usual")

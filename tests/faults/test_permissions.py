@@ -93,7 +93,7 @@ def use_locked(disk: Path) -> list[tuple[int, str, bool]]:
     return found
 
 
-def test_what_may_not_be_used_is_named(finished: Path, disk: Path) -> None:
+def test_what_may_not_be_used_is_named(finished, disk):
     shutil.copytree(finished, disk / "trained")
     found, _, _ = watch(disk, use_locked)
     for (locked, arguments), (code, said, is_unchanged) in zip(LOCKED, found, strict=True):
@@ -111,7 +111,7 @@ def go_and_remove(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("fit", "c.yaml"), ("predict", "x.tsv")])
-def test_a_removed_current_directory(disk: Path, arguments: tuple[str, ...]) -> None:
+def test_a_removed_current_directory(disk, arguments):
     (disk / "gone").mkdir()
     prepare = partial(go_and_remove, disk / "gone")
     running = ended(disk, *arguments, prepare=prepare, code=2)
@@ -119,7 +119,7 @@ def test_a_removed_current_directory(disk: Path, arguments: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
-def test_too_few_descriptors_are_the_machines_fault(begun: Path, step: int) -> None:
+def test_too_few_descriptors_are_the_machines_fault(begun, step):
     """Whatever can't be opened for lack of them: exit code 3, and an earlier run is whole."""
     before, codes = fingerprint(begun / "r"), set()
     for number in range(10, 40, step):

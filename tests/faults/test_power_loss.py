@@ -16,7 +16,7 @@ REMOVALS = ("unlink", "unlinkat", "rmdir")
 
 
 @pytest.fixture
-def lines(template: Path, strace: str) -> list[str]:
+def lines(template, strace) -> list[str]:
     """The calls of a save."""
     code, lines = trace(strace, copied(template), save_new)
     assert code == 0
@@ -49,14 +49,14 @@ def losses(folder: Path, lines: list[str]) -> list[str]:
     return found + [f"{each} isn't flushed in the end" for each in sorted(loose)]
 
 
-def test_nothing_is_renamed_or_removed_before_it_is_safe(template: Path, lines: list[str]) -> None:
+def test_nothing_is_renamed_or_removed_before_it_is_safe(template, lines):
     names = [call.name for call in calls(lines, template.with_name("run"))]
     assert {"write", "fsync", "rename", "mkdir"} <= {*names}
     assert {*names} & {*REMOVALS}
     assert losses(template.with_name("run"), lines) == []
 
 
-def test_missing_flushes_would_be_noticed(template: Path, lines: list[str]) -> None:
+def test_missing_flushes_would_be_noticed(template, lines):
     """Of any file or folder."""
     flushed = {line.split("fsync(")[1] for line in lines if " fsync(" in line}
     assert len(flushed) > 5

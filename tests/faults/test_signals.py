@@ -36,7 +36,7 @@ def events(run: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("signals", [1, pytest.param(50, marks=pytest.mark.slow)])
-def test_sigterm_loses_no_update(project: Path, signals: int) -> None:
+def test_sigterm_loses_no_update(project, signals):
     options = ("--set", "training.max_epochs=12", *ONLY_EPOCHS)
     fit(project, "whole", *options)
     whole, run, done, turn = fingerprint(project / "whole"), "r", 0, 0
@@ -64,9 +64,7 @@ def test_sigterm_loses_no_update(project: Path, signals: int) -> None:
 
 
 @pytest.mark.parametrize("signals", [2, pytest.param(60, marks=pytest.mark.slow)])
-def test_signal_while_scoring_is_answered_before_the_next_batch(
-    project: Path, signals: int
-) -> None:
+def test_signal_while_scoring_is_answered_before_the_next_batch(project, signals):
     write_table(project / "long.tsv", rows(6000, seed=3))
     fit(project, "whole", *LONG)
     run, draw = project / "r", random.Random(signals)
@@ -85,7 +83,7 @@ def test_signal_while_scoring_is_answered_before_the_next_batch(
 
 @pytest.mark.parametrize("stops", [1, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("function", [UPDATE, "save_last"])
-def test_second_sigint_stops_at_once(project: Path, function: str, stops: int) -> None:
+def test_second_sigint_stops_at_once(project, function, stops):
     """Within the same update; or within the save at the end, which then is whole or not."""
     fit(project, "whole", *ONLY_EPOCHS)
     run, draw, cut = project / "r", random.Random(stops), 0
@@ -106,9 +104,7 @@ def test_second_sigint_stops_at_once(project: Path, function: str, stops: int) -
 
 
 @pytest.mark.parametrize("number", STOPPING)
-def test_signal_before_training_leaves_nothing_and_is_no_bug(
-    project: Path, number: signal.Signals
-) -> None:
+def test_signal_before_training_leaves_nothing_and_is_no_bug(project, number):
     prepare = signals_within("read_rows", 1, (30, number))
     running = fit(project, "r", "--no-cache", prepare=prepare, code=128 + number)
     assert "Traceback" not in running.err
@@ -120,7 +116,7 @@ def test_signal_before_training_leaves_nothing_and_is_no_bug(
 
 
 @pytest.mark.parametrize("function", ["initialize", "begin", "resume"])
-def test_signal_while_setting_up_is_answered_after_an_update(project: Path, function: str) -> None:
+def test_signal_while_setting_up_is_answered_after_an_update(project, function):
     fit(project, "whole")
     steps = 0
     if function == "resume":

@@ -8,7 +8,7 @@ from tests.helpers.networks import num_threads
 
 
 @pytest.fixture(params=["avx512", "avx2", "portable"])
-def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def path(request, monkeypatch) -> Iterator[str]:
     """Force each vector path that this processor has."""
     monkeypatch.setenv(VARIABLE, request.param)
     find_library.cache_clear()
@@ -20,7 +20,7 @@ def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 @pytest.fixture(params=[1, 3])
-def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+def threads(request) -> Iterator[int]:
     """Run with a number of threads."""
     with num_threads(request.param):
         yield request.param

@@ -51,9 +51,7 @@ def one_by_one(model: Convolutions, rows: list[Tensor]) -> list[Tensor]:
 
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("layers", LAYERS)
-def test_values_lengths_and_gradients_are_those_of_single_sequences(
-    layers: Layers, training: bool
-) -> None:
+def test_values_lengths_and_gradients_are_those_of_single_sequences(layers, training):
     model = make(layers, training=training)
     rows = [row.requires_grad_() for row in sequences()]
     found, expected = unpack_sequence(model(pack_sequence(rows))), one_by_one(model, rows)
@@ -67,7 +65,7 @@ def test_values_lengths_and_gradients_are_those_of_single_sequences(
     torch.testing.assert_close(*(torch.autograd.grad(total, wanted) for total in sums))
 
 
-def test_running_statistics_are_those_of_the_valid_steps() -> None:
+def test_running_statistics_are_those_of_the_valid_steps():
     layer = ConvolutionLayer(2, 3, kernel=1, stride=1).double()
     layer.initialize(torch.Generator().manual_seed(0))
     layer(pack_sequence(sequences()))
@@ -77,7 +75,7 @@ def test_running_statistics_are_those_of_the_valid_steps() -> None:
     assert layer.norm.num_batches_tracked == 1
 
 
-def test_one_step_alone_trains_by_the_running_statistics() -> None:
+def test_one_step_alone_trains_by_the_running_statistics():
     model = make([(3, 3, 1)], training=True)
     packed = pack_sequence(sequences(lengths=[1]))
     trained = model(packed).data
@@ -87,7 +85,7 @@ def test_one_step_alone_trains_by_the_running_statistics() -> None:
 
 
 @pytest.mark.parametrize("layers", LAYERS)
-def test_a_mate_that_is_not_finite_changes_no_other_sequence(layers: Layers) -> None:
+def test_a_mate_that_is_not_finite_changes_no_other_sequence(layers):
     model, rows = make(layers), sequences()
     expected = unpack_sequence(model(pack_sequence(rows)))
     for spoilt in range(len(rows)):

@@ -12,7 +12,6 @@ from seqtrain.model.cells import as_one_tensor, as_torch_takes
 from seqtrain.model.decoder import (
     END,
     OBJECTIVES,
-    Autoencoder,
     LanguageModel,
     PretrainingModel,
     token_softmax,
@@ -54,7 +53,6 @@ def losses_of_one(model: PretrainingModel, sequence: Tensor) -> list[Tensor]:
         if both:
             predicted += [(states[0, t, half:], token) for t, token in enumerate(preceding)]
     else:
-        assert isinstance(model, Autoencoder)
         state = as_one_tensor(last)[:, -2 if both else -1 :].transpose(1, 2).flatten(2)[:, None]
         predicted = [(state[0, 0, 0], tokens[0])]
         for t, token in enumerate([*tokens[1:], END]):
@@ -66,9 +64,7 @@ def losses_of_one(model: PretrainingModel, sequence: Tensor) -> list[Tensor]:
 
 @every_way
 @pytest.mark.parametrize(("objective", "shape"), some(CASES, 4))
-def test_losses_and_gradients_equal_a_loop_over_single_steps(
-    objective: str, shape: dict[str, Any], way: dict[str, str]
-) -> None:
+def test_losses_and_gradients_equal_a_loop_over_single_steps(objective, shape, way):
     model = make_pretraining(objective, **shape, **way)
     packed = model(pack_sequence(ids()))
     loop = torch.stack([loss for sequence in ids() for loss in losses_of_one(model, sequence)])
@@ -79,16 +75,15 @@ def test_losses_and_gradients_equal_a_loop_over_single_steps(
 
 
 @pytest.mark.parametrize("vocab_size", [3, 100, 101, 501, 2500])
-def test_probabilities_add_up_to_one(vocab_size: int) -> None:
+def test_probabilities_add_up_to_one(vocab_size):
     log_probabilities = token_softmax(8, vocab_size).log_prob(torch.randn(4, 8))
     assert log_probabilities.shape == (4, vocab_size)
     torch.testing.assert_close(log_probabilities.exp().sum(1), torch.ones(4))
 
 
 @pytest.mark.parametrize("rnn", ["gru", "lstm"])
-def test_free_running_equals_a_loop_over_one_sequence(rnn: str) -> None:
+def test_free_running_equals_a_loop_over_one_sequence(rnn):
     model = make_pretraining("autoencoder", rnn=rnn, bidirectional=True).eval()
-    assert isinstance(model, Autoencoder)
     together = model.reconstruct(pack_sequence(ids()), steps=9)
     for found, sequence in zip(together, ids(), strict=True):
         assert model.reconstruct(pack_sequence([sequence]), steps=9) == [found]

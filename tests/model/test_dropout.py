@@ -29,9 +29,7 @@ def numbers_of(examples: list[int], update: int = 3) -> RandomNumbers:
 @pytest.mark.parametrize("way", CPU_WAYS, ids=str)
 @pytest.mark.parametrize("both", [False, True])
 @pytest.mark.parametrize("rnn", ["gru", "lstm", "rnn"])
-def test_it_drops_what_a_loop_over_single_sequences_drops(
-    rnn: str, both: bool, way: dict[str, str]
-) -> None:
+def test_it_drops_what_a_loop_over_single_sequences_drops(rnn, both, way):
     keys: dict[str, Any] = {"rnn": rnn, "bidirectional": both, "num_layers": 3, **RATES}
     model = make_network(**keys, **way).train()
     logits = model(pack_sequence(ids()), random=numbers_of(EVERY))
@@ -43,7 +41,7 @@ def test_it_drops_what_a_loop_over_single_sequences_drops(
 
 
 @pytest.mark.parametrize("features", [0, 2])
-def test_neither_batch_mates_nor_order_change_what_is_dropped(features: int) -> None:
+def test_neither_batch_mates_nor_order_change_what_is_dropped(features):
     model = make_network(features=features, num_layers=2, initial_state="random", **RATES).train()
     rows = ids() if not features else [torch.randn(n, features) for n in LENGTHS]
     together = model(pack_sequence(rows), random=numbers_of(EVERY))
@@ -59,7 +57,7 @@ def test_neither_batch_mates_nor_order_change_what_is_dropped(features: int) -> 
 
 @pytest.mark.parametrize("features", [0, 2])
 @pytest.mark.parametrize("pooling", ["last", "mean", "attention"])
-def test_segments_drop_what_the_whole_drops(pooling: str, features: int) -> None:
+def test_segments_drop_what_the_whole_drops(pooling, features):
     model = make_network(features=features, num_layers=2, pooling=pooling, **RATES).train()
     rows = ids() if not features else [torch.randn(n, features) for n in LENGTHS]
     packed = pack_sequence(rows)
@@ -68,9 +66,7 @@ def test_segments_drop_what_the_whole_drops(pooling: str, features: int) -> None
 
 
 @pytest.mark.parametrize("objective", [LanguageModel, Autoencoder])
-def test_pretraining_drops_by_example_too(
-    objective: type[LanguageModel | Autoencoder],
-) -> None:
+def test_pretraining_drops_by_example_too(objective):
     keys: dict[str, Any] = {"num_layers": 2, "dropout": 0.2, "initial_state": "random"}
     model = objective(make_network(**keys), 0.4)
     model.initialize(seed=0)

@@ -34,9 +34,7 @@ def forget_library() -> Iterator[None]:
         ({"unroll": "masked"}, "cpu", "torch", "unroll masked"),
     ],
 )
-def test_auto_takes_the_fastest_engine_that_serves(
-    keys: dict[str, str], device: str, engine: str, reason: str
-) -> None:
+def test_auto_takes_the_fastest_engine_that_serves(keys, device, engine, reason):
     chosen = choose_engine(ModelConfig.model_validate(keys), torch.device(device))
     assert chosen.name == engine
     assert chosen.reason
@@ -45,9 +43,7 @@ def test_auto_takes_the_fastest_engine_that_serves(
 
 @pytest.mark.parametrize(("value", "says"), [("off", "switched off"), ("sse", "must be one of")])
 @pytest.mark.usefixtures("forget_library")
-def test_without_the_library_torch_computes_and_says_so(
-    value: str, says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library_torch_computes_and_says_so(value, says, monkeypatch) -> None:
     monkeypatch.setenv(VARIABLE, value)
     engine = choose_engine(ModelConfig(), CPU)
     assert engine.name == "torch"
@@ -59,7 +55,7 @@ def test_without_the_library_torch_computes_and_says_so(
 
 
 @needs_library
-def test_no_engine_stands_in_for_the_one_that_was_asked_for() -> None:
+def test_no_engine_stands_in_for_the_one_that_was_asked_for():
     with pytest.raises(ConfigError, match="no kernels for cuda; or set auto or torch"):
         choose_engine(ModelConfig(engine="native"), torch.device("cuda"))
     model, packed = make_network(engine="native"), pack_sequence(ids())

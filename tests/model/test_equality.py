@@ -85,9 +85,7 @@ def close(found: Tensor, expected: Tensor) -> None:
 
 @every_way
 @pytest.mark.parametrize("keys", some(GRID, 13), ids=lambda keys: "-".join(map(str, keys.values())))
-def test_logits_and_gradients_are_those_of_single_sequences(
-    keys: dict[str, Any], way: dict[str, str]
-) -> None:
+def test_logits_and_gradients_are_those_of_single_sequences(keys, way):
     model = make_network(**keys, **way)
     logits = model(pack_sequence(ids()))
     expected = torch.stack([alone(model, sequence) for sequence in ids()])
@@ -102,9 +100,7 @@ def test_logits_and_gradients_are_those_of_single_sequences(
 @in_both_directions
 @pytest.mark.parametrize("engine", ["auto", "torch"])
 @every_branch
-def test_batch_mates_order_and_padding_change_nothing(
-    branch: str, engine: str, bidirectional: bool
-) -> None:
+def test_batch_mates_order_and_padding_change_nothing(branch, engine, bidirectional):
     model = network(branch, engine=engine, bidirectional=bidirectional)
     rows = rows_of(branch)
     order = [3, 0, 5, 1, 4, 6, 2]
@@ -122,7 +118,7 @@ def test_batch_mates_order_and_padding_change_nothing(
 
 
 @every_branch
-def test_every_weight_learns(branch: str) -> None:
+def test_every_weight_learns(branch):
     model = network(branch, dropout=0.2, embedding_dropout=0.2, num_layers=2).train()
     random = RandomNumbers.of(0, 0, torch.arange(len(LENGTHS)))
     logits, _ = model.branches(pack_sequence(rows_of(branch)), random=random)
@@ -133,9 +129,7 @@ def test_every_weight_learns(branch: str) -> None:
 
 @in_both_directions
 @every_branch
-def test_long_sequences_are_predicted_in_segments(
-    branch: str, bidirectional: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_sequences_are_predicted_in_segments(branch, bidirectional, monkeypatch):
     model = network(branch, bidirectional=bidirectional, rnn="lstm")
     packed = pack_sequence(rows_of(branch))
     with torch.inference_mode():
@@ -148,7 +142,7 @@ def test_long_sequences_are_predicted_in_segments(
 
 @every_way
 @pytest.mark.parametrize("rnn", CELLS)
-def test_bfloat16_is_close(rnn: str, way: dict[str, str]) -> None:
+def test_bfloat16_is_close(rnn, way):
     model = make_network(rnn=rnn, bidirectional=True, pooling=["last", "mean"], **way).train()
     packed = pack_sequence(ids())
     exact = model(packed)
@@ -161,9 +155,7 @@ def test_bfloat16_is_close(rnn: str, way: dict[str, str]) -> None:
 @every_way
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("rnn", CELLS)
-def test_a_random_state_is_drawn_per_example_in_training_alone(
-    rnn: str, bidirectional: bool, way: dict[str, str]
-) -> None:
+def test_a_random_state_is_drawn_per_example_in_training_alone(rnn, bidirectional, way):
     keys: dict[str, Any] = {"rnn": rnn, "bidirectional": bidirectional, "num_layers": 2, **way}
     packed = pack_sequence([torch.tensor([3, 4]), torch.tensor([3, 4])])
     model = make_network(initial_state="random", initial_scale=1.0, **keys)
@@ -178,7 +170,7 @@ def test_a_random_state_is_drawn_per_example_in_training_alone(
         model(packed)
 
 
-def test_branches_predict_alone_and_together() -> None:
+def test_branches_predict_alone_and_together():
     model = make_network(ngrams=[1, 2])
     packed = pack_sequence(ids())
     with torch.inference_mode():
@@ -206,7 +198,7 @@ def spellings_of(numbers: Tensor) -> Spellings:
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])
 @pytest.mark.parametrize("branch", ["subwords", "all"])
-def test_unknown_words_count_by_their_spelling_whatever_the_batch(branch: str, rate: float) -> None:
+def test_unknown_words_count_by_their_spelling_whatever_the_batch(branch, rate):
     """With dropout too: it goes by the word, so that other processes and batches drop the same."""
     keys = {**TEXT[branch], "subwords": [3, 5]}
     model = make_network(**keys, embedding_dropout=rate).train(rate > 0)
@@ -233,7 +225,7 @@ def test_unknown_words_count_by_their_spelling_whatever_the_batch(branch: str, r
         assert (expected - model(pack_sequence(rows)))[0].abs().max() > 1e-3
 
 
-def test_a_known_word_counts_as_much_spelled_out() -> None:
+def test_a_known_word_counts_as_much_spelled_out():
     """E of <unk> and of the word are equal here, so that only the spelling is left."""
     model = make_network(subwords=[3, 5])
     with torch.no_grad():

@@ -21,7 +21,7 @@ ALL: dict[str, Any] = {
 }
 
 
-def test_weights_are_named_as_torch_names_them() -> None:
+def test_weights_are_named_as_torch_names_them():
     names = set(make_network(bidirectional=True).state_dict())
     encoder = {
         f"encoder.{kind}_{of}_l0{way}"
@@ -39,7 +39,7 @@ def test_weights_are_named_as_torch_names_them() -> None:
 
 
 @pytest.mark.parametrize(("rnn", "gates"), [("gru", 3), ("lstm", 4), ("rnn", 1)])
-def test_recurrence_is_orthogonal_and_the_keeping_gate_starts_open(rnn: str, gates: int) -> None:
+def test_recurrence_is_orthogonal_and_the_keeping_gate_starts_open(rnn, gates):
     model = make_network(rnn=rnn, num_layers=2, hidden_size=8)
     model.initialize(0)
     for name, weight in model.encoder.named_parameters():
@@ -53,7 +53,7 @@ def test_recurrence_is_orthogonal_and_the_keeping_gate_starts_open(rnn: str, gat
             assert torch.equal(weight.detach(), expected.flatten())
 
 
-def test_equal_seeds_draw_equal_weights_and_torchs_generator_has_no_part() -> None:
+def test_equal_seeds_draw_equal_weights_and_torchs_generator_has_no_part():
     torch.manual_seed(1)
     before, drawn = torch.get_rng_state(), []
     for seed in (4, 4, 5):
@@ -73,7 +73,7 @@ def test_equal_seeds_draw_equal_weights_and_torchs_generator_has_no_part() -> No
     assert not drawn[0]["ngrams.weight"].any()
 
 
-def test_a_learned_state_begins_as_zeros_and_tokens_with_small_vectors() -> None:
+def test_a_learned_state_begins_as_zeros_and_tokens_with_small_vectors():
     config = ModelConfig(initial_state="learned", rnn="lstm", bidirectional=True)
     model = ClassifierNetwork(config, input_size=90, num_classes=2, features=False)
     model.initialize(0)

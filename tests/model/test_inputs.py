@@ -27,7 +27,7 @@ def by_hand(model: Subwords, word: str) -> Tensor:
     return total / max(1, len(grams)) ** 0.5
 
 
-def test_each_word_has_the_sum_of_its_ngrams_divided_by_the_root_of_their_number() -> None:
+def test_each_word_has_the_sum_of_its_ngrams_divided_by_the_root_of_their_number():
     model = make_subwords()
     ids = torch.tensor([0, 2, 3, 4, 6, 7])
     expected = [by_hand(model, (WORDS + UNKNOWN)[i]) for i in ids.tolist()]
@@ -52,7 +52,7 @@ def standard(row: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("both", [False, True])
-def test_each_series_by_its_own_mean_and_deviation(both: bool) -> None:
+def test_each_series_by_its_own_mean_and_deviation(both):
     model, rows = SeriesStandardization(2, both=both, indicators=False), rows_of_series(2)
     found = unpack_sequence(model(pack_sequence(rows)))
     for row, scaled in zip(rows, found, strict=True):
@@ -63,12 +63,12 @@ def test_each_series_by_its_own_mean_and_deviation(both: bool) -> None:
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -3e5, 0.1])
-def test_constant_series_become_zero(level: float) -> None:
+def test_constant_series_become_zero(level):
     model = SeriesStandardization(1, both=False, indicators=False)
     assert not model(pack_sequence([torch.full((999, 1), level)])).data.any()
 
 
-def test_missing_values_do_not_count() -> None:
+def test_missing_values_do_not_count():
     model, row = SeriesStandardization(2, both=True, indicators=True), rows_of_series(2)[0]
     absent = torch.zeros_like(row)
     absent[::3, 0] = 1

@@ -55,9 +55,7 @@ def by_hand(bank: KernelBank, row: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("lengths", [(3, 20, 40), (20, 20, 20), (1, 1, 2), (5, 400, 900)])
 @pytest.mark.parametrize("channels", [1, 3, 12])
-def test_features_are_those_of_the_formula(
-    channels: int, lengths: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_features_are_those_of_the_formula(channels, lengths, monkeypatch):
     """Of rows shorter than a kernel too, and where a row is computed in several pieces."""
     bank, rows = fitted(channels, lengths), series(channels)
     expected = torch.stack([by_hand(bank, row) for row in rows])
@@ -68,7 +66,7 @@ def test_features_are_those_of_the_formula(
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e30])
-def test_a_row_alone_has_the_same_bits_as_in_a_batch(scale: float) -> None:
+def test_a_row_alone_has_the_same_bits_as_in_a_batch(scale):
     bank, rows = fitted(3), series(3, scale)
     together = bank.features(pack_sequence(rows))
     for row, found in zip(rows, together, strict=True):
@@ -78,7 +76,7 @@ def test_a_row_alone_has_the_same_bits_as_in_a_batch(scale: float) -> None:
     assert torch.equal(lowered, fitted(3)(pack_sequence(rows)))
 
 
-def test_logits_of_a_batch_seen_before_are_those_of_the_bank_as_it_is_now() -> None:
+def test_logits_of_a_batch_seen_before_are_those_of_the_bank_as_it_is_now():
     bank, packed = fitted(2), pack_sequence(series(2))
     before = bank(packed)
     assert torch.equal(bank(packed), before)
@@ -87,7 +85,7 @@ def test_logits_of_a_batch_seen_before_are_those_of_the_bank_as_it_is_now() -> N
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7])
-def test_series_that_are_all_alike_leave_the_shares_of_the_classes(rows: int) -> None:
+def test_series_that_are_all_alike_leave_the_shares_of_the_classes(rows):
     bank = KernelBank(KernelSizes(2, indicators=False, lengths=(1, 4, 9)), num_classes=3)
     store = series_store(2, [4] * rows)
     store.values[:] = 3.0
@@ -98,7 +96,7 @@ def test_series_that_are_all_alike_leave_the_shares_of_the_classes(rows: int) ->
 
 
 @pytest.mark.parametrize("columns", [5, 60])
-def test_penalty_and_factor_have_the_least_loss_of_rows_left_out(columns: int) -> None:
+def test_penalty_and_factor_have_the_least_loss_of_rows_left_out(columns):
     """Above and below as many rows as features; each row is left out by hand."""
     generator = torch.Generator().manual_seed(1)
     features = torch.randn(30, columns, generator=generator)
@@ -140,7 +138,7 @@ def waves(count: int, seed: int) -> list[np.ndarray]:
 
 
 @pytest.fixture
-def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, object]]:
+def config(tmp_path, monkeypatch) -> dict[str, dict[str, object]]:
     """One update of a GRU that reads next to nothing; the bank does the work."""
     monkeypatch.chdir(tmp_path)
     for name, count in (("train", 60), ("test", 100)):
@@ -155,20 +153,17 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[st
 
 
 @pytest.mark.parametrize("validation", [None, 0.2])
-def test_it_tells_waves_apart_without_any_update(
-    config: dict[str, dict[str, object]], validation: float | None
-) -> None:
+def test_it_tells_waves_apart_without_any_update(config, validation):
     """Few rows of validation don't choose how much the bank counts."""
     config["data"]["validation"] = validation
     run = seqtrain.fit(config, run_dir="run")
-    assert run.test is not None
     assert run.test.accuracy > 0.95
     assert load_model(Path("run/best")).network.shares == UNCALIBRATED
     alone = seqtrain.evaluate("run").parts
     assert alone["kernels"].accuracy > 0.95 > 0.7 > alone["recurrent"].accuracy
 
 
-def test_a_new_train_fits_it_again(config: dict[str, dict[str, object]]) -> None:
+def test_a_new_train_fits_it_again(config):
     """A run that begins from an old model, with one label more."""
     seqtrain.fit(config, run_dir="old")
     labels = [*"ab" * 20, *"c" * 20]

@@ -27,22 +27,20 @@ needs_bfloat16 = pytest.mark.skipif(
 
 @examples(100)
 @given(keys=CASES)
-def test_states_and_gradients_are_torchs(path: str, keys: dict[str, Any]) -> None:
+def test_states_and_gradients_are_torchs(path, keys):
     assert_same_as_torch(Case(**keys))
 
 
 @every_cell
 @pytest.mark.parametrize(("input_size", "hidden_size"), [(300, 100), (100, 257), (1, 1)])
-def test_awkward_sizes(path: str, cell: str, input_size: int, hidden_size: int) -> None:
+def test_awkward_sizes(path, cell, input_size, hidden_size):
     lengths = [40, 30, 9, 9, 8, 7, 6, 5, 1]
     assert_same_as_torch(Case(lengths, input_size, hidden_size, cell=cell, vectors=40))
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize(("cell", "hidden_size"), [("gru", 310), ("gru", 600), ("lstm", 300)])
-def test_awkward_sizes_whose_weights_outgrow_a_cache(
-    path: str, cell: str, hidden_size: int, bidirectional: bool
-) -> None:
+def test_awkward_sizes_whose_weights_outgrow_a_cache(path, cell, hidden_size, bidirectional):
     """More sequences go through time together there, and blocks aren't full."""
     lengths = [*range(9, 1, -1), *([2] * 20), *([1] * 9)]
     vectors = None if bidirectional else 30
@@ -52,9 +50,7 @@ def test_awkward_sizes_whose_weights_outgrow_a_cache(
 
 @needs_library
 @every_cell
-def test_any_number_of_threads_gives_torchs_results_and_its_own_bits(
-    threads: int, cell: str
-) -> None:
+def test_any_number_of_threads_gives_torchs_results_and_its_own_bits(threads, cell):
     assert_same_as_torch(Case([5], 3, 2, cell=cell))
     case = Case([60, 50, 33] + [20] * 30, 17, 33, cell=cell, vectors=50, bidirectional=True)
     assert_same_as_torch(case)
@@ -67,7 +63,7 @@ def test_any_number_of_threads_gives_torchs_results_and_its_own_bits(
 
 
 @needs_library
-def test_a_hundred_thousand_steps() -> None:
+def test_a_hundred_thousand_steps():
     case = Case([100_000], 3, 4, cell="lstm", need_outputs=False)
     _, last = case.native()
     with torch.no_grad():
@@ -78,7 +74,7 @@ def test_a_hundred_thousand_steps() -> None:
 
 @needs_library
 @pytest.mark.parametrize("vectors", [None, 7])
-def test_several_forwards_wait_for_their_backward_and_gradients_add_up(vectors: int | None) -> None:
+def test_several_forwards_wait_for_their_backward_and_gradients_add_up(vectors):
     case, other = Case([30, 4, 4], vectors=vectors), Case([7, 7], cell="lstm", bidirectional=True)
     once, of_other = case.gradients(case.torch()), other.gradients(other.torch())
     losses = [case.loss(case.native()), other.loss(other.native()), case.loss(case.native())]
@@ -92,13 +88,11 @@ def test_several_forwards_wait_for_their_backward_and_gradients_add_up(vectors: 
 
 @every_cell
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_nan_and_infinity_are_torchs(path: str, cell: str, value: float) -> None:
+def test_nan_and_infinity_are_torchs(path, cell, value):
     case = Case([9, 8, 3], cell=cell)
     with torch.no_grad():
         case.table[4, 2] = value
         found, expected, rounded = case.native()[0], case.torch()[0], case.rounded()[0]
-    assert found is not None
-    assert rounded is not None
     torch.testing.assert_close(found, expected, equal_nan=True)
     assert torch.equal(rounded.isnan(), found.isnan())
     if value != value:
@@ -107,7 +101,7 @@ def test_nan_and_infinity_are_torchs(path: str, cell: str, value: float) -> None
 
 @needs_library
 @every_cell
-def test_a_faded_gradient_is_zero_and_torchs_own_small_numbers_survive(cell: str) -> None:
+def test_a_faded_gradient_is_zero_and_torchs_own_small_numbers_survive(cell):
     """Processors are slow with numbers below float32's normal ones."""
     case = Case([400, 3], 8, 8, cell=cell, need_outputs=False)
     with torch.no_grad():
@@ -125,7 +119,7 @@ def test_a_faded_gradient_is_zero_and_torchs_own_small_numbers_survive(cell: str
 @needs_bfloat16
 @examples(30)
 @given(keys=CASES)
-def test_bfloat16_is_close_to_float32(keys: dict[str, Any]) -> None:
+def test_bfloat16_is_close_to_float32(keys):
     """Factors are rounded by 2^-9 at most, and all else is float32."""
     case = Case(**{**keys, "lengths": [min(length, 12) for length in keys["lengths"]]})
 
@@ -140,7 +134,7 @@ def test_bfloat16_is_close_to_float32(keys: dict[str, Any]) -> None:
         assert (found - result).norm() <= 0.05 * result.norm() + 1e-3 * whole.max()
 
 
-def test_only_the_widest_path_has_bfloat16_and_only_where_it_is_asked_for(path: str) -> None:
+def test_only_the_widest_path_has_bfloat16_and_only_where_it_is_asked_for(path):
     case = Case([9, 4, 4], vectors=7)
     exact = case.native()[1]
     assert torch.equal(case.rounded()[1], exact) != load_library().has_bfloat16

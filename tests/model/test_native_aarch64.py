@@ -29,7 +29,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory) -> Path:
     """A folder with the library and the driver, for aarch64."""
     folder = tmp_path_factory.mktemp("aarch64")
     program = (
@@ -63,9 +63,7 @@ def emulate(folder: Path, path: str, sizes: list[int], tensors: list[Tensor]) ->
 @pytest.mark.parametrize("direction", [0, 1])
 @pytest.mark.parametrize("sizes", [(7, 5, 3), (16, 24, 11), (33, 37, 9)])
 @pytest.mark.parametrize("rnn", CELLS)
-def test_computes_what_torch_does(
-    built: Path, rnn: str, sizes: tuple[int, int, int], direction: int, bfloat16: bool
-) -> None:
+def test_computes_what_torch_does(built, rnn, sizes, direction, bfloat16):
     torch.manual_seed(0)
     width, hidden, batch = sizes
     lengths = sorted(torch.randint(1, 14, (batch,)).tolist(), reverse=True)

@@ -1,14 +1,13 @@
 """The library is compiled where there is a compiler; without one the install goes on."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
 from seqtrain.model.engines.native.build import LIBRARY, compile_library
 
 
-def test_no_compiler_is_no_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_compiler_is_no_failure(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setattr("sysconfig.get_config_var", lambda name: None)
@@ -18,9 +17,7 @@ def test_no_compiler_is_no_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("c++"), reason="no compiler")
-def test_an_old_compiler_builds_all_but_bfloat16(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_old_compiler_builds_all_but_bfloat16(monkeypatch, tmp_path):
     old = tmp_path / "old-c++"
     old.write_text('#!/bin/sh\ncase "$*" in *avx512bf16*) exit 1;; esac\nexec c++ "$@"\n')
     old.chmod(0o755)

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -29,7 +28,7 @@ def scatter(tensor: Tensor) -> Tensor:
 
 @FUZZ
 @given(keys=CASES)
-def test_fuzz_scattered_memory(path: str, keys: dict[str, Any]) -> None:
+def test_fuzz_scattered_memory(path, keys):
     case = Case(**keys)
     with torch.no_grad():
         _, expected = case.native()
@@ -42,7 +41,7 @@ def test_fuzz_scattered_memory(path: str, keys: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_never_touches_memory_that_is_not_its_own(tmp_path: Path) -> None:
+def test_never_touches_memory_that_is_not_its_own(tmp_path):
     runtimes = [
         subprocess.run(
             ["c++", f"-print-file-name={name}"], capture_output=True, text=True, check=False

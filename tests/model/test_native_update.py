@@ -24,7 +24,7 @@ State = dict[str, Tensor]
 
 
 @given(st.lists(st.integers(0, 19), min_size=0, max_size=50))
-def test_distinct_is_unique(ids: list[int]) -> None:
+def test_distinct_is_unique(ids):
     expected = torch.unique(torch.tensor(ids, dtype=torch.int64), return_inverse=True)
     for ours, theirs in zip(distinct(torch.tensor(ids).long(), 20), expected, strict=True):
         assert torch.equal(ours, theirs)
@@ -37,7 +37,7 @@ def described(weight: Tensor, **keys: float) -> tuple[Weight, State]:
 
 
 @pytest.mark.parametrize("kind", ["AdamW", "Adam"])
-def test_an_update_of_many_weights_is_torchs_with_the_same_bits_by_any_threads(kind: str) -> None:
+def test_an_update_of_many_weights_is_torchs_with_the_same_bits_by_any_threads(kind):
     torch.manual_seed(0)
     weights = [torch.randn(shape) for shape in SHAPES]
     expected = [weight.clone().requires_grad_() for weight in weights]

@@ -70,9 +70,7 @@ def weighted(model: NgramClassifier, counts: Counter[int]) -> Tensor:
 
 @pytest.mark.parametrize("most", [3, 60])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_logits_of_rows_and_prefixes_are_those_of_the_formula(
-    sizes: tuple[int, int], most: int
-) -> None:
+def test_logits_of_rows_and_prefixes_are_those_of_the_formula(sizes, most):
     """Few n-grams are counted in another way than many; rows without a known one have the bias."""
     model, rows = make(sizes, most), [*some_rows(seed=2), [7]]
     packed = pack_sequence([torch.tensor(row) for row in rows])
@@ -86,7 +84,7 @@ def test_logits_of_rows_and_prefixes_are_those_of_the_formula(
         torch.testing.assert_close(own, prefixes, rtol=1e-5, atol=1e-5)
 
 
-def test_where_spelling_counts_characters_have_a_third() -> None:
+def test_where_spelling_counts_characters_have_a_third():
     """Of words that the vocabulary lacks, too: they come with the batch."""
     names = [f"word{'xyzuvw'[i % 6] * (i % 4)}{i}" for i in range(VOCAB_SIZE + 2)]
     words = word_grams(["", "", *names[2:VOCAB_SIZE]], 3, 4)
@@ -118,7 +116,7 @@ def test_where_spelling_counts_characters_have_a_third() -> None:
         )
 
 
-def test_sparse_gradients_hold_the_rows_of_the_batch() -> None:
+def test_sparse_gradients_hold_the_rows_of_the_batch():
     model = make((1, 2))
     ngrams = model.find(pack_sequence([torch.tensor([2, 3]), torch.tensor([4])]))
     (dense,) = torch.autograd.grad(model(ngrams).square().sum(), [model.weight])

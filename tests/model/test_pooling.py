@@ -10,7 +10,7 @@ from seqtrain.model.pooling import (
 )
 
 
-def test_equal_largest_steps_share_the_gradient() -> None:
+def test_equal_largest_steps_share_the_gradient():
     """Those of an earlier segment too."""
     states = torch.tensor([[1.0], [2.0], [0.0], [2.0], [1.0]], requires_grad=True)
     pooling = StepPooling("max", 1)
@@ -18,17 +18,16 @@ def test_equal_largest_steps_share_the_gradient() -> None:
     for part, sizes in ((states[:2], [2]), (states[2:], [2, 1])):
         pool = pooling.add(pool, part, torch.tensor(sizes))
     pooling.finish(pool).backward(torch.tensor([[4.0], [6.0]]))
-    assert states.grad is not None
     assert states.grad.flatten().tolist() == [2.0, 3.0, 0.0, 3.0, 2.0]
 
 
-def test_long_means_are_summed_in_full_precision() -> None:
+def test_long_means_are_summed_in_full_precision():
     states = torch.ones(5000, 1, dtype=torch.bfloat16)
     pooled = pool_at_once(StepPooling("mean", 1), states, torch.ones(5000, dtype=torch.int64))
     assert pooled.item() == pytest.approx(1.0)
 
 
-def test_directions_are_added_or_averaged() -> None:
+def test_directions_are_added_or_averaged():
     states = torch.tensor([[1.0, 2.0, 5.0, 8.0]])
     assert join_directions(states, "sum").tolist() == [[6.0, 10.0]]
     assert join_directions(states, "mean").tolist() == [[3.0, 5.0]]

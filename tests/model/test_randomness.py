@@ -12,7 +12,7 @@ SPLITMIX64 = [6457827717110365317, 3203168211198807973, 9817491932198370423, 459
 """First numbers of the stream with seed 1234567, as other implementations have them."""
 
 
-def test_streams_are_those_of_splitmix64() -> None:
+def test_streams_are_those_of_splitmix64():
     assert [number(1234567, index) for index in range(4)] == SPLITMIX64
     seeds, indices = [0, 1, 2**63 - 1, -1, -(2**63), 1234567], [0, 1, 70_000, 2**40]
     found = numbers(torch.tensor(seeds)[:, None], torch.tensor(indices))
@@ -31,7 +31,7 @@ def kept(
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.2, 0.5, 0.999])
-def test_the_rate_is_the_one_asked_for(rate: float) -> None:
+def test_the_rate_is_the_one_asked_for(rate):
     found = (~kept(rate)).double()
     limit = 5 * math.sqrt(rate * (1 - rate))
     assert abs(found.mean() - rate) < limit / math.sqrt(found.numel())
@@ -40,7 +40,7 @@ def test_the_rate_is_the_one_asked_for(rate: float) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3, 1 - 1e-9])
-def test_what_is_kept_is_scaled_and_passes_gradients(rate: float) -> None:
+def test_what_is_kept_is_scaled_and_passes_gradients(rate):
     random = RandomNumbers.of(0, 0, torch.arange(4000))
     values = torch.full((4000, 100), 2.0, requires_grad=True)
     found = random.drop(values, rate, Purpose.HEAD, random.examples)
@@ -51,7 +51,7 @@ def test_what_is_kept_is_scaled_and_passes_gradients(rate: float) -> None:
     torch.testing.assert_close(gradient * values, found)
 
 
-def test_normals_are_normal() -> None:
+def test_normals_are_normal():
     random = RandomNumbers.of(0, 0, torch.arange(1000))
     found = random.normals(Purpose.INITIAL_STATE, 200).double().flatten().sort().values
     n = len(found)
@@ -61,7 +61,7 @@ def test_normals_are_normal() -> None:
     assert 3.5 < found.abs().max() < 6.5
 
 
-def test_the_numbers_never_change() -> None:
+def test_the_numbers_never_change():
     """Runs are resumed by later versions and on other machines."""
     random = RandomNumbers.of(0, 9, torch.arange(64))
     mask = random.drop(torch.ones(64, 65), 0.3, Purpose.HEAD, random.examples) != 0

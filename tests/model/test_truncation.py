@@ -1,7 +1,6 @@
 """Truncated backpropagation: gradients reach back so many time steps, and no further."""
 
 from itertools import product
-from typing import Any
 
 import pytest
 import torch
@@ -54,9 +53,7 @@ def truncated(model: ClassifierNetwork, sequence: Tensor, steps: int) -> Tensor:
 
 @on_each_engine
 @every_way
-def test_gradients_are_cut_so_many_steps_from_the_end(
-    keys: dict[str, Any], engine: dict[str, str]
-) -> None:
+def test_gradients_are_cut_so_many_steps_from_the_end(keys, engine):
     model = make_network(**keys, **engine)
     packed = pack_sequence(ids())
     logits = model(packed, bptt=3)
@@ -70,7 +67,7 @@ def test_gradients_are_cut_so_many_steps_from_the_end(
 
 @pytest.mark.parametrize("pooling", ["last", ["last", "max"], ["mean"]])
 @pytest.mark.parametrize("features", [0, 2])
-def test_they_reach_the_convolutions_before_the_encoder(pooling: Any, features: int) -> None:
+def test_they_reach_the_convolutions_before_the_encoder(pooling, features):
     model = make_network(features=features, convolutions=[[8, 3, 2]], pooling=pooling).train()
     packed = pack_sequence(series() if features else ids())
     whole, long, short = (gradients(model, model(packed, bptt=steps)) for steps in (None, 6, 2))

@@ -108,7 +108,7 @@ def check(path: Path) -> None:
 
 
 @given(files())
-def test_a_config_is_accepted_or_the_reason_is_said(file: tuple[str, str]) -> None:
+def test_a_config_is_accepted_or_the_reason_is_said(file):
     with TemporaryDirectory() as folder:
         path = Path(folder) / file[0]
         path.write_text(file[1], encoding="utf-8", newline="", errors="surrogatepass")
@@ -116,7 +116,7 @@ def test_a_config_is_accepted_or_the_reason_is_said(file: tuple[str, str]) -> No
 
 
 @given(rows())
-def test_a_folder_of_texts(found: list[tuple[str, str]]) -> None:
+def test_a_folder_of_texts(found):
     with TemporaryDirectory() as folder:
         for n, (label, text) in enumerate(found):
             path = Path(folder) / "docs" / (label.replace("/", "_") or "none") / f"{n}.txt"
@@ -137,14 +137,14 @@ def write_npz(path: Path, lengths: list[int], channels: int = 1, *, scale: float
     st.lists(st.integers(0, 40), min_size=1, max_size=12),
     st.sampled_from([0.0, 1.0, 1e30, float("nan")]),
 )
-def test_series(channels: int, lengths: list[int], scale: float) -> None:
+def test_series(channels, lengths, scale):
     with TemporaryDirectory() as folder:
         path = Path(folder) / "a.npz"
         write_npz(path, lengths, channels, scale=scale)
         check(path)
 
 
-def test_what_is_proposed_trains(tmp_path: Path) -> None:
+def test_what_is_proposed_trains(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("y;t\n" + "".join(f"{'xy'[n % 2]};some words {n}\n" for n in range(30)))
     for file in (str(path), write_npz(tmp_path / "a.npz", [3] * 30)):
@@ -152,7 +152,7 @@ def test_what_is_proposed_trains(tmp_path: Path) -> None:
         assert fit(config, run_dir=f"{file}-run", cache=False).epochs == 1
 
 
-def test_rows_without_a_sequence_and_missing_values_are_allowed_for(tmp_path: Path) -> None:
+def test_rows_without_a_sequence_and_missing_values_are_allowed_for(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("label\ttext\n" + "x\tone two\ny\t\n" * 2 + "y\tthree\n")
     text = propose([str(path)], Wishes(label="label")).text
@@ -170,15 +170,13 @@ def proposed(*paths: str) -> Config:
 
 
 @pytest.mark.parametrize(("rows", "expected"), [(2999, True), (3000, False)])
-def test_few_series_are_read_by_kernels_too(tmp_path: Path, rows: int, expected: bool) -> None:
+def test_few_series_are_read_by_kernels_too(tmp_path, rows, expected):
     for channels in (1, 2):
         path = write_npz(tmp_path / "a.npz", [3] * rows, channels)
         assert proposed(path).model.kernels is expected
 
 
-def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end(
-    tmp_path: Path,
-) -> None:
+def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end(tmp_path):
     for rows, expected in ((100, (None, False)), (101, (0.2, True)), (400, (0.2, False))):
         config = proposed(write_npz(tmp_path / "a.npz", [8] * rows))
         assert (config.data.validation, config.training.refit) == expected
@@ -187,7 +185,7 @@ def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end
     assert (config.data.validation, config.training.refit) == (other, False)
 
 
-def test_uneven_classes_are_adjusted_for(tmp_path: Path) -> None:
+def test_uneven_classes_are_adjusted_for(tmp_path):
     for few, expected in ((10, 0.0), (9, ADJUSTMENT)):
         labels = ["come"] * few + ["go"] * 100
         lines = [f"{label},{label} to platform {i}" for i, label in enumerate(labels)]
@@ -199,9 +197,7 @@ def test_uneven_classes_are_adjusted_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "expected"), [(799, (True, 1.5)), (800, (False, 1.5)), (2000, (False, None))]
 )
-def test_few_texts_are_also_spelled_and_their_n_grams_learn_by_plain_sgd(
-    tmp_path: Path, rows: int, expected: tuple[bool, float | None]
-) -> None:
+def test_few_texts_are_also_spelled_and_their_n_grams_learn_by_plain_sgd(tmp_path, rows, expected):
     path = tmp_path / "train.csv"
     lines = [f"{way},{way} to platform {i}" for i in range(rows) for way in [("go", "come")[i % 2]]]
     path.write_text("\n".join(["label,text", *lines]))
@@ -210,9 +206,7 @@ def test_few_texts_are_also_spelled_and_their_n_grams_learn_by_plain_sgd(
 
 
 @pytest.mark.parametrize(("rows", "expected"), [(399, True), (400, False)])
-def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(
-    tmp_path: Path, rows: int, expected: bool
-) -> None:
+def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(tmp_path, rows, expected):
     path, other = tmp_path / "train.csv", tmp_path / "validation.csv"
     lines = [f"{way},{way} to platform {i}" for i in range(rows) for way in [("go", "come")[i % 2]]]
     path.write_text("\n".join(["label,text", *lines]))

@@ -56,7 +56,7 @@ COLUMNS: dict[str, tuple[list[str], Any, Any]] = {  # lines of a file, its label
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-def test_which_column_is_what(tmp_path: Path, name: str) -> None:
+def test_which_column_is_what(tmp_path, name):
     lines, label, sequence = COLUMNS[name]
     facts = write(tmp_path / ("a.jsonl" if lines[0].startswith("{") else "a.csv"), lines)
     assert (facts.reading.label, facts.reading.sequence) == (label, sequence)
@@ -68,7 +68,7 @@ def test_which_column_is_what(tmp_path: Path, name: str) -> None:
     ("value", "family"),
     [(["a", "b"], "symbols"), ([[1.0, 2.0]], "channels"), ([1.5], "series")],
 )
-def test_what_a_list_is_made_of(tmp_path: Path, value: list[Any], family: str) -> None:
+def test_what_a_list_is_made_of(tmp_path, value, family):
     rows = [json.dumps({"y": y, "v": value * len(text)}) for y, text in PAIRS]
     assert write(tmp_path / "a.jsonl", rows).family == family
 
@@ -94,12 +94,12 @@ def clicks(draw: random.Random) -> str:
     ("make", "expected"),
     [(dna, "alphabet"), (name, "characters"), (chinese, "characters"), (clicks, "symbols")],
 )
-def test_what_a_text_is_made_of(tmp_path: Path, make: Make, expected: str) -> None:
+def test_what_a_text_is_made_of(tmp_path, make, expected):
     rows = [f"{label}\t{text}" for label, text in labelled(make)]
     assert write(tmp_path / "a.tsv", ["label\ttext", *rows]).family == expected
 
 
-def test_words_that_only_characters_tell_apart(tmp_path: Path) -> None:
+def test_words_that_only_characters_tell_apart(tmp_path):
     """Words never come again, their endings do: as languages whose sentences differ."""
     draw = random.Random(0)
 
@@ -110,7 +110,7 @@ def test_words_that_only_characters_tell_apart(tmp_path: Path) -> None:
     assert write(tmp_path / "a.tsv", ["label\ttext", *rows]).family == "characters"
 
 
-def test_fasttext_and_npz(tmp_path: Path) -> None:
+def test_fasttext_and_npz(tmp_path):
     lines = [f"__label__{label.replace(' ', '_')} {text}" for label, text in labelled()]
     assert write(tmp_path / "a.txt", lines).reading.format == "fasttext"
     offsets, labels = np.arange(0, 101, 10), np.arange(10) % 2
@@ -134,20 +134,20 @@ TWO_LABELS = [f"{label}\t{label}:{n % 5}\t{t}" for n, (label, t) in enumerate(la
         ("a.txt", ["up\tsome words", "more words"], r"a\.txt:2: no tab"),
     ],
 )
-def test_what_is_not_clear_is_said(tmp_path: Path, file: str, lines: list[str], said: str) -> None:
+def test_what_is_not_clear_is_said(tmp_path, file, lines, said):
     with pytest.raises(DataError, match=said) as refused:
         write(tmp_path / file, lines)
     assert len(refused.value.problems) == 1
 
 
-def test_labels_of_one_row_each_are_refused(tmp_path: Path) -> None:
+def test_labels_of_one_row_each_are_refused(tmp_path):
     rows = tmp_path / "a.csv"
     rows.write_text("text,label\n" + "".join(f"some words {n},{n % 2}\n" for n in range(9)))
     with pytest.raises(DataError, match=r"each of 9 rows has a label of its own.*--label names"):
         propose([str(rows)], Wishes(label="text", sequence=["label"]))
 
 
-def test_folders_of_a_file_and_of_a_folder_per_class(tmp_path: Path) -> None:
+def test_folders_of_a_file_and_of_a_folder_per_class(tmp_path):
     one, each = tmp_path / "one", tmp_path / "each"
     for n, label in enumerate(("spam", "ham", "eggs")):
         (each / label).mkdir(parents=True)
@@ -163,7 +163,7 @@ def test_folders_of_a_file_and_of_a_folder_per_class(tmp_path: Path) -> None:
     assert "6 rows, 3 classes: a folder each, a row per file" in propose([str(each)], Wishes()).text
 
 
-def test_a_folder_of_numbered_files_is_a_class_and_no_data(tmp_path: Path) -> None:
+def test_a_folder_of_numbered_files_is_a_class_and_no_data(tmp_path):
     (tmp_path / "walk").mkdir()
     for n in range(11):
         path = tmp_path / "walk" / f"{n:03d}.txt"
@@ -177,7 +177,7 @@ def test_a_folder_of_numbered_files_is_a_class_and_no_data(tmp_path: Path) -> No
     assert "if the folder is a class, give its parent" in doubts[0]
 
 
-def test_files_that_belong_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_belong_together(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for number, labels in enumerate(["ab", "bc"]):
         rows = "".join(f"{labels[i % 2]},text of row {i} w{i}\n" for i in range(40))
@@ -197,7 +197,7 @@ def test_files_that_belong_together(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("data", ["some/reviews-*.csv.gz", "reviews.csv", "reviews[0-9]?.csv"])
-def test_the_config_is_named_after_the_data(data: str) -> None:
+def test_the_config_is_named_after_the_data(data):
     assert default_name(data).startswith("reviews")
     assert default_name(data).endswith(".yaml")
     assert not {*default_name(data)} & {*"*?[]"}

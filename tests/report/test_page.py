@@ -91,7 +91,7 @@ def facts(classes: int, *, name: str = "runs/a", text: str = "a b", epochs: int 
 
 
 @pytest.mark.parametrize("classes", [2, 150])
-def test_a_page_holds_the_figures(classes: int) -> None:
+def test_a_page_holds_the_figures(classes):
     page = Page(render([facts(classes)], title="my run"))
     words = " ".join(page.words)
     figures = ("81.25%", "75.00%", "0.2500", "4.16%", "33.33%", "0" * 64)
@@ -102,13 +102,13 @@ def test_a_page_holds_the_figures(classes: int) -> None:
     assert ("matrix" in [value for _, value in page.attributes]) == (classes == 2)
 
 
-def test_runs_stand_side_by_side() -> None:
+def test_runs_stand_side_by_side():
     words = Page(render([facts(3), facts(3, name="runs/b")], title="both")).words
     assert "Runs side by side" in words
     assert {"runs/a validation", "runs/b validation"} <= set(words)
 
 
-def test_texts_cannot_inject_and_nothing_is_loaded_from_elsewhere() -> None:
+def test_texts_cannot_inject_and_nothing_is_loaded_from_elsewhere():
     text = render([facts(4, name=EVIL, text=EVIL)], title=EVIL)
     page = Page(text)
     assert page.tags.count("script") == 1
@@ -123,7 +123,7 @@ def test_texts_cannot_inject_and_nothing_is_loaded_from_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("epochs", [0, 1, 2])
-def test_few_epochs(epochs: int) -> None:
+def test_few_epochs(epochs):
     page = render([facts(3, epochs=epochs)], title="t")
     assert ("Training" in page) == (epochs > 0)
     for drawing in re.findall(r"<svg.*?</svg>", page, re.S):

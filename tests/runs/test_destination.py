@@ -2,14 +2,13 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import seqtrain
 from seqtrain.errors import ConfigError
-from tests.helpers.tiny import Cli, listing
+from tests.helpers.tiny import listing
 
 SHORT = ("--quiet", "--set", "training.max_epochs=1")
 FORCE = ("fit", "c.yaml", "--run-dir", "r", "--force", *SHORT)
@@ -20,7 +19,7 @@ def names(folder: str) -> set[str]:
     return {path.name for path in Path(folder).iterdir()}
 
 
-def test_what_is_replaced_is_gone(begun: Path, cli: Cli) -> None:
+def test_what_is_replaced_is_gone(begun, cli):
     """A run by several, these by others, these by a run; what isn't a run's stays."""
     refused = cli("fit", "c.yaml", "--run-dir", "r", code=2).err
     assert "r isn't empty; go on with --resume, replace the run in it with --force" in refused
@@ -36,7 +35,7 @@ def test_what_is_replaced_is_gone(begun: Path, cli: Cli) -> None:
     assert names("r") == {*RUN, "notes.txt"}
 
 
-def test_data_that_cannot_be_read_leave_what_they_would_replace(begun: Path, cli: Cli) -> None:
+def test_data_that_cannot_be_read_leave_what_they_would_replace(begun, cli):
     cli("fit", "c.yaml", "--run-dir", "several", "--seeds", "0,1", *SHORT)
     Path("train.tsv").write_text("text\tlabel\nx\n")
     before = listing(begun)
@@ -92,9 +91,7 @@ def keep_a_file_in_a_folders_place() -> None:
     ],
 )
 @pytest.mark.parametrize("more", [(), ("--seeds", "0,1")])
-def test_what_no_run_wrote_is_never_replaced(
-    begun: Path, cli: Cli, keep: Callable[[], None], kept: str, more: tuple[str, ...]
-) -> None:
+def test_what_no_run_wrote_is_never_replaced(begun, cli, keep, kept, more):
     keep()
     before = listing(begun)
     ended = cli(*FORCE, *more, code=2)
@@ -104,7 +101,7 @@ def test_what_no_run_wrote_is_never_replaced(
     assert listing(begun) == before
 
 
-def test_the_config_that_is_read_is_not_replaced(begun: Path, cli: Cli) -> None:
+def test_the_config_that_is_read_is_not_replaced(begun, cli):
     for more in ((), ("--seeds", "0,1")):
         ended = cli("fit", "r/config.yaml", "--run-dir", "r", "--force", *more, code=2)
         assert "r/config.yaml is the input; choose another directory" in ended.err
@@ -112,7 +109,7 @@ def test_the_config_that_is_read_is_not_replaced(begun: Path, cli: Cli) -> None:
         seqtrain.fit("r/config.yaml", run_dir="r", force=True)
 
 
-def test_a_link_is_removed_itself(begun: Path, cli: Cli) -> None:
+def test_a_link_is_removed_itself(begun, cli):
     shutil.copytree("r/best", "elsewhere")
     shutil.rmtree("r/best")
     Path("r/best").symlink_to("../elsewhere")
@@ -131,9 +128,7 @@ WRITING = (
 
 
 @pytest.mark.parametrize("arguments", WRITING, ids=lambda arguments: arguments[0])
-def test_a_file_is_replaced_where_that_was_asked_for(
-    begun: Path, cli: Cli, arguments: tuple[str, ...]
-) -> None:
+def test_a_file_is_replaced_where_that_was_asked_for(begun, cli, arguments):
     path = Path(arguments[-1])
     path.write_text("mine")
     assert "exists; replace it with --force" in cli(*arguments, code=2).err
@@ -160,9 +155,7 @@ def test_a_file_is_replaced_where_that_was_asked_for(
         (lambda: os.chdir("port"), "is the current directory or a mount point"),
     ],
 )
-def test_only_an_export_is_replaced(
-    begun: Path, cli: Cli, make: Callable[[], None], words: str
-) -> None:
+def test_only_an_export_is_replaced(begun, cli, make, words):
     cli("export", "r", "port")
     assert "holds an export; replace it with --force" in cli("export", "r", "port", code=2).err
     cli("export", "r", "port", "--force")

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_folder_is_replaced_whole_and_previous_ones_move_on(tmp_path: Path) -> None:
+def test_folder_is_replaced_whole_and_previous_ones_move_on(tmp_path):
     last, previous = tmp_path / "last", tmp_path / "previous"
     write_folder(last, {**OLD, "gone": b"x"})
     write_folder(last, NEW)
@@ -38,9 +37,7 @@ def test_folder_is_replaced_whole_and_previous_ones_move_on(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
-def test_what_is_no_file_is_refused_without_waiting(
-    tmp_path: Path, make: Callable[[Path], None]
-) -> None:
+def test_what_is_no_file_is_refused_without_waiting(tmp_path, make):
     write_folder(tmp_path / "best", OLD)
     (tmp_path / "best" / "a").unlink()
     make(tmp_path / "best" / "a")
@@ -48,7 +45,7 @@ def test_what_is_no_file_is_refused_without_waiting(
         read_folder(tmp_path / "best", content)
 
 
-def test_every_byte_and_the_size_are_checked(tmp_path: Path) -> None:
+def test_every_byte_and_the_size_are_checked(tmp_path):
     target = tmp_path / "best"
     write_folder(target, OLD)
     for index in range(len(OLD["a"])):
@@ -66,7 +63,7 @@ def test_every_byte_and_the_size_are_checked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "manifest", ["", "[]", "3", '{"sha256": 3}', '{"sha256": {}}', "[" * 10**5]
 )
-def test_foreign_manifest_is_refused(tmp_path: Path, manifest: str) -> None:
+def test_foreign_manifest_is_refused(tmp_path, manifest):
     write_folder(tmp_path / "best", OLD)
     (tmp_path / "best" / "manifest.json").write_text(manifest)
     with pytest.raises(CheckpointError):
@@ -74,7 +71,7 @@ def test_foreign_manifest_is_refused(tmp_path: Path, manifest: str) -> None:
 
 
 @pytest.mark.parametrize("then", ["clean", "write"])
-def test_kill_between_the_two_renames_loses_nothing(tmp_path: Path, then: str) -> None:
+def test_kill_between_the_two_renames_loses_nothing(tmp_path, then):
     target = tmp_path / "best"
     write_folder(target, OLD)
     target.rename(tmp_path / ".best-old")
@@ -90,7 +87,7 @@ def test_kill_between_the_two_renames_loses_nothing(tmp_path: Path, then: str) -
     assert names(tmp_path) - {"previous"} == {"best"}
 
 
-def test_strays_alone_are_removed(tmp_path: Path) -> None:
+def test_strays_alone_are_removed(tmp_path):
     write_folder(tmp_path / "best", OLD)
     (tmp_path / ".metrics.jsonl-12").write_text("half")
     (tmp_path / ".hidden").write_text("mine")
@@ -101,7 +98,7 @@ def test_strays_alone_are_removed(tmp_path: Path) -> None:
     assert names(tmp_path) == {"best", ".hidden", "notes-12"}
 
 
-def test_failed_write_leaves_the_old_content_and_no_temporaries(tmp_path: Path) -> None:
+def test_failed_write_leaves_the_old_content_and_no_temporaries(tmp_path):
     write_file(tmp_path / "file", b"old")
     write_folder(tmp_path / "best", OLD)
     large = {"a": b"x", "b": b"x" * 1000}
@@ -119,7 +116,7 @@ def test_failed_write_leaves_the_old_content_and_no_temporaries(tmp_path: Path) 
     assert names(tmp_path) == {"file", "best"}
 
 
-def test_metrics_are_whole_lines_and_cut_at_a_checkpoint(tmp_path: Path) -> None:
+def test_metrics_are_whole_lines_and_cut_at_a_checkpoint(tmp_path):
     run = RunDirectory(tmp_path)
     length = run.append_metrics({"event": "step", "step": 1})
     with file_size_limit(length + 20), pytest.raises(RunError, match=r"metrics\.jsonl"):
@@ -136,14 +133,14 @@ def test_metrics_are_whole_lines_and_cut_at_a_checkpoint(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("damage", [b"\xff\n", b"[1]\n", b"{}\n", b'{"event": NaN}\n', b"\n"])
-def test_damaged_metrics_are_refused_by_line(tmp_path: Path, damage: bytes) -> None:
+def test_damaged_metrics_are_refused_by_line(tmp_path, damage):
     (tmp_path / "metrics.jsonl").write_bytes(LINES + damage)
     with pytest.raises(CheckpointError, match=r"metrics\.jsonl:3: damaged"):
         RunDirectory(tmp_path).metrics()
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"data": 3}'])
-def test_environment_must_hold_digests(tmp_path: Path, content: str | None) -> None:
+def test_environment_must_hold_digests(tmp_path, content):
     if content is not None:
         (tmp_path / "environment.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"environment\.json"):

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import torch
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import write_folder
-from seqtrain.runs.model_folder import Model, load_model, model_files
+from seqtrain.runs.model_folder import load_model, model_files
 from tests.helpers.small_models import NGRAMS, PARTS, make_model
 
 WEIGHTS = "model.safetensors"
@@ -35,7 +34,7 @@ def files() -> dict[str, bytes]:
 
 
 @pytest.fixture
-def refused(tmp_path: Path) -> Callable[[dict[str, bytes]], str]:
+def refused(tmp_path) -> Callable[[dict[str, bytes]], str]:
     """Write a folder, digests and all, as a forger would; return the one line that refuses it."""
 
     def load(files: dict[str, bytes]) -> str:
@@ -50,7 +49,7 @@ def refused(tmp_path: Path) -> Callable[[dict[str, bytes]], str]:
 
 
 @pytest.mark.parametrize("case", KINDS)
-def test_round_trip_is_exact(tmp_path: Path, case: str) -> None:
+def test_round_trip_is_exact(tmp_path, case):
     kind, rules, settings = KINDS[case]
     model = make_model(kind, rules, **settings)
     write_folder(tmp_path / "best", model_files(model))
@@ -63,7 +62,7 @@ def test_round_trip_is_exact(tmp_path: Path, case: str) -> None:
     assert not loaded.network.training
 
 
-def test_a_folder_of_an_earlier_version_is_read(tmp_path: Path, files: dict[str, bytes]) -> None:
+def test_a_folder_of_an_earlier_version_is_read(tmp_path, files):
     description = json.loads(files["model.json"])
     for name in ("ngrams", "subwords", "standardize"):
         del description["preprocessing"][name]
@@ -141,9 +140,7 @@ def changed(content: bytes, path: str, value: Any) -> bytes:
     [(make_model(), FORGED), (BRANCHES, OF_BRANCHES), (make_model("features"), OF_FEATURES)],
     ids=["text", "branches", "features"],
 )
-def test_forged_description_is_refused(
-    refused: Callable[..., str], model: Model, forged: dict[str, list[Any]]
-) -> None:
+def test_forged_description_is_refused(refused, model, forged):
     files = model_files(model)
     for path, values in forged.items():
         for value in values:
@@ -154,9 +151,7 @@ def test_forged_description_is_refused(
     "tokens",
     [[], ["a", "b", "c", "d"], ["<pad>", "<unk>", "a", "a"], ["<pad>", "<unk>", 1, 2], {"a": 2}, 3],
 )
-def test_forged_vocabulary_is_refused(
-    files: dict[str, bytes], refused: Callable[..., str], tokens: object
-) -> None:
+def test_forged_vocabulary_is_refused(files, refused, tokens):
     refused(files | {"vocabulary.json": json.dumps({"tokens": tokens}).encode()})
 
 
@@ -170,7 +165,7 @@ def test_forged_vocabulary_is_refused(
         {"more": np.ones(1)},
     ],
 )
-def test_forged_ngrams_are_refused(refused: Callable[..., str], wrong: dict[str, Any]) -> None:
+def test_forged_ngrams_are_refused(refused, wrong):
     files = model_files(BRANCHES)
     arrays = safetensors.numpy.load(files["ngrams.safetensors"])
     refused(files | {"ngrams.safetensors": safetensors.numpy.save(arrays | wrong)})
@@ -186,9 +181,7 @@ def test_forged_ngrams_are_refused(refused: Callable[..., str], wrong: dict[str,
         ("head.extra", torch.zeros(1)),
     ],
 )
-def test_wrong_tensor_is_named(
-    files: dict[str, bytes], refused: Callable[..., str], name: str, tensor: torch.Tensor | None
-) -> None:
+def test_wrong_tensor_is_named(files, refused, name, tensor):
     weights = safetensors.torch.load(files[WEIGHTS])
     weights.pop(name, None)
     weights |= {} if tensor is None else {name: tensor}

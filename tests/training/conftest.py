@@ -53,9 +53,7 @@ def make_store() -> Callable[..., SequenceStore]:
 
 
 @pytest.fixture
-def make_trainer(
-    make_config: Callable[..., Config], make_store: Callable[..., SequenceStore]
-) -> Callable[..., Trainer]:
+def make_trainer(make_config, make_store) -> Callable[..., Trainer]:
     """Build a trainer with freshly drawn weights, as `fit` does."""
 
     def run(

@@ -17,13 +17,12 @@ from seqtrain.training.events import EpochEvent
 from seqtrain.training.trainer import Trainer
 
 MakeTrainer = Callable[..., Trainer]
-MakeStore = Callable[..., SequenceStore]
 CPU = torch.device("cpu")
 RNNS = ["gru", "lstm", "rnn"]
 
 
 @pytest.fixture
-def grouped(make_store: MakeStore) -> SequenceStore:
+def grouped(make_store) -> SequenceStore:
     """Random sequences in groups of 1 to 9 rows that are mixed with one another, some alone."""
     groups = np.random.default_rng(3).integers(-1, 7, size=40)
     return replace(make_store(40), groups=groups)
@@ -49,9 +48,7 @@ def one_by_one(trainer: Trainer, store: SequenceStore) -> Tensor:
 
 @pytest.mark.parametrize("rnn", RNNS)
 @pytest.mark.parametrize("unroll", ["packed", "masked"])
-def test_every_row_starts_where_the_row_before_it_ended(
-    rnn: str, unroll: str, make_trainer: MakeTrainer, grouped: SequenceStore
-) -> None:
+def test_every_row_starts_where_the_row_before_it_ended(rnn, unroll, make_trainer, grouped):
     trainer = carrying(make_trainer, grouped, model={"rnn": rnn, "unroll": unroll})
     with torch.no_grad():
         expected = one_by_one(trainer, grouped)
@@ -68,9 +65,7 @@ def test_every_row_starts_where_the_row_before_it_ended(
 
 @pytest.mark.parametrize("sort", ["collate", "module"])
 @pytest.mark.parametrize("rnn", RNNS)
-def test_training_carries_states_and_cuts_gradients_between_rows(
-    rnn: str, sort: str, make_trainer: MakeTrainer, grouped: SequenceStore
-) -> None:
+def test_training_carries_states_and_cuts_gradients_between_rows(rnn, sort, make_trainer, grouped):
     keys: dict[str, Any] = {
         "batching": {"batch_size": 5, "sort": sort},
         "training": {"optimizer": "sgd", "lr": 0.1, "max_epochs": 2, "max_grad_norm": None},
@@ -103,9 +98,7 @@ def test_training_carries_states_and_cuts_gradients_between_rows(
 
 
 @pytest.mark.parametrize("what", ["all", "one", "twice", "negative", "nan", "double"])
-def test_a_resume_without_the_states_so_far_is_refused(
-    what: str, make_trainer: MakeTrainer, grouped: SequenceStore
-) -> None:
+def test_a_resume_without_the_states_so_far_is_refused(what, make_trainer, grouped):
     trainer = carrying(make_trainer, grouped)
     next(trainer.events())
     tensors, values = trainer.capture()

@@ -73,12 +73,12 @@ def write_chats(folder: Path) -> Path:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path) -> Path:
     return write_chats(tmp_path)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def whole(tmp_path_factory) -> dict[str, str]:
     """The fingerprint of the project's run by two processes that nothing disturbed."""
     folder = tmp_path_factory.mktemp("whole")
     fit_together(write_chats(folder), "whole", 2)
@@ -98,7 +98,7 @@ def difference(one: Path, other: Path) -> float:
     [(4, CARRIED), (2, PHASES), (3, TABLES), (2, SERIES)],
     ids=["carried", "phases", "tables", "series"],
 )
-def test_weights_are_those_of_one_process(project: Path, size: int, options: list[str]) -> None:
+def test_weights_are_those_of_one_process(project, size, options):
     fit(project, "one", *options)
     first, *_ = fit_together(project, "several", size, *options)
     assert difference(project / "one", project / "several") < 1e-5
@@ -106,7 +106,7 @@ def test_weights_are_those_of_one_process(project: Path, size: int, options: lis
     assert "rank" not in first.err
 
 
-def test_a_run_goes_on_with_another_number_of_processes(project: Path) -> None:
+def test_a_run_goes_on_with_another_number_of_processes(project):
     fit(project, "one", *CARRIED)
     steps = []
     for size, rank in ((3, 2), (2, 0)):
@@ -122,9 +122,7 @@ def test_a_run_goes_on_with_another_number_of_processes(project: Path) -> None:
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(100, marks=pytest.mark.slow)])
-def test_a_killed_rank_leads_to_an_equal_run(
-    project: Path, whole: dict[str, str], kills: int
-) -> None:
+def test_a_killed_rank_leads_to_an_equal_run(project, whole, kills):
     draw, done = random.Random(kills), 0
     while done < kills:
         restarts, code = 0, [1]
@@ -148,9 +146,7 @@ def test_a_killed_rank_leads_to_an_equal_run(
 
 
 @pytest.mark.parametrize("signals", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_signal_to_one_or_all_loses_no_update(
-    project: Path, whole: dict[str, str], signals: int
-) -> None:
+def test_a_signal_to_one_or_all_loses_no_update(project, whole, signals):
     draw = random.Random(signals)
     for turn in range(signals):
         update = draw.randint(1, 14)
@@ -166,7 +162,7 @@ def test_a_signal_to_one_or_all_loses_no_update(
         shutil.rmtree(project / "several")
 
 
-def test_a_rank_that_stands_still_is_an_error(project: Path) -> None:
+def test_a_rank_that_stands_still_is_an_error(project):
     stop = {1: signals_within(UPDATE, 3, (1, signal.SIGSTOP))}
     wait = {"SEQTRAIN_TIMEOUT": "1"}
     with launched(project, 2, *FIT, prepare=stop, variables=wait) as ranks:
@@ -185,12 +181,12 @@ def let_weights_drift() -> None:
     )
 
 
-def test_drifting_weights_are_noticed_after_the_epoch(project: Path) -> None:
+def test_drifting_weights_are_noticed_after_the_epoch(project):
     first, _ = fit_together(project, "several", 2, prepare={1: let_weights_drift}, code=3)
     assert "epoch 1: other weights than those of rank 0 on rank 1" in first.err
 
 
-def test_a_loss_that_is_not_finite_names_lines_and_updates_nothing(project: Path) -> None:
+def test_a_loss_that_is_not_finite_names_lines_and_updates_nothing(project):
     diverging = ("optimizer=sgd", "lr=1000", "weight_decay=1000", "schedule=constant")
     options = sets(*(f"training.{key}" for key in diverging))
     first, _ = fit_together(project, "several", 2, *options, code=3)
@@ -209,7 +205,7 @@ def let_config_differ(setting: str) -> None:
 
 
 @pytest.mark.parametrize("setting", ["model.dropout=0.3", "data.lowercase=false"])
-def test_another_config_is_refused(project: Path, setting: str) -> None:
+def test_another_config_is_refused(project, setting):
     differ = {1: partial(let_config_differ, setting)}
     first, _ = fit_together(project, "several", 2, prepare=differ, code=2)
     assert first.err == (
@@ -218,7 +214,7 @@ def test_another_config_is_refused(project: Path, setting: str) -> None:
     assert not (project / "several").exists()
 
 
-def test_other_data_on_another_host_is_refused(project: Path) -> None:
+def test_other_data_on_another_host_is_refused(project):
     shutil.copytree(project, project / "other")
     with (project / "other" / "train.tsv").open("a") as file:
         file.write("rise lift\tup\t\n")
@@ -241,7 +237,7 @@ def forbid_reading() -> None:
     module.prepare = refuse  # type: ignore[assignment]
 
 
-def test_one_process_of_a_host_reads_the_data(project: Path, whole: dict[str, str]) -> None:
+def test_one_process_of_a_host_reads_the_data(project, whole):
     fit_together(project, "several", 2, "--no-cache", prepare={1: forbid_reading})
     assert fingerprint(project / "several") == whole
 
@@ -253,7 +249,7 @@ def test_one_process_of_a_host_reads_the_data(project: Path, whole: dict[str, st
         ("training.class_weights={up: 1.0}", "training.class_weights: label 'down' has no weight"),
     ],
 )
-def test_what_the_first_process_refuses_is_said_once(project: Path, option: str, said: str) -> None:
+def test_what_the_first_process_refuses_is_said_once(project, option, said):
     with launched(project, 2, *FIT, "--set", option) as ranks:
         assert [rank.end() for rank in ranks] == [2, 3]
     assert f"seqtrain: {said}" in ranks[0].err
@@ -276,7 +272,7 @@ def launching(folder: Path, processes: int, *options: str) -> Iterator[tuple[Run
         yield launcher, sorted(map(int, children.read_text().split()))
 
 
-def test_lost_ranks_are_started_again_and_the_run_goes_on(project: Path) -> None:
+def test_lost_ranks_are_started_again_and_the_run_goes_on(project):
     fit_together(project, "whole", 2, *sets("training.max_epochs=8"))
     with launching(project, 2, "--max-restarts", "1") as (launcher, ranks):
         os.kill(ranks[-1], signal.SIGKILL)
@@ -288,7 +284,7 @@ def test_lost_ranks_are_started_again_and_the_run_goes_on(project: Path) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", range(5))
-def test_sigterm_to_the_launcher_stops_all(project: Path, turn: int) -> None:
+def test_sigterm_to_the_launcher_stops_all(project, turn):
     with launching(project, 2) as (launcher, _):
         time.sleep(0.1 * turn)
         launcher.send(signal.SIGTERM)
@@ -298,7 +294,7 @@ def test_sigterm_to_the_launcher_stops_all(project: Path, turn: int) -> None:
 
 
 @pytest.mark.slow
-def test_two_launchers_train_together(project: Path) -> None:
+def test_two_launchers_train_together(project):
     """As on two hosts, and no --run-dir is needed but where processes may be started again."""
     path = {"PYTHONPATH": str(Path(__file__).parents[2])}
     options = ["--nnodes", "2", "--rdzv-endpoint", f"localhost:{free_port()}"]
@@ -314,7 +310,7 @@ def test_two_launchers_train_together(project: Path) -> None:
     assert difference(project / "one", run) < 1e-5
 
 
-def test_the_environment_says_which_process_this_is() -> None:
+def test_the_environment_says_which_process_this_is():
     assert Processes.launched({}) == Processes()
     found = Processes.launched({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"})
     assert (found.rank, found.size, found.local_rank, found.local_size) == (3, 4, 1, 4)
@@ -330,7 +326,7 @@ def test_the_environment_says_which_process_this_is() -> None:
     assert threads_each(10**6) == 1
 
 
-def test_only_a_launchers_own_run_is_begun_again(project: Path) -> None:
+def test_only_a_launchers_own_run_is_begun_again(project):
     """A restart needs the run's directory, and replaces no run of somebody else."""
     may = {"TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_MAX_RESTARTS": "1"}
     running = ended(project, "fit", "c.yaml", prepare=partial(take_place, may, None), code=2)

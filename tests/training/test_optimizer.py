@@ -1,7 +1,6 @@
 """The optimizer's updates are torch's; of a table only the rows of the batch are touched."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,22 +9,18 @@ from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.data.batch import collate
-from seqtrain.data.store import SequenceStore
 from seqtrain.model.engines.native import why_not
 from seqtrain.training import optimizer as module
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.schedule import budget, lr_at
-from seqtrain.training.trainer import Trainer
 from tests.helpers.stores import store_of
 
-MakeTrainer = Callable[..., Trainer]
-MakeStore = Callable[..., SequenceStore]
 RULES = ["adamw", "adam", "sgd"]
 SCHEDULES = ["constant", "linear", "cosine", "plateau"]
 
 
 @pytest.fixture(params=[True, False], ids=["native", "torch"])
-def native(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+def native(request, monkeypatch) -> bool:
     """Whether the native library may update the weights."""
     if request.param and why_not():
         pytest.skip(str(why_not()))
@@ -37,8 +32,8 @@ def native(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> b
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("sparse", [True, False])
 def test_updates_are_those_of_torchs_plain_optimizer(
-    rule: str, sparse: bool, native: bool, make_trainer: MakeTrainer, make_store: MakeStore
-) -> None:
+    rule, sparse, native, make_trainer, make_store
+):
     """Every token stands in every batch, so that touched rows are all rows but two."""
     keys = {"optimizer": rule, "lr": 0.05, "weight_decay": 0.01, "max_grad_norm": 0.5}
     whole = {"batching": {"batch_size": 100}, "train": make_store(60)}
@@ -70,9 +65,7 @@ def test_updates_are_those_of_torchs_plain_optimizer(
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_tokens_of_other_batches_stay_as_they_are(
-    rule: str, native: bool, make_trainer: MakeTrainer
-) -> None:
+def test_tokens_of_other_batches_stay_as_they_are(rule, native, make_trainer):
     train = store_of([[3, 4, 3], [5]], [0, 1])
     keys = {"optimizer": rule, "weight_decay": 0.1, "max_epochs": 3}
     trainer = make_trainer(train=train, batching={"batch_size": 1}, training=keys)
@@ -85,9 +78,7 @@ def test_tokens_of_other_batches_stay_as_they_are(
         before = after
 
 
-def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(
-    native: bool, make_trainer: MakeTrainer
-) -> None:
+def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(native, make_trainer):
     """A learning rate of 1e-30 moves nothing; times a decay of 1e30 it sets to zero what decays."""
     keys = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 1000.0, "max_epochs": 1}
     batching = {"batch_size": 100}
@@ -105,9 +96,7 @@ def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(
     assert not network.embedding.weight[:1].any()
 
 
-def test_rows_that_a_gradient_names_twice_are_summed(
-    native: bool, make_trainer: MakeTrainer
-) -> None:
+def test_rows_that_a_gradient_names_twice_are_summed(native, make_trainer):
     """Several segments of a long sequence read the same rows."""
     weights = []
     for rows, values in (([3, 5, 3], [1.0, 2.0, 3.0]), ([3, 5], [4.0, 2.0])):
@@ -123,7 +112,7 @@ def test_rows_that_a_gradient_names_twice_are_summed(
 
 
 @pytest.mark.parametrize("what", ["moment", "shape", "step", "nan", "another", "none"])
-def test_a_state_that_no_update_leaves_is_refused(what: str, make_trainer: MakeTrainer) -> None:
+def test_a_state_that_no_update_leaves_is_refused(what, make_trainer):
     trainer = make_trainer()
     next(trainer.events())
     tensors, progress = trainer.capture()
@@ -149,7 +138,7 @@ def rates(total: int = 100, **keys: Any) -> list[float]:
     return [lr_at(step, total, config) for step in range(total)]
 
 
-def test_the_schedules_without_warmup() -> None:
+def test_the_schedules_without_warmup():
     assert rates(schedule="constant") == [1.0] * 100
     assert rates(schedule="linear") == pytest.approx([1 - step / 100 for step in range(100)])
     cosine = rates(schedule="cosine")
@@ -159,14 +148,14 @@ def test_the_schedules_without_warmup() -> None:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_warmup_rises_to_the_peak_and_no_further(schedule: str) -> None:
+def test_warmup_rises_to_the_peak_and_no_further(schedule):
     curve = rates(schedule=schedule, warmup=0.2)
     assert curve[:20] == pytest.approx([(step + 1) / 20 for step in range(20)])
     assert curve[20] == 1.0
     assert max(curve) == 1.0
 
 
-def test_the_loop_uses_the_schedule_step_by_step(make_trainer: MakeTrainer) -> None:
+def test_the_loop_uses_the_schedule_step_by_step(make_trainer):
     keys = {"schedule": "linear", "warmup": 0.25, "max_epochs": 3, "lr": 0.01}
     trainer = make_trainer(training=keys)
     events = list(trainer.events())
@@ -178,7 +167,7 @@ def test_the_loop_uses_the_schedule_step_by_step(make_trainer: MakeTrainer) -> N
     assert [event.lr for event in ends] == [steps[3].lr, steps[7].lr, steps[11].lr]
 
 
-def test_a_plateau_halves_the_rate(make_trainer: MakeTrainer, make_store: MakeStore) -> None:
+def test_a_plateau_halves_the_rate(make_trainer, make_store):
     keys = {"schedule": "plateau", "lr": 1e-9, "max_epochs": 4, "patience": None}
     trainer = make_trainer(validation=make_store(20, seed=1), training=keys)
     ends = [event for event in trainer.events() if isinstance(event, EpochEvent)]
@@ -188,7 +177,7 @@ def test_a_plateau_halves_the_rate(make_trainer: MakeTrainer, make_store: MakeSt
 @pytest.mark.parametrize(
     ("updates_per_epoch", "epochs", "patience"), [(5, 100, 20), (24, 84, 17), (391, 10, 3)]
 )
-def test_small_data_gets_its_updates(updates_per_epoch: int, epochs: int, patience: int) -> None:
+def test_small_data_gets_its_updates(updates_per_epoch, epochs, patience):
     found = budget(TrainingConfig(), updates_per_epoch)
     assert (found.epochs, found.patience, found.progress) == (epochs, patience, "value or loss")
     found = budget(TrainingConfig(max_epochs=4, patience=2), updates_per_epoch)

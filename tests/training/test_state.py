@@ -19,7 +19,7 @@ from seqtrain.training.state import Progress, checked_progress
         ("pretraining", 1),
     ],
 )
-def test_counters_that_no_run_has_are_refused(name: str, value: object) -> None:
+def test_counters_that_no_run_has_are_refused(name, value):
     good = vars(Progress(epoch=1, updates=4))
     assert checked_progress(good) == Progress(epoch=1, updates=4)
     with pytest.raises(ValueError, match=r"^progress[:.].{5,}$"):
@@ -27,7 +27,7 @@ def test_counters_that_no_run_has_are_refused(name: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(("counts", "waited"), [(True, 1), (False, 3)])
-def test_a_falling_loss_is_progress_where_it_counts(counts: bool, waited: int) -> None:
+def test_a_falling_loss_is_progress_where_it_counts(counts, waited):
     progress = Progress()
     for value, loss in ((0.5, 2.0), (0.5, 1.5), (0.5, 1.0), (0.5, 1.25)):
         progress.note_value(value)
@@ -37,7 +37,7 @@ def test_a_falling_loss_is_progress_where_it_counts(counts: bool, waited: int) -
     assert progress.best_epoch == 1
 
 
-def test_of_equal_values_the_lower_loss_is_best() -> None:
+def test_of_equal_values_the_lower_loss_is_best():
     progress, best = Progress(), []
     for epoch, loss in enumerate((0.9, 0.5, 0.5, 0.6)):
         progress.epoch = epoch
@@ -56,8 +56,8 @@ def test_of_equal_values_the_lower_loss_is_best() -> None:
     ],
 )
 def test_a_refit_repeats_the_epochs_up_to_the_last_within_a_standard_error_of_the_best(
-    values: tuple[float, ...], errors: tuple[float, ...], best: int, epochs: int
-) -> None:
+    values, errors, best, epochs
+):
     progress = Progress()
     for epoch, (value, error) in enumerate(zip(values, errors, strict=True)):
         progress.epoch = epoch

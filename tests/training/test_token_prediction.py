@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqtrain.config.schema import Config
 from seqtrain.data.batch import collate
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import ClassifierNetwork
@@ -19,11 +18,10 @@ from seqtrain.training.token_prediction import TokenPrediction, shortened
 from seqtrain.training.trainer import Trainer
 
 VOCAB_SIZE = 12
-MakeStore = Callable[..., SequenceStore]
 
 
 @pytest.fixture
-def make_pretrainer(make_config: Callable[..., Config]) -> Callable[..., Trainer]:
+def make_pretrainer(make_config) -> Callable[..., Trainer]:
     def run(
         objective: type[LanguageModel | Autoencoder],
         store: SequenceStore,
@@ -54,9 +52,7 @@ def epochs(pretrainer: Trainer) -> list[EpochEvent]:
 
 
 @pytest.mark.parametrize("rnn", ["gru", "lstm"])
-def test_an_autoencoder_reconstructs_what_it_memorised(
-    rnn: str, make_pretrainer: Callable[..., Trainer], make_store: MakeStore
-) -> None:
+def test_an_autoencoder_reconstructs_what_it_memorised(rnn, make_pretrainer, make_store):
     store = make_store(10, longest=6)
     pretrainer = make_pretrainer(
         Autoencoder,
@@ -67,7 +63,6 @@ def test_an_autoencoder_reconstructs_what_it_memorised(
     )
     assert epochs(pretrainer)[-1].loss < 0.1
     model = pretrainer.objective.model.eval()
-    assert isinstance(model, Autoencoder)
     batch = collate(store)
     found = model.reconstruct(batch.packed, steps=20)
     for row, place in enumerate(batch.unsorted_indices.tolist()):
@@ -87,9 +82,7 @@ FORGED: dict[str, Callable[[dict[str, Tensor], dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("what", FORGED)
-def test_a_forged_state_is_refused(
-    what: str, make_pretrainer: Callable[..., Trainer], make_store: MakeStore
-) -> None:
+def test_a_forged_state_is_refused(what, make_pretrainer, make_store):
     pretrainer = make_pretrainer(LanguageModel, make_store(20), max_epochs=1)
     next(pretrainer.events())
     tensors, progress = pretrainer.capture()
@@ -98,9 +91,7 @@ def test_a_forged_state_is_refused(
         pretrainer.restore(tensors, progress)
 
 
-def test_events_count_steps_and_hold_means_over_tokens(
-    make_pretrainer: Callable[..., Trainer], make_store: MakeStore
-) -> None:
+def test_events_count_steps_and_hold_means_over_tokens(make_pretrainer, make_store):
     store, validation = make_store(20), make_store(7, seed=1)
     pretrainer = make_pretrainer(LanguageModel, store, validation, max_epochs=2, max_length=None)
     events = list(pretrainer.events())
@@ -118,7 +109,7 @@ def test_events_count_steps_and_hold_means_over_tokens(
     assert last.validation_loss == pytest.approx(float(losses.mean()), rel=1e-5)
 
 
-def test_long_sequences_are_read_cut(make_store: MakeStore) -> None:
+def test_long_sequences_are_read_cut(make_store):
     store = make_store(12, longest=9)
     pieces = shortened(store, 4)
     assert pieces.lengths.max() <= 4

@@ -1,7 +1,6 @@
 """The training loop: what it learns, reports, stops at, and goes on from."""
 
 import math
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -13,14 +12,10 @@ from torch.nn import functional
 
 from seqtrain.data.batch import collate
 from seqtrain.data.plan import plan_epoch
-from seqtrain.data.store import SequenceStore
 from seqtrain.errors import RunError
-from seqtrain.training.events import EpochEvent, UpdateEvent
+from seqtrain.training.events import EpochEvent
 from seqtrain.training.trainer import Trainer
 from tests.helpers.stores import store_of
-
-MakeTrainer = Callable[..., Trainer]
-MakeStore = Callable[..., SequenceStore]
 
 
 def first_plan(trainer: Trainer) -> list[np.ndarray]:
@@ -40,9 +35,7 @@ def epochs(trainer: Trainer) -> list[EpochEvent]:
     return [event for event in trainer.events() if isinstance(event, EpochEvent)]
 
 
-def test_a_validation_split_does_not_change_what_is_learned(
-    make_trainer: MakeTrainer, make_store: MakeStore
-) -> None:
+def test_a_validation_split_does_not_change_what_is_learned(make_trainer, make_store):
     keys: dict[str, Any] = {"model": {"dropout": 0.3}, "training": {"max_epochs": 2}}
     one, other = make_trainer(**keys), make_trainer(validation=make_store(20, seed=1), **keys)
     epochs(one)
@@ -50,9 +43,7 @@ def test_a_validation_split_does_not_change_what_is_learned(
     assert equal(weights(one), weights(other))
 
 
-def test_losses_are_means_over_examples_with_a_ragged_last_batch(
-    make_trainer: MakeTrainer,
-) -> None:
+def test_losses_are_means_over_examples_with_a_ragged_last_batch(make_trainer):
     trainer = make_trainer(training={"max_epochs": 1, "sparse_embedding": False})
     events = []
     sums: list[float] = []
@@ -66,14 +57,12 @@ def test_losses_are_means_over_examples_with_a_ragged_last_batch(
             logits = trainer.objective.model(batch.packed)
         losses = functional.cross_entropy(logits, batch.labels, reduction="none")
         event = next(steps)
-        assert isinstance(event, UpdateEvent)
         assert event.loss == pytest.approx(float(losses.mean()), rel=1e-5)
         assert event.time_steps == int(batch.lengths.sum())
         events.append(event)
         sums += losses.tolist()
         correct += int((logits.argmax(1) == batch.labels).sum())
     epoch = next(steps)
-    assert isinstance(epoch, EpochEvent)
     assert epoch.loss == pytest.approx(sum(sums) / 29, rel=1e-5)
     assert epoch.accuracy == correct / 29
     assert epoch.time_steps == len(trainer.objective.store.values)
@@ -81,7 +70,7 @@ def test_losses_are_means_over_examples_with_a_ragged_last_batch(
     assert [event.update for event in events] == [1, 2, 3, 4] == [1, 2, 3, epoch.update]
 
 
-def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer: MakeTrainer) -> None:
+def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer):
     trainer = make_trainer(batching={"batch_size": 8, "bucketing": False})
     steps = trainer.events()
     next(steps)
@@ -105,7 +94,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer: MakeTra
     assert equal(trainer.optimizer.tensors(), moments)
 
 
-def test_a_gradient_that_is_not_finite_stops_too(make_trainer: MakeTrainer) -> None:
+def test_a_gradient_that_is_not_finite_stops_too(make_trainer):
     trainer = make_trainer(model={"pooling": "mean"})
     trainer.objective.model.head.weight.register_hook(lambda gradient: gradient * math.inf)
     before = weights(trainer)
@@ -114,9 +103,7 @@ def test_a_gradient_that_is_not_finite_stops_too(make_trainer: MakeTrainer) -> N
     assert equal(before, weights(trainer))
 
 
-def test_a_validation_loss_that_is_not_finite_claims_no_checkpoint(
-    make_trainer: MakeTrainer,
-) -> None:
+def test_a_validation_loss_that_is_not_finite_claims_no_checkpoint(make_trainer):
     trainer = make_trainer(validation=store_of([[1]]))
     trainer.objective.model.embedding.weight.data[1] = math.nan
     with pytest.raises(RunError) as caught:
@@ -126,9 +113,7 @@ def test_a_validation_loss_that_is_not_finite_claims_no_checkpoint(
     )
 
 
-def test_training_stops_when_patience_runs_out(
-    make_trainer: MakeTrainer, make_store: MakeStore
-) -> None:
+def test_training_stops_when_patience_runs_out(make_trainer, make_store):
     keys = {"lr": 1e-9, "patience": 2, "max_epochs": 50, "monitor": "accuracy"}
     trainer = make_trainer(validation=make_store(20, seed=1), training=keys)
     events = epochs(trainer)
@@ -140,8 +125,8 @@ def test_training_stops_when_patience_runs_out(
 
 @pytest.mark.parametrize("monitor", ["accuracy", "macro_f1", "weighted_f1", "loss"])
 def test_the_best_epoch_is_that_of_the_monitored_validation_metric(
-    monitor: str, make_trainer: MakeTrainer, make_store: MakeStore
-) -> None:
+    monitor, make_trainer, make_store
+):
     trainer = make_trainer(
         validation=make_store(40, seed=1),
         training={"monitor": monitor, "max_epochs": 8, "patience": None, "lr": 0.05},
@@ -154,7 +139,7 @@ def test_the_best_epoch_is_that_of_the_monitored_validation_metric(
     assert events[trainer.progress.best_epoch - 1].is_best
 
 
-def test_without_validation_trains_own_scores_are_monitored(make_trainer: MakeTrainer) -> None:
+def test_without_validation_trains_own_scores_are_monitored(make_trainer):
     trainer = make_trainer(training={"max_epochs": 3, "monitor": "loss"})
     events = epochs(trainer)
     assert events[0].validation is None

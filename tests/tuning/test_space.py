@@ -23,7 +23,7 @@ DATA = {
 
 
 @pytest.mark.parametrize("kind", DATA)
-def test_each_value_of_each_kind_makes_a_config(kind: str) -> None:
+def test_each_value_of_each_kind_makes_a_config(kind):
     base = config(DATA[kind])
     space = space_of(base)
     assert KINDS[kind].keys() < space.keys()
@@ -35,7 +35,7 @@ def test_each_value_of_each_kind_makes_a_config(kind: str) -> None:
             changed(base, {key: value})
 
 
-def test_what_the_config_rules_out_is_not_tried() -> None:
+def test_what_the_config_rules_out_is_not_tried():
     base = config(
         TEXT,
         batching={"max_tokens": 500},
@@ -48,13 +48,13 @@ def test_what_the_config_rules_out_is_not_tried() -> None:
     assert "model.bidirectional" not in space
 
 
-def test_the_configs_own_value_is_among_those_tried() -> None:
+def test_the_configs_own_value_is_among_those_tried():
     space = space_of(config(TEXT, model={"hidden_size": 100, "dropout": 0.25}))
     assert space["model.hidden_size"] == [100, 64, 128, 192, 256]
     assert 0.25 in space["model.dropout"]  # type: ignore[operator]
 
 
-def test_tune_space_adds_replaces_and_removes() -> None:
+def test_tune_space_adds_replaces_and_removes():
     wanted = {
         "model.hidden_size": {"low": 16, "high": 64},
         "model.dropout": {"low": 0.1, "high": 0.5},

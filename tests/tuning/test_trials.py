@@ -29,7 +29,7 @@ def try_next(of: Study) -> Trial:
     return trial
 
 
-def test_the_config_itself_comes_first_then_half_of_it_then_what_was_good(tmp_path: Path) -> None:
+def test_the_config_itself_comes_first_then_half_of_it_then_what_was_good(tmp_path):
     first, *others = (try_next(one) for one in [study(tmp_path / "log")] * 14)
     assert differing(CONFIG, first.settings) == {}
     early, late = others[: FIRST_TRIALS - 1], others[FIRST_TRIALS - 1 :]
@@ -40,7 +40,7 @@ def test_the_config_itself_comes_first_then_half_of_it_then_what_was_good(tmp_pa
     assert rates == {float(f"{rate:.3g}") for rate in rates}
 
 
-def test_a_search_goes_on_after_a_kill_while_it_wrote(tmp_path: Path) -> None:
+def test_a_search_goes_on_after_a_kill_while_it_wrote(tmp_path):
     journal = tmp_path / "log"
     done = try_next(study(journal))
     cut = study(journal)
@@ -54,7 +54,7 @@ def test_a_search_goes_on_after_a_kill_while_it_wrote(tmp_path: Path) -> None:
     assert study(journal).trials() == [done, again]
 
 
-def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
+def test_a_damaged_journal_is_named(tmp_path):
     journal = tmp_path / "log"
     try_next(study(journal))
     lines = journal.read_text().splitlines(keepends=True)
@@ -64,9 +64,7 @@ def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
             study(journal)
 
 
-def test_a_trial_counts_by_the_best_of_all_its_epochs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_counts_by_the_best_of_all_its_epochs(tmp_path, monkeypatch):
     """Also where it may have more than a hundred of them."""
     monkeypatch.chdir(tmp_path)
     write_text_project(tmp_path)
@@ -80,7 +78,7 @@ def test_a_trial_counts_by_the_best_of_all_its_epochs(
 
 
 @pytest.mark.slow
-def test_a_lock_that_a_killed_process_held_is_released(tmp_path: Path) -> None:
+def test_a_lock_that_a_killed_process_held_is_released(tmp_path):
     done = try_next(study(tmp_path / "log"))
     (tmp_path / "log.lock").touch()
     assert study(tmp_path / "log").trials() == [done]

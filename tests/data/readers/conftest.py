@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ def seen(rows: list[Example]) -> list[tuple[Any, str | None, int]]:
 
 
 @pytest.fixture
-def read(tmp_path: Path) -> Read:
+def read(tmp_path) -> Read:
     """Write bytes to a file and read it with the options given."""
 
     def run(content: bytes | str, name: str, *, labelled: bool = True, **options: Any) -> Any:
@@ -29,7 +28,7 @@ def read(tmp_path: Path) -> Read:
 
 
 @pytest.fixture
-def refuse(read: Read, tmp_path: Path) -> Refuse:
+def refuse(read, tmp_path) -> Refuse:
     """Read as `read` does, and return the complaints without the folder's name."""
 
     def run(*args: Any, **options: Any) -> tuple[str, ...]:

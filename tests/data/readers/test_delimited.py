@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.readers import ReadOptions, delimited, read_examples
-from tests.data.readers.conftest import Read, Refuse, seen
+from tests.data.readers.conftest import seen
 from tests.helpers.examples import examples
 
 NAMED: dict[str, Any] = {"sequence": "text", "label": "label"}
@@ -34,9 +34,7 @@ LABEL = FIELD.filter(lambda label: label.strip())
     end=st.sampled_from(["\n", "\r\n"]),
     forms=st.tuples(*[st.booleans()] * 4),
 )
-def test_what_the_csv_module_writes_is_read_back(
-    rows: list[tuple[str, str, str]], delimiter: str, end: str, forms: tuple[bool, ...]
-) -> None:
+def test_what_the_csv_module_writes_is_read_back(rows, delimiter, end, forms):
     last_end, mark, packed, every = forms
     text = io.StringIO(newline="")
     quoting = csv.QUOTE_ALL if every or end == "\n" else csv.QUOTE_MINIMAL
@@ -75,19 +73,17 @@ def test_what_the_csv_module_writes_is_read_back(
         ("text|label\na\tb|x\n", TSV | {"delimiter": "pipe"}, [("a\tb", "x", 2)]),
     ],
 )  # fmt: skip
-def test_rows(
-    read: Read, content: str, options: dict[str, Any], expected: list[tuple[Any, ...]]
-) -> None:
+def test_rows(read, content, options, expected):
     assert seen(read(content, "a.csv", **options)) == expected
 
 
-def test_a_quoted_field_may_go_on_behind_the_lines_that_tell_the_delimiter(read: Read) -> None:
+def test_a_quoted_field_may_go_on_behind_the_lines_that_tell_the_delimiter(read):
     long = "one;\n" * delimited.SNIFFED_LINES
     content = f'text;label\na;x\n"{long}";y\n'
     assert seen(read(content, "a.csv", **CSV)) == [("a", "x", 2), (long, "y", 3)]
 
 
-def test_prediction_needs_no_labels_and_one_column_may_be_blank(read: Read) -> None:
+def test_prediction_needs_no_labels_and_one_column_may_be_blank(read):
     assert seen(read("text\none\n", "a", **TSV, labelled=False)) == [("one", None, 2)]
     found = seen(read("label,text\na,one\n,two", "a", **CSV, labelled=False))
     assert found == [("one", "a", 2), ("two", None, 3)]
@@ -97,9 +93,7 @@ def test_prediction_needs_no_labels_and_one_column_may_be_blank(read: Read) -> N
     assert found == [("a; b", None, 2), ("", None, 3), ("b", None, 4), ("", None, 5)]
 
 
-def test_fields_may_be_long_up_to_a_limit(
-    read: Read, refuse: Refuse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fields_may_be_long_up_to_a_limit(read, refuse, monkeypatch):
     field = "long, \n" * 50_000
     content = f'text,label\n"{field}",x\n'
     assert read(content, "a", **CSV)[0].sequence == field
@@ -120,12 +114,12 @@ def test_fields_may_be_long_up_to_a_limit(
         ("0.5\n1\n", [[0.5], [1]]),
     ],
 )
-def test_cells_of_numbers_are_series(read: Read, cell: str, expected: list[Any]) -> None:
+def test_cells_of_numbers_are_series(read, cell, expected):
     (row,) = read(f'text,label\n"{cell}",a\n', "a", **CSV, kind="features")
     assert np.array_equal(row.sequence, np.array(expected, dtype=np.float32), equal_nan=True)
 
 
-def test_a_column_for_each_time_step_or_channel(read: Read) -> None:
+def test_a_column_for_each_time_step_or_channel(read):
     series: dict[str, Any] = {"format": "csv", "kind": "features"}
     rows = read("b,1,2,NaN\na,0.5,,3\n", "a", **series, label=0)
     assert [(x.sequence[:, 0].tolist(), x.label) for x in rows[:1]] == [([1, 2], "b")]
@@ -139,7 +133,7 @@ def test_a_column_for_each_time_step_or_channel(read: Read) -> None:
     assert (row.sequence.tolist(), row.kept) == ([[1], [2]], {"id": "7"})
 
 
-def test_arff(read: Read) -> None:
+def test_arff(read):
     content = "% by hand\n@RELATION a\n@attribute 't 1' numeric\n@attribute t2 real\n"
     content += "@attribute class {up,'not up'}\n@data\n% row\n1,?, 'not up'\n\n2,3,up\n"
     keys: dict[str, Any] = {"format": "csv", "kind": "features", "label": "class"}

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.readers import ReadOptions, read_examples
-from tests.data.readers.conftest import Read
 
 OPTIONS: dict[str, Any] = {"format": "jsonl", "sequence": "text", "label": "label"}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -26,9 +25,7 @@ def row(text: object, label: object = "a") -> str:
     ascii_only=st.booleans(),
     end=st.sampled_from(["\n", "\r\n"]),
 )
-def test_what_json_writes_is_read_back(
-    rows: list[tuple[str, str]], ascii_only: bool, end: str
-) -> None:
+def test_what_json_writes_is_read_back(rows, ascii_only, end):
     written = [json.dumps({"text": a, "label": b}, ensure_ascii=ascii_only) for a, b in rows]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.jsonl"
@@ -41,16 +38,16 @@ def test_what_json_writes_is_read_back(
 @pytest.mark.parametrize(
     ("value", "label"), [("a", "a"), (3, "3"), (-1, "-1"), (True, "true"), (False, "false")]
 )
-def test_labels(read: Read, value: object, label: str) -> None:
+def test_labels(read, value, label):
     assert read(row("x", value), "a", **OPTIONS)[0].label == label
 
 
-def test_blank_and_absent_labels(read: Read) -> None:
+def test_blank_and_absent_labels(read):
     for content in ('{"text": "x"}', row("x", None), row("x", "")):
         assert read(content, "a", **OPTIONS, labelled=False)[0].label is None
 
 
-def test_depth_and_blank_lines_at_the_end(read: Read) -> None:
+def test_depth_and_blank_lines_at_the_end(read):
     brackets = row('["{[\\"' * 200).rstrip()
     nested = '{"text": "x", "label": "y", "more": ' + "[" * 90 + "]" * 90 + "}"
     escaped = r'{"text": "\ud83d\ude00", "label": 1}'
@@ -58,14 +55,14 @@ def test_depth_and_blank_lines_at_the_end(read: Read) -> None:
     assert [each.sequence for each in found[1:]] == ["x", "😀"]
 
 
-def test_several_fields_are_joined(read: Read) -> None:
+def test_several_fields_are_joined(read):
     options = {**OPTIONS, "sequence": ["a", "b"]}
     assert read('{"a": "one", "b": "two", "label": 1}', "a", **options)[0].sequence == "one two"
     content = '{"a": ["one"], "b": "two 3", "label": 1}'
     assert read(content, "a", **options, kind="tokens")[0].sequence == ["one", "two", "3"]
 
 
-def test_a_field_of_an_object_within(read: Read) -> None:
+def test_a_field_of_an_object_within(read):
     names = {"format": "jsonl", "sequence": "doc.text", "label": "meta.gold.label"}
     line = json.dumps({"doc": {"text": "a b"}, "meta": {"gold": {"label": "x"}}}) + "\n"
     (found,) = read(line, "a.jsonl", **names)
@@ -84,11 +81,11 @@ def test_a_field_of_an_object_within(read: Read) -> None:
         ("[1 -2]", ["[1", "-2]"]),
     ],
 )
-def test_tokens(read: Read, value: object, expected: list[str]) -> None:
+def test_tokens(read, value, expected):
     assert read(row(value), "a", **OPTIONS, kind="tokens")[0].sequence == expected
 
 
-def test_features(read: Read) -> None:
+def test_features(read):
     content = row([[1, 2.5], [None, -4]]) + row([]) + row([1, None, 3])
     vectors, empty, channel = read(content, "a", **OPTIONS, kind="features")
     expected = np.array([[1, 2.5], [np.nan, -4]], dtype=np.float32)
@@ -98,19 +95,19 @@ def test_features(read: Read) -> None:
     np.testing.assert_array_equal(channel.sequence, [[1], [np.nan], [3]])
 
 
-def test_lists_of_sentences_and_chats_are_texts(read: Read) -> None:
+def test_lists_of_sentences_and_chats_are_texts(read):
     chat = [{"role": "user", "content": "hi there"}, {"from": "bot", "value": "hello"}]
     rows = read(row(["one two", "three"]) + row(chat), "a", **OPTIONS)
     assert [x.sequence for x in rows] == ["one two ¶ three", "user : hi there ¶ bot : hello"]
 
 
-def test_an_array_of_objects(read: Read) -> None:
+def test_an_array_of_objects(read):
     pretty = json.dumps([{"text": "one", "label": "a"}, {"text": "two", "label": None}], indent=1)
     rows = read("\n" + pretty, "a.json", **OPTIONS, labelled=False)
     assert [(x.sequence, x.label, x.line) for x in rows] == [("one", "a", 1), ("two", None, 2)]
 
 
-def test_columns_of_numbers_and_of_lists_are_steps_and_channels(read: Read) -> None:
+def test_columns_of_numbers_and_of_lists_are_steps_and_channels(read):
     keys = {"format": "jsonl", "kind": "features", "sequence": ["x", "y"], "label": "l"}
     rows = read('{"x": [1, 2], "y": [3, null], "l": 0}\n{"x": 1, "y": 2, "l": 0}\n', "a", **keys)
     assert np.array_equal(rows[0].sequence, [[1, 3], [2, np.nan]], equal_nan=True)

@@ -5,7 +5,6 @@ import random
 import zipfile
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 
 from seqtrain.data.readers import ReadOptions, digest_of, npz, opening, read_examples
 from seqtrain.errors import DataError
-from tests.data.readers.conftest import Read, Refuse
 from tests.helpers.packing import ENDINGS, NAMES
 from tests.helpers.packing import pack as pack_file
 
@@ -41,7 +39,7 @@ def members(archive: bytes) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("borders", [{"offsets": [0, 3, 3, 4]}, {"lengths": [3, 0, 1]}])
-def test_features(read: Read, borders: dict[str, list[int]]) -> None:
+def test_features(read, borders):
     rows = read(pack(values=VALUES, labels=["a", "b", "a"], **borders), "a", **OPTIONS)
     assert [row.sequence.tolist() for row in rows] == [VALUES[:3].tolist(), [], [[6.0, 7.0]]]
     assert [row.sequence.shape for row in rows] == [(3, 2), (0, 2), (1, 2)]
@@ -51,7 +49,7 @@ def test_features(read: Read, borders: dict[str, list[int]]) -> None:
     assert (row.sequence.tolist(), row.label) == ([[0], [1], [2]], "-7")
 
 
-def test_tokens_are_spelled_integers(read: Read, refuse: Refuse) -> None:
+def test_tokens_are_spelled_integers(read, refuse):
     options: dict[str, Any] = {"format": "npz", "kind": "tokens", "labelled": False}
     rows = read(pack(values=np.array([5, -1, 7]), lengths=[2, 1]), "a", **options)
     assert [(row.sequence, row.label) for row in rows] == [(["5", "-1"], None), (["7"], None)]
@@ -81,12 +79,12 @@ ONE = {"values": [1.0], "lengths": [1]}
         ({"values": np.array([{}], dtype=object)}, ": not a sound npz file of plain arrays (Obj"),
     ],
 )  # fmt: skip
-def test_arrays_that_do_not_fit(refuse: Refuse, arrays: dict[str, Any], problem: str) -> None:
+def test_arrays_that_do_not_fit(refuse, arrays, problem):
     (found,) = refuse(pack(**arrays), "a", **OPTIONS)
     assert found.startswith(f"a{problem}")
 
 
-def test_other_files_and_bombs_are_refused(refuse: Refuse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_files_and_bombs_are_refused(refuse, monkeypatch):
     assert refuse(b"values", "a", **OPTIONS) == (
         "a: not a sound npz file of plain arrays (File is not a zip file)",
     )
@@ -104,7 +102,7 @@ def test_other_files_and_bombs_are_refused(refuse: Refuse, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("code", [0xD800, 0x110000, 0x80000000, 0xFFFFFFFF])
 @pytest.mark.parametrize("order", "<>")
-def test_labels_of_no_character_are_refused(refuse: Refuse, code: int, order: str) -> None:
+def test_labels_of_no_character_are_refused(refuse, code, order):
     labels = np.array(["a", "b"], dtype=f"{order}U1")
     arrays = members(pack(values=VALUES, lengths=[2, 2], labels=labels))
     codes = np.array([code, 98], dtype=f"{order}u4").tobytes()
@@ -115,14 +113,14 @@ def test_labels_of_no_character_are_refused(refuse: Refuse, code: int, order: st
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("name", ["values.npy", "values", "labels.npy"])
-def test_an_array_given_twice_is_refused(refuse: Refuse, name: str) -> None:
+def test_an_array_given_twice_is_refused(refuse, name):
     arrays, key = members(pack(values=VALUES, lengths=[4], labels=["a"])), name.removesuffix(".npy")
     twice = archive_of([*arrays.items(), (name, arrays[f"{key}.npy"])])
     assert refuse(twice, "a", **OPTIONS) == (f"a: the array {key} occurs twice; save it once",)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_compression_around_npz(read: Read, refuse: Refuse, ending: str) -> None:
+def test_compression_around_npz(read, refuse, ending):
     packed = pack(values=VALUES, lengths=[3, 1], labels=["a", "b"])
     plain, unpacked = (
         [(row.sequence.tolist(), row.label, row.line) for row in read(content, name, **OPTIONS)]
@@ -134,7 +132,7 @@ def test_compression_around_npz(read: Read, refuse: Refuse, ending: str) -> None
     assert f"the {NAMES[ending]} data are cut off after" in message
 
 
-def test_damage_never_escapes_as_another_error(read: Read) -> None:
+def test_damage_never_escapes_as_another_error(read):
     packed = pack(values=VALUES, lengths=[4], labels=["a"])
     draw = random.Random(0)
     for _ in range(300):
@@ -146,7 +144,7 @@ def test_damage_never_escapes_as_another_error(read: Read) -> None:
 
 
 @pytest.mark.parametrize(("x", "y"), [("X.npy", "y.npy"), ("train_x.npy", "train_y.npy")])
-def test_labels_stand_beside_an_array_of_series(x: str, y: str, tmp_path: Path) -> None:
+def test_labels_stand_beside_an_array_of_series(x, y, tmp_path):
     path = str(tmp_path / x)
     series = np.array([[1.0, 2.0, np.nan], [3.0, 4.0, 5.0]])
     np.save(path, series)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from seqtrain.data.examples import BadRow, Example, RowProblems
 from seqtrain.data.readers import ReadOptions, opening, read_examples
 from seqtrain.errors import DataError
-from tests.data.readers.conftest import Read, Refuse, seen
+from tests.data.readers.conftest import seen
 from tests.helpers.examples import examples
 from tests.helpers.packing import ENDINGS, NAMES, needs_zstd, pack
 
@@ -30,7 +30,7 @@ CONTENT = b"label\ttext\na\tone\nb\ttwo\n"
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_compressed_and_byte_order_mark_read_as_the_plain_file(read: Read, ending: str) -> None:
+def test_compressed_and_byte_order_mark_read_as_the_plain_file(read, ending):
     plain = read(CONTENT, "a.tsv", **TSV)
     assert seen(plain) == [("one", "a", 2), ("two", "b", 3)]
     assert read(b"\xef\xbb\xbf" + CONTENT, "b.tsv", **TSV) == plain
@@ -41,9 +41,7 @@ def test_compressed_and_byte_order_mark_read_as_the_plain_file(read: Read, endin
         assert read(b"\x5f\x2a\x4d\x18\x03\0\0\0abc" + parts, f"d.{ending}", **TSV) == plain
 
 
-def test_what_is_no_regular_file_is_refused_without_a_hang(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_regular_file_is_refused_without_a_hang(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
     for path, problem in {
@@ -58,9 +56,7 @@ def test_what_is_no_regular_file_is_refused_without_a_hang(
         assert str(caught.value).startswith(problem)
 
 
-def test_prediction_reads_standard_input_and_pipes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prediction_reads_standard_input_and_pipes(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\ntwo")))
     rows = list(read_examples("-", ReadOptions("lines"), labelled=False))
     assert [row.sequence for row in rows] == ["one", "two"]
@@ -75,7 +71,7 @@ def test_prediction_reads_standard_input_and_pipes(
 
 @pytest.mark.parametrize("format", ["tsv", "csv"])
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_compressed_data_cut_anywhere_are_refused(refuse: Refuse, ending: str, format: str) -> None:
+def test_compressed_data_cut_anywhere_are_refused(refuse, ending, format):
     packed, name = pack(CONTENT * 20, ending), f"a.{format}.{ending}"
     for size in range(len(packed)):
         (message,) = refuse(packed[:size], name, **TSV | {"format": format})[-1:]
@@ -84,7 +80,7 @@ def test_compressed_data_cut_anywhere_are_refused(refuse: Refuse, ending: str, f
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_damaged_compressed_data_are_refused(read: Read, refuse: Refuse, ending: str) -> None:
+def test_damaged_compressed_data_are_refused(read, refuse, ending):
     said = f"the {NAMES[ending]} data are damaged after"
     packed = pack(CONTENT * 20, ending)
     in_check_sum = bytearray(packed)
@@ -105,7 +101,7 @@ def test_damaged_compressed_data_are_refused(read: Read, refuse: Refuse, ending:
 
 
 @needs_zstd
-def test_a_window_that_would_fill_the_memory_is_refused(read: Read, refuse: Refuse) -> None:
+def test_a_window_that_would_fill_the_memory_is_refused(read, refuse):
     frame = b"\x28\xb5\x2f\xfd\x00%c\x19\0\0aa\n"  # one raw block of three bytes
     (row,) = read(frame % ((27 - 10) << 3), "a.zst", **LINES)
     assert row.sequence == "aa"
@@ -114,9 +110,7 @@ def test_a_window_that_would_fill_the_memory_is_refused(read: Read, refuse: Refu
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_bombs_and_overlong_lines_are_refused(
-    refuse: Refuse, monkeypatch: pytest.MonkeyPatch, ending: str
-) -> None:
+def test_bombs_and_overlong_lines_are_refused(refuse, monkeypatch, ending):
     monkeypatch.setattr(opening, "BOMB_FREE_BYTES", 100_000)
     monkeypatch.setattr(opening, "BOMB_RATIO", 500)
     message = refuse(pack(b"\n" * 400_000, ending), f"a.{ending}", **LINES)[-1]
@@ -129,7 +123,7 @@ def test_bombs_and_overlong_lines_are_refused(
     assert refuse(content[10_001:], "a", **LINES) == ("a:1: the line is longer than 10000 bytes",)
 
 
-def test_memory_stays_flat_and_rows_before_damage_are_read(tmp_path: Path) -> None:
+def test_memory_stays_flat_and_rows_before_damage_are_read(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("label\ttext\n" + "a\tsome words\n" * 400_000)
     assert path.stat().st_size > 5_000_000
@@ -154,9 +148,7 @@ def test_memory_stays_flat_and_rows_before_damage_are_read(tmp_path: Path) -> No
     kind=st.sampled_from(["text", "tokens", "features"]),
     labelled=st.booleans(),
 )
-def test_any_bytes_give_rows_or_a_data_error(
-    content: bytes, format: str, kind: str, labelled: bool
-) -> None:
+def test_any_bytes_give_rows_or_a_data_error(content, format, kind, labelled):
     sequence, label = ("a", "e") if format == "jsonl" else (0, 1)
     options = ReadOptions(format, kind, sequence=sequence, label=label)
     rows: list[Example] = []
@@ -175,9 +167,7 @@ def test_any_bytes_give_rows_or_a_data_error(
 
 @pytest.mark.parametrize("size", [1, 3, 7, 40, 1000])
 @pytest.mark.parametrize("keep_ends", [False, True])
-def test_lines_are_the_same_however_many_bytes_are_read_at_once(
-    monkeypatch: pytest.MonkeyPatch, size: int, keep_ends: bool
-) -> None:
+def test_lines_are_the_same_however_many_bytes_are_read_at_once(monkeypatch, size, keep_ends):
     content = "first\na\r\n\r\nb\r\r\n\n é\u2028e \n\t\rf\n".encode() * 3 + b"\xff\n\0\r\ng\r\nh\r"
     expected: list[str | None] = []
     for line in io.BytesIO(content):
@@ -191,7 +181,7 @@ def test_lines_are_the_same_however_many_bytes_are_read_at_once(
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "gbk", "utf-16", "utf-16-le"])
-def test_other_encodings(read: Read, encoding: str) -> None:
+def test_other_encodings(read, encoding):
     text = "label\ttext\na\t你好 x\n" if encoding == "gbk" else "label\ttext\na\tthé x\n"
     named = "utf-16" if encoding == "utf-16-le" else encoding
     keys = {"format": "tsv", "sequence": "text", "label": "label", "encoding": named}

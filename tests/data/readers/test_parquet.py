@@ -11,7 +11,6 @@ import pytest
 
 from seqtrain.data.readers import ReadOptions, digest_of, opening, parquet, read_examples
 from seqtrain.errors import DataError
-from tests.helpers.tiny import Cli
 
 VALUES: dict[str, list[Any]] = {
     "text": ["a b", "naïve\ncafé", ""],
@@ -39,7 +38,7 @@ def read(path: str, kind: str = "text", **options: Any) -> list[tuple[Any, str |
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_values_are_those_of_jsonl(tmp_path: Path, kind: str) -> None:
+def test_values_are_those_of_jsonl(tmp_path, kind):
     labels = ["x", "y", "x"]
     path = write(tmp_path / "a.parquet", {"s": VALUES[kind], "label": labels, "other": [1, 2, 3]})
     lines = [{"s": s, "label": y} for s, y in zip(VALUES[kind], labels, strict=True)]
@@ -50,7 +49,7 @@ def test_values_are_those_of_jsonl(tmp_path: Path, kind: str) -> None:
         np.testing.assert_array_equal(np.array(sequence), np.array(other))
 
 
-def test_numbers_of_classes_have_the_names_that_the_file_gives(tmp_path: Path) -> None:
+def test_numbers_of_classes_have_the_names_that_the_file_gives(tmp_path):
     path = write(tmp_path / "a.parquet", {"s": ["a", "b"], "label": [1, 0]}, ["no", "yes"])
     assert read(path) == [("a", "yes"), ("b", "no")]
     bare = write(tmp_path / "b.parquet", {"s": ["a", "b"], "label": [1, 0]})
@@ -60,7 +59,7 @@ def test_numbers_of_classes_have_the_names_that_the_file_gives(tmp_path: Path) -
         read(hidden)
 
 
-def test_refusals(tmp_path: Path) -> None:
+def test_refusals(tmp_path):
     path = write(tmp_path / "a.parquet", {"text": ["a"], "label": ["x"]})
     whole = Path(path).read_bytes()
     (tmp_path / "b.parquet").write_text("not parquet at all")
@@ -78,7 +77,7 @@ def test_refusals(tmp_path: Path) -> None:
             read(str(tmp_path / f"{name}.parquet"), sequence=sequence)
 
 
-def test_a_field_of_a_struct_is_found_as_in_jsonl(tmp_path: Path) -> None:
+def test_a_field_of_a_struct_is_found_as_in_jsonl(tmp_path):
     meta = [{"text": "a", "gold": {"y": "x"}}, {"text": "b", "gold": {"y": "z"}}]
     path = write(tmp_path / "a.parquet", {"meta": meta, "other": [1, 2]})
     found = read(path, sequence="meta.text", label="meta.gold.y")
@@ -96,9 +95,7 @@ BOMBS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", BOMBS)
-def test_what_expands_far_beyond_the_file_is_refused_as_a_bomb(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_what_expands_far_beyond_the_file_is_refused_as_a_bomb(tmp_path, monkeypatch, kind):
     sequences = BOMBS[kind]
     table = pa.table({"s": sequences, "label": ["x"] * len(sequences)})
     path = tmp_path / "a.parquet"
@@ -137,9 +134,7 @@ def of_labels(rows: int) -> pa.Table:
     return table.replace_schema_metadata({"huggingface": told})
 
 
-def test_a_folder_of_save_to_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
+def test_a_folder_of_save_to_disk(tmp_path, monkeypatch, cli):
     monkeypatch.chdir(tmp_path)
     save_to_disk(Path("ds/train"), of_labels(30), 2)
     save_to_disk(Path("ds/test"), of_labels(10), 1)
@@ -163,7 +158,7 @@ def test_a_folder_of_save_to_disk(
     assert told.problems == ["seqtrain: ds: holds no file .arrow; give one of these: test, train"]
 
 
-def test_files_of_arrow(tmp_path: Path) -> None:
+def test_files_of_arrow(tmp_path):
     table, options = of_labels(5), ReadOptions("arrow", sequence="text", label="label")
     for name, write_one in (("a", pa.ipc.new_stream), ("b", pa.ipc.new_file)):
         with write_one(tmp_path / f"{name}.arrow", table.schema) as writer:

@@ -9,7 +9,7 @@ import pytest
 
 from seqtrain.data.readers import ReadOptions, read_examples
 from seqtrain.errors import DataError
-from tests.data.readers.conftest import Read, Refuse, seen
+from tests.data.readers.conftest import seen
 from tests.helpers.packing import ENDINGS, pack
 
 PREDICTED: dict[str, Any] = {"labelled": False}
@@ -56,13 +56,11 @@ TS_HEAD = """# A comment
         ]),
     ],
 )  # fmt: skip
-def test_rows(
-    read: Read, format: str, content: str, options: dict[str, Any], expected: list[Any]
-) -> None:
+def test_rows(read, format, content, options, expected):
     assert seen(read(content, "a", format=format, **options)) == expected
 
 
-def test_series(read: Read) -> None:
+def test_series(read):
     vectors = "[[1, 2]]\n\n[[3, 4], [5, 6]]\n"
     rows = read(vectors, "a", format="lines", kind="features", labelled=False)
     assert [np.shape(row.sequence) for row in rows] == [(1, 2), (0, 0), (2, 2)]
@@ -89,7 +87,7 @@ def folder_problems(folder: Path, kind: str = "text") -> list[str]:
     return [each.replace(str(folder), "F") for each in caught.value.problems]
 
 
-def test_folder_with_a_sub_folder_a_class(tmp_path: Path) -> None:
+def test_folder_with_a_sub_folder_a_class(tmp_path):
     files = {
         "pos/b.txt": b"two\nlines\r\n",
         "pos/a.txt": b"one",
@@ -114,7 +112,7 @@ def test_folder_with_a_sub_folder_a_class(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_folder_with_a_file_a_class(tmp_path: Path, ending: str) -> None:
+def test_folder_with_a_file_a_class(tmp_path, ending):
     write(tmp_path, {"b.txt": b"one\n\ntwo", f"a.txt.{ending}": pack(b"[3]\n", ending)})
     rows = list(read_examples(str(tmp_path), ReadOptions("txt")))
     assert seen(rows) == [("[3]", "a", 1), ("one", "b", 1), ("", "b", 2), ("two", "b", 3)]
@@ -124,7 +122,7 @@ def test_folder_with_a_file_a_class(tmp_path: Path, ending: str) -> None:
     ]
 
 
-def test_folders_that_hold_nothing(tmp_path: Path) -> None:
+def test_folders_that_hold_nothing(tmp_path):
     nothing = "F: no rows; expected one sub-folder or one file <class>.txt per class"
     assert folder_problems(tmp_path) == [nothing]
     (tmp_path / "a1.csv.gz").touch()
@@ -134,7 +132,7 @@ def test_folders_that_hold_nothing(tmp_path: Path) -> None:
     assert folder_problems(tmp_path) == ["F/pos/deeper: is a folder; expected a regular file"]
 
 
-def test_a_folder_of_recordings_and_one_with_files_beside(tmp_path: Path) -> None:
+def test_a_folder_of_recordings_and_one_with_files_beside(tmp_path):
     write(tmp_path, {"up/1.csv": b"x,y\n1,2\n3,4\n", "unsup/1.txt": b"x", "urls_up.txt": b"y"})
     (row,) = read_examples(str(tmp_path), ReadOptions("txt", kind="features"))
     assert (row.sequence.tolist(), row.label) == ([[1, 2], [3, 4]], "up")
@@ -147,11 +145,11 @@ def test_a_folder_of_recordings_and_one_with_files_beside(tmp_path: Path) -> Non
         ("ACGT\n>seq2 b\nA\n", "a:1: found 'ACGT', expected a line such as >id label"),
     ],
 )
-def test_records_of_fasta_without_a_label(refuse: Refuse, content: str, problem: str) -> None:
+def test_records_of_fasta_without_a_label(refuse, content, problem):
     assert refuse(content, "a", format="fasta") == (problem,)
 
 
-def test_classes_of_fasta_have_a_file_or_a_folder_each(tmp_path: Path) -> None:
+def test_classes_of_fasta_have_a_file_or_a_folder_each(tmp_path):
     for name in ("files/x.fa", "files/y.fasta", "folders/x/1.fasta", "folders/y/2.fa"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

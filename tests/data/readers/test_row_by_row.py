@@ -43,7 +43,7 @@ KINDS = st.sampled_from(["good", "blank", "odd", "undecodable", "nul", "comment"
 @pytest.mark.parametrize("name", FORMS)
 @given(kinds=st.lists(KINDS, max_size=12), last_end=st.booleans())
 @examples(40)
-def test_every_row_has_its_example(name: str, kinds: list[str], last_end: bool) -> None:
+def test_every_row_has_its_example(name, kinds, last_end):
     form = FORMS[name]
     kinds = [kind for kind in kinds if not (kind == "comment" and name != "ts")]
     kinds = [kind for kind in kinds if not (kind == "odd" and form.odd is None)]
