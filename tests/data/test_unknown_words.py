@@ -1,6 +1,5 @@
 """model.subwords: words that the vocabulary lacks are <unk>, and their spelling stands beside."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,6 @@ from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.data.vocabulary import UNK
 from tests.helpers.spelling import buckets_of
 
-Write = Callable[[str, str | list[tuple[str, str]]], str]
 TRAIN = [("common rare", "x"), ("common odd common", "y"), ("common", "x"), ("rare2 common", "y")]
 
 
