@@ -33,9 +33,9 @@ data.kind steps | data.steps null | name the columns there
 data.order set | data.steps null | expected null
 data.sequence set | data.steps set | which takes its place; leave this key out
 data.standardize not train | data.kind not features | expected train
-training.augment set | data.kind not features | expected null
+training.augment set | data.kind text tokens | expected null
 model.freeze set | data.kind features steps | expected false
-model.kernels true | data.kind not features | expected false
+model.kernels true | data.kind text tokens | expected false
 model.ngrams set | data.kind features | expected null
 model.attention_size set | model.pooling last mean max | expected null
 model.ngrams_spelling true | model.ngrams null | expected false
@@ -168,6 +168,9 @@ def _steps(keys: Keys) -> Broken:
     if "order" in steps.values() and keys["data.order"] is None:
         grown = next(name for name in steps if steps[name] == "order")
         yield "data.steps", f"found {grown}: order, but data.order is null; name the column there"
+    for key, default in (("model.kernels", "false"), ("training.augment", "null")):
+        if keys[key] and not {*map(str, steps.values())} <= {"number", "order"}:
+            yield key, f"data.steps has a column of tokens; expected {default}"
     for format, key in _formats(keys).items():
         if static and not holds(format, "steps"):
             yield "data.static", f"{key} is {format}; expected {one_of(TABLE_FORMATS)}"

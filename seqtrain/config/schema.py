@@ -262,7 +262,7 @@ class ModelConfig(Section):
     max_ngrams: Annotated[int, Field(ge=1, le=2**24)] = 300_000
     """Largest number of n-grams; the most frequent of train stay."""
     kernels: bool = False
-    """features: add a bank of fixed convolution kernels with a linear classifier to the network."""
+    """Numbers alone: add a bank of fixed convolution kernels with a linear classifier."""
     rnn: Literal["gru", "lstm", "rnn"] = "gru"
     """Recurrent cell."""
     hidden_size: Width = 128
@@ -349,7 +349,7 @@ class TrainingConfig(Section):
     label_smoothing: Fraction = 0.0
     """Share of the target probability that is spread over all classes."""
     augment: Augmentation | None = None
-    """features: in training, shift each channel by a normal random number (in deviations), and
+    """Numbers alone: in training, shift each channel by a normal random number (in deviations), and
     slice off at most a share of the series. null: neither."""
     refit: bool = False
     """At the end, train a new model on train and validation together, up to the last epoch within

@@ -348,7 +348,7 @@ class _Preparation:
         fitted = replace(fitted, **{x: c for x, c in coded.items() if not isinstance(c, str)})
         if fitted.steps is not None:
             ngrams = self._fit_column_ngrams(parts["train"], fitted.steps)
-            fitted = replace(fitted, ngrams=ngrams)
+            fitted = replace(fitted, ngrams=ngrams, kernels=self._fit_kernels(train.lengths))
         if fitted.kind == "features":
             fitted = self._fit_scales(fitted, train.values)
             fitted = replace(fitted, kernels=self._fit_kernels(train.lengths))

@@ -51,7 +51,8 @@ class FittedLayers:
     def of(cls, preprocessing: Preprocessing) -> FittedLayers:
         """Return what a model takes from a preprocessing."""
         words = series = kernels = None
-        channels, indicators = len(preprocessing.mean), preprocessing.missing == "mask"
+        coded = preprocessing if preprocessing.steps is None else preprocessing.steps
+        channels, indicators = len(coded.mean), preprocessing.missing == "mask"
         if preprocessing.subwords is not None and preprocessing.vocabulary is not None:
             words = preprocessing.vocabulary.grams(*preprocessing.subwords)
         if preprocessing.standardize != "train":

@@ -57,7 +57,7 @@ def choices(facts: Facts, validation: object) -> list[Choice]:
 
 def should_hold_out(facts: Facts) -> bool:
     """Return whether a part of train should choose the best epoch instead of being learned."""
-    return facts.rows > LEARN_ALL_AT_MOST or facts.reading.kind != "features"
+    return facts.rows > LEARN_ALL_AT_MOST or not facts.channels
 
 
 def _is_short(facts: Facts) -> bool:
@@ -69,10 +69,7 @@ def _are_few_word_classes(facts: Facts) -> bool:
 
 
 def _are_few_texts(facts: Facts, most: tuple[int, int] = SPELLED_ROWS) -> bool:
-    of_numbers = facts.family in ("series", "channels") or not (
-        facts.text or facts.tokens or facts.symbols
-    )
-    return not of_numbers and facts.rows < min(most[0], most[1] * len(facts.classes))
+    return not facts.channels and facts.rows < min(most[0], most[1] * len(facts.classes))
 
 
 def _data(facts: Facts) -> Iterator[Choice]:
@@ -80,7 +77,7 @@ def _data(facts: Facts) -> Iterator[Choice]:
         yield Choice("data.tokenizer", "char", facts.text.why)
         if not facts.text.lowercase:
             yield Choice("data.lowercase", False, "upper and lower case may differ in meaning")
-    if facts.family == "series":
+    if facts.family == "series" and facts.reading.kind == "features":
         yield Choice("data.standardize", "both", "each series by its own scale, then by train's")
     if facts.rows < FEW_ROWS:
         yield Choice("batching.batch_size", SMALL_BATCH, "few rows need small batches")

@@ -67,7 +67,7 @@ class Facts:
         rows: of train that have a sequence.
         classes: rows per label.
         lengths: median, 95 % and longest, in time steps of the sample.
-        channels: for features, numbers per time step.
+        channels: for features and steps of numbers alone, numbers per time step.
         symbols: distinct tokens of the sample.
         empty, unlabelled: rows without a sequence, and with a blank label, of all files.
         missing: whether a value of a series is missing, in any file.
@@ -101,9 +101,9 @@ class Facts:
         """What the rules distinguish: words, characters, alphabet (few characters, long), symbols,
         series (one channel), channels (several) or steps (a row per time step).
         """
-        if self.reading.kind == "steps":
+        if self.tokens:
             return "steps"
-        if self.reading.kind == "features":
+        if self.channels:
             return "series" if self.channels == 1 else "channels"
         return "symbols" if self.reading.kind == "tokens" or self.text is None else self.text.split
 
@@ -142,6 +142,8 @@ def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
     text, channels, symbols = None, 0, 0
     if reading.kind == "features":
         channels = max(series.shape[1] for series in sequences)
+    elif reading.steps is not None and not token_columns(reading.steps):
+        channels = len(reading.steps)
     elif reading.kind != "steps":
         if reading.kind == "text":
             text = inspect_texts(sequences, labels)

@@ -116,7 +116,7 @@ def _unlabelled(splits: Mapping[str, str | list[str]], reading: ReadOptions) -> 
 def _taken(facts: Facts) -> Iterator[str]:
     table, kind = facts.table, facts.reading.kind
     what = {"text": "text", "tokens": "symbols", "features": "series", "steps": "a time step"}[kind]
-    if facts.channels > 1:
+    if facts.channels > 1 and kind == "features":
         what += f" of {facts.channels} channels"
     sequence, steps = table.reading.sequence, table.reading.steps
     columns = [str(c) for c in (sequence if isinstance(sequence, list) else [sequence])]

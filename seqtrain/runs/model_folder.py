@@ -230,7 +230,8 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
         "standardize": found.standardize != "train" and not is_features,
         "subwords, ngrams": is_features and (found.subwords or found.ngrams),
         "kernels": checked.kernels != (checked.kernels and sorted(checked.kernels)),
-        "kernels, kind": checked.kernels is not None and not is_features,
+        "kernels, kind": checked.kernels is not None
+        and not (is_features or (found.steps is not None and not found.steps.num_tokens)),
         "bpe_model": (found.tokenizer == "bpe") != (checked.bpe_model is not None),
         "tokens": tokens is not None and not _are_tokens(tokens),
         "steps, static": not all(

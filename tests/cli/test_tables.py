@@ -121,6 +121,25 @@ def test_the_exported_script_writes_the_rows_of_predict(
         assert float(own["probability"]) == pytest.approx(float(other["probability"]), abs=2e-6)
 
 
+def test_numbers_alone_take_kernels_and_augmentation(project: Path, cli: Cli) -> None:
+    numbers = ("data.steps={heat: number, time: number}", "data.static=null")
+    series = ("model.kernels=true", "training.augment={shift: 0.1, slice: 0.2}")
+    fit(project, CONFIG, *numbers, *series)
+    scores = json.loads(cli("eval", "run", "--split", "test", "--json").out)
+    assert scores["accuracy"] > 0.7
+    cli("export", "run", "port")
+    command = [sys.executable, "port/predict.py", "test.csv"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for own, other in zip(
+        rows_of(found), rows_of(cli("predict", "test.csv", "--run", "run").out), strict=True
+    ):
+        assert own["label"] == other["label"]
+        assert float(own["probability"]) == pytest.approx(float(other["probability"]), abs=1e-5)
+    for each in series:
+        ended = cli("fit", "c.yaml", "--set", each, code=2)
+        assert "data.steps has a column of tokens" in ended.err
+
+
 def test_an_interrupted_run_goes_on_to_the_same_bits(project: Path) -> None:
     sets = (NGRAMS, "training.max_epochs=3")
     fit(project, CONFIG, *sets, run="whole")
