@@ -23,7 +23,7 @@ from seqtrain.text import display_name, one_of
 SPLITS = ("test", "validation", "train")
 NO_TEST = "there is no test split; these are predictions for validation, which chose the best epoch"
 
-GIVE_FILE = "give a labelled file with --data"
+A_FILE = "a labelled file with --data"
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,12 @@ def default_split(*runs: RunLike) -> str:
 def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelled:
     """Return a split of the run's config; raises as `evaluate`."""
     if not run.holds(CONFIG):
-        raise CheckpointError(f"{run.path}: a model folder names no splits; {GIVE_FILE}")
+        raise CheckpointError(f"{run.path}: a model folder names no splits; give {A_FILE}")
     config = run.config()
     named = getattr(config.data, split)
     if named is None:
         given = [name for name in SPLITS if getattr(config.data, name) is not None]
-        advice = f"give --split {one_of(given)}, or {GIVE_FILE}"
+        advice = f"give --split {one_of(given)}, or {A_FILE}"
         raise ConfigError(f"--split: {run.path} has no {split} split; {advice}")
     held_out = held_out_fractions(config.data)
     if split in held_out or (held_out and split == "train"):
@@ -129,10 +129,10 @@ def _hold_out_again(
     learned = {x: digest for x, digest in prepared.digests.items() if keys.get(x) not in scored}
     changed = other_data(recorded["data"], learned, keys)
     if changed:
-        raise DataError(f"{changed[0]}; the held-out rows can't be found again; {GIVE_FILE}")
+        raise DataError(f"{changed[0]}; the held-out rows can't be found again; give {A_FILE}")
     if prepared.preprocessing != classifier.preprocessing:
         problem = "the model was trained with other preprocessing"
-        raise CheckpointError(f"{run.path / CONFIG}: {problem}; restore it, or {GIVE_FILE}")
+        raise CheckpointError(f"{run.path / CONFIG}: {problem}; restore it, or give {A_FILE}")
     check_held_out(config, prepared, recorded, run.path)
     reading, named = classifier.preprocessing.reading, config.data.train
     files = [(path, reading.for_file(path)) for path in files_of("data.train", named)]

@@ -1,4 +1,4 @@
-"""Loading the classifier of a run, or of the runs in one directory that predict together."""
+"""Loading the classifier of a run, or an ensemble of the runs in one directory."""
 
 import os
 from functools import cache, partial

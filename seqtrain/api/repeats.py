@@ -1,4 +1,4 @@
-"""Training one config several times: by seeds, or on parts of train; also side by side."""
+"""Repeats: one config trained once per seed, or once per fold; also side by side."""
 
 import multiprocessing
 import os
@@ -89,7 +89,7 @@ def _end_with(lifeline: Connection) -> None:
 
 
 class Figure(NamedTuple):
-    """A figure of each of several runs."""
+    """A figure of each of the runs."""
 
     name: str
     values: list[float]
@@ -146,7 +146,7 @@ def fit_repeats(
     source: Path | None = None,
     init_from: str | Path | None = None,
 ) -> Repeats:
-    """Train each of several configs, by name of its run, into a directory; else as `fit`.
+    """Train each config, by name of its run, into a directory; else as `fit`.
 
     Each of `jobs` processes has its share of the threads. `listener` returns what is called with
     the events of the run of this name, in the run's own process.
@@ -176,7 +176,7 @@ def fit_repeats(
 
 
 def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Run]:
-    """Train runs, so many at a time; one that fails, or a signal, ends all as they were saved."""
+    """Train runs side by side; one that fails, or a signal, ends all as they were saved."""
     threads = max(1, torch.get_num_threads() // jobs)
     with StopSignals() as signals, Workers(jobs) as workers:
         calls = [workers.submit(partial(_train_one, train, threads)) for train in fits]

@@ -27,7 +27,7 @@ COMMANDS = {
     "init": "Write a commented config for a data file, ready for fit.",
     "data": "Look at the data of a config without training.",
     "fit": "Train a classifier; the last line of output is its run.",
-    "tune": "Try other settings within a time; keep the best as a run.",
+    "tune": "Search for better settings; keep the best trial as a run.",
     "eval": "Score a run on its test split, another split, or another file.",
     "errors": "Show the mistakes of a run, the most confident first.",
     "predict": "Classify each row of a file or of standard input.",
@@ -38,7 +38,7 @@ COMMANDS = {
     "export": "Write a model as ONNX, with a script that needs no torch.",
     "check": "Show that predictions don't depend on the batch.",
     "compare": "Measure every way to handle unequal lengths on your machine.",
-    "config": "Print every key of a config, and which have their default.",
+    "config": "Print every key of a config, and mark the defaults.",
 }
 """What each command does; its function stands in the file of its name in `cli/commands/`."""
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
@@ -140,7 +140,7 @@ def _exit_code(arguments: list[str]) -> int:
     try:
         code = _called(arguments)
         sys.stdout.flush()
-        if code == INTERRUPTED:  # Typer's answer to SIGINT
+        if code == INTERRUPTED:  # Typer's code after SIGINT
             _complain("interrupted")
         return code if isinstance(code, int) else 0
     except SeqtrainError as error:
@@ -149,7 +149,7 @@ def _exit_code(arguments: list[str]) -> int:
         return error.exit_code
     except typer.Exit as end:
         return end.exit_code
-    except (BrokenPipeError, SystemExit) as end:  # Typer answers a closed pipe with exit code 1
+    except (BrokenPipeError, SystemExit) as end:  # Typer turns a closed pipe into code 1
         if BrokenPipeError not in (type(end), type(end.__context__)):
             raise
         _abandon(sys.stdout)

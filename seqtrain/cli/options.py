@@ -58,7 +58,7 @@ Device = Annotated[
 ConfiguredDevice = Annotated[
     str | None,
     option(
-        "Device to train on, as training.device. Default: that of the config.",
+        "Device to train on, in place of training.device. Default: that of the config.",
         "DEVICE",
         "--device",
         callback=_check_device,
@@ -78,11 +78,13 @@ Split = Annotated[
     option("Split of the run's config. Default: test, or validation without a test."),
 ]
 DataFile = Annotated[str | None, option("Labelled file to use instead of a split.", "FILE")]
-StepScores = Annotated[bool, flag("Score also after 10 %, 20 % … of each sequence.", "--steps")]
+StepScores = Annotated[
+    bool, flag("Also score predictions after 10 %, 20 % … of each sequence.", "--steps")
+]
 AsJson = Annotated[bool, flag("Print one JSON object.", "--json")]
 Quiet = Annotated[bool, flag("Show warnings only.", "--quiet", "-q")]
 NoCache = Annotated[
-    bool, flag("Read and encode the data again, and keep no copy of it.", "--no-cache")
+    bool, flag("Read and encode the data again; use and write no cache.", "--no-cache")
 ]
 ForceFile = Annotated[bool, flag("Replace an existing file.", "--force")]
 ForceRun = Annotated[bool, flag("Replace an earlier run in --run-dir.", "--force")]

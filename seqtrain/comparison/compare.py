@@ -47,7 +47,7 @@ ComparisonListener: TypeAlias = Callable[[str, float], None]
 
 
 class VariantRun:
-    """A variant at work; `problem` says why it can't go on, and is empty while it can."""
+    """A variant that is measured; `problem` says why it can't go on, and is empty while it can."""
 
     def __init__(self, name: str, task: Task) -> None:
         self.name, self.problem, self.task = name, "", task

@@ -78,7 +78,7 @@ class SeqtrainLearner:
         return self._classify(self.task.train, batches)
 
     def accuracy(self, examples: int) -> float:
-        """Train a new model on so many examples, as `fit` would; return its accuracy."""
+        """Train a new model on this number of examples, as `fit` would; return its accuracy."""
         new = SeqtrainLearner(self.task, self.config, padding=self.padding)
         done = 0
         for rows in chain.from_iterable(map(new._epoch, count())):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FEW = 3
-"""Turns that it takes to tell two speeds apart."""
+"""Least number of turns by which two speeds can be compared."""
 SAME = 1e-3
 """Largest difference of logits that float32's rounding may make, over thousands of time steps."""
 AS_FAST = 1.25

@@ -382,7 +382,7 @@ class PretrainingConfig(Section):
     lr: LearningRate = 0.002
     """Peak learning rate."""
     max_length: PositiveInt | None = 100
-    """Longer sequences are cut into pieces of so many time steps, each on its own. null: whole."""
+    """Longer sequences are cut into pieces of N time steps, each on its own. null: whole."""
     dropout: Fraction = 0.2
     """Fraction of units dropped from the embedding and before the output."""
 

@@ -1,16 +1,20 @@
-"""The page: templates filled with the facts of runs. Every text is escaped where it is put in."""
+"""The page: templates filled with the facts of runs. Every text is escaped where it is put in.
+
+A chart says where everything stands on a picture; `templates/charts.html` draws it as SVG.
+"""
 
 import base64
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from seqtrain.files.reading import number_at
-from seqtrain.report.charts import Chart, Line, bar_chart, line_chart, reliability_chart
 from seqtrain.report.facts import RunFacts, most_confident_errors
 from seqtrain.text import printable
 
@@ -26,6 +30,104 @@ CURVES = {
     "time steps per second": (("tokens_per_second",),),
 }
 """Charts of training: the keys of an epoch's figures, for each line of a chart."""
+LEFT, RIGHT, TOP, BOTTOM = 52, 400, 14, 183
+"""Edges of the plotted area, on a picture of 420 × 220."""
+SMALLEST = 1e-300
+"""Least width of an axis: floats can't divide a smaller one."""
+FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+Point: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a chart: its name in the legend, its points (x, y) and its CSS classes."""
+
+    name: str
+    points: Sequence[Point]
+    style: str = "s0"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture; its coordinates count from the upper left corner.
+
+    Attributes:
+        x_ticks, y_ticks: coordinate and text of each tick.
+        lines: a line of one point is a dot.
+        dots: x, y and radius.
+        bars: left, top, width, height, the name below and the text above.
+        diagonal: whether a dotted line rises from corner to corner.
+    """
+
+    title: str
+    x_name: str
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+    lines: list[Line] = field(default_factory=list)
+    dots: list[tuple[float, float, float]] = field(default_factory=list)
+    bars: list[tuple[float, float, float, float, str, str]] = field(default_factory=list)
+    diagonal: bool = False
+
+
+def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool = False) -> Chart:
+    """Lay out lines over common axes; x_name says what the horizontal axis counts.
+
+    At least one line has a finite point; others are left out. With `percent` y counts fractions.
+    """
+    finite = [[p for p in line.points if all(map(math.isfinite, p))] for line in lines]
+    xs, ys = zip(*(point for points in finite for point in points), strict=True)
+    across, up = _round_values(min(xs), max(xs), whole=True), _round_values(min(ys), max(ys))
+    x, y = _scale(across[0], across[-1], LEFT, RIGHT), _scale(up[0], up[-1], BOTTOM, TOP)
+    placed = [
+        Line(line.name, [(x(a), y(b)) for a, b in points], line.style)
+        for line, points in zip(lines, finite, strict=True)
+    ]
+    return Chart(title, x_name, _ticks(across, x), _ticks(up, y, percent=percent), lines=placed)
+
+
+def reliability_chart(title: str, bins: Sequence[tuple[float, float, int]]) -> Chart:
+    """Lay out accuracy over probability, from the means and the number of examples of each bin."""
+    x, y = _scale(0, 1, LEFT, RIGHT), _scale(0, 1, BOTTOM, TOP)
+    most = max(count for _, _, count in bins)
+    dots = [(x(p), y(a), round(3 + 7 * math.sqrt(count / most), 2)) for p, a, count in bins]
+    axes = _ticks(FRACTIONS, x, percent=True), _ticks(FRACTIONS, y, percent=True)
+    return Chart(title, "probability of the predicted label", *axes, dots=dots, diagonal=True)
+
+
+def bar_chart(title: str, bars: Sequence[tuple[str, float]]) -> Chart:
+    """Lay out fractions as bars, with a name below and the value above each."""
+    x, y = _scale(0, len(bars), LEFT, RIGHT), _scale(0, 1, BOTTOM, TOP)
+    width = round(0.7 * (RIGHT - LEFT) / len(bars), 2)
+    placed = [
+        (x(index + 0.15), y(value), width, round(BOTTOM - y(value), 2), name, f"{value:.0%}")
+        for index, (name, value) in enumerate(bars)
+    ]
+    return Chart(title, "", [], _ticks(FRACTIONS, y, percent=True), bars=placed)
+
+
+def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+    return lambda value: round(start + (value - low) / ((high - low) or 1) * (end - start), 2)
+
+
+def _ticks(
+    values: Sequence[float], place: Callable[[float], float], *, percent: bool = False
+) -> list[tuple[float, str]]:
+    if percent:
+        return [(place(value), f"{100 * value:.3g} %") for value in values]
+    return [(place(v), f"{v:,.0f}" if abs(v) >= 1000 else f"{v:.3g}") for v in values]
+
+
+def _round_values(low: float, high: float, *, whole: bool = False) -> list[float]:
+    """Return about five round values that reach from below low to above high."""
+    if high - low < SMALLEST:
+        margin = 1 if whole else abs(low) / 10 + 1e-9
+        low, high = low - margin, high + margin
+    raw = (high - low) / 4
+    size = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * size for m in (1, 2, 2.5, 5, 10) if m * size >= raw * 0.999)
+    step = max(1.0, float(round(step))) if whole else step
+    return [step * number for number in range(math.floor(low / step), math.ceil(high / step) + 1)]
 
 
 def render(runs: Sequence[RunFacts], *, title: str) -> str:

@@ -1,4 +1,4 @@
-"""A checkpoint: a model folder that holds besides all that exact training goes on from."""
+"""A checkpoint: a model folder that also holds all that an exact resume needs."""
 
 from dataclasses import dataclass
 from typing import Any

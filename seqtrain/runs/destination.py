@@ -23,7 +23,7 @@ FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE)
 SEARCH_FILES = ("base.yaml", "study.log", "trials.jsonl", "best.yaml")
 """What a search leaves beside the files and folders of a run."""
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
-"""Name of a run among several; those of a search stand in the folder `trials`, by their numbers."""
+"""Name of one of the repeats; runs of a search stand in the folder `trials`, by their numbers."""
 SAVED = re.compile(r"(model|training_state|vocabulary|ngrams|decoder|manifest)\.(json|safetensors)")
 """Name of a file in a model folder."""
 What: TypeAlias = Literal["file", "stream", "export", "run"]
@@ -145,7 +145,7 @@ def _foreign(path: Path) -> Path | None:
 
 
 def _holds_runs(path: Path) -> bool:
-    """Whether a run, several, or a search wrote into a directory: environment.json comes first."""
+    """Whether a run, repeats, or a search wrote into a directory: environment.json comes first."""
     if (path / ENVIRONMENT).exists():
         return _is_environment(path / ENVIRONMENT)
     return any(_is_environment(run / ENVIRONMENT) for run in _inner_runs(path))

@@ -1,4 +1,4 @@
-"""The run that is meant: one that was named, the newest, or several that predict together."""
+"""Finding a run: one that was named, the newest, or the members of an ensemble."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from seqtrain.runs.run_directory import RunDirectory
 FORMAT_VERSION = 1
 """Of ensemble.json."""
 MOST_RUNS = 1000
-"""Runs that predict together at most."""
+"""Largest number of members of an ensemble."""
 
 
 def find(path: Path | None, name: str | None = None) -> RunDirectory:
@@ -94,13 +94,13 @@ def model_folder(path: Path) -> Path:
 
 
 def write_ensemble(path: Path, names: Sequence[str]) -> None:
-    """Say in a directory which of its runs predict together."""
+    """Write down which runs of a directory are an ensemble."""
     values = {"format_version": FORMAT_VERSION, "members": list(names)}
     write_file(path / ENSEMBLE, to_json(values))
 
 
 def members(path: Path) -> list[Path]:
-    """Return the runs in a directory that predict together; none: it is no ensemble."""
+    """Return the members of the ensemble in a directory; none: it is no ensemble."""
     if not os.path.lexists(path / ENSEMBLE):
         return []
     values = read_json(path / ENSEMBLE)

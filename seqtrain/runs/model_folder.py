@@ -284,7 +284,7 @@ def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
 
 
 def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file, of so many bytes at most.
+    """Return the tensors of a safetensors file, whose size is limited, in bytes.
 
     Raises:
         CheckpointError: it is larger, damaged, or isn't safetensors.

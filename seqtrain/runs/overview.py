@@ -50,7 +50,7 @@ class RunSummary:
 
     @property
     def name(self) -> str:
-        """Its directory's name; of several runs in one directory, after that one's name."""
+        """Its directory's name; of repeats after the name of the directory that holds them."""
         path = self.path
         return f"{path.parent.name}/{path.name}" if MEMBER.fullmatch(path.name) else path.name
 

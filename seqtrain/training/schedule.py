@@ -12,11 +12,11 @@ from seqtrain.config.schema import TrainingConfig
 
 PLATEAU_FACTOR = 0.5
 EPOCHS, MOST_EPOCHS = 10, 100
-"""Epochs where max_epochs is auto: so many, or more up to the second where that is few updates."""
+"""Epochs where max_epochs is auto: EPOCHS, or up to MOST_EPOCHS where these are few updates."""
 UPDATES = 2000
 """Updates that a run has at least where max_epochs is auto, as far as MOST_EPOCHS allows."""
 PATIENCE, PATIENCE_SHARE = 3, 0.2
-"""Epochs without progress where patience is auto: so many, or this share of all where it's more."""
+"""Epochs without progress where patience is auto: the larger of PATIENCE and this share of all."""
 
 
 @dataclass(frozen=True)

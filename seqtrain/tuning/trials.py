@@ -177,7 +177,7 @@ class Study:
         return Trial(asked.number, {k: setting(self.space[k], v, own[k]) for k, v in params})
 
     def trials(self, *, of_others: bool = False) -> list[Trial]:
-        """Return the trials of this search that are over, or those of others in its study."""
+        """Return the trials that are over: of this search, or of other searches in its study."""
         found = [trial.user_attrs for trial in self.optuna.get_trials(deepcopy=False)]
         over = [kept for kept in found if RECORD in kept]
         wanted = [kept[RECORD] for kept in over if (kept[SEARCH] != self.search) is of_others]

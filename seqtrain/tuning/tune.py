@@ -60,7 +60,7 @@ JOURNAL_BEGINS = b'{"op_code"'
 HELD_OUT = 0.1
 """Share of train that chooses nothing, where the config has no test split."""
 WARMUP = 4
-"""A trial isn't pruned in the first of so many parts of its epochs."""
+"""A trial isn't pruned in the first 1 / WARMUP of its epochs."""
 PAUSE = 0.2
 """Seconds between two looks at signals and at what processes have done."""
 
@@ -165,7 +165,7 @@ def train_trial(
 ) -> None:
     """Train the next trial of a study, in whatever process; the study keeps how it ended.
 
-    After so many seconds it ends with its epoch, unless it is the search's first; None: no limit.
+    When the seconds are over, it ends with its epoch, unless it is the search's first trial.
     """
     torch.set_num_threads(threads)
     began, is_first = time.monotonic(), best_of(study.trials()) is None

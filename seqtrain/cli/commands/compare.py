@@ -9,7 +9,7 @@ def compare(
     config: ConfigFile,
     overrides: Overrides = None,
     seconds: Annotated[
-        int, option("Time for measuring; the start takes 10 s more.", "S", min=1)
+        int, option("Seconds for measuring; the start takes about 10 more.", "S", min=1)
     ] = 60,
     chart: Annotated[
         str | None, option("Also draw a bar chart into this file.", "FILE.svg")

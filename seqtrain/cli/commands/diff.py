@@ -11,11 +11,11 @@ SHOWN = 20
 
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="Run directory or model folder.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The other one.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The run or model folder to compare with.")],
     split: Split = None,
     data: DataFile = None,
     top: Annotated[
-        int | None, option(f"Rows shown. Default: {SHOWN}; in JSON all.", "N", min=0)
+        int | None, option(f"Number of rows shown. Default: {SHOWN}; in JSON all.", "N", min=0)
     ] = None,
     as_json: AsJson = False,
     device: Device = "auto",

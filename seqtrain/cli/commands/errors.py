@@ -24,7 +24,7 @@ def errors(
     split: Split = None,
     data: DataFile = None,
     top: Annotated[
-        int | None, option(f"Mistakes shown. Default: {SHOWN}; in JSON all.", "N", min=1)
+        int | None, option(f"Number of mistakes shown. Default: {SHOWN}; in JSON all.", "N", min=1)
     ] = None,
     format: Annotated[
         Literal["table", "jsonl"], option("A table, or one JSON object per mistake.")

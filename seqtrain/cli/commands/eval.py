@@ -23,7 +23,11 @@ def eval(
     data: DataFile = None,
     steps: StepScores = False,
     every: Annotated[
-        bool, flag("Show also each branch or run, all classes, lengths and confidences.", "--all")
+        bool,
+        flag(
+            "Also show each branch or run, all classes, and accuracy by length and confidence.",
+            "--all",
+        ),
     ] = False,
     device: Device = "auto",
     as_json: AsJson = False,

@@ -47,13 +47,14 @@ def fit(
         str | None, option("Start from the weights of a run or model folder.", "RUN")
     ] = None,
     seeds: Annotated[
-        str | None, option("Train once per seed; the runs together are an ensemble.", "0,1,2")
+        str | None, option("Train once per seed; the runs form an ensemble.", "0,1,2")
     ] = None,
     folds: Annotated[
         int | None, option("Train N times, each time with another N-th of train held out.", "N")
     ] = None,
     jobs: Annotated[
-        int | None, option("With --seeds or --folds: runs at the same time.", "N", min=1)
+        int | None,
+        option("With --seeds or --folds: train N runs at the same time. Default: 1.", "N", min=1),
     ] = None,
     log: Annotated[
         Literal["tensorboard"] | None,
@@ -61,7 +62,7 @@ def fit(
     ] = None,
     quiet: Quiet = False,
     verbose: Annotated[
-        bool, flag("Show also padding, word vectors, what computes.", "--verbose", "-v")
+        bool, flag("Also show padding, word vectors, and the engine.", "--verbose", "-v")
     ] = False,
     no_cache: NoCache = False,
     nproc_per_node: Annotated[
@@ -71,10 +72,12 @@ def fit(
         str | None, option("Train with N hosts, or with MIN:MAX of them.", "N")
     ] = None,
     rdzv_endpoint: Annotated[
-        str | None, option("With --nnodes: where the hosts meet.", "HOST:PORT")
+        str | None,
+        option("With --nnodes: address of one host, which all others call.", "HOST:PORT"),
     ] = None,
     max_restarts: Annotated[
-        int | None, option("How often to restart the processes if one is lost.", "N", min=0)
+        int | None,
+        option("Restart all processes up to N times if one is lost. Default: 0.", "N", min=0),
     ] = None,
 ) -> None:
     """Example: seqtrain fit my.yaml --set training.lr=0.002 --seeds 0,1,2"""
@@ -159,7 +162,7 @@ def _fit_once(train: Callable[..., Run], *, quiet: bool, verbose: bool, log: boo
     with FitScreen(quiet=quiet, verbose=verbose) as screen:
         try:
             run = train(listener=EventLog(screen) if log else screen)
-        except KeyboardInterrupt:  # training answers a first one itself
+        except KeyboardInterrupt:  # training handles a first one itself
             if screen.training or not is_first:
                 raise
             before = "interrupted before training began; nothing was saved"

@@ -18,23 +18,25 @@ def init(
             "only in numbers.",
         ),
     ],
-    label: Annotated[str | None, option("Column of the label. Default: found.", "COLUMN")] = None,
+    label: Annotated[
+        str | None, option("Column of the label. Default: detected.", "COLUMN")
+    ] = None,
     sequence: Annotated[
         list[str] | None,
         option(
-            "Column of the sequence. Can be repeated: the columns are joined. Default: found.",
+            "Column of the sequence. Can be repeated: its texts are joined. Default: detected.",
             "COLUMN",
         ),
     ] = None,
     id: Annotated[
         str | None,
         option(
-            "Column that the rows of a sequence share, if a row is a step. Default: found.",
+            "Column that the rows of a sequence share, if a row is a step. Default: detected.",
             "COLUMN",
         ),
     ] = None,
     order: Annotated[
-        str | None, option("Column that sorts the rows of one --id. Default: found.", "COLUMN")
+        str | None, option("Column that sorts the rows of one --id. Default: detected.", "COLUMN")
     ] = None,
     steps: Annotated[
         list[str] | None,
@@ -45,7 +47,9 @@ def init(
     header: Annotated[
         bool | None,
         option(
-            "Whether the first row names the columns. Default: found.", None, "--header/--no-header"
+            "Whether the first row names the columns. Default: detected.",
+            None,
+            "--header/--no-header",
         ),
     ] = None,
     test: Annotated[str | None, option("Test file, scored once at the end.", "FILE")] = None,
@@ -57,10 +61,10 @@ def init(
     ] = None,
     delimiter: Annotated[
         Literal["comma", "semicolon", "tab", "pipe"] | None,
-        option("csv: what separates the columns. Default: found in each file."),
+        option("csv: what separates the columns. Default: detected in each file."),
     ] = None,
     encoding: Annotated[
-        str | None, option("Encoding, such as cp1251. Default: by the bytes.", "NAME")
+        str | None, option("Encoding, such as cp1251. Default: detected from the bytes.", "NAME")
     ] = None,
     output: Annotated[
         str | None,

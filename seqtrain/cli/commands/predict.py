@@ -47,7 +47,7 @@ def predict(
     ] = None,
     delimiter: Annotated[
         Literal["comma", "semicolon", "tab", "pipe"] | None,
-        option("What separates the columns of a csv INPUT. Default: found."),
+        option("What separates the columns of a csv INPUT. Default: detected."),
     ] = None,
     encoding: Annotated[
         str | None, option("Encoding of INPUT, such as cp1252. Default: UTF-8.", "NAME")
@@ -61,7 +61,8 @@ def predict(
         bool, flag("Write the probability of every label.", "--probabilities")
     ] = False,
     min_probability: Annotated[
-        float | None, option("Leave labels less probable than P empty.", "P", min=0, max=1)
+        float | None,
+        option("Leave the label empty where its probability is below P.", "P", min=0, max=1),
     ] = None,
     precision: Annotated[
         float | None,
