@@ -233,7 +233,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         except DataError as error:
             raise InputError(*error.problems) from None
         if len(table.columns) == 1:  # of any kind
-            return [cell for row in table.cells() for cell in row.values()]
+            return list(table.values[table.columns[0]])
         for row in rows:
             if row.problem:
                 raise InputError(f"X: row {row.line}: {row.problem}")

@@ -157,11 +157,11 @@ def test_a_run_goes_on_with_the_same_data_alone(tmp_path: Path, cli: Cli) -> Non
 
 
 def test_data_that_changed_since_it_was_given_is_not_read(tmp_path: Path) -> None:
-    given = [dict(row) for row in TEST]
+    given = columns(TEST)
     run = seqtrain.fit(
         CONFIG, train=ROWS, test=given, run_dir=tmp_path / "r", cache=False, progress=False
     )
-    given[0]["label"] = "down" if given[0]["label"] == "up" else "up"
+    given["label"][0] = "down" if given["label"][0] == "up" else "up"
     with pytest.raises(DataError, match="test: was changed since it was given; give it again"):
         seqtrain.evaluate(run)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from itertools import chain, count
+from itertools import chain, count, islice
 from typing import Any
 from weakref import WeakSet
 
@@ -30,6 +30,10 @@ TABLES = (
 HELD: WeakSet[MemoryTable] = WeakSet()
 """Tables that a config may name, for as long as anybody else holds them."""
 NUMBERS = count()
+ROWS = 1024
+"""Rows that become JSON at a time."""
+JSON_TYPES = {str, int, bool, type(None)}
+"""Types of cells that JSON has, and that aren't missing."""
 
 
 class MemoryTable:
@@ -53,10 +57,10 @@ class MemoryTable:
             raise DataError(f"{name}: the column {twice} occurs twice; name each column once")
         self.all_columns = [*map(str, names)]
         self.columns = options.columns_of(self.all_columns)
-        self._columns = [self._column(each) for each in names if str(each) in self.columns]
-        if len({*map(len, self._columns)}) > 1:
-            sizes = zip(self.columns, map(len, self._columns), strict=True)
-            found = ", ".join(f"{size} values of {column}" for column, size in sizes)
+        read = [(str(each), self._column(each)) for each in names if str(each) in self.columns]
+        self.values: dict[str, Any] = dict(read)
+        if len({*map(len, self.values.values())}) > 1:
+            found = ", ".join(f"{len(values)} values of {column}" for column, values in read)
             raise DataError(f"{name}: found {found}; expected equally many of each column")
 
     def hold(self) -> MemoryTable:
@@ -73,39 +77,38 @@ class MemoryTable:
         Raises:
             DataError: at the end, if other rows were there when it was held.
         """
-        options, digest = self.options, sha256()
-        own = [*map(str, options.sequence_columns())]
-        names = [
-            str(name) for name in (options.label, options.group, options.id) if name is not None
-        ]
-        arrays = options.kind == "features" and len(own) == 1
-        for given in self.cells():
-            row: dict[str, Any] = {}
-            for name, value in given.items():
-                is_array = hasattr(value, "dtype") and value.ndim > 0
-                row[name] = value if is_array and arrays and name in own else plain(value)
-                if row[name] is None and name in own:
-                    row[name] = ""
-                elif isinstance(row[name], float) and row[name].is_integer() and name in names:
-                    row[name] = int(row[name])  # pandas: a blank cell makes all others floats
-            digest.update(json.dumps(row, default=_described).encode())
-            yield row
+        digest = sha256()
+        columns = {name: iter(values) for name, values in self.values.items()}
+        while cells := [self._plain(name, [*islice(x, ROWS)]) for name, x in columns.items()]:
+            if not cells[0]:
+                break
+            digest.update(json.dumps(cells, default=_described).encode())
+            for row in zip(*cells, strict=True):
+                yield dict(zip(columns, row, strict=True))
         if self.digest not in ("", digest.hexdigest()):
             raise DataError(f"{self.name}: was changed since it was given; give it again")
         self.digest = digest.hexdigest()
 
-    def cells(self) -> Iterator[dict[str, Any]]:
-        if isinstance(self.data, list | tuple):
-            for row in self.data:
-                yield {str(name): row[name] for name in row if str(name) in self.columns}
+    def _plain(self, name: str, cells: list[Any]) -> list[Any]:
+        options, kinds = self.options, {*map(type, cells)}
+        own = [*map(str, options.sequence_columns())]
+        if options.kind == "features" and own == [name]:
+            cells = [
+                x if getattr(x, "ndim", 0) and hasattr(x, "dtype") else plain(x) for x in cells
+            ]
+        elif kinds <= {*JSON_TYPES, float}:
+            cells = [None if x != x else x for x in cells] if float in kinds else cells
         else:
-            for cells in zip(*self._columns, strict=True):
-                yield dict(zip(self.columns, cells, strict=True))
+            cells = [*map(plain, cells)]
+        if name in map(str, (options.label, options.group, options.id)):
+            # pandas: a blank cell makes all others floats
+            cells = [int(x) if isinstance(x, float) and x.is_integer() else x for x in cells]
+        return ["" if x is None else x for x in cells] if name in own else cells
 
     def _column(self, name: Any) -> Any:
         """Return the values of a column; the names of classes in place of their numbers."""
         if isinstance(self.data, list | tuple):
-            return ()
+            return [row.get(name) for row in self.data]
         values: Any = self.data[name]
         if isinstance(values, str | Mapping) or not hasattr(values, "__len__"):
             row = "; for one row give a list of it: [row]" if isinstance(self.data, Mapping) else ""
@@ -114,6 +117,8 @@ class MemoryTable:
         features = getattr(self.data, "features", None)
         feature = features.get(name) if isinstance(features, dict) else None
         classes = dict(enumerate(getattr(feature, "names", None) or ()))
+        if isinstance(values, np.ndarray) and values.ndim == 1:
+            return values.tolist()
         return [classes.get(x) if type(x) is int else x for x in values] if classes else values
 
 
