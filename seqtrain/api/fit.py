@@ -33,7 +33,7 @@ from seqtrain.data.sources import check_files, read_options
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError, DataError, Interrupted
-from seqtrain.evaluation.calibration import calibrate
+from seqtrain.evaluation.calibration import adjustment, calibrate
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import accuracies, branch_logits, check_finite
 from seqtrain.evaluation.metrics import Scores, score_logits
@@ -259,12 +259,15 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
 def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
     if not state.trainer.progress.is_best:
         state.take(None if recorder is None else recorder.best_weights())
-    validation = state.data.splits.get("validation")
-    if validation is not None and state.config.training.calibration != "none":
+    validation, settings = state.data.splits.get("validation"), state.config.training
+    train, names = state.data.splits["train"].labels, state.model.preprocessing.labels
+    shift = adjustment(settings.logit_adjustment, torch.from_numpy(train), len(names))
+    found = before = state.model.calibration.model_copy(update={"shift": shift})
+    if validation is not None and settings.calibration != "none":
         branches = _branches(state, recorder, validation)
-        one = state.config.training.thresholds == "one"
-        labels, before = torch.from_numpy(validation.labels), state.model.calibration
-        found = calibrate(branches, labels, before, one_threshold=one)
+        one = settings.thresholds == "one"
+        found = calibrate(branches, torch.from_numpy(validation.labels), before, one_threshold=one)
+    if found is not before or shift:
         state.model = state.model.calibrated(found)
         if recorder is not None:
             write_folder(recorder.run.best, model_files(state.model))

@@ -11,7 +11,7 @@ from seqtrain.api.start import Origin, ResumePoint, check_unchanged, take_weight
 from seqtrain.data.batch import memory_errors
 from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.errors import CheckpointError
-from seqtrain.evaluation.calibration import UNCALIBRATED, Calibration, adjustment
+from seqtrain.evaluation.calibration import UNCALIBRATED, Calibration
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.model.initialization import take_vectors
 from seqtrain.runs.checkpoint import STATE
@@ -136,10 +136,8 @@ def new_model(setting: Setting, rows: SequenceStore) -> Model:
     if network.kernels is not None and setting.processes.is_first:
         with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
             network.kernels.fit(rows, setting.config.seed)
-    given, classes = setting.config.training.logit_adjustment, len(data.preprocessing.labels)
-    shift = adjustment(given, torch.from_numpy(rows.labels), classes)
     shares = None if network.kernels is None else UNCALIBRATED
-    return Model(network, data.preprocessing).calibrated(Calibration(shares=shares, shift=shift))
+    return Model(network, data.preprocessing).calibrated(Calibration(shares=shares))
 
 
 def begin(setting: Setting, origin: Origin | None) -> RunState:
