@@ -38,8 +38,9 @@ PAUSE = 0.2
 class Workers:
     """A pool of processes; for one job no process is started. Leaving it kills them.
 
-    A signal from the terminal reaches this process alone. If one of them is killed, the futures
-    under way raise `BrokenProcessPool`, and the next `submit` starts others.
+    They share torch's threads. A signal from the terminal reaches this process alone. If one of
+    them is killed, the futures under way raise `BrokenProcessPool`, and the next `submit` starts
+    others.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -71,7 +72,8 @@ class Workers:
         if self._lifeline is None:
             theirs, self._lifeline = multiprocessing.Pipe(duplex=False)
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._jobs, context, _end_with, (theirs,))
+            given = theirs, max(1, torch.get_num_threads() // self._jobs)
+            self._pool = ProcessPoolExecutor(self._jobs, context, _begin, given)
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # processes inherit it
         try:
             return self._pool.submit(call)
@@ -79,13 +81,14 @@ class Workers:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def _end_with(lifeline: Connection) -> None:
+def _begin(lifeline: Connection, threads: int) -> None:
     def watch() -> None:
         with suppress(EOFError, OSError):
             lifeline.recv()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+    torch.set_num_threads(threads)
 
 
 class Figure(NamedTuple):
@@ -177,9 +180,8 @@ def fit_repeats(
 
 def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Run]:
     """Train runs side by side; one that fails, or a signal, ends all as they were saved."""
-    threads = max(1, torch.get_num_threads() // jobs)
     with StopSignals() as signals, Workers(jobs) as workers:
-        calls = [workers.submit(partial(_train_one, train, threads)) for train in fits]
+        calls = [workers.submit(train) for train in fits]
         waiting = {*calls}
         while waiting:
             done, waiting = wait(waiting, PAUSE, FIRST_EXCEPTION)
@@ -188,16 +190,9 @@ def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Ru
             try:
                 _ = [call.result() for call in done]
             except BrokenProcessPool:
-                raise RunError(
-                    "a run's process was killed, as the system does where memory runs out; what "
-                    "was saved stays valid"
-                ) from None
+                killed = "a run's process was killed; memory may have run out"
+                raise RunError(f"{killed}; what was saved stays valid") from None
         return [call.result() for call in calls]
-
-
-def _train_one(train: Callable[[], Run], threads: int) -> Run:
-    torch.set_num_threads(threads)
-    return train()
 
 
 def _figures(config: Config, runs: list[Run]) -> list[Figure]:

@@ -92,10 +92,17 @@ def model_card(
     best = "-" if summary.best_epoch is None else summary.best_epoch
     again = ", then retrained on train and validation (training.refit)" if summary.refit else ""
     tokens = number_at(epochs[0], "tokens") if epochs else None
+    validated = "nothing"
+    if isinstance(data.validation, float):
+        validated = f"{data.validation:.0%} of it, held out"
+    elif isinstance(data.validation, dict):
+        validated = "part {fold} of {of} of it, held out".format(**data.validation)
+    elif data.validation:
+        validated = named_text(data.validation)
     versions = [name for name in ("seqtrain", "torch", "python") if name in environment]
     card = {
         "trained on": named_text(data.train) + (f", {tokens:,.0f} time steps" if tokens else ""),
-        "validated on": _validation(data.validation),
+        "validated on": validated,
         "scored on": scored,
         "labels": f"{len(labels)}: {listed([shorten(name, 40) for name in labels], LABELS)}",
         "sequences": data.kind + (f", tokenizer {data.tokenizer}" if data.kind == "text" else ""),
@@ -125,11 +132,3 @@ def _branches(model: ModelConfig) -> str:
     if model.kernels:
         branches.append("a bank of fixed kernels")
     return "; ".join(branches)
-
-
-def _validation(validation: str | list[str] | float | Mapping[Any, int] | None) -> str:
-    if isinstance(validation, Mapping):
-        return f"part {validation['fold']} of {validation['of']} of it, held out"
-    if isinstance(validation, float):
-        return f"{validation:.0%} of it, held out"
-    return named_text(validation) if validation else "nothing"

@@ -86,26 +86,6 @@ def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool 
     return Chart(title, x_name, _ticks(across, x), _ticks(up, y, percent=percent), lines=placed)
 
 
-def reliability_chart(title: str, bins: Sequence[tuple[float, float, int]]) -> Chart:
-    """Lay out accuracy over probability, from the means and the number of examples of each bin."""
-    x, y = _scale(0, 1, LEFT, RIGHT), _scale(0, 1, BOTTOM, TOP)
-    most = max(count for _, _, count in bins)
-    dots = [(x(p), y(a), round(3 + 7 * math.sqrt(count / most), 2)) for p, a, count in bins]
-    axes = _ticks(FRACTIONS, x, percent=True), _ticks(FRACTIONS, y, percent=True)
-    return Chart(title, "probability of the predicted label", *axes, dots=dots, diagonal=True)
-
-
-def bar_chart(title: str, bars: Sequence[tuple[str, float]]) -> Chart:
-    """Lay out fractions as bars, with a name below and the value above each."""
-    x, y = _scale(0, len(bars), LEFT, RIGHT), _scale(0, 1, BOTTOM, TOP)
-    width = round(0.7 * (RIGHT - LEFT) / len(bars), 2)
-    placed = [
-        (x(index + 0.15), y(value), width, round(BOTTOM - y(value), 2), name, f"{value:.0%}")
-        for index, (name, value) in enumerate(bars)
-    ]
-    return Chart(title, "", [], _ticks(FRACTIONS, y, percent=True), bars=placed)
-
-
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
     return lambda value: round(start + (value - low) / ((high - low) or 1) * (end - start), 2)
 
@@ -204,7 +184,14 @@ def reliability(run: RunFacts) -> Chart | None:
         bins.setdefault(number, []).append((row.probability, row.is_correct))
     columns = (zip(*rows, strict=True) for _, rows in sorted(bins.items()))
     points = [(sum(p) / len(p), sum(right) / len(p), len(p)) for p, right in columns]
-    return reliability_chart("accuracy by probability", points) if points else None
+    if not points:
+        return None
+    x, y = _scale(0, 1, LEFT, RIGHT), _scale(0, 1, BOTTOM, TOP)
+    most = max(count for _, _, count in points)
+    dots = [(x(p), y(a), round(3 + 7 * math.sqrt(count / most), 2)) for p, a, count in points]
+    axes = _ticks(FRACTIONS, x, percent=True), _ticks(FRACTIONS, y, percent=True)
+    name = "probability of the predicted label"
+    return Chart("accuracy by probability", name, *axes, dots=dots, diagonal=True)
 
 
 def precision_recall(run: RunFacts) -> list[Chart]:
@@ -220,11 +207,16 @@ def precision_recall(run: RunFacts) -> list[Chart]:
 
 def by_length(run: RunFacts) -> list[Chart]:
     """Return accuracy by length, and by the share of each sequence that was read."""
-    bars = [
-        (f"{row['min']}" + (f"–{row['max']}" if row["max"] > row["min"] else ""), row["accuracy"])
-        for row in run.scores.get("by_length", [])
-    ]
-    charts = [bar_chart("accuracy by length in time steps", bars)] if bars else []
+    rows, charts = run.scores.get("by_length", []), []
+    if rows:
+        x, y = _scale(0, len(rows), LEFT, RIGHT), _scale(0, 1, BOTTOM, TOP)
+        width, bars = round(0.7 * (RIGHT - LEFT) / len(rows), 2), []
+        for number, row in enumerate(rows):
+            top, share = y(row["accuracy"]), f"{row['accuracy']:.0%}"
+            name = f"{row['min']}" + (f"–{row['max']}" if row["max"] > row["min"] else "")
+            bars.append((x(number + 0.15), top, width, round(BOTTOM - top, 2), name, share))
+        ticks = _ticks(FRACTIONS, y, percent=True)
+        charts.append(Chart("accuracy by length in time steps", "", [], ticks, bars=bars))
     if run.prefixes:
         line = Line("accuracy", [(100 * row["share"], row["accuracy"]) for row in run.prefixes])
         x_name = "% of each sequence"

@@ -18,8 +18,6 @@ from pathlib import Path
 from shlex import join
 from typing import TypeAlias
 
-import torch
-
 from seqtrain.api.fit import fit, resolved_config
 from seqtrain.api.repeats import Workers
 from seqtrain.api.run_events import Event, Run, StartEvent
@@ -160,14 +158,11 @@ class _GivenUp(Exception):
     """A trial ends before its last epoch."""
 
 
-def train_trial(
-    study: Study, directory: Path, seconds: float | None, threads: int, *, cache: bool
-) -> None:
+def train_trial(study: Study, directory: Path, seconds: float | None, *, cache: bool) -> None:
     """Train the next trial of a study, in whatever process; the study keeps how it ended.
 
     When the seconds are over, it ends with its epoch, unless it is the search's first trial.
     """
-    torch.set_num_threads(threads)
     began, is_first = time.monotonic(), best_of(study.trials()) is None
     epochs, problem = 0, None
     asked, trial = study.begin()
@@ -217,7 +212,7 @@ class _Search:
     def run(self, signals: StopSignals) -> Trial:
         """Run trials until a limit is reached; return the best. A signal loses those under way."""
         (self.directory / FOLDER).mkdir(exist_ok=True)
-        jobs, threads = self.limits.jobs, max(1, torch.get_num_threads() // self.limits.jobs)
+        jobs = self.limits.jobs
         self._known = {trial.number for trial in self.study.trials()}
         running, began, left = set[Future[None]](), time.monotonic(), self.limits.seconds
         with Workers(jobs) as workers:
@@ -225,7 +220,7 @@ class _Search:
                 self._note()
                 while len(running) < jobs and self._may_begin(len(running), left):
                     study = self.study if jobs == 1 else replace(self.study)  # each opens its own
-                    given = study, self.directory, left, threads
+                    given = study, self.directory, left
                     running.add(workers.submit(partial(train_trial, *given, cache=self.cache)))
                 if not running:
                     return self._best()
@@ -294,19 +289,15 @@ def _check_journal(path: Path) -> None:
     except OSError:
         is_known = path.parent.is_dir() and not path.exists()
     if not is_known or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise ConfigError(
-            f"--storage: found {path}; expected the file of a search's trials, or a new file in a "
-            "folder that exists"
-        )
+        expected = "the file of a search's trials, or a new file in a folder that exists"
+        raise ConfigError(f"--storage: found {path}; expected {expected}")
 
 
 def _with_test_split(config: Config) -> Config:
     """Hold out rows that choose nothing, where the config has no test split."""
     if config.data.validation is None:
-        raise ConfigError(
-            "data.validation: null; a search chooses by rows that aren't learned; set "
-            "data.validation: 0.1"
-        )
+        why = "a search chooses by rows that aren't learned; set data.validation: 0.1"
+        raise ConfigError(f"data.validation: null; {why}")
     if config.data.test is not None or config.data.group is not None:
         return config
     return changed(config, {"data.test": HELD_OUT})
