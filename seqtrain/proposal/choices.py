@@ -17,6 +17,8 @@ MANY_CLASSES = 20
 """Above so many classes single words often decide, as with intents."""
 SHORT_CHARACTERS = 30
 """Median characters below which texts of characters are short, as names are."""
+FEW_TOKENS = 500
+"""Distinct tokens below which each is frequent, and pairs of them are."""
 LONG = 40
 """Median time steps from which convolutions read an alphabet or one channel first."""
 FEW_ROWS, SMALL_BATCH = 1000, 16
@@ -24,6 +26,8 @@ FEW_ROWS, SMALL_BATCH = 1000, 16
 SPELLED_ROWS, PLAIN_ROWS, PLAIN_LR = (5000, 400), (8000, 1000), 1.5
 """With fewer texts, in all and per class, n-grams of characters help; and plain SGD with this
 learning rate is better for n-grams (characters, symbols: as few as for the first)."""
+STEPS_LR = 5.0
+"""The same learning rate for tokens of time steps."""
 ATTENTION_SIZE = 64
 """Size of attention's hidden layer: as good as 256, at a quarter of the cost."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
@@ -48,8 +52,9 @@ class Choice:
 def choices(facts: Facts, validation: object) -> list[Choice]:
     """Return what suits this data, section by section; validation: of the config."""
     found = [*_data(facts), *_beside(facts), *_encoder(facts), *_training(facts)]
-    measured = facts.family in ("words", "characters", "series", "channels")
-    few = measured and facts.rows < REFIT_ROWS * len(facts.classes)
+    few = facts.family not in ("alphabet", "symbols") and facts.rows < REFIT_ROWS * len(
+        facts.classes
+    )
     if few and isinstance(validation, float) and validation >= REFIT_FRACTION:
         found.append(Choice("training.refit", True, "few rows: in the end all of them are learned"))
     return found
@@ -95,10 +100,9 @@ def _beside(facts: Facts) -> Iterator[Choice]:
     elif family == "symbols":
         yield Choice("model.ngrams", [1, 2], f"symbols and pairs of symbols, {beside}")
     elif family == "steps":
-        if facts.tokens:
-            sizes = {name: [1, 2] for name in facts.tokens}
-            value = sizes if len(sizes) > 1 else [1, 2]
-            yield Choice("model.ngrams", value, f"tokens and pairs of tokens, {beside}")
+        sizes = {name: [1, 2 if n < FEW_TOKENS else 1] for name, n in facts.tokens.items()}
+        value = sizes if len(sizes) > 1 else next(iter(sizes.values()))
+        yield Choice("model.ngrams", value, f"tokens and pairs of few tokens, {beside}")
     elif family in ("characters", "alphabet"):
         longest = 6 if family == "alphabet" else 5 if _is_short(facts) else 4
         yield Choice("model.ngrams", [1, longest], f"1 to {longest} characters in a row, {beside}")
@@ -116,7 +120,7 @@ def _encoder(facts: Facts) -> Iterator[Choice]:
         yield Choice("model.embedding_dim", 64 if _is_short(facts) else 32, "few characters differ")
     elif family == "channels" or (family == "series" and steps < LONG):
         yield Choice("model.embedding_dim", 32, "size of the vector that the channels become")
-    if family in ("characters", "alphabet") or (family == "symbols" and facts.symbols < 500):
+    if family in ("characters", "alphabet") or (family == "symbols" and facts.symbols < FEW_TOKENS):
         yield Choice("model.embedding_std", 1.0, "there are few tokens, and each is frequent")
     if family == "characters":
         yield Choice("model.hidden_size", 192, "the model learns how many words are spelled")
@@ -152,7 +156,8 @@ def _training(facts: Facts) -> Iterator[Choice]:
     lr = 0.002 if few_classes else 0.004 if facts.family in ("words", "series") else 0.003
     yield Choice("training.lr", lr, "the highest learning rate")
     if _are_few_texts(facts, PLAIN_ROWS if facts.family == "words" else SPELLED_ROWS):
-        yield Choice("training.ngrams_lr", PLAIN_LR, "n-grams learn by plain SGD: few rows")
+        lr = STEPS_LR if facts.tokens else PLAIN_LR
+        yield Choice("training.ngrams_lr", lr, "n-grams learn by plain SGD: few rows")
     if few_classes and not facts.several:
         yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
     yield Choice("training.patience", None, "trains all epochs, and keeps the best one")

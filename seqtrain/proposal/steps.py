@@ -176,14 +176,15 @@ def _ids(cells: _Cells, columns: Sequence[ColumnFacts], wishes: Wishes) -> list[
     found = [
         c
         for c in columns
-        if (c.can_be_label and c.name not in ("", *TEXT_NAMES)) or c.column == wishes.id
+        if (c.can_be_label and c.name) or c.column == wishes.id
         if c.column not in named and wishes.id in (None, c.column)
         if any(cells.fixes(c.column, y) and not cells.fixes(y, c.column) for y in labels)
     ]
     if wishes.id is None:
         contiguous = [c for c in found if cells.is_contiguous(c.column)]
         codes = [c for c in found if c.is_code]
-        names = [c for c in found if c.is_category and any(x.is_measured for x in columns)]
+        names = [c for c in found if c.is_category and c.name not in TEXT_NAMES]
+        names = names if any(c.is_measured for c in columns) else []
         found = [c for c in codes if c in contiguous] or codes or contiguous or names
     return [c.column for c in found]
 
