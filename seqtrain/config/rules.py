@@ -123,7 +123,8 @@ def _files(keys: Keys) -> Broken:
     for key in (*FILES, "pretraining.data"):
         formats = {resolve_format(n, keys["data.format"]): n for n in names_of(keys[key])}
         if None in formats:
-            expected = f"expected an ending {one_of(list(ENDINGS))}, or set data.format"
+            usual = one_of([ending for ending, format in ENDINGS.items() if ending == f".{format}"])
+            expected = f"expected an ending such as {usual}, or set data.format"
             yield key, f"found {brief(formats[None])}; {advice(formats[None]) or expected}"
         elif len(formats) > 1 and key in FILES:
             found = ", ".join(f"{brief(name)} ({format})" for format, name in formats.items())
