@@ -40,6 +40,11 @@ class Steps:
     def __len__(self) -> int:
         return len(self.numbers)
 
+    @property
+    def size(self) -> int:
+        """Number of its cells."""
+        return len(self) * len(self.tokens) + self.numbers.size
+
     def cells(self) -> list[list[str]]:
         """Return the cells of each step as texts for people: tokens, then numbers."""
         tokens = zip(*self.tokens, strict=True) if self.tokens else [()] * len(self)

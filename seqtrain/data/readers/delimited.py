@@ -2,8 +2,8 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, count, islice
 from operator import itemgetter
 from typing import Any
 
@@ -17,8 +17,9 @@ from seqtrain.data.examples import (
     missing_name,
     parse_rows,
 )
-from seqtrain.data.readers.opening import LINE_BYTES, RowSource
+from seqtrain.data.readers.opening import LINE_BYTES, RowSource, without_end
 from seqtrain.data.readers.sequences import features_from_fields
+from seqtrain.data.readers.time_steps import Rows
 from seqtrain.errors import DataError
 from seqtrain.text import quote
 
@@ -52,6 +53,94 @@ class _Columns:
         if self.width == 1 and marks:
             found += f"; is {quote(marks[0])} what separates them? see data.delimiter"
         return found
+
+
+class Records(Iterator[tuple[int, Any]]):
+    """The rows of a file, one by one, or many at once."""
+
+    def __init__(
+        self,
+        source: RowSource,
+        delimiter: str,
+        *,
+        quoted: bool = False,
+        rows: Numbered | None = None,
+    ) -> None:
+        csv.field_size_limit(LINE_BYTES)
+        self._source, self._delimiter, self._quoted = source, delimiter, quoted
+        # Alone are what may name the delimiter, and what may name the columns.
+        blocks = source.blocks(keep_ends=True) if rows is None else iter(())
+        parts = ((x[:1], x[1:2], x[2:]) for x in islice(blocks, 2))
+        self._blocks = filter(None, chain(chain.from_iterable(parts), blocks))
+        self._line = 1
+        self._rows = self._read() if rows is None else rows
+
+    def __next__(self) -> tuple[int, Any]:
+        return next(self._rows)
+
+    def put_back(self, rows: list[tuple[int, Any]]) -> None:
+        """Let some rows come first."""
+        self._rows = chain(rows, self._rows)
+
+    def columns(
+        self, width: int, filled: int | None
+    ) -> Iterator[tuple[range, Callable[[int], Sequence[str]]]]:
+        """Yield the lines of many rows, and what returns a column of them, by its index.
+
+        It ends before rows that aren't of this width, are damaged or of several lines, or whose
+        cell in the column `filled` is blank.
+        """
+        for block in self._blocks:
+            read = self._columns(block, width)
+            cells = () if read is None or filled is None else read(filled)
+            if read is None or "" in cells or any(map(str.isspace, cells)):
+                self._blocks = filter(None, chain([block], self._blocks))
+                return
+            first, self._line = self._line, self._line + len(block)
+            yield range(first, self._line), read
+
+    def _columns(self, block: list[Any], width: int) -> Callable[[int], Sequence[str]] | None:
+        mark, text = self._delimiter, self._text(block)
+        if text is not None and not (self._quoted and '"' in text):
+            flat = text.removesuffix("\n").replace("\n", mark).split(mark)
+            one_each = {line.count(mark) for line in block} == {width - 1}
+            return (lambda index: flat[index::width]) if one_each else None
+        rows = self._parsed(block) or [[]]
+        columns = [*zip(*rows, strict=False)]
+        return columns.__getitem__ if {*map(len, rows)} == {width} else None
+
+    def _text(self, block: list[Any]) -> str | None:
+        """Return lines as a text whose lines end with a newline; None: one is damaged."""
+        if BadRow in {*map(type, block)}:
+            return None
+        text = "".join(block).replace("\r\n", "\n")
+        return None if "\r" in text and self._quoted else text
+
+    def _parsed(self, block: list[Any]) -> list[list[str]] | None:
+        """Return the rows of lines that may be in quotes; None: some need a closer look."""
+        if self._text(block) is None:
+            return None
+        try:
+            rows = list(csv.reader(block, delimiter=self._delimiter, strict=True))
+        except csv.Error:
+            return None
+        return rows if len(rows) == len(block) else None
+
+    def _read(self) -> Numbered:
+        mark = self._delimiter
+        for block in iter(lambda: next(self._blocks, None), None):
+            line, self._line = self._line, self._line + len(block)
+            if not self._quoted:
+                rows: Any = (
+                    x if isinstance(x, BadRow) else without_end(x).split(mark) for x in block
+                )
+            elif (parsed := self._parsed(block)) is not None:
+                rows = (row or [""] for row in parsed)
+            else:
+                rest = chain(block, chain.from_iterable(self._blocks))
+                yield from _careful_records(self._source, rest, line, mark)
+                return
+            yield from zip(count(line), rows)
 
 
 def read_delimited(source: RowSource) -> Iterator[Example]:
@@ -95,7 +184,26 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     static_at = [columns.find(name, problems) for name in static]
     beside_it = label_at, group_at, static_at
     parse = _row_parser(source, columns.width, where, beside_it, kept_at)
+    if options.steps is not None and source.stream.seekable():
+        at = label_at, group_at, kept_at
+        yield from _tables(records, columns.width, (where, static_at), at)
     yield from parse_rows(records, parse, blank_rows=columns.width == 1)
+
+
+def _tables(
+    records: Records,
+    width: int,
+    where: tuple[list[int], list[int]],
+    beside: tuple[int | None, int | None, dict[str, int]],
+) -> Iterator[Any]:
+    """Yield rows that are time steps, many at once, before one that needs a closer look."""
+    label_at, group_at, kept_at = beside
+    for lines, block in records.columns(width, label_at):
+        labels = (None,) * len(lines) if label_at is None else block(label_at)
+        kept: Any = {name: block(at) for name, at in kept_at.items()}
+        group: Any = None if group_at is None else block(group_at)
+        cells, static = ([block(at) for at in some] for some in where)
+        yield Rows(lines, cells, labels, static, Example("", None, 0, None, group, kept))
 
 
 def _row_parser(
@@ -129,7 +237,7 @@ def _row_parser(
     return parse
 
 
-def _first_row(source: RowSource, *, has_header: bool) -> tuple[Numbered, _Columns]:
+def _first_row(source: RowSource, *, has_header: bool) -> tuple[Records, _Columns]:
     records, rows, names = read_records(source), list[tuple[int, Any]](), dict[str, int]()
     for row in records:
         rows.append(row)
@@ -145,27 +253,24 @@ def _first_row(source: RowSource, *, has_header: bool) -> tuple[Numbered, _Colum
                 source.problems.fail(line, f"column {quote(name)} occurs twice in the header")
             names.setdefault(name, index)
     first = [""] if isinstance(first, BadRow) else first
-    return chain(rows, records), _Columns(line, first, names)
+    records.put_back(rows)
+    return records, _Columns(line, first, names)
 
 
-def read_records(source: RowSource) -> Numbered:
-    """Yield the fields of each row and the line where it begins; a BadRow for a bad line."""
+def read_records(source: RowSource) -> Records:
+    """Return the fields of each row and the line where it begins; a BadRow for a bad line."""
     options = source.options
     if options.format == "csv" and ARFF.match(peeked(source)):
-        return _arff_records(source)
+        return Records(source, ",", rows=_arff_records(source))
     delimiter = find_delimiter(source)
-    if options.quoting == "standard" or (options.quoting, options.format) == ("auto", "csv"):
-        records = _quoted_records(source, delimiter)
-    else:
-        records = (
-            (line, text.split(delimiter) if isinstance(text, str) else text)
-            for line, text in source.lines()
-        )
-    if options.format != "csv":
-        return records
-    line, first = next(records, (0, None))
-    is_hint = isinstance(first, list) and EXCEL_HINT.fullmatch(delimiter.join(first))
-    return records if first is None or is_hint else chain([(line, first)], records)
+    quoted = options.quoting == "standard" or (options.quoting, options.format) == ("auto", "csv")
+    records = Records(source, delimiter, quoted=quoted)
+    if options.format == "csv":
+        first = next(records, None)
+        hint = first is not None and isinstance(first[1], list) and delimiter.join(first[1])
+        if first is not None and not (hint and EXCEL_HINT.fullmatch(hint)):
+            records.put_back([first])
+    return records
 
 
 def _arff_records(source: RowSource) -> Numbered:
@@ -184,11 +289,13 @@ def _arff_records(source: RowSource) -> Numbered:
             yield line, names
 
 
-def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
-    csv.field_size_limit(LINE_BYTES)
+def _careful_records(
+    source: RowSource, given: Iterator[Any], first: int, delimiter: str
+) -> Numbered:
+    """Read lines from a number on, whose fields may be in quotes or damaged."""
     problems = source.problems
     read: list[str] = []  # the lines of the record under way
-    bad = 0  # lines that the csv reader didn't see
+    bad = first - 1  # lines that the csv reader didn't see
 
     def take(text: Any) -> str:
         if isinstance(text, BadRow):
@@ -196,8 +303,7 @@ def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
         read.append(text)
         return str(text)
 
-    lines = map(take, chain.from_iterable(source.blocks(keep_ends=True)))
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    reader = csv.reader(map(take, given), delimiter=delimiter, strict=True)
     while True:
         line = reader.line_num + bad + 1
         read.clear()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timezone
-from itertools import chain
-from typing import Any
+from itertools import chain, pairwise
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -14,16 +14,19 @@ from seqtrain.data.examples import (
     BadRow,
     Columns,
     Example,
+    Features,
     ReadOptions,
     Steps,
     column_names,
     token_columns,
 )
-from seqtrain.data.readers.sequences import float32, number_of
+from seqtrain.data.readers.sequences import FLOAT32_MAX, number_of
 from seqtrain.text import quote
 
 MISSING_TOKEN = "<unk>"
 """What a blank cell of a column of tokens is read as."""
+Column: TypeAlias = Any
+"""The cells of a column: a list or tuple, or an array of numbers."""
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -35,15 +38,56 @@ class _BadCell(BadRow):
         self.row = row
 
 
+class Rows(NamedTuple):
+    """Rows that are time steps, column by column; numbers are arrays where all could be read.
+
+    Attributes:
+        cells: columns of `ReadOptions.sequence_columns`, the id first.
+        static: columns of data.static, as read.
+        first: the first row without these, but with its label, group and kept columns.
+    """
+
+    lines: Sequence[int]
+    cells: Sequence[Column]
+    labels: Sequence[str | None]
+    static: Sequence[Column]
+    first: Example
+
+    @classmethod
+    def of(cls, row: Example) -> Rows:
+        """Return one row."""
+        cells: Any = row.sequence
+        static: Any = row.static or ()
+        return cls([row.line], [[x] for x in cells], [row.label], [[x] for x in static], row)
+
+
+class Layout:
+    """What the cells of a row are."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.static, self.order = options.static or {}, options.order
+        self.first = 1 if options.order is None else 2
+        self.numbers = self.first + len(token_columns(options.steps))
+        named = column_names(options.steps)[self.numbers - self.first :]
+        self.number_kinds = [(name, (options.steps or {})[name]) for name in named]
+
+    def read(self, cells: Sequence[Column]) -> list[Column]:
+        """Read whole columns at once, as far as they hold what they should."""
+        found = [*cells[: self.first], *map(_tokens, cells[self.first : self.numbers])]
+        found += map(_floats, cells[self.numbers :])
+        return [*found[:1], *map(_floats, found[1 : self.first]), *found[self.first :]]
+
+
 class Runs:
     """How often each id comes back in a file; the rows of an id that never does are one run."""
 
-    def __init__(self, rows: Iterable[Any]) -> None:
+    def __init__(self, rows: Iterable[Example | Rows]) -> None:
         hashes, last = array("q"), None
         for row in rows:
-            if row.problem is None and row.sequence[0] != last:
-                last = row.sequence[0]
-                hashes.append(hash(last))
+            if isinstance(row, Rows) or row.problem is None:
+                ids = row.cells[0] if isinstance(row, Rows) else Rows.of(row).cells[0]
+                hashes.extend(hash(b) for a, b in pairwise(chain([last], ids)) if a != b)
+                last = ids[-1]
         found, counts = np.unique(np.array(hashes, dtype=np.int64), return_counts=True)
         again = counts > 1
         self._left = dict(zip(found[again].tolist(), counts[again].tolist(), strict=True))
@@ -58,44 +102,68 @@ class Runs:
 
 
 def sequences_of_rows(
-    rows: Iterable[Any], options: ReadOptions, runs: Runs | None
+    rows: Iterable[Example | Rows], options: ReadOptions, runs: Runs | None
 ) -> Iterator[Example]:
     """Yield the sequence of each id, in the order in which ids first appear, and bad rows.
 
     A row's sequence is its cells of `ReadOptions.sequence_columns`, the id first. With `runs` of
     the same rows, ids may come back; with None (standard input) that is a bad row.
     """
-    waiting: dict[Any, list[Any]] = {}
+    layout = Layout(options)
+    waiting: dict[Any, list[Rows]] = {}
     complete = set[Any]()
     ended = dict[int, int]()
     current: Any = None
-    for row in chain(rows, [Example("", None, 0)]):  # the last one ends all runs
-        if row.problem is not None:
-            yield row
-            continue
-        found = row.sequence[0] if row.sequence else None
-        if found == current:
-            if found is not None:
-                waiting[found].append(row)
-            continue
-        if current is not None and (runs is None or runs.ends(current)):
-            complete.add(current)
-        while waiting and (first := next(iter(waiting))) in complete:
-            complete.remove(first)
-            known = waiting.pop(first)
-            if runs is None:
-                ended[hash(first)] = known[0].line
-            yield _sequence(known, options)
+    for name, run in _runs_of(rows, layout):
+        if name != current and current is not None:
+            if runs is None or runs.ends(current):
+                complete.add(current)
+            while waiting and (first := next(iter(waiting))) in complete:
+                complete.remove(first)
+                known = waiting.pop(first)
+                if runs is None:
+                    ended[hash(first)] = known[0].lines[0]
+                yield _sequence(known, layout)
         current = None
-        if _is_missing(found) and row.line:
-            yield _bad(row, f"{options.id}: the id is blank")
-        elif hash(found) in ended:
-            text = f"id {quote(str(found))} comes back, after line {ended[hash(found)]}"
-            text += f"; sort the rows by {options.id}, or give a file"
-            yield _bad(row, text)
-        elif row.line:
-            current = found
-            waiting.setdefault(found, []).append(row)
+        if not isinstance(run, Rows):
+            if run.problem is not None:
+                yield run
+        elif _is_missing(name):
+            yield _bad(run.first, f"{options.id}: the id is blank")
+        elif hash(name) in ended:
+            text = f"id {quote(str(name))} comes back, after line {ended[hash(name)]}"
+            yield _bad(run.first, f"{text}; sort the rows by {options.id}, or give a file")
+        else:
+            current = name
+            waiting.setdefault(name, []).append(run)
+
+
+def _runs_of(
+    rows: Iterable[Example | Rows], layout: Layout
+) -> Iterator[tuple[Any, Rows | Example]]:
+    """Yield rows that follow one another and are of one id, with it; a bad row without; the end."""
+    last: Any = None
+    for row in rows:
+        if isinstance(row, Example):
+            if row.problem is None:
+                one = Rows.of(row)
+                last = one.cells[0][0]
+                yield last, one
+            else:
+                yield last, row
+            continue
+        cells, ids = layout.read(row.cells), row.cells[0]
+        starts = [i for i, (a, b) in enumerate(pairwise(ids), 1) if a != b]
+        for start, stop in pairwise([0, *starts, len(ids)]):
+            own = slice(start, stop)
+            parts = ([column[own] for column in columns] for columns in (cells, row.static))
+            kept = row.first.kept and {name: x[start] for name, x in row.first.kept.items()}
+            group = row.first.group and row.first.group[start]
+            line, label = row.lines[start], row.labels[start]
+            first = Example("", label, line, group=group or None, kept=kept)
+            last = ids[start]
+            yield last, Rows(row.lines[own], next(parts), row.labels[own], next(parts), first)
+    yield None, Example("", None, 0)
 
 
 def with_static(rows: Iterable[Example], columns: Columns) -> Iterator[Example]:
@@ -106,7 +174,7 @@ def with_static(rows: Iterable[Example], columns: Columns) -> Iterator[Example]:
             yield row
             continue
         try:
-            yield row._replace(static=_steps(columns, [[cell] for cell in cells], None))
+            yield row._replace(static=_facts(columns, cells))
         except BadRow as bad:
             yield _bad(row, str(bad))
 
@@ -115,52 +183,86 @@ def _bad(row: Example, problem: str) -> Example:
     return row._replace(sequence="", static=None, problem=problem)
 
 
-def _sequence(rows: list[Any], options: ReadOptions) -> Example:
+def _sequence(parts: list[Rows], layout: Layout) -> Example:
     """Return the example of an id's rows; a bad one names the line that is at fault."""
-    times: list[float] | None = None
-    first: Example = rows[0]
-    name = _text(rows[0].sequence[0])
+    lines, cells, labels, static, first = parts[0]
+    if len(parts) > 1:
+        is_read = all(isinstance(part.lines, range) for part in parts)
+        lines, labels = ([*chain(*(x[i] for x in parts))] for i in (0, 2))
+        cells = [_joined(columns) for columns in zip(*(x.cells for x in parts), strict=True)]
+        static = [_joined(columns) for columns in zip(*(x.static for x in parts), strict=True)]
+        cells = cells if is_read else layout.read(cells)
+    elif not isinstance(lines, range):
+        cells = layout.read(cells)
+    name, times = _text(cells[0][0]), None
     try:
-        if len({row.label for row in rows}) > 1:
-            at = next(i for i, row in enumerate(rows) if row.label != first.label)
-            found = f"id {quote(name)} has label {quote(str(rows[at].label))} here, but "
-            raise _BadCell(at, f"{found}{quote(str(first.label))} on line {first.line}")
-        if any(row.static != first.static for row in rows):
-            at = next(i for i, row in enumerate(rows) if row.static != first.static)
-            found = f"id {quote(name)} has other values here than on line {first.line}"
-            raise _BadCell(at, f"{found} in the columns of data.static; expected one of each")
-        if options.order is not None:
-            times = _times([row.sequence[1] for row in rows], str(options.order), rows)
-            order = sorted(range(len(rows)), key=times.__getitem__)
-            rows, times = [rows[i] for i in order], [times[i] for i in order]
-        cells = [*zip(*(row.sequence for row in rows), strict=True)]
-        read = _steps(options.steps or {}, cells[1 + (times is not None) :], times)
-        facts: Any = first.static
-        static = facts and _steps(options.static or {}, [[x] for x in facts], None)
+        named = zip(column_names(layout.static), static, strict=True)
+        for what, column in (("label ", labels), *((f"{x}: ", each) for x, each in named)):
+            if column.count(column[0]) < len(column):
+                at = next(i for i, cell in enumerate(column) if cell != column[0])
+                found = f"id {quote(name)} has {what}{quote(str(column[at]))} here, but "
+                raise _BadCell(at, f"{found}{quote(str(column[0]))} on line {lines[0]}")
+        if layout.order is not None:
+            times = _times(cells[1], str(layout.order), lines[0])
+            if (times[1:] < times[:-1]).any():
+                order = np.argsort(times, kind="stable").tolist()
+                lines = [lines[i] for i in order]
+                cells = [[column[i] for i in order] for column in cells]
+                times = times[order]
+        numbers = _numbers(layout.number_kinds, cells[layout.numbers :], times, len(lines))
+        read = Steps(tuple(cells[layout.first : layout.numbers]), numbers)
+        beside = _facts(layout.static, [column[0] for column in static]) if static else None
     except BadRow as bad:
         at = bad.row if isinstance(bad, _BadCell) else 0
-        return _bad(first._replace(line=rows[at].line, id=name), str(bad))
-    return first._replace(sequence=read, static=static, id=name)
+        return _bad(first._replace(line=lines[at], id=name), str(bad))
+    return first._replace(sequence=read, static=beside, id=name)
 
 
-def _steps(columns: Columns, cells: Sequence[Sequence[Any]], times: list[float] | None) -> Steps:
-    """Read cells, column by column as `column_names` has them, but those that are the order's."""
+def _joined(columns: Sequence[Any]) -> Column:
+    if all(isinstance(column, np.ndarray) for column in columns):
+        return np.concatenate(columns)
+    return [*chain.from_iterable(columns)]
+
+
+def _facts(columns: Columns, cells: Sequence[Any]) -> Steps:
+    """Read what stands beside a sequence, as one step, in the order of `column_names`."""
     count = len(token_columns(columns))
-    numbers, given = list[Any](), iter(cells[count:])
-    for name in column_names(columns)[count:]:
-        if columns[name] == "order" and times is not None:
-            numbers.append(np.diff(times, prepend=times[0]))
+    named = [(name, "number") for name in column_names(columns)[count:]]
+    numbers = _numbers(named, [_floats([cell]) for cell in cells[count:]], None, 1)
+    return Steps(tuple(_tokens([cell]) for cell in cells[:count]), numbers)
+
+
+def _numbers(
+    kinds: Sequence[tuple[str, str]], cells: Sequence[Column], times: Any, length: int
+) -> Features:
+    """Read columns of numbers, and of growth of the order, which has no cells: (T, F)."""
+    found, given = list[Any](), iter(cells)
+    for name, kind in kinds:
+        if kind == "order":
+            found.append(np.diff(times, prepend=times[0]))
         else:
-            numbers.append(_numbers(next(given), name))
-    length = len(cells[0]) if cells else len(times or ())
-    table = np.array(numbers, dtype=np.float64).reshape(len(numbers), length).T
-    return Steps(tuple(map(_tokens, cells[:count])), float32(table))
+            column = next(given)
+            found.append(column if isinstance(column, np.ndarray) else _one_by_one(column, name))
+    table: Features = np.array(found, dtype=np.float32).reshape(len(kinds), length).T
+    return table
 
 
-def _tokens(cells: Sequence[Any]) -> Sequence[str]:
+def _tokens(cells: Column) -> Column:
     if {*map(type, cells)} == {str} and "" not in cells and not any(map(str.isspace, cells)):
         return cells
     return [MISSING_TOKEN if _is_missing(cell) else _text(cell) for cell in cells]
+
+
+def _floats(cells: Column) -> Column:
+    """Return cells that all are numbers of float32's range, or missing, as an array."""
+    try:
+        text = "".join(cells)
+        found = np.array([*map(float, cells)])
+        if text.isascii() and "_" not in text and not (np.abs(found) > FLOAT32_MAX).any():
+            return found
+    except (TypeError, ValueError):
+        pass
+    return cells
 
 
 def _is_missing(cell: object) -> bool:
@@ -171,38 +273,35 @@ def _text(cell: object) -> str:
     return str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 
-def _numbers(cells: Sequence[Any], name: str) -> list[float]:
-    try:
-        found, text = [*map(float, cells)], "".join(cells)
-        if text.isascii() and "_" not in text:
-            return found
-    except (TypeError, ValueError):
-        pass
+def _one_by_one(cells: Column, name: str) -> list[float]:
     found = []
     for row, cell in enumerate(cells):
         try:
             found.append(number_of(cell))
         except BadRow as bad:
             raise _BadCell(row, f"{name}: {bad}") from None
+        if abs(found[-1]) > FLOAT32_MAX:
+            raise _BadCell(row, f"{name}: {cell} is infinite or too large for float32")
     return found
 
 
-def _times(cells: list[Any], name: str, rows: list[Any]) -> list[float]:
+def _times(cells: Column, name: str, line: int) -> Any:
     """Read the cells of the order: all numbers, or all dates."""
+    if isinstance(cells, np.ndarray) and not np.isnan(cells).any():
+        return cells
     found, is_date = list[float](), False
     for row, cell in enumerate(cells):
         try:
-            time = number_of(cell)
-            a_date = False
+            time, a_date = number_of(cell), False
         except BadRow:
             time, a_date = seconds_of(cell), True
         is_date = is_date or (row == 0 and a_date)
         if time != time or a_date != is_date:
-            than = f" as on line {rows[0].line}" if row else ""
+            than = f" as on line {line}" if row else ""
             wanted = ("a date" if is_date else "a number") if row else "a number or an ISO date"
             raise _BadCell(row, f"{name}: found {quote(str(cell))}; expected {wanted}{than}")
         found.append(time)
-    return found
+    return np.array(found)
 
 
 def seconds_of(cell: object) -> float:

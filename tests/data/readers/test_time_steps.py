@@ -110,7 +110,7 @@ def test_missing_cells_are_unknown_tokens_and_missing_numbers(ending: str, tmp_p
         ([("i", None, "a", 1, "x")], (2, "t: found ''; expected a number or an ISO date")),
         ([(" ", 1, "a", 1, "x")], (2, "id: the id is blank")),
         ([("i", 1, "a", 1, None)], (2, "the label is blank")),
-        ([("i", 1, "a", "1e999", "x")], (2, "step 1: inf is infinite or too large for float32")),
+        ([("i", 1, "a", "1e999", "x")], (2, "heat: 1e999 is infinite or too large for float32")),
     ],
 )  # fmt: skip
 def test_bad_rows_say_where_and_what(
@@ -128,6 +128,5 @@ def test_facts_beside_the_sequence_are_the_same_in_all_rows(tmp_path: Path) -> N
     (found,) = read(path, steps={"heat": "number"}, static={"place": "token"})
     assert (found.line, found.problem) == (
         3,
-        "id 'i' has other values here than on line 2 in the columns of data.static; expected one "
-        "of each",
+        "id 'i' has place: 'b' here, but 'a' on line 2",
     )
