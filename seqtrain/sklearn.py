@@ -232,8 +232,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             rows = list(read_table(table, options))
         except DataError as error:
             raise InputError(*error.problems) from None
-        if len(table.columns) == 1:  # of any kind
-            return list(table.values[table.columns[0]])
+        if len(table.values) == 1:  # of any kind
+            return list(*table.values.values())
         for row in rows:
             if row.problem:
                 raise InputError(f"X: row {row.line}: {row.problem}")

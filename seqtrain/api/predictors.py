@@ -154,7 +154,9 @@ class Predictor(Summarized):
 
         `keep` are columns of a table to be kept; groups are for sequences alone.
         """
-        if columns_of(given) is not None and groups is None:
+        if columns_of(given) is not None:
+            if groups is not None:
+                raise DataError("groups: a table has its own, in the column of data.group")
             options = replace(self.preprocessing.reading, format="memory", keep=keep)
             return read_table(MemoryTable(given, options).hold(), options)
         given = as_list(given)

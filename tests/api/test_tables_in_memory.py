@@ -142,7 +142,10 @@ def test_a_run_goes_on_with_the_same_data_alone(tmp_path: Path, cli: Cli) -> Non
     before = weights(run)
     config = run.path / "config.yaml"
     assert weights(seqtrain.fit(config, train=Frame(columns(own)), **again)) == before
-    for others in (own[1:], [{**own[0], "text": "rise"}, *own[1:]], TEST):
+    reordered = {name: columns(own)[name] for name in ("n", "label", "text")}
+    assert weights(seqtrain.fit(config, train=reordered, **again)) == before
+    swapped = {**columns(own), "text": columns(own)["label"], "label": columns(own)["text"]}
+    for others in (own[1:], [{**own[0], "text": "rise"}, *own[1:]], TEST, swapped):
         with pytest.raises(CheckpointError, match=r"^data\.train: isn't the data in memory that"):
             seqtrain.fit(config, train=others, **again)
     assert run.tables[0].digest in recorded

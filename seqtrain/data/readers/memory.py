@@ -40,7 +40,8 @@ class MemoryTable:
     """Rows in memory, read as a file's are.
 
     Attributes:
-        columns: names of those that are read.
+        columns: by their names as text, as they are named.
+        values: of the columns that are read, by name.
         digest: SHA-256 of what is read, once it is held.
         path: what a config says in place of a file, once it is held.
     """
@@ -55,12 +56,12 @@ class MemoryTable:
         twice = next((each for each in names if names.count(each) > 1), None)
         if twice is not None:
             raise DataError(f"{name}: the column {twice} occurs twice; name each column once")
-        self.all_columns = [*map(str, names)]
-        self.columns = options.columns_of(self.all_columns)
-        read = [(str(each), self._column(each)) for each in names if str(each) in self.columns]
-        self.values: dict[str, Any] = dict(read)
-        if len({*map(len, self.values.values())}) > 1:
-            found = ", ".join(f"{len(values)} values of {column}" for column, values in read)
+        self.columns = {str(each): each for each in names}
+        read = options.columns_of([*self.columns])
+        self.values = {column: self._column(self.columns[column]) for column in read}
+        sizes = {column: len(values) for column, values in self.values.items()}
+        if len({*sizes.values()}) > 1:
+            found = ", ".join(f"{size} values of {column}" for column, size in sizes.items())
             raise DataError(f"{name}: found {found}; expected equally many of each column")
 
     def hold(self) -> MemoryTable:
@@ -79,12 +80,11 @@ class MemoryTable:
         """
         digest = sha256()
         columns = {name: iter(values) for name, values in self.values.items()}
-        while cells := [self._plain(name, [*islice(x, ROWS)]) for name, x in columns.items()]:
-            if not cells[0]:
-                break
-            digest.update(json.dumps(cells, default=_described).encode())
-            for row in zip(*cells, strict=True):
-                yield dict(zip(columns, row, strict=True))
+        for _ in range(0, max(map(len, self.values.values()), default=0), ROWS):
+            some = {name: self._plain(name, [*islice(x, ROWS)]) for name, x in columns.items()}
+            digest.update(json.dumps(some, sort_keys=True, default=_described).encode())
+            for cells in zip(*some.values(), strict=True):
+                yield dict(zip(columns, cells, strict=True))
         if self.digest not in ("", digest.hexdigest()):
             raise DataError(f"{self.name}: was changed since it was given; give it again")
         self.digest = digest.hexdigest()
@@ -154,8 +154,8 @@ def read_memory(source: RowSource) -> Iterator[Example]:
     if not own and options.kind != "features" and not options.keeps_all:
         raise DataError(f"{name}: the model names no columns; give sequences: list(data['text'])")
     for column in map(str, [*own, *([options.label] * source.labelled)]):
-        if not {column, column.partition(".")[0]} & {*table.columns}:
-            raise DataError(f"{name}: {missing_name('column', column, table.all_columns)}")
+        if not {column, column.partition(".")[0]} & table.values.keys():
+            raise DataError(f"{name}: {missing_name('column', column, table.columns)}")
     return parse_rows(enumerate(table.rows(), start=1), object_parser(source))
 
 
