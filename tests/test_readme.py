@@ -230,12 +230,6 @@ def test_links_lead_somewhere(name):
     assert broken == []
 
 
-@pytest.mark.parametrize("name", [name for name, text in PROSE.items() if "\n- [" in text])
-def test_table_of_contents_is_whole(name):
-    listed = re.findall(r"^- \[(.+)\]\(#.+\)$", PROSE[name], re.MULTILINE)
-    assert listed == re.findall(r"^## (.+)$", PROSE[name], re.MULTILINE)
-
-
 def test_front_page_leads_to_every_document():
     own = {name for name in DOCUMENTS if name.count("/") < 3 and name != "README.md"}
     reachable = set(re.findall(r"\]\(([^)#]+\.md)", README))

@@ -15,6 +15,8 @@ def test_variants_that_cannot_run_here_say_why(task):
     problems = variants_for(task.config, torch.device("cuda"))
     assert "cuda" in problems["native"]
     assert problems["torch"] == problems["packed"] == ""
+    carried = with_model(task, initial_state="carried").config
+    assert "carried" in variants_for(carried, task.device)["last-of-padding"]
 
 
 def with_model(task: Task, **keys: object) -> Task:

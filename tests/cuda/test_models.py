@@ -1,7 +1,6 @@
 """Every model on the device against the same weights on the CPU: logits, gradients and updates."""
 
 import copy
-import warnings
 from itertools import product
 from typing import Any
 
@@ -11,7 +10,6 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.config.schema import Config
-from seqtrain.data.batch import collate
 from seqtrain.data.store import SequenceStore
 from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer
@@ -87,23 +85,3 @@ def test_branches_predict_as_on_the_cpu(branch, device):
     with torch.no_grad():
         expected, found = network(inputs, lengths), other(inputs.to(device), lengths)
     torch.testing.assert_close(found.cpu(), expected, rtol=1e-3, atol=1e-4)
-
-
-def test_an_update_waits_for_the_gpu_a_few_times_only(device):
-    """Each wait leaves the GPU idle. What waits: the figures of an update, and distinct tokens."""
-    if device.type != "cuda":
-        pytest.skip("only CUDA counts waits")
-    trainer = make_trainer(device, {})
-    batches = [collate(make_store(16, seed)).to(device) for seed in range(3)]
-    for batch in batches[:2]:
-        trainer.update(batch, 0.01)
-    torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("warn")
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            trainer.update(batches[2], 0.01)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    waits = [f"{w.filename}:{w.lineno}" for w in caught if "synchronizing" in str(w.message)]
-    assert len(waits) <= 12, waits

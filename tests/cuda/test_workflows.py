@@ -1,9 +1,5 @@
 """The verbs on the device: train, score, predict, check, compare, stop and go on."""
 
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -46,19 +42,6 @@ def test_equal_seeds_give_equal_bits_where_asked_for(parts, project, device):
     for name in ("a", "b"):
         seqtrain.fit(config, run_dir=name, device=device.type)
     assert weights("a") == weights("b")
-
-
-def test_a_run_that_was_killed_ends_with_equal_bits(project, device):
-    options = ["--device", device.type, "--quiet"]
-    options += ["--set", "training.deterministic=true", "--set", "training.max_epochs=30"]
-    begin = [sys.executable, "-c", "from seqtrain.cli.main import run; run()", "fit", "c.yaml"]
-    subprocess.run([*begin, "--run-dir", "whole", *options], check=True)
-    with subprocess.Popen([*begin, "--run-dir", "r", *options]) as process:
-        while not Path("r/last").exists() and process.poll() is None:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGKILL)
-    subprocess.run([*begin, "--run-dir", "r", "--resume", *options], check=True)
-    assert weights("r") == weights("whole")
 
 
 @pytest.mark.parametrize("layers", [1, 2])

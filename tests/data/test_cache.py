@@ -95,6 +95,12 @@ def test_what_does_not_change_the_data_means_the_same_entry(make, folder):
     assert prepare(changed, cache_folder=folder).from_cache
 
 
+def test_another_version_of_what_splits_texts_means_another_entry(make, folder, monkeypatch):
+    prepare(make(), cache_folder=folder)
+    monkeypatch.setattr("unicodedata.unidata_version", "0.0.0")
+    assert not prepare(make(), cache_folder=folder).from_cache
+
+
 def test_a_changed_file_is_read_again(make, folder, write):
     prepare(make(), cache_folder=folder)
     write("train.tsv", [("changed again", "x"), *ROWS[1:]])
