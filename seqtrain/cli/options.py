@@ -5,14 +5,19 @@ from typing import Annotated, Any, Literal
 import typer
 
 
-def option(help: str, metavar: str | None = None, *names: str, **limits: Any) -> Any:
-    """Return an option that takes a value; without names it is called as its parameter."""
-    return typer.Option(*names, metavar=metavar, help=help, **limits)
+def option(
+    help: str, metavar: str | None = None, *names: str, default: Any = None, **limits: Any
+) -> Any:
+    """Return an option that takes a value; without names it is called as its parameter.
+
+    In `Annotated` the default is `...`: there it stands behind the type.
+    """
+    return typer.Option(default, *names, metavar=metavar, help=help, **limits)
 
 
-def flag(help: str, *names: str) -> Any:
+def flag(help: str, *names: str, default: Any = False) -> Any:
     """Return an option without a value."""
-    return typer.Option(*names, help=help)
+    return typer.Option(default, *names, help=help)
 
 
 def _check_device(name: str | None) -> str | None:
@@ -45,6 +50,7 @@ Overrides = Annotated[
         "SECTION.KEY=VALUE",
         "--set",
         autocompletion=complete_override,
+        default=...,
     ),
 ]
 Device = Annotated[
@@ -53,6 +59,7 @@ Device = Annotated[
         "Device to compute on: cpu, cuda, cuda:N, mps, or auto (cuda, else mps, else cpu).",
         "DEVICE",
         callback=_check_device,
+        default=...,
     ),
 ]
 ConfiguredDevice = Annotated[
@@ -62,6 +69,7 @@ ConfiguredDevice = Annotated[
         "DEVICE",
         "--device",
         callback=_check_device,
+        default=...,
     ),
 ]
 Sequences = Annotated[
@@ -71,23 +79,30 @@ RunOrNewest = Annotated[
     str | None,
     typer.Argument(metavar="RUN", help="Run directory or model folder. Default: the newest run."),
 ]
-RunOption = Annotated[str | None, option("The same as the argument RUN.", "RUN", "--run")]
-RunDir = Annotated[str | None, option("Run directory. Default: runs/<config name>-<time>.", "DIR")]
+RunOption = Annotated[
+    str | None, option("The same as the argument RUN.", "RUN", "--run", default=...)
+]
+RunDir = Annotated[
+    str | None, option("Run directory. Default: runs/<config name>-<time>.", "DIR", default=...)
+]
 Split = Annotated[
     Literal["test", "validation", "train"] | None,
-    option("Split of the run's config. Default: test, or validation without a test."),
+    option("Split of the run's config. Default: test, or validation without a test.", default=...),
 ]
-DataFile = Annotated[str | None, option("Labelled file to use instead of a split.", "FILE")]
+DataFile = Annotated[
+    str | None, option("Labelled file to use instead of a split.", "FILE", default=...)
+]
 StepScores = Annotated[
-    bool, flag("Also score predictions after 10 %, 20 % … of each sequence.", "--steps")
+    bool,
+    flag("Also score predictions after 10 %, 20 % … of each sequence.", "--steps", default=...),
 ]
-AsJson = Annotated[bool, flag("Print one JSON object.", "--json")]
-Quiet = Annotated[bool, flag("Show warnings only.", "--quiet", "-q")]
+AsJson = Annotated[bool, flag("Print one JSON object.", "--json", default=...)]
+Quiet = Annotated[bool, flag("Show warnings only.", "--quiet", "-q", default=...)]
 NoCache = Annotated[
-    bool, flag("Read and encode the data again; use and write no cache.", "--no-cache")
+    bool, flag("Read and encode the data again; use and write no cache.", "--no-cache", default=...)
 ]
-ForceFile = Annotated[bool, flag("Replace an existing file.", "--force")]
-ForceRun = Annotated[bool, flag("Replace an earlier run in --run-dir.", "--force")]
+ForceFile = Annotated[bool, flag("Replace an existing file.", "--force", default=...)]
+ForceRun = Annotated[bool, flag("Replace an earlier run in --run-dir.", "--force", default=...)]
 
 
 def chosen_run(run: str | None, named: str | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from seqtrain.cli.options import AsJson, Device, RunOption, RunOrNewest, chosen_run, option
 
@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 def check(
     run: RunOrNewest = None,
     named: RunOption = None,
-    data: Annotated[
-        str | None,
-        option("File of sequences to check with. Default: the run's test split.", "FILE"),
-    ] = None,
+    data: str | None = option(
+        "File of sequences to check with. Default: the run's test split.", "FILE"
+    ),
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:

@@ -1,19 +1,15 @@
 """`seqtrain compare CONFIG`: all variants of running it, on the user's own data and machine."""
 
-from typing import Annotated
-
 from seqtrain.cli.options import AsJson, ConfigFile, ConfiguredDevice, ForceFile, Overrides, option
 
 
 def compare(
     config: ConfigFile,
     overrides: Overrides = None,
-    seconds: Annotated[
-        int, option("Seconds for measuring; the start takes about 10 more.", "S", min=1)
-    ] = 60,
-    chart: Annotated[
-        str | None, option("Also draw a bar chart into this file.", "FILE.svg")
-    ] = None,
+    seconds: int = option(
+        "Seconds for measuring; the start takes about 10 more.", "S", min=1, default=60
+    ),
+    chart: str | None = option("Also draw a bar chart into this file.", "FILE.svg"),
     force: ForceFile = False,
     device: ConfiguredDevice = None,
     as_json: AsJson = False,

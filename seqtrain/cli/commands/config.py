@@ -12,10 +12,8 @@ def config(
         str | None, typer.Argument(metavar="CONFIG", help="YAML file of the run.")
     ] = None,
     overrides: Overrides = None,
-    schema: Annotated[bool, flag("Print the JSON Schema of a config instead.", "--schema")] = False,
-    reference: Annotated[
-        bool, flag("Print a Markdown table of all keys instead.", "--reference")
-    ] = False,
+    schema: bool = flag("Print the JSON Schema of a config instead.", "--schema"),
+    reference: bool = flag("Print a Markdown table of all keys instead.", "--reference"),
 ) -> None:
     """Example: seqtrain config my.yaml --set model.rnn=lstm"""
     import json

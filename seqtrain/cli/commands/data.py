@@ -1,14 +1,12 @@
 """`seqtrain data CONFIG`: look at the data without training."""
 
-from typing import Annotated
-
 from seqtrain.cli.options import AsJson, ConfigFile, NoCache, Overrides, option
 
 
 def data(
     config: ConfigFile,
     overrides: Overrides = None,
-    top: Annotated[int, option("Number of rows and labels shown of each kind.", "N", min=1)] = 5,
+    top: int = option("Number of rows and labels shown of each kind.", "N", min=1, default=5),
     as_json: AsJson = False,
     no_cache: NoCache = False,
 ) -> None:

@@ -14,9 +14,7 @@ def diff(
     b: Annotated[str, typer.Argument(metavar="B", help="The run or model folder to compare with.")],
     split: Split = None,
     data: DataFile = None,
-    top: Annotated[
-        int | None, option(f"Number of rows shown. Default: {SHOWN}; in JSON all.", "N", min=0)
-    ] = None,
+    top: int | None = option(f"Number of rows shown. Default: {SHOWN}; in JSON all.", "N", min=0),
     as_json: AsJson = False,
     device: Device = "auto",
 ) -> None:

@@ -1,6 +1,6 @@
 """`seqtrain errors [RUN]`: the most confident mistakes first."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from seqtrain.cli.options import (
     AsJson,
@@ -23,15 +23,13 @@ def errors(
     named: RunOption = None,
     split: Split = None,
     data: DataFile = None,
-    top: Annotated[
-        int | None, option(f"Number of mistakes shown. Default: {SHOWN}; in JSON all.", "N", min=1)
-    ] = None,
-    format: Annotated[
-        Literal["table", "jsonl"], option("A table, or one JSON object per mistake.")
-    ] = "table",
-    explain: Annotated[
-        bool, flag("Show which tokens each prediction rests on.", "--explain")
-    ] = False,
+    top: int | None = option(
+        f"Number of mistakes shown. Default: {SHOWN}; in JSON all.", "N", min=1
+    ),
+    format: Literal["table", "jsonl"] = option(
+        "A table, or one JSON object per mistake.", default="table"
+    ),
+    explain: bool = flag("Show which tokens each prediction rests on.", "--explain"),
     as_json: AsJson = False,
     device: Device = "auto",
 ) -> None:

@@ -1,7 +1,5 @@
 """`seqtrain eval [RUN]`: score a run, as tables or as JSON."""
 
-from typing import Annotated
-
 from seqtrain.cli.options import (
     AsJson,
     DataFile,
@@ -22,13 +20,9 @@ def eval(
     split: Split = None,
     data: DataFile = None,
     steps: StepScores = False,
-    every: Annotated[
-        bool,
-        flag(
-            "Also show each branch or run, all classes, and accuracy by length and confidence.",
-            "--all",
-        ),
-    ] = False,
+    every: bool = flag(
+        "Also show each branch or run, all classes, and accuracy by length and confidence.", "--all"
+    ),
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:

@@ -12,10 +12,8 @@ def export(
     folder: Annotated[
         str | None, typer.Argument(metavar="DIR", help="New folder to write.")
     ] = None,
-    output: Annotated[
-        str | None, option("The same as the argument DIR.", "DIR", "--output", "-o")
-    ] = None,
-    force: Annotated[bool, flag("Replace an earlier export in DIR.", "--force")] = False,
+    output: str | None = option("The same as the argument DIR.", "DIR", "--output", "-o"),
+    force: bool = flag("Replace an earlier export in DIR.", "--force"),
 ) -> None:
     """Example: seqtrain export runs/trec-20260101-120000 trec && python trec/predict.py new.txt"""
     from pathlib import Path

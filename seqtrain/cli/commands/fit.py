@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -35,50 +35,32 @@ def fit(
     overrides: Overrides = None,
     device: ConfiguredDevice = None,
     run_dir: RunDir = None,
-    resume: Annotated[
-        bool,
-        flag(
-            "Go on from the last checkpoint in --run-dir, or of the newest run of CONFIG.",
-            "--resume",
-        ),
-    ] = False,
+    resume: bool = flag(
+        "Go on from the last checkpoint in --run-dir, or of the newest run of CONFIG.", "--resume"
+    ),
     force: ForceRun = False,
-    init_from: Annotated[
-        str | None, option("Start from the weights of a run or model folder.", "RUN")
-    ] = None,
-    seeds: Annotated[
-        str | None, option("Train once per seed; the runs form an ensemble.", "0,1,2")
-    ] = None,
-    folds: Annotated[
-        int | None, option("Train N times, each time with another N-th of train held out.", "N")
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        option("With --seeds or --folds: train N runs at the same time. Default: 1.", "N", min=1),
-    ] = None,
-    log: Annotated[
-        Literal["tensorboard"] | None,
-        option("Also write event files for TensorBoard, in tensorboard/ of the run."),
-    ] = None,
+    init_from: str | None = option("Start from the weights of a run or model folder.", "RUN"),
+    seeds: str | None = option("Train once per seed; the runs form an ensemble.", "0,1,2"),
+    folds: int | None = option(
+        "Train N times, each time with another N-th of train held out.", "N"
+    ),
+    jobs: int | None = option(
+        "With --seeds or --folds: train N runs at the same time. Default: 1.", "N", min=1
+    ),
+    log: Literal["tensorboard"] | None = option(
+        "Also write event files for TensorBoard, in tensorboard/ of the run."
+    ),
     quiet: Quiet = False,
-    verbose: Annotated[
-        bool, flag("Also show padding, word vectors, and the engine.", "--verbose", "-v")
-    ] = False,
+    verbose: bool = flag("Also show padding, word vectors, and the engine.", "--verbose", "-v"),
     no_cache: NoCache = False,
-    nproc_per_node: Annotated[
-        int | None, option("Train with N processes on this host.", "N", min=1)
-    ] = None,
-    nnodes: Annotated[
-        str | None, option("Train with N hosts, or with MIN:MAX of them.", "N")
-    ] = None,
-    rdzv_endpoint: Annotated[
-        str | None,
-        option("With --nnodes: address of one host, which all others call.", "HOST:PORT"),
-    ] = None,
-    max_restarts: Annotated[
-        int | None,
-        option("Restart all processes up to N times if one is lost. Default: 0.", "N", min=0),
-    ] = None,
+    nproc_per_node: int | None = option("Train with N processes on this host.", "N", min=1),
+    nnodes: str | None = option("Train with N hosts, or with MIN:MAX of them.", "N"),
+    rdzv_endpoint: str | None = option(
+        "With --nnodes: address of one host, which all others call.", "HOST:PORT"
+    ),
+    max_restarts: int | None = option(
+        "Restart all processes up to N times if one is lost. Default: 0.", "N", min=0
+    ),
 ) -> None:
     """Example: seqtrain fit my.yaml --set training.lr=0.002 --seeds 0,1,2"""
     from pathlib import Path

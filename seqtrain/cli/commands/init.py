@@ -18,58 +18,38 @@ def init(
             "only in numbers.",
         ),
     ],
-    label: Annotated[
-        str | None, option("Column of the label. Default: detected.", "COLUMN")
-    ] = None,
-    sequence: Annotated[
-        list[str] | None,
-        option(
-            "Column of the sequence. Can be repeated: its texts are joined. Default: detected.",
-            "COLUMN",
-        ),
-    ] = None,
-    id: Annotated[
-        str | None,
-        option(
-            "Column that the rows of a sequence share, if a row is a step. Default: detected.",
-            "COLUMN",
-        ),
-    ] = None,
-    order: Annotated[
-        str | None, option("Column that sorts the rows of one --id. Default: detected.", "COLUMN")
-    ] = None,
-    steps: Annotated[
-        list[str] | None,
-        option(
-            "Column of a step. Can be repeated. Default: all that vary within an --id.", "COLUMN"
-        ),
-    ] = None,
-    header: Annotated[
-        bool | None,
-        option(
-            "Whether the first row names the columns. Default: detected.",
-            None,
-            "--header/--no-header",
-        ),
-    ] = None,
-    test: Annotated[str | None, option("Test file, scored once at the end.", "FILE")] = None,
+    label: str | None = option("Column of the label. Default: detected.", "COLUMN"),
+    sequence: list[str] | None = option(
+        "Column of the sequence. Can be repeated: its texts are joined. Default: detected.",
+        "COLUMN",
+    ),
+    id: str | None = option(
+        "Column that the rows of a sequence share, if a row is a step. Default: detected.", "COLUMN"
+    ),
+    order: str | None = option(
+        "Column that sorts the rows of one --id. Default: detected.", "COLUMN"
+    ),
+    steps: list[str] | None = option(
+        "Column of a step. Can be repeated. Default: all that vary within an --id.", "COLUMN"
+    ),
+    header: bool | None = option(
+        "Whether the first row names the columns. Default: detected.", None, "--header/--no-header"
+    ),
+    test: str | None = option("Test file, scored once at the end.", "FILE"),
     overrides: Overrides = None,
-    format: Annotated[
-        Literal["csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "ts", "npz", "parquet", "arrow"]
-        | None,
-        option("Format of DATA. Default: by its name."),
-    ] = None,
-    delimiter: Annotated[
-        Literal["comma", "semicolon", "tab", "pipe"] | None,
-        option("csv: what separates the columns. Default: detected in each file."),
-    ] = None,
-    encoding: Annotated[
-        str | None, option("Encoding, such as cp1251. Default: detected from the bytes.", "NAME")
-    ] = None,
-    output: Annotated[
-        str | None,
-        option("Where to write. Default: DATA.yaml; - prints.", "FILE", "-o", "--output"),
-    ] = None,
+    format: Literal[
+        "csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "ts", "npz", "parquet", "arrow"
+    ]
+    | None = option("Format of DATA. Default: by its name."),
+    delimiter: Literal["comma", "semicolon", "tab", "pipe"] | None = option(
+        "csv: what separates the columns. Default: detected in each file."
+    ),
+    encoding: str | None = option(
+        "Encoding, such as cp1251. Default: detected from the bytes.", "NAME"
+    ),
+    output: str | None = option(
+        "Where to write. Default: DATA.yaml; - prints.", "FILE", "-o", "--output"
+    ),
     force: ForceFile = False,
 ) -> None:
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""

@@ -34,86 +34,56 @@ def predict(
     ],
     run: RunOrNewest = None,
     named: RunOption = None,
-    output: Annotated[
-        str | None, option("Where to write. Default: standard output.", "FILE", "--output", "-o")
-    ] = None,
-    format: Annotated[
-        Literal["tsv", "csv", "jsonl"] | None,
-        option("Output format. Default: by --output's ending, else tsv; on a terminal lines."),
-    ] = None,
-    input_format: Annotated[
-        Literal["csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "lines"] | None,
-        option("Format of INPUT. Default: by its name; standard input as lines."),
-    ] = None,
-    delimiter: Annotated[
-        Literal["comma", "semicolon", "tab", "pipe"] | None,
-        option("What separates the columns of a csv INPUT. Default: detected."),
-    ] = None,
-    encoding: Annotated[
-        str | None, option("Encoding of INPUT, such as cp1252. Default: UTF-8.", "NAME")
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        option("Columns of INPUT to copy to the output, such as id,text; or all.", "COLUMNS"),
-    ] = None,
-    top_k: Annotated[int | None, option("Write the K most probable labels.", "K", min=1)] = None,
-    probabilities: Annotated[
-        bool, flag("Write the probability of every label.", "--probabilities")
-    ] = False,
-    min_probability: Annotated[
-        float | None,
-        option("Leave the label empty where its probability is below P.", "P", min=0, max=1),
-    ] = None,
-    precision: Annotated[
-        float | None,
-        option(
-            "Choose --min-probability so that this share of the remaining labels, of all classes "
-            "together, was right on validation, such as 0.95.",
-            "SHARE",
-            min=0,
-            max=1,
-        ),
-    ] = None,
-    threshold: Annotated[
-        list[str] | None,
-        option("Predict LABEL from this probability on, and never below.", "LABEL=P"),
-    ] = None,
-    class_precision: Annotated[
-        list[str] | None,
-        option(
-            "Choose --threshold so that this share of LABEL's predictions was right on validation, "
-            "such as spam=0.95.",
-            "LABEL=SHARE",
-        ),
-    ] = None,
-    empty: Annotated[
-        Literal["error", "unk", "blank"] | None,
-        option(
-            "What to do with an empty sequence: stop, read an unknown token, or leave its label "
-            "empty. Default: as in training, or blank."
-        ),
-    ] = None,
-    bad_rows: Annotated[
-        Literal["error", "blank"],
-        option("What to do with a row that can't be read: stop, or leave the label empty."),
-    ] = "error",
-    steps: Annotated[
-        bool,
-        flag("Predict after every time step: jsonl, or coloured lines on a terminal.", "--steps"),
-    ] = False,
-    output_dir: Annotated[
-        str | None, option("Write one file there for each file that INPUT names.", "DIR")
-    ] = None,
-    shard: Annotated[
-        str | None, option("With --output-dir: take every N-th file, from the K-th on.", "K/N")
-    ] = None,
-    spreadsheet_safe: Annotated[
-        bool,
-        flag(
-            "csv: put a ' before cells that a spreadsheet would run as a formula.",
-            "--spreadsheet-safe",
-        ),
-    ] = False,
+    output: str | None = option(
+        "Where to write. Default: standard output.", "FILE", "--output", "-o"
+    ),
+    format: Literal["tsv", "csv", "jsonl"] | None = option(
+        "Output format. Default: by --output's ending, else tsv; on a terminal lines."
+    ),
+    input_format: Literal["csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "lines"]
+    | None = option("Format of INPUT. Default: by its name; standard input as lines."),
+    delimiter: Literal["comma", "semicolon", "tab", "pipe"] | None = option(
+        "What separates the columns of a csv INPUT. Default: detected."
+    ),
+    encoding: str | None = option("Encoding of INPUT, such as cp1252. Default: UTF-8.", "NAME"),
+    keep: list[str] | None = option(
+        "Columns of INPUT to copy to the output, such as id,text; or all.", "COLUMNS"
+    ),
+    top_k: int | None = option("Write the K most probable labels.", "K", min=1),
+    probabilities: bool = flag("Write the probability of every label.", "--probabilities"),
+    min_probability: float | None = option(
+        "Leave the label empty where its probability is below P.", "P", min=0, max=1
+    ),
+    precision: float | None = option(
+        "Choose --min-probability so that this share of the remaining labels, of all classes "
+        "together, was right on validation, such as 0.95.",
+        "SHARE",
+        min=0,
+        max=1,
+    ),
+    threshold: list[str] | None = option(
+        "Predict LABEL from this probability on, and never below.", "LABEL=P"
+    ),
+    class_precision: list[str] | None = option(
+        "Choose --threshold so that this share of LABEL's predictions was right on validation, "
+        "such as spam=0.95.",
+        "LABEL=SHARE",
+    ),
+    empty: Literal["error", "unk", "blank"] | None = option(
+        "What to do with an empty sequence: stop, read an unknown token, or leave its label "
+        "empty. Default: as in training, or blank."
+    ),
+    bad_rows: Literal["error", "blank"] = option(
+        "What to do with a row that can't be read: stop, or leave the label empty.", default="error"
+    ),
+    steps: bool = flag(
+        "Predict after every time step: jsonl, or coloured lines on a terminal.", "--steps"
+    ),
+    output_dir: str | None = option("Write one file there for each file that INPUT names.", "DIR"),
+    shard: str | None = option("With --output-dir: take every N-th file, from the K-th on.", "K/N"),
+    spreadsheet_safe: bool = flag(
+        "csv: put a ' before cells that a spreadsheet would run as a formula.", "--spreadsheet-safe"
+    ),
     force: ForceFile = False,
     device: Device = "auto",
 ) -> None:

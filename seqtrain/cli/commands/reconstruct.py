@@ -1,16 +1,16 @@
 """`seqtrain reconstruct INPUT`: how a pretrained autoencoder reconstructs each row."""
 
 from itertools import chain, islice
-from typing import Annotated, Literal
+from typing import Literal
 
 from seqtrain.cli.options import Device, Sequences, option
 
 
 def reconstruct(
     source: Sequences,
-    run: Annotated[str | None, option("Run directory. Default: the newest run.", "RUN")] = None,
-    max_steps: Annotated[int, option("Largest number of tokens per row.", "STEPS", min=1)] = 100,
-    format: Annotated[Literal["tsv", "jsonl"], option("Output format.")] = "tsv",
+    run: str | None = option("Run directory. Default: the newest run.", "RUN"),
+    max_steps: int = option("Largest number of tokens per row.", "STEPS", min=1, default=100),
+    format: Literal["tsv", "jsonl"] = option("Output format.", default="tsv"),
     device: Device = "auto",
 ) -> None:
     """Example: seqtrain reconstruct new.txt --run runs/mine"""

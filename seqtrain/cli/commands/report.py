@@ -24,9 +24,9 @@ def report(
             help="Run directories, or one that holds several runs. Default: the newest run.",
         ),
     ] = None,
-    output: Annotated[
-        str, option("Where to write the page.", "FILE.html", "--output", "-o")
-    ] = "report.html",
+    output: str = option(
+        "Where to write the page.", "FILE.html", "--output", "-o", default="report.html"
+    ),
     split: Split = None,
     data: DataFile = None,
     steps: StepScores = False,

@@ -11,18 +11,14 @@ def runs(
     folder: Annotated[
         str, typer.Argument(metavar="FOLDER", help="Folder that holds the run directories.")
     ] = "runs",
-    sort: Annotated[
-        str | None,
-        option(
-            "Sort by accuracy, macro_f1, loss (of validation), test.accuracy, seconds, started, "
-            "or a key of the config. Default: the newest first.",
-            "KEY",
-        ),
-    ] = None,
-    filters: Annotated[
-        list[str] | None,
-        option("Show only runs with this. Can be repeated.", "KEY=VALUE", "--filter"),
-    ] = None,
+    sort: str | None = option(
+        "Sort by accuracy, macro_f1, loss (of validation), test.accuracy, seconds, started, "
+        "or a key of the config. Default: the newest first.",
+        "KEY",
+    ),
+    filters: list[str] | None = option(
+        "Show only runs with this. Can be repeated.", "KEY=VALUE", "--filter"
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Example: seqtrain runs --sort accuracy --filter model.rnn=lstm"""

@@ -1,7 +1,6 @@
 """`seqtrain tune CONFIG`: search for better settings; the last line of output is the best run."""
 
 import re
-from typing import Annotated
 
 from seqtrain.cli.options import (
     ConfigFile,
@@ -20,23 +19,22 @@ DEFAULT_BUDGET = 600.0
 def tune(
     config: ConfigFile,
     overrides: Overrides = None,
-    budget: Annotated[
-        str | None,
-        option("Time for the search, such as 90 (seconds), 10m or 2h. Default: 10m.", "TIME"),
-    ] = None,
-    trials: Annotated[
-        int | None, option("Largest number of trials; the first one is CONFIG itself.", "N", min=1)
-    ] = None,
-    jobs: Annotated[int, option("Number of trials at the same time.", "N", min=1)] = 1,
-    storage: Annotated[
-        str | None, option("Share trials through this file with other searches of CONFIG.", "FILE")
-    ] = None,
+    budget: str | None = option(
+        "Time for the search, such as 90 (seconds), 10m or 2h. Default: 10m.", "TIME"
+    ),
+    trials: int | None = option(
+        "Largest number of trials; the first one is CONFIG itself.", "N", min=1
+    ),
+    jobs: int = option("Number of trials at the same time.", "N", min=1, default=1),
+    storage: str | None = option(
+        "Share trials through this file with other searches of CONFIG.", "FILE"
+    ),
     device: ConfiguredDevice = None,
-    run_dir: Annotated[
-        str | None, option("Where to write. Default: runs/<config name>-tuned-<time>.", "DIR")
-    ] = None,
-    resume: Annotated[bool, flag("Go on with the search in --run-dir.", "--resume")] = False,
-    force: Annotated[bool, flag("Replace an earlier search in --run-dir.", "--force")] = False,
+    run_dir: str | None = option(
+        "Where to write. Default: runs/<config name>-tuned-<time>.", "DIR"
+    ),
+    resume: bool = flag("Go on with the search in --run-dir.", "--resume"),
+    force: bool = flag("Replace an earlier search in --run-dir.", "--force"),
     quiet: Quiet = False,
     no_cache: NoCache = False,
 ) -> None:
