@@ -1,5 +1,7 @@
 """The program: loads the command that is called, and turns every ending into its exit code."""
 
+import atexit
+import gc
 import io
 import os
 import re
@@ -129,6 +131,9 @@ def run(arguments: list[str] | None = None) -> None:
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    atexit.register(
+        gc.freeze
+    )  # the last search for garbage takes a fifth of a short command's time
     with ended_by_signals(), ended_by_second_interrupt():
         sys.exit(_exit_code(arguments or ["--help"]))
 
