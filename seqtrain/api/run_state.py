@@ -93,7 +93,7 @@ class RunState:
     def _all_rows(self) -> SequenceStore:
         """Return train and validation together, but for rows with labels that train lacks."""
         rows = joined_stores([self.data.splits[name] for name in ("train", "validation")])
-        return rows.selection(np.flatnonzero(~rows.has_unknown))
+        return rows.selection(np.flatnonzero(rows.labels.reshape(len(rows), -1).min(axis=1) >= 0))
 
     def _use_refitter(self, rows: SequenceStore, epochs: int) -> None:
         # auto would count other epochs, of more rows

@@ -201,12 +201,6 @@ class SequenceStore:
         ends, size = self.offsets, BLOCK // 8
         return concatenate(np.diff(ends[i : i + size + 1]) for i in range(0, len(ends), size))
 
-    @property
-    def has_unknown(self) -> npt.NDArray[np.bool_]:
-        """Whether each sequence has a label that train lacks, or none is known of it, (B,)."""
-        unknown: npt.NDArray[np.bool_] = np.min(self.labels.reshape(len(self), -1), axis=1) < 0
-        return unknown
-
     @cached_property
     def combinations(self) -> Ints:
         """A number for each sequence, equal where all of its labels are, (B,)."""

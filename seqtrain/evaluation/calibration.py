@@ -78,10 +78,8 @@ class Calibration(Section):
 
     def fits(self, classes: int, *, several: bool) -> bool:
         """Whether a model of so many classes can have it."""
-        of_several = [
-            self.temperature if isinstance(self.temperature, list) else [],
-            self.thresholds,
-        ]
+        temperatures = self.temperature if isinstance(self.temperature, list) else []
+        of_several = [temperatures, self.thresholds]
         return {*map(len, of_several)} <= {0, classes * several} and {
             len(self.shift or []),
             len(self.classes),

@@ -5,9 +5,9 @@ may have several labels, a prediction is right if all of them are.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -183,152 +183,121 @@ def score(
         scikit-learn does without `labels`; those that train lacks are one more class, of F1 0.
         Calibration error: Guo et al. 2017, section 2.
     """
-    score_labels = _score_one_label if labels.ndim == 1 else _score_several_labels
-    return score_labels(logits, labels, lengths, names, thresholds, ranked)
-
-
-class _ClassScores(NamedTuple):
-    """What follows from how often each class is true, predicted, and both; names as in `Scores`."""
-
-    macro_f1: float
-    weighted_f1: float
-    micro_f1: float
-    macro_precision: float
-    macro_recall: float
-    num_unknown_labels: int
-    labels: list[str]
-    per_class: dict[str, dict[str, float | int]]
-    auc: float | None = None
-    average_precision: float | None = None
-
-    @classmethod
-    def of(
-        cls, hits: Tensor, support: Tensor, times: Tensor, unknown: int, names: Sequence[str]
-    ) -> "_ClassScores":
-        """Compute them of counts (C,) float64."""
-        precision, recall, f1 = (
-            torch.where(whole > 0, part / whole.clamp(min=1), 0.0)
-            for part, whole in ((hits, times), (hits, support), (2 * hits, support + times))
-        )
-        seen = max(1, int((support + times > 0).sum()) + (unknown > 0))
-        total = float(support.sum()) + unknown
-        rows = zip(precision.tolist(), recall.tolist(), f1.tolist(), support.tolist(), strict=True)
-        return cls(
-            macro_f1=float(f1.sum()) / seen,
-            weighted_f1=float((f1 * support).sum()) / max(1, total),
-            micro_f1=float(2 * hits.sum()) / max(1, total + float(times.sum())),
-            macro_precision=float(precision.sum()) / seen,
-            macro_recall=float(recall.sum()) / seen,
-            num_unknown_labels=unknown,
-            labels=list(names),
-            per_class={
-                name: {"precision": p, "recall": r, "f1": f, "support": int(count)}
-                for name, (p, r, f, count) in zip(names, rows, strict=True)
-            },
-        )
-
-    def ranked(self, logits: Tensor, labels: Tensor) -> "_ClassScores":
-        """Add area under the ROC curve and average precision of each class that occurs."""
-        whole: Tensor | float = 0.0
-        if labels.ndim == 1:
-            whole = torch.cat([some.logsumexp(1) for some, _ in double_blocks(logits, labels)])
-        found = list[dict[str, float]]()
-        for index, row in enumerate(self.per_class.values()):
-            scores = logits[:, index].double() - whole
-            _, counts, hits = threshold_curve(scores, has_class(labels, index))
-            if 0 < hits[-1] < counts[-1]:
-                share, wrong = hits / hits[-1], (counts - hits) / (counts[-1] - hits[-1])
-                steps = share.diff(prepend=share.new_zeros(1))
-                wrong_steps = wrong.diff(prepend=wrong.new_zeros(1))
-                found.append(
-                    {
-                        "auc": float((wrong_steps * (share - steps / 2)).sum()),
-                        "average_precision": float((steps * hits / counts).sum()),
-                    }
-                )
-                row.update(found[-1])
-        if not found:
-            return self
-        auc, precision = (
-            sum(each) / len(found) for each in zip(*map(dict.values, found), strict=True)
-        )
-        return self._replace(auc=auc, average_precision=precision)
-
-
-def _score_one_label(
-    logits: Tensor,
-    labels: Tensor,
-    lengths: Tensor,
-    names: Sequence[str],
-    thresholds: Sequence[float] | None,
-    ranked: bool,
-) -> Scores:
-    known, classes = labels >= 0, len(names)
-    predicted = logits.argmax(dim=1)
-    correct = predicted == labels
-    hits, support, times = (
-        torch.bincount(x, minlength=classes).double()
-        for x in (labels[correct], labels[known], predicted)
+    several, classes = labels.ndim == 2, len(names)
+    is_unknown = (labels < 0).any(1) if several else labels < 0
+    if several:
+        has, chosen, thresholds = _decided(logits, labels, thresholds)
+        correct = (chosen == has).all(1) & ~is_unknown
+        counts = (each.sum(0) for each in (chosen & has, has, chosen))
+        loss, brier, error = _of_decisions(logits[~is_unknown], has[~is_unknown])
+    else:
+        predicted = logits.argmax(dim=1)
+        correct = predicted == labels
+        found = (labels[correct], labels[~is_unknown], predicted)
+        counts = (torch.bincount(each, minlength=classes) for each in found)
+        confidence, loss, brier = _probabilities(logits, labels)
+        error = float(_surplus(confidence, correct).abs().sum()) / len(labels)
+    hits, support, times = (each.double() for each in counts)
+    precision, recall, f1 = (
+        torch.where(whole > 0, part / whole.clamp(min=1), 0.0)
+        for part, whole in ((hits, times), (hits, support), (2 * hits, support + times))
     )
-    found = _ClassScores.of(hits, support, times, int((~known).sum()), names)
-    both = torch.stack([labels, predicted])[:, known]
-    pairs, counts = torch.unique(both, dim=1, return_counts=True)
-    confidence, loss, brier = _probabilities(logits, labels)
-    points = coverage_points(confidence, correct, COVERAGE_LEVELS)
-    return Scores(
-        **(found.ranked(logits, labels) if ranked else found)._asdict(),
+    unknown = int(is_unknown.sum())
+    seen, total = int((support + times > 0).sum()) + (unknown > 0), float(support.sum()) + unknown
+    columns = {"precision": precision.tolist(), "recall": recall.tolist(), "f1": f1.tolist()}
+    columns |= {"threshold": list(thresholds or [])} if several else {}
+    rows = zip(*columns.values(), support.long().tolist(), strict=True)
+    per_class = {
+        x: dict(zip([*columns, "support"], row, strict=True))
+        for x, row in zip(names, rows, strict=True)
+    }
+    auc, average_precision = _rank(logits, labels, per_class) if ranked else (None, None)
+    scores = Scores(
         loss=loss,
         accuracy=float(correct.double().mean()),
+        macro_f1=float(f1.sum()) / max(1, seen),
+        weighted_f1=float((f1 * support).sum()) / max(1, total),
+        micro_f1=float(2 * hits.sum()) / max(1, total + float(times.sum())),
+        macro_precision=float(precision.sum()) / max(1, seen),
+        macro_recall=float(recall.sum()) / max(1, seen),
+        auc=auc,
+        average_precision=average_precision,
         num_examples=len(labels),
+        num_unknown_labels=unknown,
+        labels=list(names),
+        per_class=per_class,
         by_length=_by_length(correct.double(), lengths),
-        ece=float(_surplus(confidence, correct).abs().sum()) / len(labels),
+        ece=error,
         brier=brier,
+        several=several,
+    )
+    return scores if several else _with_confusions(scores, predicted, labels, confidence)
+
+
+def _with_confusions(
+    scores: Scores, predicted: Tensor, labels: Tensor, confidence: Tensor
+) -> Scores:
+    """Add what only predictions of one label each have: which are taken for which, and coverage."""
+    classes, known = len(scores.labels), labels >= 0
+    both = torch.stack([labels, predicted])[:, known]
+    pairs, counts = torch.unique(both, dim=1, return_counts=True)
+    points = coverage_points(confidence, predicted == labels, COVERAGE_LEVELS)
+    return replace(
+        scores,
         unknown_predicted=torch.bincount(predicted[~known], minlength=classes).tolist(),
         confusion_matrix=_matrix(pairs, counts, classes) if classes <= MATRIX_CLASSES else None,
-        confusions=_most_frequent(pairs, counts, names),
+        confusions=_most_frequent(pairs, counts, scores.labels),
         risk_coverage=[point.model_dump() for point in points],
     )
 
 
-def _score_several_labels(
-    logits: Tensor,
-    labels: Tensor,
-    lengths: Tensor,
-    names: Sequence[str],
-    thresholds: Sequence[float] | None,
-    ranked: bool,
-) -> Scores:
-    has, known = labels > 0, (labels >= 0).all(1)
+def _rank(
+    logits: Tensor, labels: Tensor, per_class: Mapping[str, dict[str, float | int]]
+) -> tuple[float | None, float | None]:
+    """Add AUC and average precision of each class that occurs; return their means."""
+    whole: Tensor | float = 0.0
+    if labels.ndim == 1:
+        whole = torch.cat([some.logsumexp(1) for some, _ in double_blocks(logits, labels)])
+    found = list[tuple[float, float]]()
+    for index, row in enumerate(per_class.values()):
+        scores = logits[:, index].double() - whole
+        _, counts, hits = threshold_curve(scores, has_class(labels, index))
+        if 0 < hits[-1] < counts[-1]:
+            share, wrong = hits / hits[-1], (counts - hits) / (counts[-1] - hits[-1])
+            steps, wrong_steps = (x.diff(prepend=x.new_zeros(1)) for x in (share, wrong))
+            area = float((wrong_steps * (share - steps / 2)).sum())
+            found.append((area, float((steps * hits / counts).sum())))
+            row["auc"], row["average_precision"] = found[-1]
+    if not found:
+        return None, None
+    auc, precision = (sum(each) / len(found) for each in zip(*found, strict=True))
+    return auc, precision
+
+
+def _decided(
+    logits: Tensor, labels: Tensor, thresholds: Sequence[float] | None
+) -> tuple[Tensor, Tensor, Sequence[float]]:
+    """Return which of several labels each example has, which are predicted, and the thresholds."""
+    has = labels > 0
     if thresholds is None:
         some = slice(None, None, -(-logits.numel() // CELLS))
         best = best_threshold(logits[some].double().sigmoid().flatten(), has[some].flatten())
-        thresholds = [best] * len(names)
+        thresholds = [best] * logits.shape[1]
     least = torch.tensor(thresholds, dtype=torch.float64, device="cpu").logit()
-    chosen = logits >= least.float()
-    correct = (chosen == has).all(1) & known
-    counts = ((chosen & has).sum(0), has.sum(0), chosen.sum(0))
-    hits, support, times = (each.double() for each in counts)
-    found = _ClassScores.of(hits, support, times, int((~known).sum()), names)
-    for row, threshold in zip(found.per_class.values(), thresholds, strict=True):
-        row["threshold"] = threshold
+    return has, logits >= least.float(), thresholds
+
+
+def _of_decisions(logits: Tensor, has: Tensor) -> tuple[float, float, float]:
+    """Return log loss and Brier score, summed over classes, and calibration error of any class."""
     loss, brier, surplus = 0.0, 0.0, torch.zeros(CONFIDENCE_BINS, dtype=torch.float64, device="cpu")
-    for some_logits, own in double_blocks(logits[known], has[known]):
-        probabilities, true = some_logits.sigmoid(), own.double()
+    for some, own in double_blocks(logits, has):
+        probabilities, true = some.sigmoid(), own.double()
         bce = functional.binary_cross_entropy_with_logits
-        loss += float(bce(some_logits, true, reduction="sum"))
+        loss += float(bce(some, true, reduction="sum"))
         brier += float((probabilities - true).square().sum())
         surplus += _surplus(probabilities.flatten(), own.flatten())
-    number = max(1, int(known.sum()))
-    return Scores(
-        **(found.ranked(logits, labels) if ranked else found)._asdict(),
-        loss=loss / number,
-        accuracy=float(correct.double().mean()),
-        num_examples=len(labels),
-        by_length=_by_length(correct.double(), lengths),
-        ece=float(surplus.abs().sum()) / (number * len(names)),
-        brier=brier / number,
-        several=True,
-    )
+    number = max(1, len(has))
+    return loss / number, brier / number, float(surplus.abs().sum()) / max(1, has.numel())
 
 
 def _probabilities(logits: Tensor, labels: Tensor) -> tuple[Tensor, float, float]:

@@ -188,6 +188,7 @@ def test_init_proposes_it(beside: Path, tmp_path: Path, cli: Cli) -> None:
     text = cli("init", "train.csv", "-o", "-").out
     assert 'label_separator: "|"' in text
     assert "monitor: micro_f1" in text
+    assert "label_smoothing" not in text
     assert "label_separator" not in cli("init", "train.jsonl", "--label", "topics", "-o", "-").out
 
 

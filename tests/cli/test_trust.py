@@ -98,6 +98,27 @@ def test_a_precision_holds_on_validation(beside, cli):
     assert "of them right (95% interval: from " in ended.err
 
 
+def test_a_threshold_is_of_one_class(beside, cli):
+    def predicted(*options):
+        return table(cli("predict", "validation.tsv", "--run", "run", *options).out)
+
+    both = predicted("--probabilities")
+    found = predicted("--threshold", "up=0.9")
+    assert [row["label"] for row in found] == [
+        "up" if float(row["probability_up"]) >= 0.9 else "down" for row in both
+    ]
+    assert {row["label"] for row in predicted("--threshold", "up=0")} == {"up"}
+    ended = cli("predict", "validation.tsv", "--run", "run", "--class-precision", "up=0.75")
+    labels = [row["label"] for row in table(Path("validation.tsv").read_text())]
+    pairs = [(a["label"], y) for a, y in zip(table(ended.out), labels, strict=True)]
+    right = [y == "up" for label, y in pairs if label == "up"]
+    assert sum(right) >= 0.75 * len(right) > 0
+    assert f"{sum(right) / labels.count('up'):.1%} of its rows of validation" in ended.err
+    for option in ("--threshold", "--class-precision"):
+        problems = cli("predict", "validation.tsv", "run", option, "up=2", code=2).problems
+        assert problems == [f"seqtrain: {option}: found 'up=2'; expected LABEL=NUMBER, from 0 to 1"]
+
+
 def test_a_precision_that_nothing_reaches_names_the_best(beside):
     classifier = seqtrain.load("run")
     parts = ((0.25, 0.8, 0.727), (1.0, 0.36, 0.6))

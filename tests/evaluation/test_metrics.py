@@ -143,3 +143,40 @@ def test_groups_of_length_cover_every_example_once(rows):
     alike, _, _ = scores_of([(0, 0, length) for length in range(1, 101)])
     assert [group["num_examples"] for group in alike.by_length] == [20] * 5
     assert alike.standard_error("accuracy") == alike.standard_error("loss") == 0
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_ranks_of_classes_are_those_of_scikit_learn(several):
+    draw = torch.Generator().manual_seed(1)
+    logits = torch.randn(60, 4, generator=draw)
+    labels = torch.randint(0, 3, (60,), generator=draw)  # class 3 never occurs
+    has = labels.unsqueeze(1) == torch.arange(4)
+    probabilities = logits.double().softmax(1)
+    if several:
+        logits = logits.mul(2).round()  # with ties
+        has = has | (torch.rand(60, 4, generator=draw) < 0.3) & (torch.arange(4) < 3)
+        labels, probabilities = has.to(torch.int8), logits.double().sigmoid()
+    scores = score(logits, labels, torch.full((60,), 3), NAMES, ranked=True)
+    found = [scores.per_class[name] for name in NAMES]
+    for row, true, probability in zip(found[:3], has.T.numpy(), probabilities.T, strict=False):
+        expected = metrics.roc_auc_score(true, probability)
+        assert row["auc"] == pytest.approx(expected)
+        expected = metrics.average_precision_score(true, probability)
+        assert row["average_precision"] == pytest.approx(expected)
+    assert "auc" not in found[3]
+    assert scores.auc == pytest.approx(np.mean([row["auc"] for row in found[:3]]))
+    assert score(logits, labels, torch.full((60,), 3), NAMES).auc is None  # not asked for
+
+
+def test_without_thresholds_several_labels_have_the_best_common_one():
+    draw = torch.Generator().manual_seed(2)
+    logits = torch.randn(50, 4, generator=draw)
+    labels = (logits + torch.randn(50, 4, generator=draw) > 1).to(torch.int8)
+    found = score(logits, labels, torch.full((50,), 3), NAMES)
+    probabilities = logits.double().sigmoid()
+    of_each = [
+        metrics.f1_score(labels, probabilities >= least, average="micro", zero_division=0)
+        for least in probabilities.flatten().tolist()
+    ]
+    assert found.micro_f1 == pytest.approx(max(of_each))
+    assert len({row["threshold"] for row in found.per_class.values()}) == 1

@@ -2,6 +2,7 @@
 
 import math
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -121,6 +122,16 @@ def test_training_stops_when_patience_runs_out(make_trainer, make_store):
     assert len(events) == 3  # a lower loss alone is no progress where patience is set
     assert trainer.out_of_patience
     assert len(epochs(make_trainer(training={**keys, "patience": None, "max_epochs": 6}))) == 6
+
+
+@pytest.mark.parametrize("patience", [None, "auto", 50])
+def test_training_stops_when_all_of_validation_was_right_for_long(patience, make_trainer):
+    rows = replace(store_of([[2, 2], [3, 3]] * 10), labels=np.array([0, 1] * 10))
+    keys = {"lr": 0.05, "patience": patience, "max_epochs": 40, "monitor": "accuracy"}
+    trainer = make_trainer(train=rows, validation=rows, training=keys)
+    events = epochs(trainer)
+    right = [event.validation.accuracy for event in events]
+    assert len(events) == right.index(1.0) + 1 + 8  # a fifth of all epochs
 
 
 @pytest.mark.parametrize("monitor", ["accuracy", "macro_f1", "weighted_f1", "loss"])

@@ -217,31 +217,24 @@ def _set_thresholds(classifier: Predictor, given: list[str], precisions: list[st
     """Set the thresholds of single labels; those that are looked up are said."""
     from seqtrain.api.predictors import one_model
     from seqtrain.cli.output.console import note
-    from seqtrain.text import quote
-
-    for text in given:
-        classifier.set_threshold(*_label_and_share("--threshold", text))
-    for text in precisions:
-        label, share = _label_and_share("--class-precision", text)
-        classifier.set_threshold(label, share)  # is there such a label?
-        found = one_model(classifier, "--class-precision").threshold(share, label)
-        classifier.set_threshold(label, found.min_probability)
-        note(
-            f"{quote(label)} from probability {found.min_probability:.4f} on: of validation "
-            f"{found.coverage:.1%} of its rows are found, {found.accuracy:.2%} of what is found is "
-            "right"
-        )
-
-
-def _label_and_share(option: str, text: str) -> tuple[str, float]:
     from seqtrain.errors import ConfigError
     from seqtrain.text import quote
 
-    label, _, number = text.rpartition("=")
-    try:
-        share = float(number)
-    except ValueError:
-        share = -1.0
-    if not label or not 0 <= share <= 1:
-        raise ConfigError(f"{option}: found {quote(text)}; expected LABEL=NUMBER, from 0 to 1")
-    return label, share
+    options = [("--threshold", text) for text in given]
+    for name, text in [*options, *(("--class-precision", text) for text in precisions)]:
+        label, _, number = text.rpartition("=")
+        try:
+            share = float(number)
+        except ValueError:
+            share = -1.0
+        if not label or not 0 <= share <= 1:
+            raise ConfigError(f"{name}: found {quote(text)}; expected LABEL=NUMBER, from 0 to 1")
+        classifier.set_threshold(label, share)
+        if name == "--class-precision":
+            found = one_model(classifier, name).threshold(share, label)
+            classifier.set_threshold(label, found.min_probability)
+            note(
+                f"{quote(label)} from probability {found.min_probability:.4f} on: "
+                f"{found.coverage:.1%} of its rows of validation, {found.accuracy:.2%} of these "
+                "predictions right"
+            )
