@@ -320,6 +320,9 @@ def choose_label(columns: Sequence[ColumnFacts]) -> Column:
     if len(chosen) > 1 and len(columns) > FEWEST_STEPS:  # of a series in columns
         ends = [c for c in chosen if c in (columns[0], columns[-1])]
         chosen = [c for c in chosen if c.kind == "text"] or ends or chosen
+    lists = [column for column in columns if column.kind == "symbols"]
+    if not candidates and len(lists) == 1 and any(column.kind == "text" for column in columns):
+        chosen = lists  # of several labels per row
     if len(chosen) == 1:
         return chosen[0].column
     found = _described(chosen or columns)

@@ -189,7 +189,9 @@ def test_init_proposes_it(beside: Path, tmp_path: Path, cli: Cli) -> None:
     assert 'label_separator: "|"' in text
     assert "monitor: micro_f1" in text
     assert "label_smoothing" not in text
-    assert "label_separator" not in cli("init", "train.jsonl", "--label", "topics", "-o", "-").out
+    lists = cli("init", "train.jsonl", "-o", "-").out
+    assert "label: topics" in lists
+    assert "label_separator" not in lists
 
 
 @pytest.mark.parametrize("weights", ["balanced", "{food: 3, money: 1, sport: 1}"])

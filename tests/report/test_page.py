@@ -53,7 +53,8 @@ def facts(classes: int, *, name: str = "runs/a", text: str = "a b", epochs: int 
     figures: dict[str, Any] = {
         "accuracy": 0.8125,
         "several": False,
-        "num_unknown_labels": 0,
+        "num_unknown_labels": 2,
+        "unknown_predicted": [1, 1, *[0] * (classes - 2)],
         "macro_f1": 0.75,
         "weighted_f1": 0.5,
         "loss": 0.25,
@@ -87,6 +88,7 @@ def facts(classes: int, *, name: str = "runs/a", text: str = "a b", epochs: int 
         prefixes=[{"share": n / 10, "accuracy": n / 10} for n in range(1, 11)],
         predictions=predictions,
         warnings=["there is no test split"],
+        precision_recall={label: [(0.5, 0.9), (1.0, 0.4)] for label in labels[:6]},
     )
 
 
@@ -98,7 +100,9 @@ def test_a_page_holds_the_figures(classes):
     texts = ("my run", "trained on", "there is no test split", "50 of ", "seed: 0\ndata:\n  train:")
     for expected in figures + texts:
         assert expected in words
-    assert page.tags.count("svg") == 7
+    assert page.tags.count("svg") == 8
+    assert "precision of the largest classes" in words
+    assert words.count("(unknown label)") == (2 if classes == 2 else 1)
     assert ("matrix" in [value for _, value in page.attributes]) == (classes == 2)
 
 
