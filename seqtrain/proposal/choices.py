@@ -18,8 +18,6 @@ MANY_CLASSES = 20
 """Above so many classes single words often decide, as with intents."""
 SHORT_CHARACTERS = 30
 """Median characters below which texts of characters are short, as names are."""
-FEW_TOKENS = 500
-"""Distinct tokens below which each is frequent, and pairs of them are."""
 LONG = 40
 """Median time steps from which convolutions read an alphabet or one channel first."""
 FEW_ROWS, SMALL_BATCH = 1000, 16
@@ -101,9 +99,11 @@ def _beside(facts: Facts) -> Iterator[Choice]:
     elif family == "symbols":
         yield Choice("model.ngrams", [1, 2], f"symbols and pairs of symbols, {beside}")
     elif family == "steps":
-        sizes = {name: [1, 2 if n < FEW_TOKENS else 1] for name, n in facts.tokens.items()}
-        value = sizes if len(sizes) > 1 else next(iter(sizes.values()))
-        yield Choice("model.ngrams", value, f"tokens and pairs of few tokens, {beside}")
+        if len(facts.tokens) > 1:
+            sizes = {name: [1, 1] for name in facts.tokens}
+            yield Choice("model.ngrams", sizes, f"the tokens of each column, {beside}")
+        else:
+            yield Choice("model.ngrams", [1, 2], f"tokens and pairs of tokens, {beside}")
     elif family in ("characters", "alphabet"):
         longest = 6 if family == "alphabet" else 5 if _is_short(facts) else 4
         yield Choice("model.ngrams", [1, longest], f"1 to {longest} characters in a row, {beside}")
@@ -121,7 +121,7 @@ def _encoder(facts: Facts) -> Iterator[Choice]:
         yield Choice("model.embedding_dim", 64 if _is_short(facts) else 32, "few characters differ")
     elif family == "channels" or (family == "series" and steps < LONG):
         yield Choice("model.embedding_dim", 32, "size of the vector that the channels become")
-    if family in ("characters", "alphabet") or (family == "symbols" and facts.symbols < FEW_TOKENS):
+    if family in ("characters", "alphabet") or (family == "symbols" and facts.symbols < 500):
         yield Choice("model.embedding_std", 1.0, "there are few tokens, and each is frequent")
     if family == "characters":
         yield Choice("model.hidden_size", 192, "the model learns how many words are spelled")

@@ -69,7 +69,6 @@ class Facts:
         lengths: median, 95 % and longest, in time steps of the sample.
         channels: for features and steps of numbers alone, numbers per time step.
         symbols: distinct tokens of the sample.
-        tokens: the same for each column of tokens of a time step.
         empty, unlabelled: rows without a sequence, and with a blank label, of all files.
         missing: whether a value of a series is missing, in any file.
         several: whether a row may have several labels, or none.
@@ -82,7 +81,6 @@ class Facts:
     text: TextFacts | None = None
     channels: int = 0
     symbols: int = 0
-    tokens: dict[str, int] = field(default_factory=dict)
     empty: int = 0
     unlabelled: int = 0
     missing: bool = False
@@ -92,6 +90,11 @@ class Facts:
     def reading(self) -> ReadOptions:
         """How train's rows are read."""
         return self.table.reading
+
+    @property
+    def tokens(self) -> list[str]:
+        """Columns of tokens of a time step."""
+        return token_columns(self.reading.steps)
 
     @property
     def family(self) -> str:
@@ -136,13 +139,11 @@ def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
         label = quote(next(iter(rows.classes)))
         raise DataError(f"{name}: one label, {label}; expected two or more")
     sequences, labels = zip(*rows.sample, strict=True)
-    text, channels, symbols, tokens = None, 0, 0, dict[str, int]()
+    text, channels, symbols = None, 0, 0
     if reading.kind == "features":
         channels = max(series.shape[1] for series in sequences)
     elif reading.steps is not None:
-        for number, column in enumerate(token_columns(reading.steps)):
-            tokens[column] = len(set().union(*(each.tokens[number] for each in sequences)))
-        channels = 0 if tokens else len(reading.steps)
+        channels = 0 if token_columns(reading.steps) else len(reading.steps)
     else:
         if reading.kind == "text":
             text = inspect_texts(sequences, labels)
@@ -160,7 +161,6 @@ def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
         text=text,
         channels=channels,
         symbols=symbols,
-        tokens=tokens,
         empty=rows.empty,
         unlabelled=rows.unlabelled,
         missing=rows.missing,

@@ -115,8 +115,15 @@ def find_steps(
     Raises:
         DataError: they are, and it isn't clear of which sequences, or what their label is.
     """
+    has_names = all(isinstance(column.column, str) for column in columns)
+    if wishes.by_step and (wishes.sequence or not has_names):
+        raise DataError(
+            "--sequence: leave it out where a row is a time step"
+            if has_names
+            else "--id: the columns have no names; where the first row has some: --header"
+        )
     is_sequence = wishes.sequence or wishes.kind or any(c.may_be_sequence for c in columns)
-    if not wishes.by_step and (is_sequence or any(isinstance(c.column, int) for c in columns)):
+    if not wishes.by_step and (is_sequence or not has_names):
         return None
     cells = _Cells(rows, columns)
     ids = _ids(cells, columns, wishes)
@@ -153,20 +160,18 @@ def find_steps(
 
 def _no_id(cells: _Cells, wishes: Wishes) -> NoReturn:
     """Say why no column can be the id, though the user says that rows are time steps."""
-    id, label = wishes.id, wishes.label
-    if id is None or label is None:
-        raise DataError(
-            "--id: no column repeats with one label for each of its values; the rows of one id are "
-            "a sequence and have one label: give --id and --label"
-        )
     known: dict[str, str] = {}
-    for name, found in zip(cells.texts[id], cells.texts[label], strict=True):
+    names, labels = (cells.texts.get(x or "", ()) for x in (wishes.id, wishes.label))
+    for name, found in zip(names, labels, strict=False):
         if known.setdefault(name, found) != found:
             raise DataError(
                 f"--id: rows of {quote(name)} have the labels {quote(known[name])} and "
                 f"{quote(found)}; the rows of one id are a sequence, with one label"
             )
-    raise DataError(f"--id: each label has one {quote(str(id))}; expected several")
+    raise DataError(
+        "--id: no such column has values that repeat, each with one label, and several of each "
+        "label; give --id and --label"
+    )
 
 
 def _ids(cells: _Cells, columns: Sequence[ColumnFacts], wishes: Wishes) -> list[Column]:

@@ -112,7 +112,7 @@ def test_a_row_per_time_step(init):
     assert (config.data.id, config.data.order, config.data.label) == ("run", "start", "state")
     kinds = {"event": "token", "code": "token", "temp": "number", "elapsed": "order"}
     assert config.data.steps == kinds
-    assert config.model.ngrams == {"event": [1, 2], "code": [1, 2]}
+    assert config.model.ngrams == {"event": [1, 1], "code": [1, 1]}
     assert "a sequence = the rows of one run, by start" in said
     reasons = {"row": "unique", "machine": "one for each id", "unit": "one value"}
     for name, reason in {**reasons, "state_name": "the label again"}.items():
@@ -345,6 +345,8 @@ def test_labels_that_are_no_classes(init, labels, said):
         ({"a.csv": LOG}, ["a.csv"], "several columns may hold the label: 'machine' (3 values)"),
         ({"a.csv": LOG}, ["a.csv", "--label", "state", "--steps", "speed"], "no column 'speed'"),
         ({"a.csv": LOG}, ["a.csv", "--order", "start", "--id", "event"], "give --id and --label"),
+        ({"a.csv": LOG}, ["a.csv", "--sequence", "event", "--id", "run"], "--sequence: leave it"),
+        ({"a.csv": LOG}, ["a.csv", "--no-header", "--id", "1", "--label", "8"], "--header"),
         ({"a.csv": table("time,temp,state\n", [[f"08:00:{i}", 20 + i / 7, y]
          for i, y in enumerate(LABELS)])}, ["a.csv"], "it isn't clear which column holds"),
         ({"a.csv": table("Wohnort,Quadratmeter,Kommentar,Verkaufspreis\n",
