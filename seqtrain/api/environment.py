@@ -73,10 +73,8 @@ def check_held_out(
 ) -> None:
     """Refuse a config that holds out other rows than the run did, which learned from some."""
     if HELD_OUT in recorded and recorded[HELD_OUT] != held_out(config, data):
-        raise CheckpointError(
-            f"{run / CONFIG}: holds out other rows than the run did, by seed and data; restore it "
-            "from a copy"
-        )
+        problem = "holds out other rows than the run did; restore it from a copy"
+        raise CheckpointError(f"{run / CONFIG}: {problem}")
 
 
 def peak_memory(device: torch.device) -> int | None:

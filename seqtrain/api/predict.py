@@ -16,13 +16,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.load import load
-from seqtrain.api.predictors import (
-    Classifier,
-    Prediction,
-    Predictor,
-    one_model,
-    refuse_several,
-)
+from seqtrain.api.predictors import Classifier, Prediction, Predictor, one_model, refuse_several
 from seqtrain.api.run_events import RunLike
 from seqtrain.config.formats import check_encoding
 from seqtrain.data.encoding import EncodingReport, unknown_shares

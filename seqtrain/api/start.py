@@ -125,10 +125,7 @@ def find_start(held: ExitStack, config: Config, wanted: Start, processes: Proces
 
 def _after_restart(wanted: Start, processes: Processes) -> Start:
     if processes.may_restart and wanted.directory is None:
-        raise ConfigError(
-            "--run-dir: torchrun --max-restarts starts lost processes again, which must find the "
-            "run; name its directory"
-        )
+        raise ConfigError("--run-dir: name it, so that processes that are restarted find the run")
     if processes.restarts and wanted.directory is not None:
         run = RunDirectory(wanted.directory)
         if run.holds(ENVIRONMENT) and run.environment().get("launch") == processes.launch:
@@ -146,9 +143,8 @@ def _new_run(config: Config, wanted: Start) -> tuple[Start, Path | None]:
     for key, path in data_files(config):  # the run's own files could replace it
         real = Path(os.path.realpath(path))  # unlike resolve(), also of a loop of links
         if directory is not None and real.is_relative_to(os.path.realpath(directory)):
-            raise ConfigError(
-                f"--run-dir: {directory} holds {key} ({real}); choose another directory"
-            )
+            held = f"{directory} holds {key} ({real})"
+            raise ConfigError(f"--run-dir: {held}; choose another directory")
     if wanted.init_from is None:
         return wanted, None
     origin = read_origin(wanted.init_from, config)
@@ -163,10 +159,8 @@ def _old_run(held: ExitStack, config: Config, wanted: Start) -> tuple[Start, Pat
         raise ConfigError("--init-from: begins a run, and --resume goes on with one; give one")
     path = wanted.directory
     if path is not None and not path.exists():
-        raise CheckpointError(
-            f"{path}: no such run (looked for {path.absolute()}); to begin one there, leave out "
-            "--resume"
-        )
+        problem = f"no such run (looked for {path.absolute()})"
+        raise CheckpointError(f"{path}: {problem}; to begin one there, leave out --resume")
     run = find(path, wanted.name)
     check_config_unchanged(config, run)
     held.enter_context(run.lock())
@@ -235,9 +229,8 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
         ]
         raise CheckpointError(*changed)
     if changed:
-        raise CheckpointError(
-            *changed, f"{run.path}: only {', '.join(MAY_CHANGE)} may change on --resume"
-        )
+        rule = f"only {', '.join(MAY_CHANGE)} may change on --resume"
+        raise CheckpointError(*changed, f"{run.path}: {rule}")
 
 
 def check_unchanged(
@@ -300,10 +293,8 @@ def _check_alike(config: Config, old: Model, run: str) -> None:
     objective, refit = config.pretraining.objective, config.training.refit
     for key, value in (("pretraining.objective", objective), ("training.refit", refit)):
         if value:
-            raise ConfigError(
-                f"{key}: found {flow(value)}, which begins with new weights, and --init-from with "
-                "old ones; give one of them"
-            )
+            why = "which begins with new weights, and --init-from with old ones"
+            raise ConfigError(f"{key}: found {flow(value)}, {why}; give one of them")
 
 
 @torch.no_grad()

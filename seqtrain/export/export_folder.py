@@ -97,9 +97,9 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
     ported = ExportedModel(onnx, fitted, thresholds)
     difference = float(np.abs(ported.probabilities(store) - wanted.numpy()).max())
     if not difference <= TOLERANCE:
+        allowed = f"at most {TOLERANCE:.0e} is allowed, so nothing was written"
         raise RunError(
-            f"export: probabilities differ by {difference:.1e} from the run's; at most "
-            f"{TOLERANCE:.0e} is allowed, so nothing was written"
+            f"export: probabilities differ by {difference:.1e} from the run's; {allowed}"
         )
     contents = {
         MODEL: onnx,

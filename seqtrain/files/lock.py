@@ -68,6 +68,5 @@ def _lock(folder: Path, descriptor: int) -> None:
         else:
             return
     owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
-    raise CheckpointError(
-        f"{folder}: in use by process {owner or '(unknown)'}; wait until it ends, or choose another"
-    )
+    user = f"in use by process {owner or '(unknown)'}"
+    raise CheckpointError(f"{folder}: {user}; wait until it ends, or choose another")

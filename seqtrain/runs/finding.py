@@ -34,9 +34,8 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
         return RunDirectory(newest_trained()[0])
     for run in newest_first(name):
         return RunDirectory(run)
-    raise CheckpointError(
-        f"no run of {name} under {os.path.abspath(RUNS)}; name one with --run-dir"
-    )
+    where = os.path.abspath(RUNS)
+    raise CheckpointError(f"no run of {name} under {where}; name one with --run-dir")
 
 
 def newest_trained() -> tuple[Path, list[Path]]:
@@ -87,10 +86,8 @@ def model_folder(path: Path) -> Path:
         return folder
     if (path / ENSEMBLE).exists():
         raise CheckpointError(name_one(path))
-    raise CheckpointError(
-        f"{path}: no model in it (no {BEST}/model.json and no model.json); "
-        "expected a run directory or a model folder"
-    )
+    missing = f"no model in it (no {BEST}/model.json and no model.json)"
+    raise CheckpointError(f"{path}: {missing}; expected a run directory or a model folder")
 
 
 def write_ensemble(path: Path, names: Sequence[str]) -> None:
@@ -112,9 +109,8 @@ def members(path: Path) -> list[Path]:
         or not all(isinstance(name, str) and MEMBER.fullmatch(name) for name in names)
         or len({*names}) < len(names)
     ):
-        raise CheckpointError(
-            f"{path / ENSEMBLE}: expected format_version 1 and different names of runs"
-        )
+        expected = "format_version 1 and different names of runs"
+        raise CheckpointError(f"{path / ENSEMBLE}: expected {expected}")
     return [path / name for name in names]
 
 

@@ -126,9 +126,8 @@ def load_model(folder: Path) -> Model:
 def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
     """Read the folder of a run that was pretrained as an autoencoder; as `load_model`."""
     if not (complete_folder(folder) / DECODER).exists():
-        raise CheckpointError(
-            f"{folder / DECODER}: no decoder; runs with pretraining.objective: autoencoder have one"
-        )
+        which = "runs with pretraining.objective: autoencoder have one"
+        raise CheckpointError(f"{folder / DECODER}: no decoder; {which}")
 
     def read(saved: VerifiedFolder) -> tuple[Autoencoder, Preprocessing]:
         model = read_model(saved)
@@ -277,9 +276,8 @@ def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
         raise CheckpointError(f"{path}: found no object; expected one with a format_version")
     version = description.get("format_version")
     if version != known or isinstance(version, bool):
-        raise CheckpointError(
-            f"{path}: format version {brief(version)}; this seqtrain reads version {known}"
-        )
+        found = f"format version {brief(version)}"
+        raise CheckpointError(f"{path}: {found}; this seqtrain reads version {known}")
     return description
 
 
@@ -311,10 +309,9 @@ def _read_weights(
             raise CheckpointError(f"{path}: tensor {key}: {fault}")
         tensor, wanted = found[key], expected[key]
         if tensor.shape != wanted.shape or tensor.dtype != wanted.dtype:
-            raise CheckpointError(
-                f"{path}: tensor {key}: found {tensor.dtype} {list(tensor.shape)}, "
-                f"expected {wanted.dtype} {list(wanted.shape)}"
-            )
+            shapes = (f"{x.dtype} {list(x.shape)}" for x in (tensor, wanted))
+            fault = "found {}, expected {}".format(*shapes)
+            raise CheckpointError(f"{path}: tensor {key}: {fault}")
         if not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(f"{path}: tensor {key}: holds values that aren't finite")
     return found

@@ -118,9 +118,8 @@ class RunDirectory:
     def config(self) -> Config:
         """Return the config that the run was trained with."""
         if not self.holds(CONFIG):
-            raise CheckpointError(
-                f"{self.path}: no {CONFIG} in it, so it is no run; name another directory"
-            )
+            problem = f"no {CONFIG} in it, so it is no run"
+            raise CheckpointError(f"{self.path}: {problem}; name another directory")
         return load_config(self.path / CONFIG)
 
     def environment(self) -> dict[str, Any]:

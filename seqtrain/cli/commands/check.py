@@ -35,10 +35,8 @@ def check(
         _show(result)
     if not result.passed:
         worst = max(result.differences, key=lambda difference: difference.logits)
-        raise RunError(
-            f"predictions depend on the batch: {worst.way}, {worst.variant}: logits differ by "
-            f"{worst.logits:.1e}; rounding explains {result.allowed:.1e}"
-        )
+        found = f"logits differ by {worst.logits:.1e}; rounding explains {result.allowed:.1e}"
+        raise RunError(f"predictions depend on the batch: {worst.way}, {worst.variant}: {found}")
 
 
 def _show(result: Check) -> None:
