@@ -65,7 +65,7 @@ def case_of(tried: str) -> tuple[str, bytes, list[str]]:
     if kind == "configs":
         return "new.yaml", content, ["fit", "new.yaml"]
     if ending == "vec":
-        settings.append("model.vectors=new.vec")
+        settings += ["model.vectors=new.vec", "model.embedding_dim=null"]
     elif kind == "data":
         settings += [f"data.train=new.{ending}", "data.test=null"]
         columns = ("data.sequence=null", "data.label=null")

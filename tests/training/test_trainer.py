@@ -114,6 +114,15 @@ def test_a_validation_loss_that_is_not_finite_claims_no_checkpoint(make_trainer)
     )
 
 
+def test_memory_that_runs_out_says_what_to_lower(make_trainer):
+    trainer = make_trainer(batching={"max_tokens": 40})
+    trainer.objective.model.head.register_forward_pre_hook(lambda *_: torch.empty(2**60))
+    with pytest.raises(
+        RunError, match=r"sequences, .*; lower batching\.max_tokens, data\.max_length"
+    ):
+        next(trainer.events())
+
+
 def test_training_stops_when_patience_runs_out(make_trainer, make_store):
     keys = {"lr": 1e-9, "patience": 2, "max_epochs": 50, "monitor": "accuracy"}
     trainer = make_trainer(validation=make_store(20, seed=1), training=keys)
