@@ -136,7 +136,8 @@ def new_model(setting: Setting, rows: SequenceStore) -> Model:
     if network.kernels is not None and setting.processes.is_first:
         with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
             network.kernels.fit(rows, setting.config.seed)
-    shares = None if network.kernels is None else UNCALIBRATED
+    alone = network.kernels is not None and "validation" not in data.splits
+    shares = UNCALIBRATED if alone else None
     return Model(network, data.preprocessing).calibrated(Calibration(shares=shares))
 
 

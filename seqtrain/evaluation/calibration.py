@@ -30,8 +30,8 @@ Z = 1.96
 FEWEST_ROWS, MOST_ROWS = 100, 10_000
 """Rows of validation from which the branches' shares are chosen, and on how many of them."""
 UNCALIBRATED = [0.2, 0.8]
-"""Shares of a network that is too sure of itself, and of kernels, which rows left out calibrate:
-where too few rows of validation, or none, would choose them."""
+"""Shares of a network that no validation calibrates, so that it is too sure of itself, and of
+kernels, which rows left out calibrate."""
 TENTHS = 10
 """Shares of two branches that are tried: 0, 1, … of so many."""
 CELLS = 2**22
@@ -169,13 +169,12 @@ def calibrate(
     Shape:
         branches: (B, C) each. labels: (B,); -1 where train lacks the label; or (B, C), which of the
         classes an example has: then each class has a temperature, and a threshold by F1. `before`
-        has the shift, and the shares where too few rows would choose them.
+        has the shift.
     """
     before = before or Calibration()
     if labels.ndim == 2:
-        of_each = _calibrate_several(branches, labels > 0, one_threshold=one_threshold)
-        return of_each.model_copy(update={"shares": of_each.shares or before.shares})
-    shares = fit_shares(branches, labels) or before.shares
+        return _calibrate_several(branches, labels > 0, one_threshold=one_threshold)
+    shares = fit_shares(branches, labels)
     logits = combined(branches, shares)
     temperature = fit_temperature(logits, labels)
     logits = logits / temperature + logits.new_tensor(before.shift or 0)
@@ -244,7 +243,7 @@ def class_points(probabilities: Tensor, has_class: Tensor) -> list[list[Coverage
 def fit_shares(branches: Sequence[Tensor], labels: Tensor) -> list[float] | None:
     """Return the shares of two branches with the least mean cross-entropy, as in stacking.
 
-    None where there is one branch, too few rows to choose by, or all are right.
+    None, equal shares, where there is one branch, too few rows to choose by, or all are right.
 
     Reference:
         Wolpert 1992, "Stacked generalization".
