@@ -11,11 +11,17 @@ Importing it is light: torch comes with the first use of a name. Which names the
 each is defined, stands in `__init__.pyi`, for type checkers and for the code below.
 """
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 __version__ = "0.1.0"
+
+# Read when torch is loaded. Waiting threads that spin long make a small batch many times slower
+# where other programs need the processor too; not to spin at all, a third where none do.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
 @cache

@@ -122,10 +122,6 @@ def main(version: Annotated[bool, VERSION] = False, debug: Annotated[bool, DEBUG
 def run(arguments: list[str] | None = None) -> None:
     """Run the program and exit with its code (contract: 0, 1, 2, 3, 128 + signal)."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    # Read when torch is loaded. Waiting threads that spin long make a small batch many times slower
-    # where other programs need the processor too; not to spin at all, a third where none do.
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Results are UTF-8 whatever the locale; a file's name leaves with the bytes it has.
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
