@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,11 +12,7 @@ from seqtrain.api.labelled import NO_TEST, default_split
 from seqtrain.api.predictions import SplitPredictions, predict_split
 from seqtrain.api.run_events import RunLike
 from seqtrain.errors import DataError
-from seqtrain.evaluation.bootstrap import (
-    MetricDifference,
-    paired_bootstrap,
-    paired_bootstrap_of_sets,
-)
+from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
 from seqtrain.report.facts import PredictedExample
 from seqtrain.text import counted, display_name, quote
 
@@ -87,9 +84,9 @@ def _metrics(pairs: Sequence[Pair], separator: str | None) -> list[MetricDiffere
     if separator is None:
         _, classes = np.unique(columns, return_inverse=True)
         return paired_bootstrap(*classes.reshape(3, -1))
-    return paired_bootstrap_of_sets(
-        *([{*x.split(separator)} - {""} for x in column] for column in columns)
-    )
+    sets = [[{*x.split(separator)} - {""} for x in column] for column in columns]
+    names = set().union(*chain.from_iterable(sets))
+    return paired_bootstrap(*(np.array([[x in own for x in names] for own in c]) for c in sets))
 
 
 def _interest(pair: Pair) -> tuple[bool, float]:

@@ -324,7 +324,12 @@ class _Preparation:
         new = {label for name in present for label in single_labels(name)}
         labels = (*old, *sorted(new.difference(old)))
         class_of = FixedIndex({label: i for i, label in enumerate(labels)}, UNKNOWN_LABEL)
-        if rules.several or any(name.startswith(SET) for name in names):
+        several = rules.several or any(name.startswith(SET) for name in names)
+        if known is not None and known.several != several:
+            own, found = ("one label", "several") if several else ("several labels", "one")
+            said = f"the model to go on from has {own} per row, train {found}"
+            raise DataError(f"data.label: {said}")
+        if several:
             separator = rules.reading.label_separator or SEPARATOR
             rules = replace(rules, reading=replace(rules.reading, label_separator=separator))
             classes = class_columns([*names, None], class_of)

@@ -3,14 +3,13 @@
 N examples, K distinct outcomes, C classes, R resamples.
 """
 
-from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.store import Ints
+from seqtrain.data.store import Array, Ints
 
 RESAMPLES = 5000
 SHARE = 0.95
@@ -33,43 +32,27 @@ class MetricDifference:
     high: float
 
 
-def paired_bootstrap(labels: Ints, a: Ints, b: Ints, *, seed: int = 0) -> list[MetricDifference]:
+def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> list[MetricDifference]:
     """Compare accuracy, then macro F1, of two classifiers on the same examples.
 
     A resample draws N examples with replacement, as multinomial counts of the distinct outcomes.
-    Intervals are of percentiles.
+    Intervals are of percentiles. Of several labels it is micro F1, and all have to be right.
 
     Shape:
-        labels, and the predicted classes a and b: (N,), from 0; N at least 1.
+        labels, and the predicted classes a and b: (N,), from 0; or which of the classes an example
+        has, (N, C) bool; N at least 1.
     """
-    return _differences(np.stack([labels, a, b]), _metrics, ("accuracy", "macro_f1"), seed)
-
-
-def paired_bootstrap_of_sets(
-    labels: Sequence[Set[str]], a: Sequence[Set[str]], b: Sequence[Set[str]], *, seed: int = 0
-) -> list[MetricDifference]:
-    """Compare accuracy, all labels being right, then micro F1, as `paired_bootstrap` does."""
-    figures = [
-        [(x == y, len(x & y), len(x) + len(y)) for x, y in zip(labels, found, strict=True)]
-        for found in (a, b)
-    ]
-    outcomes = np.concatenate([np.array(each, dtype=np.int64).T for each in figures])
-    return _differences(outcomes, _set_metrics, ("accuracy", "micro_f1"), seed)
-
-
-def _differences(
-    outcomes: Ints,
-    metrics: Callable[[Ints, npt.NDArray[Any]], Floats],
-    names: Sequence[str],
-    seed: int,
-) -> list[MetricDifference]:
-    rows = outcomes.shape[1]
+    outcomes, names, metrics = np.stack([labels, a, b]), ("accuracy", "macro_f1"), _metrics
+    if labels.ndim == 2:
+        names, metrics = ("accuracy", "micro_f1"), _set_metrics
+        figures = (((x == labels).all(1), (x & labels).sum(1), x.sum(1)) for x in (a, b))
+        outcomes = np.stack([each for own in figures for each in (*own, labels.sum(1))])
     outcomes, counts = np.unique(outcomes, axis=1, return_counts=True)
     counted = counts[None].astype(np.float64)
     generator = np.random.default_rng(seed)
     at_once = max(1, CELLS // max(outcomes.shape[1], int(outcomes.max()) + 1))
     drawn = [
-        metrics(outcomes, generator.multinomial(rows, counts / rows, size=size))
+        metrics(outcomes, generator.multinomial(len(labels), counts / len(labels), size=size))
         for size in (min(at_once, RESAMPLES - start) for start in range(0, RESAMPLES, at_once))
     ]
     found, resampled = metrics(outcomes, counted), np.concatenate(drawn, axis=1)
@@ -97,11 +80,11 @@ def _metrics(outcomes: Ints, counts: npt.NDArray[Any]) -> Floats:
 
 
 def _set_metrics(outcomes: Ints, counts: npt.NDArray[Any]) -> Floats:
-    """Return accuracy and micro F1, (2, R, 2), of right, shared and all labels, (6, K)."""
+    """Return accuracy and micro F1, (2, R, 2), by who is right and numbers of labels, (8, K)."""
     sums = counts.astype(np.float64) @ outcomes.T
-    right, shared, size = sums.reshape(len(counts), 2, 3).transpose(2, 0, 1)
-    f1 = np.divide(2 * shared, size, out=np.zeros_like(size), where=size > 0)
-    return np.stack([right / counts.sum(axis=1, keepdims=True), f1])
+    right, shared, *sizes = sums.reshape(len(counts), 2, 4).transpose(2, 0, 1)
+    size = np.maximum(sum(sizes), 1)  # of no labels at all 0 are shared
+    return np.stack([right / counts.sum(axis=1, keepdims=True), 2 * shared / size])
 
 
 def _per_class(weights: Floats, classes: Ints, count: int) -> Floats:

@@ -26,6 +26,7 @@ batching: {batch_size: 16}
 model: {embedding_dim: 8, hidden_size: 8, pooling: max, ngrams: [1, 2], dropout: 0.2}
 training: {max_epochs: 6, lr: 0.02, monitor: micro_f1}
 """
+SINGLE = ("--set", "data.label_separator=null", "--set", "training.monitor=accuracy")
 
 
 def rows(count: int, seed: int) -> list[tuple[str, list[str]]]:
@@ -174,6 +175,17 @@ def test_what_makes_no_sense_says_so(beside: Path, cli: Cli) -> None:
         assert ended.problems[-1].startswith(f"seqtrain: {problem}")
     with pytest.raises(ConfigError, match="--class-precision"):
         seqtrain.load("run").threshold(0.9)  # type: ignore[union-attr]
+
+
+def test_a_model_of_one_label_goes_on_with_one(beside: Path, cli: Cli) -> None:
+    write(Path("one.csv"), [(text, own[:1] or ["none"]) for text, own in rows(100, 3)])
+    one = ("--set", "data.train=one.csv", "--set", "data.test=null")
+    ended = cli("fit", "c.yaml", "--init-from", "run", *one, *SINGLE, code=2)
+    said = "the model to go on from has several labels per row, train one"
+    assert ended.problems[-1] == f"seqtrain: data.label: {said}"
+    found = predicted(cli, "--top-k", "1")
+    cli("fit", "c.yaml", "--init-from", "run", "--run-dir", "further", "--force")
+    assert len(found) == len(cli("predict", "test.csv", "further").out.splitlines()) - 1
 
 
 def test_labels_that_train_lacks_count_as_wrong(beside: Path, tmp_path: Path, cli: Cli) -> None:

@@ -28,6 +28,15 @@ def test_values_are_those_of_eval(classes):
             assert getattr(found[metric], name) == pytest.approx(getattr(scores, metric))
 
 
+def test_values_of_several_labels_are_those_of_eval():
+    labels, a, b = np.random.default_rng(0).random((3, 90, 4)) < 0.4
+    accuracy, micro_f1 = paired_bootstrap(labels, a, b)
+    logits, lengths = torch.from_numpy(b * 2.0 - 1), torch.ones(90, dtype=torch.int64)
+    scores = score(logits, torch.from_numpy(labels.astype(np.int8)), lengths, [*"abcd"], [0.5] * 4)
+    assert (accuracy.b, micro_f1.b) == pytest.approx((scores.accuracy, scores.micro_f1))
+    assert micro_f1.low <= micro_f1.difference <= micro_f1.high
+
+
 def test_the_interval_is_that_of_drawing_examples():
     labels, a, b = drawn(300, 4)
     accuracy, macro_f1 = paired_bootstrap(labels, a, b)
