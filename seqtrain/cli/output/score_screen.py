@@ -23,7 +23,7 @@ UNKNOWN = "(unknown label)"
 ALONE = {
     "ngrams": ("n-grams", "a linear model is enough"),
     "kernels": ("kernels", "these series need no recurrent network"),
-    "recurrent": ("the recurrent network", "model.ngrams and model.kernels add nothing"),
+    "recurrent": ("the recurrent network", "the linear model beside it adds nothing"),
 }
 """Branches in words, and what is said where one alone is as good as all."""
 NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
