@@ -25,6 +25,7 @@ from seqtrain.data.readers.sequences import plain
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.files.folder import write_folder
+from seqtrain.files.writing import blocks_of
 from seqtrain.runs.model_folder import FILES as MODEL_FILES
 from seqtrain.runs.model_folder import Model, load_model, model_files
 from seqtrain.text import quote
@@ -248,7 +249,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         trained = state.get("classifier_")
         if trained is not None:
             model = Model(trained.network, trained.preprocessing, trained.calibration)
-            state = {**state, "classifier_": model_files(model)}
+            files = {name: b"".join(blocks_of(x)) for name, x in model_files(model).items()}
+            state = {**state, "classifier_": files}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -127,9 +127,7 @@ def run(arguments: list[str] | None = None) -> None:
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-    atexit.register(
-        gc.freeze
-    )  # the last search for garbage takes a fifth of a short command's time
+    atexit.register(gc.freeze)  # the last search for garbage takes half a second
     with ended_by_signals(), ended_by_second_interrupt():
         sys.exit(_exit_code(arguments or ["--help"]))
 

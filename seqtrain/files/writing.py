@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from seqtrain.errors import RunError
 from seqtrain.files.reading import path_problem
 
-Content: TypeAlias = bytes | Iterable[bytes]
+Content: TypeAlias = bytes | Iterable[bytes | memoryview]
 """What a file is to hold: all at once, or block by block, where it is large."""
 UNTOUCHED = "what stood there before is untouched"
 
@@ -22,6 +22,11 @@ UNTOUCHED = "what stood there before is untouched"
 def to_json(value: Any) -> bytes:
     """Return a JSON value as indented UTF-8 text with a final newline; NaN is refused."""
     return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def blocks_of(content: Content) -> Iterable[bytes | memoryview]:
+    """Return what a file is to hold, block by block."""
+    return (content,) if isinstance(content, bytes) else content
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -59,7 +64,7 @@ def write_new(path: Path, content: Content, *, durable: bool = True) -> str:
     """Write a new file, flushed to the disk where it is to be durable; return its SHA-256."""
     digest = sha256()
     with open(path, "xb") as file:
-        for block in (content,) if isinstance(content, bytes) else content:
+        for block in blocks_of(content):
             digest.update(block)
             file.write(block)
         if durable:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from seqtrain.data.store import Ints
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import VerifiedFolder
-from seqtrain.files.writing import to_json
+from seqtrain.files.writing import Content, blocks_of, to_json
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.model.initialization import shapes_alone
 from seqtrain.runs.model_folder import (
@@ -50,15 +50,15 @@ class Checkpoint:
         return self.progress.get("pretraining") is True
 
 
-def checkpoint_files(checkpoint: Checkpoint) -> dict[str, bytes]:
+def checkpoint_files(checkpoint: Checkpoint) -> dict[str, Content]:
     """Return the files of a checkpoint's folder by name."""
     state = {
         "format_version": FORMAT_VERSION,
         "metrics_length": checkpoint.metrics_length,
         "progress": checkpoint.progress,
     }
-    files = {STATE: to_json(state), STATE_TENSORS: tensor_file(checkpoint.tensors)}
-    return model_files(checkpoint.model) | files
+    files = model_files(checkpoint.model)
+    return files | {STATE: to_json(state), STATE_TENSORS: tensor_file(checkpoint.tensors)}
 
 
 def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int:
@@ -70,7 +70,8 @@ def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int
     if groups is not None:
         number_and_state = groups.itemsize + model.network.zero_state(1).nbytes
         carried = (int(groups.max(initial=-1)) + 1) * number_and_state
-    return sum(map(len, model_files(model).values())) + _state_size(_size(learning), carried)
+    of_model = sum(len(block) for x in model_files(model).values() for block in blocks_of(x))
+    return of_model + _state_size(_size(learning), carried)
 
 
 def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -25,7 +26,7 @@ from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.folder import VerifiedFolder, complete_folder, read_folder
-from seqtrain.files.writing import to_json
+from seqtrain.files.writing import Content, to_json
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.model.initialization import shapes_alone
@@ -37,6 +38,8 @@ NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
 NGRAM_BYTES = 12
 """Of an n-gram's key and idf."""
+TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
+"""What tensors that are saved consist of, as safetensors names it."""
 LARGEST_HEADER = 2**20
 """Most bytes of a safetensors file beside its tensors."""
 
@@ -77,7 +80,7 @@ def model_files(
     model: Model,
     pretraining: PretrainingModel | None = None,
     weights: Mapping[str, Tensor] | None = None,
-) -> dict[str, bytes]:
+) -> dict[str, Content]:
     """Return the files of a model folder by name, of other weights than the network's if given.
 
     Of `pretraining`, an autoencoder's decoder is saved, too.
@@ -89,6 +92,7 @@ def model_files(
         "calibration": model.calibration.model_dump(),
     }
     weights = weights or model.network.state_dict()
+    files: dict[str, Content]
     files = {WEIGHTS: tensor_file(weights), DESCRIPTION: to_json(description)}
     tokens, ngrams = model.preprocessing.token_lists(), model.preprocessing.ngrams
     if tokens:
@@ -101,15 +105,18 @@ def model_files(
     return files
 
 
-def tensor_file(tensors: Mapping[str, Tensor]) -> bytes:
-    """Return tensors as the content of a safetensors file."""
-    on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    try:
-        return safetensors.torch.save(on_cpu)
-    except BaseException as error:
-        if type(error).__name__ == "PanicException":  # what it raises without memory
-            raise MemoryError(str(error)) from None
-        raise
+def tensor_file(tensors: Mapping[str, Tensor]) -> list[bytes | memoryview]:
+    """Return tensors as the content of a safetensors file; numbers on the CPU are not copied."""
+    header, blocks, end = dict[str, Any](), list[bytes | memoryview](), 0
+    for name, tensor in tensors.items():
+        flat = tensor.detach().cpu().contiguous().view(-1)
+        begin, end = end, end + flat.nbytes
+        shape, offsets = list(tensor.shape), [begin, end]
+        header[name] = {"dtype": TYPES[tensor.dtype], "shape": shape, "data_offsets": offsets}
+        blocks.append(flat.view(torch.uint8).numpy().data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return [len(text).to_bytes(8, "little"), text, *blocks]
 
 
 def load_model(folder: Path) -> Model:

@@ -13,7 +13,8 @@ import torch
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import write_folder
-from seqtrain.runs.model_folder import load_model, model_files
+from seqtrain.files.writing import blocks_of
+from seqtrain.runs.model_folder import Model, load_model, model_files
 from tests.helpers.small_models import NGRAMS, PARTS, make_model
 
 WEIGHTS = "model.safetensors"
@@ -27,10 +28,14 @@ BRANCHES = make_model("text", {"subwords": (2, 4), "ngrams": NGRAMS}, subwords=[
                       ngrams=[1, 3], convolutions=[[4, 3, 2]])  # fmt: skip
 
 
+def files_of(model: Model) -> dict[str, bytes]:
+    return {name: b"".join(blocks_of(content)) for name, content in model_files(model).items()}
+
+
 @pytest.fixture
 def files() -> dict[str, bytes]:
     """The files of a small model of text."""
-    return model_files(make_model())
+    return files_of(make_model())
 
 
 @pytest.fixture
@@ -141,7 +146,7 @@ def changed(content: bytes, path: str, value: Any) -> bytes:
     ids=["text", "branches", "features"],
 )
 def test_forged_description_is_refused(refused, model, forged):
-    files = model_files(model)
+    files = files_of(model)
     for path, values in forged.items():
         for value in values:
             refused(files | {"model.json": changed(files["model.json"], path, value)})
@@ -166,7 +171,7 @@ def test_forged_vocabulary_is_refused(files, refused, tokens):
     ],
 )
 def test_forged_ngrams_are_refused(refused, wrong):
-    files = model_files(BRANCHES)
+    files = files_of(BRANCHES)
     arrays = safetensors.numpy.load(files["ngrams.safetensors"])
     refused(files | {"ngrams.safetensors": safetensors.numpy.save(arrays | wrong)})
 
