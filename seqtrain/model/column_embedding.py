@@ -3,8 +3,6 @@
 N rows, K numbers of a row: ids of each column of tokens, then numbers. E width of the result.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional

@@ -1,7 +1,5 @@
 """A table with a row per time step: which column is the id, the order, the label, a step."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

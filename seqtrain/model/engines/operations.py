@@ -4,8 +4,6 @@ B batch, N packed time steps, H width of a state, A units of attention, V rows o
 a row, P entries of a sparse matrix of R rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
