@@ -314,11 +314,11 @@ class _Preparation:
             keys = np.where(groups < 0, keys, groups + 1)
         return hold_out(ranks[labels], held_out_fractions(config.data), config.seed, keys)
 
-    def _fit(
-        self, rules: Preprocessing, encoder: Encoder, parts: dict[str, SequenceStore]
-    ) -> PreparedData:
-        """Fit labels and scales on train, the vocabulary on unlabelled parts too."""
-        names, train, known = [*encoder.labels], parts["train"], self.known
+    def _fit_labels(
+        self, rules: Preprocessing, names: list[str], parts: dict[str, SequenceStore]
+    ) -> tuple[Preprocessing, dict[str, SequenceStore]]:
+        """Find the classes of train's labels, and give every row its class, or its columns."""
+        train, known = parts["train"], self.known
         old = () if known is None else known.labels
         present = (names[i] for i in np.flatnonzero(counts_of(train.labels, len(names))))
         new = {label for name in present for label in single_labels(name)}
@@ -329,17 +329,22 @@ class _Preparation:
             own, found = ("one label", "several") if several else ("several labels", "one")
             said = f"the model to go on from has {own} per row, train {found}"
             raise DataError(f"data.label: {said}")
+        classes = np.array([*(class_of[name] for name in names), UNKNOWN_LABEL])
         if several:
             separator = rules.reading.label_separator or SEPARATOR
             rules = replace(rules, reading=replace(rules.reading, label_separator=separator))
             classes = class_columns([*names, None], class_of)
-        else:
-            classes = np.array([*(class_of[name] for name in names), UNKNOWN_LABEL])
-        parts = {  # the last class, at -1, is of unlabelled rows
+        return replace(rules, labels=labels), {  # the last class, at -1, is of unlabelled rows
             name: replace(part, labels=concatenate(classes[x] for x in blocks(part.labels)))
             for name, part in parts.items()
         }
-        fitted, eligible, vectors = replace(rules, labels=labels), 0, None
+
+    def _fit(
+        self, rules: Preprocessing, encoder: Encoder, parts: dict[str, SequenceStore]
+    ) -> PreparedData:
+        """Fit labels and scales on train, the vocabulary on unlabelled parts too."""
+        rules, parts = self._fit_labels(rules, [*encoder.labels], parts)
+        fitted, eligible, vectors, train = rules, 0, None, parts["train"]
         coded: dict[str, Any] = {"static": "static", "steps": "values"}
         for name, attribute in coded.items():
             cells = getattr(encoder, name)
