@@ -197,7 +197,8 @@ def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Ru
 
 def _figures(config: Config, runs: list[Run]) -> list[Figure]:
     figures = [Figure(f"best {config.training.monitor}", [run.best_value for run in runs])]
-    for name in ("accuracy", "macro_f1", "loss"):
+    several = any(run.test is not None and run.test.several for run in runs)
+    for name in ("accuracy", "macro_f1", *["micro_f1"] * several, "loss"):
         values = [getattr(run.test, name) for run in runs if run.test is not None]
         figures += [Figure(f"test {name.replace('_', ' ')}", values)] if values else []
     return figures

@@ -55,6 +55,7 @@ model.initial_state carried | model.unroll padded | which changes the last state
 data.group set | model.initial_state not carried | which doesn't use it; expected null
 training.bptt set | model.bidirectional true | which reads from the end; set that to false
 training.bptt set | model.unroll padded | which changes the last state; set another one
+training.logit_adjustment not 0.0 | data.label_separator set | which has thresholds; expected 0.0
 training.refit true | data.validation null | so no epoch is the best; expected false
 training.refit true | data.group set | which it doesn't support; expected false
 training.refit true | pretraining.objective set | which it doesn't support; expected false

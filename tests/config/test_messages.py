@@ -38,6 +38,8 @@ OF_A_KEY = {
     "pretraining.objective": "autoencoder",
     "model.convolutions": "[[8, 3, 1]]",
     "model.unroll": "masked",
+    "data.label_separator": "'|'",
+    "training.logit_adjustment": "0.5",
 }
 
 
