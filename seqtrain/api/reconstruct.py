@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import eq
 from os import PathLike
 
 from seqtrain.api.predict import path_of_file
@@ -47,6 +48,6 @@ def reconstruct(
                 found[row] = ids
         for row, ids in enumerate(found):
             read = store[row][0].tolist()
-            share = sum(map(int.__eq__, read, ids)) / max(len(read), len(ids))
+            share = sum(map(eq, read, ids)) / max(len(read), len(ids))
             sequence, tokens = (tuple(known[i] for i in each) for each in (read, ids))
             yield Reconstruction(sequence, tokens, share)

@@ -189,7 +189,7 @@ def _explained(error: Exception, arguments: list[str]) -> tuple[int, str]:
     if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
         _abandon(sys.stdout)
         return RUN_FAULT, f"{error.filename or 'standard output'}: {error.strerror}"
-    if isinstance(error, FileNotFoundError) and not os.path.exists(os.curdir):
+    if isinstance(error, FileNotFoundError) and not _is_somewhere():
         return BAD_USAGE, "the current directory was deleted; change to one that exists"
     if isinstance(error, OSError) and error.errno in REFUSALS and error.filename is not None:
         return BAD_USAGE, one_line(f"{os.fsdecode(error.filename)}: {error.strerror}")
@@ -242,6 +242,12 @@ def _instead(option: str, context: Any) -> str:
 def _names(command: Any, context: Any) -> list[str]:
     parameters = [*command.params, command.get_help_option(context)]
     return [name[2:] for each in parameters for name in each.opts if name.startswith("--")]
+
+
+def _is_somewhere() -> bool:
+    with suppress(FileNotFoundError):
+        return bool(os.getcwd())
+    return False
 
 
 def _abandon(stream: TextIO) -> None:

@@ -105,7 +105,8 @@ class VariantRun:
                 return
         tokens, spent = 0, 0.0
         while not tokens or (mode == "training" and spent < TURN):
-            batches = list(islice(self._batches[mode], self._at_once))
+            number = self._at_once if mode == "prediction" else 1
+            batches = list(islice(self._batches[mode], number))
             spent += self._timed(mode, batches)
             tokens += sum(int(self.task.train.lengths[rows].sum()) for rows in batches)
         if mode == "prediction" and spent < TURN / 2:  # as many as a whole file has

@@ -40,6 +40,17 @@ def test_turns_go_on_until_the_time_is_over_and_each_variant_has_one(task):
     assert late.speed("prediction") is None
 
 
+def test_training_counts_the_tokens_that_were_learned(task, monkeypatch):
+    """Also after prediction, which takes ever more batches at once."""
+    run = VariantRun("torch", task)
+    take_turns([run], "prediction", 0.5, lambda run: None)
+    learned, learn = [], run.learner.learn
+    monkeypatch.setattr(run.learner, "learn", lambda rows: (learned.append(rows), learn(rows)))
+    take_turns([run], "training", 0.0, lambda run: None)
+    counted = run.rate("training") * sum(run.seconds("training"))
+    assert 0 < counted <= sum(task.train.lengths[rows].sum() for rows in learned)
+
+
 def test_a_batch_that_would_take_too_long_is_given_up(task, monkeypatch):
     monkeypatch.setattr("seqtrain.comparison.compare.LONGEST", 1e-9)
     runs = measured(task, "torch", "packed", seconds=-1.0)
