@@ -11,12 +11,11 @@ and test (mean, and each seed), seconds of processor and clock of one fit, peak 
 recurrence's kernels in the time of updates, and accuracy and seconds of the linear model.
 """
 
-import cProfile
 import os
-import pstats
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -34,7 +33,10 @@ from seqtrain.config.schema import DataConfig
 from seqtrain.data.readers import read_examples
 from seqtrain.data.sources import read_options
 from seqtrain.data.tokenizers import SYMBOLS, make_tokenizer
+from seqtrain.model.engines.native.library import load_library
+from seqtrain.training.trainer import Trainer
 
+KERNELS_AND_UPDATES = (load_library(), "forward", "backward"), (Trainer, "update")
 CONFIGS = Path(__file__).parents[2] / "configs"
 COLUMNS = ("set", "validation", "test", "processor", "clock", "peak memory", "kernels")
 FLOOR = ("linear model", "seconds")
@@ -64,16 +66,32 @@ def trained(config: Path, settings: list[str], folder: Path) -> dict[str, Any]:
 
 def share_of_kernels(config: Path, settings: list[str], folder: Path) -> float:
     """Return the share of the recurrence's kernels in the time of an epoch's updates."""
-    with cProfile.Profile() as profile:
+    kernels, updates = (timed(*names) for names in KERNELS_AND_UPDATES)
+    with kernels as of_kernels, updates as of_updates:
         once = load_config(config, [*settings, "training.max_epochs=1", "training.refit=false"])
         fit_here(once, run_dir=folder)
-    kernels = updates = 0.0
-    for (file, _, name), (_, _, _, total, _) in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
-        kernels += (
-            total if file.endswith("recurrence.py") and name in ("forward", "backward") else 0
-        )
-        updates += total if file.endswith("trainer.py") and name == "update" else 0
-    return kernels / updates
+    return sum(of_kernels) / sum(of_updates)
+
+
+@contextmanager
+def timed(owner: Any, *names: str) -> Iterator[list[float]]:
+    """Measure each call of some functions of a class or an object, in seconds of this thread."""
+    found, before = list[float](), [getattr(owner, name) for name in names]
+
+    def measured(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **options: Any) -> Any:
+            began = time.thread_time()
+            result = function(*arguments, **options)
+            found.append(time.thread_time() - began)
+            return result
+
+        return run
+
+    for name, function in zip(names, before, strict=True):
+        setattr(owner, name, measured(function))
+    yield found
+    for name, function in zip(names, before, strict=True):
+        setattr(owner, name, function)
 
 
 def linear(tokens: Callable[[Any], list[str]], longest: int) -> Pipeline:
