@@ -27,6 +27,8 @@ MISSING_TOKEN = "<unk>"
 """What a blank cell of a column of tokens is read as."""
 Column: TypeAlias = Any
 """The cells of a column: a list or tuple, or an array of numbers."""
+MOST_PARTS = 3
+"""Runs of an id, which waits for more, that aren't put together yet."""
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -44,7 +46,8 @@ class Rows(NamedTuple):
     Attributes:
         cells: columns of `ReadOptions.sequence_columns`, the id first.
         static: columns of data.static, as read.
-        first: the first row without these, but with its label, group and kept columns.
+        first: the first row without these, but with its label, group and kept columns; and its id
+            where the cells were read already.
     """
 
     lines: Sequence[int]
@@ -92,6 +95,11 @@ class Runs:
         again = counts > 1
         self._left = dict(zip(found[again].tolist(), counts[again].tolist(), strict=True))
 
+    @property
+    def come_back(self) -> bool:
+        """Whether an id comes back."""
+        return bool(self._left)
+
     def ends(self, cell: object) -> bool:
         """Count a run of an id as read; tell whether it was the last one."""
         key = hash(cell)
@@ -114,7 +122,10 @@ def sequences_of_rows(
     complete = set[Any]()
     ended = dict[int, int]()
     current: Any = None
-    for name, run in _runs_of(rows, layout):
+    for name, run in _runs_of(rows, layout, scattered=bool(runs and runs.come_back)):
+        if isinstance(run, Example) and run.problem is not None:
+            yield run
+            continue
         if name != current and current is not None:
             if runs is None or runs.ends(current):
                 complete.add(current)
@@ -126,23 +137,28 @@ def sequences_of_rows(
                 yield _sequence(known, layout)
         current = None
         if not isinstance(run, Rows):
-            if run.problem is not None:
-                yield run
-        elif _is_missing(name):
+            continue
+        if _is_missing(name):
             yield _bad(run.first, f"{options.id}: the id is blank")
         elif hash(name) in ended:
             text = f"id {quote(str(name))} comes back, after line {ended[hash(name)]}"
             yield _bad(run.first, f"{text}; sort the rows by {options.id}, or give a file")
         else:
             current = name
-            waiting.setdefault(name, []).append(run)
+            known = waiting.setdefault(name, [])
+            known.append(run)
+            if len(known) > MOST_PARTS:
+                waiting[name] = [_merged(known)]
+    for known in waiting.values():  # where a bad row was taken for the end of a run
+        yield _sequence(known, layout)
 
 
 def _runs_of(
-    rows: Iterable[Example | Rows], layout: Layout
+    rows: Iterable[Example | Rows], layout: Layout, *, scattered: bool
 ) -> Iterator[tuple[Any, Rows | Example]]:
     """Yield rows that follow one another and are of one id, with it; a bad row without; the end."""
     last: Any = None
+    share = dict[Any, Any]().setdefault if scattered else None
     for row in rows:
         if isinstance(row, Example):
             if row.problem is None:
@@ -153,6 +169,9 @@ def _runs_of(
                 yield last, row
             continue
         cells, ids = layout.read(row.cells), row.cells[0]
+        if share is not None:  # rows wait for others of their id: one object of each token
+            cells = [x if isinstance(x, np.ndarray) else [*map(share, x, x)] for x in cells]
+            row = row._replace(labels=[*map(share, row.labels, row.labels)])
         starts = [i for i, (a, b) in enumerate(pairwise(ids), 1) if a != b]
         for start, stop in pairwise([0, *starts, len(ids)]):
             own = slice(start, stop)
@@ -160,8 +179,8 @@ def _runs_of(
             kept = row.first.kept and {name: x[start] for name, x in row.first.kept.items()}
             group = row.first.group and row.first.group[start]
             line, label = row.lines[start], row.labels[start]
-            first = Example("", label, line, group=group or None, kept=kept)
             last = ids[start]
+            first = Example("", label, line, group=group or None, kept=kept, id=_text(last))
             yield last, Rows(row.lines[own], next(parts), row.labels[own], next(parts), first)
     yield None, Example("", None, 0)
 
@@ -185,15 +204,8 @@ def _bad(row: Example, problem: str) -> Example:
 
 def _sequence(parts: list[Rows], layout: Layout) -> Example:
     """Return the example of an id's rows; a bad one names the line that is at fault."""
-    lines, cells, labels, static, first = parts[0]
-    if len(parts) > 1:
-        is_read = all(isinstance(part.lines, range) for part in parts)
-        lines, labels = ([*chain(*(x[i] for x in parts))] for i in (0, 2))
-        cells = [_joined(columns) for columns in zip(*(x.cells for x in parts), strict=True)]
-        static = [_joined(columns) for columns in zip(*(x.static for x in parts), strict=True)]
-        cells = cells if is_read else layout.read(cells)
-    elif not isinstance(lines, range):
-        cells = layout.read(cells)
+    lines, cells, labels, static, first = _merged(parts)
+    cells = cells if first.id is not None else layout.read(cells)
     name, times = _text(cells[0][0]), None
     try:
         named = zip(column_names(layout.static), static, strict=True)
@@ -216,6 +228,18 @@ def _sequence(parts: list[Rows], layout: Layout) -> Example:
         at = bad.row if isinstance(bad, _BadCell) else 0
         return _bad(first._replace(line=lines[at], id=name), str(bad))
     return first._replace(sequence=read, static=beside, id=name)
+
+
+def _merged(parts: list[Rows]) -> Rows:
+    """Return rows of one id as one."""
+    if len(parts) == 1:
+        return parts[0]
+    lines, labels = ([*chain(*(x[i] for x in parts))] for i in (0, 2))
+    cells, static = (
+        [_joined(columns) for columns in zip(*(x[i] for x in parts), strict=True)] for i in (1, 3)
+    )
+    raw = next((x.first for x in parts if x.first.id is None), parts[0].first)
+    return Rows(lines, cells, labels, static, parts[0].first._replace(id=raw.id))
 
 
 def _joined(columns: Sequence[Any]) -> Column:

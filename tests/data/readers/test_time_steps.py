@@ -130,3 +130,36 @@ def test_facts_beside_the_sequence_are_the_same_in_all_rows(tmp_path: Path) -> N
         3,
         "id 'i' has place: 'b' here, but 'a' on line 2",
     )
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_rows_around_a_bad_one_are_read(quoted: bool, tmp_path: Path) -> None:
+    mark = '"' if quoted else ""
+    lines = ["id,t,place,heat,l", f"i,1,{mark}a{mark},1,x", "i,2,,2,x", "i,3,b", "i,4,c,4,x", ""]
+    lines += ["j,1,d,5,y", ""]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    found = read(tmp_path / "a.csv")
+    assert [(x.line, x.problem) for x in found if x.problem] == [
+        (4, "expected 5 fields as in the first row, found 3"),
+        (6, "the line is blank"),
+    ]
+    first, second = (content(x) for x in found if not x.problem)
+    assert first[2:4] == ((("a", "<unk>", "c"),), [[1, 0], [2, 1], [4, 2]])
+    assert second[2:4] == ((("d",),), [[5, 0]])
+
+
+def test_ids_come_back_any_number_of_times(tmp_path: Path) -> None:
+    rows = [(f"i{n % 7}", n, f"p{n}", n, "x") for n in range(400)]
+    found = [content(x) for x in read(write_rows(tmp_path / "a.csv", steps_of(*rows)))]
+    assert [x[0] for x in found] == [f"i{n}" for n in range(7)]
+    for number, (_, _, (places,), numbers, _) in enumerate(found):
+        assert places == tuple(f"p{n}" for n in range(number, 400, 7))
+        assert [row[0] for row in numbers] == [*range(number, 400, 7)]
+
+
+def test_a_bad_row_of_another_id_loses_none(tmp_path: Path) -> None:
+    rows = steps_of(("i", 1, "a", 1, "x"), ("j", 1, "b", 1, None), ("i", 2, "c", 1, "x"))
+    rows += steps_of(("k", 1, "d", 1, "x"))
+    found = read(write_rows(tmp_path / "a.csv", rows))
+    assert [(x.line, x.problem) for x in found if x.problem] == [(3, "the label is blank")]
+    assert {x.id: len(x.sequence) for x in found if not x.problem} == {"i": 2, "k": 1}
