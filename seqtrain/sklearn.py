@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from seqtrain.api.fit import fit, with_data
 from seqtrain.api.predictors import Classifier, Prediction, as_list
-from seqtrain.data.examples import Column, ReadOptions
-from seqtrain.data.readers import read_table
+from seqtrain.data.examples import ReadOptions
 from seqtrain.data.readers.memory import MemoryTable, columns_of
 from seqtrain.data.readers.sequences import plain
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError
@@ -61,11 +60,11 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     X is a list of texts, of lists of symbols, or of arrays (T, F) of feature vectors; an array
     (B, T) holds series of one channel, (B, T, F) of several; or a table, as `seqtrain.fit` takes
-    it, of which `sequence` names columns (without it, one of numbers is an array). A fitted
+    it, of which `sequence` names a column (without it, one of numbers is an array). A fitted
     one is pickled as the files of its model folder.
 
     Args:
-        sequence: column of the sequence, or several, where X is a table; None: the only one.
+        sequence: column of the sequence where X is a table; None: the only one.
         tokenizer: of texts, as data.tokenizer.
         rnn, embedding_dim, hidden_size, num_layers, bidirectional, pooling, ngrams, dropout: as in
             the config's section model.
@@ -85,7 +84,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def __init__(
         self,
         *,
-        sequence: str | list[str] | None = None,
+        sequence: str | None = None,
         tokenizer: str = "word",
         rnn: str = "gru",
         embedding_dim: int | None = 128,
@@ -195,14 +194,14 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return Classifier(model, select_device(self.device), Path("SequenceClassifier"))
 
     def _sequences(self, X: Any, *y: Any, reset: bool) -> list[Any]:
-        """Return X as a list of sequences; of a table, its column or columns of them."""
+        """Return X as a list of sequences; of a table, its column of them."""
         if y and y[0] is None:
             raise InputError("SequenceClassifier requires y to be passed, but the target y is None")
         array = np.asarray(X) if hasattr(X, "__array__") else X
         is_numeric = getattr(getattr(array, "dtype", None), "kind", "O") in "biuf"
-        if columns_of(X) is not None and not (is_numeric and self.sequence is None):
-            array = self._of_table(X, [*map(str, columns_of(X) or ())])
-        elif hasattr(array, "toarray") or getattr(array, "ndim", 1) == 2:  # sparse ones are refused
+        names = None if is_numeric and self.sequence is None else columns_of(X)
+        is_sparse = hasattr(array, "toarray")  # and refused
+        if names is None and (is_sparse or getattr(array, "ndim", 1) == 2):
             finite = "allow-nan" if self._takes_nan else True
             try:
                 given = {"reset": reset, "dtype": np.float64, "ensure_all_finite": finite}
@@ -213,32 +212,20 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 raise InputError("X: found a table of texts; give one column of it") from None
             array = checked[0] if y else checked
         try:
-            sequences = [_plain(sequence) for sequence in as_list(array)]
+            array = array if names is None else self._column_of(X, [*map(str, names)])
+            sequences = [_checked(sequence) for sequence in as_list(array)]
         except DataError as error:
             raise InputError(*_renamed(error)) from None
         if not sequences:
             raise InputError("X: found no sequences (0 samples)")
         return sequences
 
-    def _of_table(self, X: Any, names: list[str]) -> list[Any]:
-        if self.sequence is None and len(names) > 1:
+    def _column_of(self, X: Any, names: list[str]) -> list[Any]:
+        if self.sequence not in names and len(names) != 1:
             found = quote(", ".join(names))
             raise InputError(f"X: found the columns {found}; name the sequence's: sequence='NAME'")
-        own: list[Column] = [self.sequence] if isinstance(self.sequence, str) else []
-        own = own or [*(self.sequence or names)]
-        kind = (self.settings or {}).get("data.kind", "text")
-        options = ReadOptions("memory", kind, sequence=own)
-        try:
-            table = MemoryTable(X, options, "X").hold()
-            rows = list(read_table(table, options))
-        except DataError as error:
-            raise InputError(*error.problems) from None
-        if len(table.values) == 1:  # of any kind
-            return list(*table.values.values())
-        for row in rows:
-            if row.problem:
-                raise InputError(f"X: row {row.line}: {row.problem}")
-        return [row.sequence for row in rows]
+        name = self.sequence or names[0]
+        return list(MemoryTable(X, ReadOptions("memory", sequence=name), "X").values[name])
 
     @property
     def _takes_nan(self) -> bool:
@@ -282,19 +269,14 @@ def _renamed(error: SeqtrainError) -> list[str]:
     ]
 
 
-def _plain(sequence: Any) -> Any:
-    """Return a text, a list of symbols, or an array of vectors; None where it is missing."""
-    if isinstance(sequence, str) or plain(sequence) is None:
-        return plain(sequence)
-    if not isinstance(sequence, Sequence | np.ndarray):
+def _checked(sequence: Any) -> Any:
+    """Return a sequence; refuse what can't be one. A missing one is empty."""
+    if not isinstance(sequence, str | Sequence | np.ndarray) and plain(sequence) is not None:
         raise InputError(
             f"X: found {type(sequence).__name__}; expected texts, lists of symbols or arrays. "
             "Reshape your data"
         )
-    if all(isinstance(symbol, str) for symbol in sequence):
-        return [str(symbol) for symbol in sequence]
-    vectors = np.asarray(sequence, dtype=np.float64)
-    return vectors[:, None] if vectors.ndim == 1 else vectors
+    return plain(sequence) if isinstance(sequence, str) else sequence
 
 
 def _kind(sequences: list[Any]) -> str:

@@ -138,14 +138,12 @@ def test_missing_values_are_masked_where_the_settings_say_so():
             small(max_epochs=1).fit(given, LABELS[:40])
 
 
-@pytest.mark.parametrize("sequence", [None, "text", ["title", "text"]])
+@pytest.mark.parametrize("sequence", [None, "text"])
 def test_columns_of_a_table(sequence):
     table: dict[str, Any] = {"text": [None, *TEXTS[1:]]}
     texts = ["", *TEXTS[1:]]
     if sequence is not None:
         table["title"] = ["a b"] * len(TEXTS)
-    if isinstance(sequence, list):
-        texts = [f"a b {text}" for text in texts]
     of_table, of_list = small(sequence=sequence).fit(table, LABELS), small().fit(texts, LABELS)
     expected = of_list.predict_proba(texts)
     np.testing.assert_array_equal(of_table.predict_proba(table), expected)

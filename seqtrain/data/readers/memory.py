@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from itertools import chain, count, islice
+from itertools import chain, islice
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -27,9 +27,8 @@ TABLES = (
     "a DataFrame, a Dataset, a dict of lists, or a list of dicts, whose columns have the names "
     "that the config gives"
 )
-HELD: WeakSet[MemoryTable] = WeakSet()
-"""Tables that a config may name, for as long as anybody else holds them."""
-NUMBERS = count()
+HELD: WeakValueDictionary[int, MemoryTable] = WeakValueDictionary()
+"""Tables that a config may name while anybody holds them, in the order in which they were given."""
 ROWS = 1024
 """Rows that become JSON at a time."""
 JSON_TYPES = {str, int, bool, type(None)}
@@ -50,7 +49,7 @@ class MemoryTable:
 
     def __init__(self, data: Any, options: ReadOptions, name: str = "data") -> None:
         names = columns_of(data)
-        self.data, self.options, self.name, self.number = data, options, name, next(NUMBERS)
+        self.data, self.options, self.name = data, options, name
         if names is None:
             raise DataError(f"{name}: found a {type(data).__name__}; expected a file, or {TABLES}")
         twice = next((each for each in names if names.count(each) > 1), None)
@@ -69,7 +68,7 @@ class MemoryTable:
         for _ in self.rows():
             pass
         self.path = f"{MEMORY}{self.name}-{self.digest[:16]}"
-        HELD.add(self)
+        HELD[id(self)] = self
         return self
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -139,11 +138,11 @@ def columns_of(data: Any) -> list[Any] | None:
 
 def held_table(path: str, key: str = "data") -> MemoryTable:
     """Return the table that a config names, given last; a DataError where nobody holds it."""
-    found = [table for table in HELD if table.path == path]
+    found = [table for table in HELD.values() if table.path == path]
     if not found:
         again = f"give it again there ({key.removeprefix('data.')}=…), or a labelled file (--data)"
         raise DataError(f"{key}: {path} was given from Python, and isn't in memory now; {again}")
-    return max(found, key=lambda table: table.number)
+    return found[-1]
 
 
 def read_memory(source: RowSource) -> Iterator[Example]:
