@@ -157,7 +157,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each of classes_ for each sequence, (B, C)."""
-        names, found = [str(index) for index in range(len(self.classes_))], self._predictions(X)
+        found = self._predictions(X)
+        names = [str(index) for index in range(len(self.classes_))]
         return np.array([[each.probabilities.get(name, 0.0) for name in names] for each in found])
 
     def _predictions(self, X: Any) -> list[Prediction]:
@@ -205,6 +206,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             finite = "allow-nan" if self._takes_nan else True
             try:
                 given = {"reset": reset, "dtype": np.float64, "ensure_all_finite": finite}
+                given |= {"multi_output": True} if y else {}
                 checked = validate_data(self, X, *y, **given)
             except ValueError as error:
                 if "could not convert string" not in str(error):
