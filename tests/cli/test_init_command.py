@@ -122,11 +122,12 @@ def test_a_row_per_time_step(init):
 
 def test_rows_of_an_id_may_stand_anywhere_and_options_decide(init):
     rows = sorted((row for run in range(60) for row in log(run)), key=lambda row: str(row[3])[8:])
-    names = HEAD.strip().split(",")
+    rows[7][6], names = None, HEAD.strip().split(",")
     content = "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
     chosen = ["--id", "run", "--label", "state", "--order", "row", "--steps", "temp"]
     config, said = init({"a.jsonl": content}, *chosen)
     assert (config.data.order, config.data.steps) == ("row", {"temp": "number"})
+    assert (config.data.missing, config.model.kernels) == ("mask", True)
     assert "'event' (not among --steps)" in said
 
 
