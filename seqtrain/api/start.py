@@ -125,7 +125,7 @@ def find_start(held: ExitStack, config: Config, wanted: Start, processes: Proces
 
 def _after_restart(wanted: Start, processes: Processes) -> Start:
     if processes.may_restart and wanted.directory is None:
-        raise ConfigError("--run-dir: name it, so that processes that are restarted find the run")
+        raise ConfigError("--run-dir: missing; restarted processes must find the run; name one")
     if processes.restarts and wanted.directory is not None:
         run = RunDirectory(wanted.directory)
         if run.holds(ENVIRONMENT) and run.environment().get("launch") == processes.launch:

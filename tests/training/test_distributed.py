@@ -330,7 +330,7 @@ def test_only_a_launchers_own_run_is_begun_again(project):
     """A restart needs the run's directory, and replaces no run of somebody else."""
     may = {"TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_MAX_RESTARTS": "1"}
     running = ended(project, "fit", "c.yaml", prepare=partial(take_place, may, None), code=2)
-    assert "--run-dir: torchrun --max-restarts starts lost processes again" in running.err
+    assert "--run-dir: missing; restarted processes must find the run" in running.err
     fit(project, "several")
     before = fingerprint(project / "several")
     again = partial(take_place, {**may, "TORCHELASTIC_RESTART_COUNT": "1"}, None)
