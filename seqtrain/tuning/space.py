@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.config.document import flow
+from seqtrain.data.examples import token_columns
 from seqtrain.errors import ConfigError
 
 LOGARITHMIC = 10
@@ -13,7 +14,14 @@ LOGARITHMIC = 10
 FIXED = {
     *("data.train", "data.validation", "data.test", "data.format", "data.header", "data.quoting"),
     *("data.delimiter", "data.kind", "data.sequence", "data.label", "data.group", "data.empty"),
-    *("data.bad_rows", "data.encoding", "training.monitor", "training.refit", "training.device"),
+    *(
+        "data.id",
+        "data.bad_rows",
+        "data.encoding",
+        "training.monitor",
+        "training.refit",
+        "training.device",
+    ),
     "training.checkpoint_every",
 }
 """Keys that decide which rows are scored, and how: trials that differ in them can't be compared."""
@@ -84,7 +92,11 @@ def space_of(config: Config) -> Space:
     """
     lr = config.training.lr
     space: Space = {"training.lr": Range(rounded(lr / 5), rounded(lr * 3), whole=False)}
-    for key, values in {**EVERY_KIND, **KINDS[kind_of(config)]}.items():
+    columns = token_columns(config.data.steps)
+    tried = {**EVERY_KIND, **KINDS[kind_of(config)]}
+    if len(columns) > 1:
+        tried["model.ngrams"] = [None, *(dict.fromkeys(columns, x) for x in ([1, 1], [1, 2]))]
+    for key, values in tried.items():
         space[key] = [value for value in values if not _problems(config, key, value)]
     if config.batching.max_tokens is not None:
         del space["batching.batch_size"]
@@ -94,7 +106,7 @@ def space_of(config: Config) -> Space:
         space.pop(key, None)
         if wanted is not None:
             space[key] = _given(config, key, wanted)
-    space = {key: _with(tried, value_at(config, key)) for key, tried in space.items()}
+    space = {key: _with(each, value_at(config, key)) for key, each in space.items()}
     return {key: t for key, t in space.items() if isinstance(t, Range) or len(t) > 1}
 
 
