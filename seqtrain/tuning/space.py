@@ -14,15 +14,8 @@ LOGARITHMIC = 10
 FIXED = {
     *("data.train", "data.validation", "data.test", "data.format", "data.header", "data.quoting"),
     *("data.delimiter", "data.kind", "data.sequence", "data.label", "data.group", "data.empty"),
-    *(
-        "data.id",
-        "data.bad_rows",
-        "data.encoding",
-        "training.monitor",
-        "training.refit",
-        "training.device",
-    ),
-    "training.checkpoint_every",
+    *("data.bad_rows", "data.encoding", "training.monitor", "training.refit", "training.device"),
+    *("data.id", "training.checkpoint_every"),
 }
 """Keys that decide which rows are scored, and how: trials that differ in them can't be compared."""
 TUNED = ("data", "batching", "model", "training", "pretraining")

@@ -1,5 +1,6 @@
 """Models of steps of several columns, with facts beside: batch-mates and padding don't count."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.data.batch import collate
 from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.ngram_vocabulary import GramColumn, fit_ngrams
 from seqtrain.data.vocabulary import Vocabulary
@@ -16,6 +18,7 @@ from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.inputs import FittedLayers
 from seqtrain.model.randomness import RandomNumbers
 from tests.helpers.networks import CPU_WAYS, LENGTHS, gradients
+from tests.helpers.stores import store_of
 
 SIZES = (7, 4)
 BRANCHES: dict[str, dict[str, Any]] = {
@@ -114,3 +117,13 @@ def test_after_every_step_it_predicts_as_if_the_sequence_ended_there() -> None:
             for end in range(1, len(steps) + 1):
                 alone = model(pack_sequence([steps[:end]]), static=FACTS[[row]])
                 close(found[starts[end - 1] + row], model.combine([alone])[0])
+
+
+@pytest.mark.parametrize("sort", ["collate", "module"])
+def test_facts_stay_beside_their_sequences(sort: str) -> None:
+    rows = store_of([[1], [2, 3, 4], [5, 6]], labels=[0, 1, 2])
+    rows = replace(rows, static=np.array([[0], [1], [2]], np.float32))
+    batch = collate(rows.selection(np.array([2, 0, 1])), sort)
+    assert batch.static is not None
+    assert batch.static[:, 0].tolist() == batch.labels.tolist()
+    assert sorted(batch.labels.tolist()) == [0, 1, 2]
