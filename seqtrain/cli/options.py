@@ -15,6 +15,11 @@ def option(
     return typer.Option(default, *names, metavar=metavar, help=help, **limits)
 
 
+def argument(help: str, metavar: str, default: Any = ...) -> Any:
+    """Return an argument; without a default it is required."""
+    return typer.Argument(default, metavar=metavar, help=help)
+
+
 def flag(help: str, *names: str, default: Any = False) -> Any:
     """Return an option without a value."""
     return typer.Option(default, *names, help=help)

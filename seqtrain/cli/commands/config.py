@@ -1,16 +1,10 @@
 """`seqtrain config CONFIG`: the resolved config, the schema for editors, the reference."""
 
-from typing import Annotated
-
-import typer
-
-from seqtrain.cli.options import Overrides, flag
+from seqtrain.cli.options import Overrides, argument, flag
 
 
 def config(
-    config: Annotated[
-        str | None, typer.Argument(metavar="CONFIG", help="YAML file of the run.")
-    ] = None,
+    config: str | None = argument("YAML file of the run.", "CONFIG", None),
     overrides: Overrides = None,
     schema: bool = flag("Print the JSON Schema of a config instead.", "--schema"),
     reference: bool = flag("Print a Markdown table of all keys instead.", "--reference"),

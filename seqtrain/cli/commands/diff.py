@@ -1,17 +1,13 @@
 """`seqtrain diff A B`: the difference of two runs on the same examples."""
 
-from typing import Annotated
-
-import typer
-
-from seqtrain.cli.options import AsJson, DataFile, Device, Split, check_split, option
+from seqtrain.cli.options import AsJson, DataFile, Device, Split, argument, check_split, option
 
 SHOWN = 20
 
 
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="Run directory or model folder.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The run or model folder to compare with.")],
+    a: str = argument("Run directory or model folder.", "A"),
+    b: str = argument("The run or model folder to compare with.", "B"),
     split: Split = None,
     data: DataFile = None,
     top: int | None = option(f"Number of rows shown. Default: {SHOWN}; in JSON all.", "N", min=0),

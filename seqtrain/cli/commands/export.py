@@ -1,17 +1,11 @@
 """`seqtrain export RUN DIR`: a trained model for programs and machines without torch."""
 
-from typing import Annotated
-
-import typer
-
-from seqtrain.cli.options import RunOrNewest, chosen_run, flag, option, refuse
+from seqtrain.cli.options import RunOrNewest, argument, chosen_run, flag, option, refuse
 
 
 def export(
     run: RunOrNewest = None,
-    folder: Annotated[
-        str | None, typer.Argument(metavar="DIR", help="New folder to write.")
-    ] = None,
+    folder: str | None = argument("New folder to write.", "DIR", None),
     output: str | None = option("The same as the argument DIR.", "DIR", "--output", "-o"),
     force: bool = flag("Replace an earlier export in DIR.", "--force"),
 ) -> None:

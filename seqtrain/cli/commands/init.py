@@ -1,23 +1,18 @@
 """`seqtrain init DATA…`: look at a data file and write a config that `fit` takes as it is."""
 
 from shlex import quote
-from typing import Annotated, Literal
+from typing import Literal
 
-import typer
-
-from seqtrain.cli.options import ForceFile, Overrides, option
+from seqtrain.cli.options import ForceFile, Overrides, argument, option
 
 
 def init(
-    data: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="DATA",
-            help="File or folder to train on, or a folder with train and test inside. Further "
-            "files are recognized by their names: validation or test in them, or names that differ "
-            "only in numbers.",
-        ),
-    ],
+    data: list[str] = argument(
+        "File or folder to train on, or a folder with train and test inside. Further "
+        "files are recognized by their names: validation or test in them, or names that differ "
+        "only in numbers.",
+        "DATA",
+    ),
     label: str | None = option("Column of the label. Default: detected.", "COLUMN"),
     sequence: list[str] | None = option(
         "Column of the sequence. Can be repeated: its texts are joined. Default: detected.",

@@ -5,15 +5,14 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING, Literal
 
 from seqtrain.cli.options import (
     Device,
     ForceFile,
     RunOption,
     RunOrNewest,
+    argument,
     chosen_run,
     flag,
     option,
@@ -28,10 +27,7 @@ ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 
 def predict(
-    source: Annotated[
-        str,
-        typer.Argument(metavar="INPUT", help="File of sequences, - for standard input, or a text."),
-    ],
+    source: str = argument("File of sequences, - for standard input, or a text.", "INPUT"),
     run: RunOrNewest = None,
     named: RunOption = None,
     output: str | None = option(

@@ -1,15 +1,12 @@
 """`seqtrain report RUN... -o FILE.html`: runs on one offline page."""
 
-from typing import Annotated
-
-import typer
-
 from seqtrain.cli.options import (
     DataFile,
     Device,
     ForceFile,
     Split,
     StepScores,
+    argument,
     check_split,
     chosen_run,
     option,
@@ -17,13 +14,9 @@ from seqtrain.cli.options import (
 
 
 def report(
-    runs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="RUN...",
-            help="Run directories, or one that holds several runs. Default: the newest run.",
-        ),
-    ] = None,
+    runs: list[str] | None = argument(
+        "Run directories, or one that holds several runs. Default: the newest run.", "RUN...", None
+    ),
     output: str = option(
         "Where to write the page.", "FILE.html", "--output", "-o", default="report.html"
     ),

@@ -1,16 +1,10 @@
 """`seqtrain runs`: the runs so far, as a table."""
 
-from typing import Annotated
-
-import typer
-
-from seqtrain.cli.options import AsJson, option
+from seqtrain.cli.options import AsJson, argument, option
 
 
 def runs(
-    folder: Annotated[
-        str, typer.Argument(metavar="FOLDER", help="Folder that holds the run directories.")
-    ] = "runs",
+    folder: str = argument("Folder that holds the run directories.", "FOLDER", "runs"),
     sort: str | None = option(
         "Sort by accuracy, macro_f1, loss (of validation), test.accuracy, seconds, started, "
         "or a key of the config. Default: the newest first.",
