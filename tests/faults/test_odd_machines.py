@@ -1,4 +1,4 @@
-"""File systems without locks, stopped processes, and other defaults of torch: a run is as any."""
+"""File systems without locks, and other defaults of torch: a run is as any other."""
 
 from pathlib import Path
 
