@@ -8,8 +8,9 @@ V words of the vocabulary, U distinct words of a batch, E size of a vector.
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from seqtrain.data.batch import Grams
+from seqtrain.data.batch import Grams, entries_of
 from seqtrain.data.spelling import BUCKETS, WordGrams
 from seqtrain.data.vocabulary import UNK
 from seqtrain.model.engines.operations import SparseRows, sum_rows
@@ -42,29 +43,28 @@ class Subwords(nn.Module):
 
         The ids are ascending; `unknown` has the words that the vocabulary lacks.
         """
-        found = [
-            sum_rows(self.weight, matrix, words, sparse=self.sparse)
-            for matrix, words in self._looked_up(ids, unknown)
-        ]
-        return torch.cat(found) if len(found) > 1 else found[0]
+        return sum_rows(self.weight, *self._looked_up(ids, unknown), sparse=self.sparse)
 
     def buckets(self, ids: Tensor, unknown: Grams | None) -> Tensor:
         """Return the buckets of words, ascending, each once."""
-        found = [matrix.columns(words) for matrix, words in self._looked_up(ids, unknown)]
-        distinct: Tensor = torch.unique(torch.cat(found))
-        return distinct
+        matrix, rows = self._looked_up(ids, unknown)
+        return matrix.columns(rows)
 
-    def _looked_up(self, ids: Tensor, unknown: Grams | None) -> list[tuple[SparseRows, Tensor]]:
-        """Return words as rows of the matrices whose columns are buckets."""
+    def _looked_up(self, ids: Tensor, unknown: Grams | None) -> tuple[SparseRows, Tensor]:
+        """Return a matrix whose columns are buckets, and which of its rows the words are."""
         if self._known is None or self._known.which.device != ids.device:
-            self._known = _shares(Grams.of(self.vocabulary).to(ids.device))
+            grams = Grams.of(self.vocabulary).to(ids.device)
+            self._known = _shares(grams.buckets, grams.offsets.diff())
         known = int((ids < len(self)).sum())
-        found = [(self._known, ids[:known])]
-        if known < len(ids):
-            if unknown is None:
-                raise ValueError(f"ids: found {int(ids[-1])}; the vocabulary has {len(self)} words")
-            found.append((_shares(unknown), ids[known:] - len(self)))
-        return found
+        if known == len(ids):
+            return self._known, ids
+        if unknown is None:
+            raise ValueError(f"ids: found {int(ids[-1])}; the vocabulary has {len(self)} words")
+        entries, counts = entries_of(self._known.offsets, ids[:known])
+        others = unknown.gather(ids[known:] - len(self))
+        found = (self._known.which[entries], counts), others
+        which, counts = (torch.cat(each) for each in zip(*found, strict=True))
+        return _shares(which, counts), torch.arange(len(ids), device=ids.device)
 
     def keys(self, ids: Tensor, unknown: Grams | None) -> Tensor:
         """Return what words (U,) are known by in any batch: ids, or numbers made of n-grams."""
@@ -77,8 +77,7 @@ class Subwords(nn.Module):
         return torch.cat((ids[:known], sums))
 
 
-def _shares(grams: Grams) -> SparseRows:
+def _shares(buckets: Tensor, counts: Tensor) -> SparseRows:
     """Return the matrix that takes words to the sums of their n-grams."""
-    counts = grams.offsets.diff()
     shares = counts.clamp(min=1).rsqrt().repeat_interleave(counts)
-    return SparseRows(grams.buckets.int(), shares, grams.offsets)
+    return SparseRows(buckets.int(), shares, functional.pad(counts.cumsum(0), (1, 0)))

@@ -10,6 +10,8 @@
 
 namespace {
 
+constexpr Index TOGETHER = 8;  // sequences at most whose tokens are read together
+
 // What one thread adds up over its tokens.
 struct PoolWorker {
   float *sum_w, *sum_b, *sum_v, *slopes;  // (units, input_row), (units), (units), (DEPTH, units)
@@ -26,7 +28,7 @@ struct PoolPlan {
 
 PoolWorker plan_pool_worker(const Shape& shape, Arena& arena) {
   PoolWorker worker{};
-  worker.sum_w = arena.take<float>(larger(shape.gates, 1) * shape.input_row);
+  worker.sum_w = arena.take<float>(larger(shape.gates, TOGETHER) * shape.input_row);
   worker.sum_b = arena.take<float>(shape.gates);
   worker.sum_v = arena.take<float>(shape.gates);
   worker.slopes = arena.take<float>(DEPTH * shape.gates);
@@ -76,11 +78,24 @@ INLINE float dot(const float* a, const float* b, Index count) {
   return total;
 }
 
-// Calls f(token) for each token of a sequence.
+// A few sequences next to each other, whose tokens of a step lie next to each other.
+struct Rows {
+  Index first, count;
+};
+
+// Calls f(rows) for each few sequences of a thread.
 template <class F>
-INLINE void for_tokens(const PoolCall& call, const Index* start, Index row, F f) {
-  for (Index step = 0; step < call.steps && call.batch_sizes[step] > row; ++step)
-    f(start[step] + row);
+INLINE void for_rows(const PoolCall& call, Member member, F f) {
+  for (Index first = member.number * TOGETHER; first < call.batch; first += member.of * TOGETHER)
+    f(Rows{first, smaller(TOGETHER, call.batch - first)});
+}
+
+// Calls f(token, row) for each token of these sequences, where row counts from the first of them.
+template <class F>
+INLINE void for_tokens(const PoolCall& call, const Index* start, Rows rows, F f) {
+  for (Index step = 0; step < call.steps && call.batch_sizes[step] > rows.first; ++step)
+    for (Index r = 0; r < smaller(rows.count, call.batch_sizes[step] - rows.first); ++r)
+      f(start[step] + rows.first + r, r);
 }
 
 // Calls f(first, count) for a thread's chunks of tokens: which they are depends on sizes alone.
@@ -109,18 +124,20 @@ void score_tokens(const PoolCall& call, const PoolPlan& plan, Member member) {
   });
 }
 
-void attend(const PoolCall& call, const PoolPlan& plan, Index row) {
-  float *pooled = call.pooled + row * call.width, peak = -__builtin_inff(), total = 0;
-  memset(pooled, 0, call.width * sizeof(float));
-  for_tokens(call, plan.start, row, [&](Index token) {
-    peak = call.weights[token] > peak ? call.weights[token] : peak;
+void attend(const PoolCall& call, const PoolPlan& plan, Rows rows) {
+  float *pooled = call.pooled + rows.first * call.width, peak[TOGETHER], total[TOGETHER] = {};
+  memset(pooled, 0, rows.count * call.width * sizeof(float));
+  for (Index r = 0; r < rows.count; ++r) peak[r] = call.weights[rows.first + r];
+  for_tokens(call, plan.start, rows, [&](Index token, Index r) {
+    peak[r] = call.weights[token] > peak[r] ? call.weights[token] : peak[r];
   });
-  for_tokens(call, plan.start, row, [&](Index token) {
-    total += call.weights[token] = exp_bounded(splat(call.weights[token] - peak))[0];
+  for_tokens(call, plan.start, rows, [&](Index token, Index r) {
+    total[r] += call.weights[token] = exp_bounded(splat(call.weights[token] - peak[r]))[0];
   });
-  for_tokens(call, plan.start, row, [&](Index token) {
-    call.weights[token] /= total;
-    add_scaled(pooled, call.states + token * call.width, call.weights[token], call.width);
+  for_tokens(call, plan.start, rows, [&](Index token, Index r) {
+    call.weights[token] /= total[r];
+    add_scaled(pooled + r * call.width, call.states + token * call.width, call.weights[token],
+               call.width);
   });
 }
 
@@ -128,11 +145,11 @@ NOINLINE void raise(float* __restrict to, const float* __restrict from, Index co
   for (Index k = 0; k < count; ++k) to[k] = from[k] > to[k] ? from[k] : to[k];
 }
 
-void largest(const PoolCall& call, const PoolPlan& plan, Index row) {
-  float* pooled = call.pooled + row * call.width;
-  memcpy(pooled, call.states + row * call.width, call.width * sizeof(float));
-  for_tokens(call, plan.start, row, [&](Index token) {
-    raise(pooled, call.states + token * call.width, call.width);
+void largest(const PoolCall& call, const PoolPlan& plan, Rows rows) {
+  float* pooled = call.pooled + rows.first * call.width;
+  memcpy(pooled, call.states + rows.first * call.width, rows.count * call.width * sizeof(float));
+  for_tokens(call, plan.start, rows, [&](Index token, Index r) {
+    raise(pooled + r * call.width, call.states + token * call.width, call.width);
   });
 }
 
@@ -151,26 +168,29 @@ void pool(const PoolCall* call) {
       score_tokens(*call, plan, member);
       wait_for_all(member);
     }
-    for (Index row = member.number; row < call->batch; row += member.of)
-      call->size ? attend(*call, plan, row) : largest(*call, plan, row);
+    for_rows(*call, member, [&](Rows rows) {
+      call->size ? attend(*call, plan, rows) : largest(*call, plan, rows);
+    });
   });
   arena.give_back();
 }
 
-// The gradients of a sequence's scores; and of its states, but for the way through the scores.
-void attend_back(const PoolCall& call, const PoolPlan& plan, Index row) {
-  const float* d_pooled = call.d_pooled + row * call.width;
-  float mean = 0;
-  for_tokens(call, plan.start, row, [&](Index token) {
-    plan.changes[token] = dot(call.states + token * call.width, d_pooled, call.width);
-    mean += call.weights[token] * plan.changes[token];
+// The gradients of the scores.
+void attend_back(const PoolCall& call, const PoolPlan& plan, Rows rows) {
+  const float* d_pooled = call.d_pooled + rows.first * call.width;
+  float mean[TOGETHER] = {};
+  for_tokens(call, plan.start, rows, [&](Index token, Index r) {
+    plan.changes[token] =
+        dot(call.states + token * call.width, d_pooled + r * call.width, call.width);
+    mean[r] += call.weights[token] * plan.changes[token];
   });
-  for_tokens(call, plan.start, row, [&](Index token) {
-    float* to = call.d_states + token * call.width;
-    plan.changes[token] = call.weights[token] * (plan.changes[token] - mean);
-    memset(to, 0, call.width * sizeof(float));
-    add_scaled(to, d_pooled, call.weights[token], call.width);
+  for_tokens(call, plan.start, rows, [&](Index token, Index r) {
+    plan.changes[token] = call.weights[token] * (plan.changes[token] - mean[r]);
   });
+}
+
+NOINLINE void put_scaled(float* __restrict to, const float* __restrict from, float by, Index count) {
+  for (Index k = 0; k < count; ++k) to[k] = by * from[k];
 }
 
 NOINLINE void share_maximum(float* __restrict to, const float* __restrict from,
@@ -184,28 +204,34 @@ NOINLINE void count_equal(float* __restrict ties, const float* __restrict from,
   for (Index k = 0; k < count; ++k) ties[k] += from[k] == largest[k] ? 1.f : 0.f;
 }
 
-// Equal ones share the gradient.
-void largest_back(const PoolCall& call, const PoolPlan& plan, float* ties, Index row) {
-  const float *pooled = call.pooled + row * call.width, *d_pooled = call.d_pooled + row * call.width;
-  memset(ties, 0, call.width * sizeof(float));
-  for_tokens(call, plan.start, row, [&](Index token) {
-    count_equal(ties, call.states + token * call.width, pooled, call.width);
+// Equal ones share the gradient; ties (rows, H).
+void largest_back(const PoolCall& call, const PoolPlan& plan, float* ties, Rows rows) {
+  Index width = call.width, first = rows.first * width;
+  memset(ties, 0, rows.count * width * sizeof(float));
+  for_tokens(call, plan.start, rows, [&](Index token, Index r) {
+    count_equal(ties + r * width, call.states + token * width, call.pooled + first + r * width,
+                width);
   });
-  for_tokens(call, plan.start, row, [&](Index token) {
-    share_maximum(call.d_states + token * call.width, call.states + token * call.width, pooled,
-                  d_pooled, ties, call.width);
+  for_tokens(call, plan.start, rows, [&](Index token, Index r) {
+    share_maximum(call.d_states + token * width, call.states + token * width,
+                  call.pooled + first + r * width, call.d_pooled + first + r * width,
+                  ties + r * width, width);
   });
 }
 
+// The gradients of the states, of W, b and v.
 void back_through_scores(const PoolCall& call, const PoolPlan& plan, Member member) {
   Index units = plan.shape.gates;
   PoolWorker worker = pool_worker_of(call, plan, member.number);
   Product product{1, units, 0, plan.panels, call.width, nullptr, true};
   OuterProduct outer{{1, units / LANES, 0}, call.width, worker.sum_w, worker.left, worker.right};
+  Index step = 0;
   for_chunks(call, DEPTH, member, [&](Index first, Index count) {
     const float *slopes[DEPTH], *states[DEPTH];
     float* d_states[DEPTH];
     for (Index i = 0; i < count; ++i) {
+      while (step + 1 < call.steps && plan.start[step + 1] <= first + i) ++step;
+      Index row = first + i - plan.start[step];
       const float* hidden = call.hidden + (first + i) * units;
       float* slope = worker.slopes + i * units;
       Vec change = splat(plan.changes[first + i]);
@@ -218,6 +244,7 @@ void back_through_scores(const PoolCall& call, const PoolPlan& plan, Member memb
       slopes[i] = slope;
       states[i] = call.states + (first + i) * call.width;
       d_states[i] = call.d_states + (first + i) * call.width;
+      put_scaled(d_states[i], call.d_pooled + row * call.width, call.weights[first + i], call.width);
     }
     add_outer(outer, count, slopes, states);
     multiply(product, count, slopes, d_states, worker.words);
@@ -240,8 +267,9 @@ void pool_back(const PoolCall* call) {
                             at * LANES, width, plan.panels + at * LANES * words_of(shape.gates));
       });
     }
-    for (Index row = member.number; row < call->batch; row += member.of)
-      call->size ? attend_back(*call, plan, row) : largest_back(*call, plan, worker.sum_w, row);
+    for_rows(*call, member, [&](Rows rows) {
+      call->size ? attend_back(*call, plan, rows) : largest_back(*call, plan, worker.sum_w, rows);
+    });
     if (!call->size) return;
     wait_for_all(member);
     back_through_scores(*call, plan, member);
