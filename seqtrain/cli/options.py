@@ -47,7 +47,7 @@ def complete_override(incomplete: str) -> list[str]:
     return [f"{key}={word}" for word in words if word.startswith(value)]
 
 
-ConfigFile = Annotated[str, typer.Argument(metavar="CONFIG", help="YAML file of the run.")]
+ConfigFile = Annotated[str, argument("YAML file of the run.", "CONFIG")]
 Overrides = Annotated[
     list[str] | None,
     option(
@@ -77,18 +77,11 @@ ConfiguredDevice = Annotated[
         default=...,
     ),
 ]
-Sequences = Annotated[
-    str, typer.Argument(metavar="INPUT", help="File of sequences, or - for standard input.")
-]
 RunOrNewest = Annotated[
-    str | None,
-    typer.Argument(metavar="RUN", help="Run directory or model folder. Default: the newest run."),
+    str | None, argument("Run directory or model folder. Default: the newest run.", "RUN")
 ]
 RunOption = Annotated[
     str | None, option("The same as the argument RUN.", "RUN", "--run", default=...)
-]
-RunDir = Annotated[
-    str | None, option("Run directory. Default: runs/<config name>-<time>.", "DIR", default=...)
 ]
 Split = Annotated[
     Literal["test", "validation", "train"] | None,
@@ -107,7 +100,6 @@ NoCache = Annotated[
     bool, flag("Read and encode the data again; use and write no cache.", "--no-cache", default=...)
 ]
 ForceFile = Annotated[bool, flag("Replace an existing file.", "--force", default=...)]
-ForceRun = Annotated[bool, flag("Replace an earlier run in --run-dir.", "--force", default=...)]
 
 
 def chosen_run(run: str | None, named: str | None = None) -> str:

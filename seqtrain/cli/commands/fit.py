@@ -12,11 +12,9 @@ import typer
 from seqtrain.cli.options import (
     ConfigFile,
     ConfiguredDevice,
-    ForceRun,
     NoCache,
     Overrides,
     Quiet,
-    RunDir,
     flag,
     option,
     refuse,
@@ -34,11 +32,11 @@ def fit(
     config: ConfigFile,
     overrides: Overrides = None,
     device: ConfiguredDevice = None,
-    run_dir: RunDir = None,
+    run_dir: str | None = option("Run directory. Default: runs/<config name>-<time>.", "DIR"),
     resume: bool = flag(
         "Go on from the last checkpoint in --run-dir, or of the newest run of CONFIG.", "--resume"
     ),
-    force: ForceRun = False,
+    force: bool = flag("Replace an earlier run in --run-dir.", "--force"),
     init_from: str | None = option("Start from the weights of a run or model folder.", "RUN"),
     seeds: str | None = option("Train once per seed; the runs form an ensemble.", "0,1,2"),
     folds: int | None = option(

@@ -3,11 +3,11 @@
 from itertools import chain, islice
 from typing import Literal
 
-from seqtrain.cli.options import Device, Sequences, option
+from seqtrain.cli.options import Device, argument, option
 
 
 def reconstruct(
-    source: Sequences,
+    source: str = argument("File of sequences, or - for standard input.", "INPUT"),
     run: str | None = option("Run directory. Default: the newest run.", "RUN"),
     max_steps: int = option("Largest number of tokens per row.", "STEPS", min=1, default=100),
     format: Literal["tsv", "jsonl"] = option("Output format.", default="tsv"),
