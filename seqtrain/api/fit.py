@@ -78,12 +78,10 @@ def fit(
 
     Raises:
         ConfigError, DataError, CheckpointError: what was given is wrong; nothing was written.
-        RunError: the run failed; what was saved stays valid.
-        Interrupted: a signal stopped it; a checkpoint is saved.
+        RunError, Interrupted: the run failed, or a signal stopped it; what was saved stays valid.
     """
     source = source or (Path(config) if isinstance(config, str | Path) else None)
-    config = resolved_config(config, device)
-    directory = None if run_dir is None else Path(run_dir)
+    config, directory = resolved_config(config, device), None if run_dir is None else Path(run_dir)
     wanted = Start(directory, source, init_from, resume, force)
     if config.model.vectors is not None:
         check_files(config, wanted.beside)
