@@ -314,7 +314,7 @@ def _of_steps(
     chunks = fitted.for_prediction().encode_chunks(bursts, name, report, rows=STEP_ROWS)
     for examples, store in chunks:
         logits = predict_step_logits(one.network, store, one.device, carried)
-        rows = zip(examples, logits, unknown_shares(store), strict=True)
+        rows = zip(examples, logits, unknown_shares(store, fitted.token_columns), strict=True)
         for example, of_steps, unknown in rows:
             yield StepPredictions(
                 one.labels,

@@ -160,6 +160,9 @@ class Predictor(Summarized):
             options = replace(self.preprocessing.reading, format="memory", keep=keep)
             return read_table(MemoryTable(given, options).hold(), options)
         given = as_list(given)
+        if self.preprocessing.static is not None:
+            columns = ", ".join(self.preprocessing.static.names)
+            raise DataError(f"sequences: the model reads {columns} beside each; give a table")
         names = [None] * len(given) if groups is None else list(groups)
         if len(names) != len(given):
             raise DataError(f"groups: found {len(names)}; expected one for each sequence")
@@ -296,7 +299,7 @@ class Classifier(Predictor):
         for examples, store in rules.encode_chunks(bursts, source, report):
             logits = predict_logits(self.network, store, self.device, carried=carried)
             found = self.network.probabilities(check_finite(logits, store))
-            yield examples, found, unknown_shares(store)
+            yield examples, found, unknown_shares(store, rules.token_columns)
 
     def _rules_for(self, empty: str | None, bad_rows: str) -> Preprocessing:
         if (empty, bad_rows) not in self._rules:

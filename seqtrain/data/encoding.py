@@ -387,10 +387,15 @@ def row_keys(examples: Iterable[Example]) -> Ints:
     return np.frombuffer(b"".join(keys), dtype="<i8").astype(np.int64)
 
 
-def unknown_shares(store: SequenceStore) -> list[float]:
-    """Return the share of each sequence's steps that are <unk>, in [0, 1]; 0 for features."""
-    if store.values.ndim != 1 or not len(store):
+def unknown_shares(store: SequenceStore, columns: int = 0) -> list[float]:
+    """Return the share of each sequence's tokens that are <unk>, in [0, 1]; 0 for features.
+
+    `columns` are how many columns of tokens a step has, where it has several.
+    """
+    values: Any = store.values if store.values.ndim == 1 else store.values[:, :columns]
+    if not len(store) or not values.size:
         return [0.0] * len(store)
-    counts = np.add.reduceat(store.values == UNK, store.offsets[:-1], dtype=np.int64)
+    unknown = values == UNK if values.ndim == 1 else (values == UNK).mean(axis=1)
+    counts = np.add.reduceat(unknown, store.offsets[:-1], dtype=np.float64)
     shares: list[float] = (counts / store.lengths).tolist()
     return shares

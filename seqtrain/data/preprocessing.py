@@ -78,6 +78,11 @@ class Preprocessing:
         return len(self.mean) * (2 if self.missing == "mask" else 1)
 
     @property
+    def token_columns(self) -> int:
+        """How many columns of tokens a step has; 0 where it isn't of columns."""
+        return 0 if self.steps is None else self.steps.num_tokens
+
+    @property
     def num_ngrams(self) -> int:
         """How many n-grams of tokens train chose; 0 where none were asked for."""
         return 0 if self.ngrams is None else len(self.ngrams)

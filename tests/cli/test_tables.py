@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import seqtrain
+from seqtrain.errors import DataError
 from tests.helpers.tables import CONFIG, shuffled, table, write_rows, write_table_project
 from tests.helpers.tiny import Cli, fingerprint, fit, fit_until
 
@@ -102,6 +103,8 @@ def test_reports_differences_checks_and_inspections(swapped: str, cli: Cli, tmp_
     assert json.loads(cli("diff", "run", "run", "--json").out)["rows"] == []
     assert "batches of 3" in cli("check", "run").out
     assert json.loads(cli("data", "c.yaml", "--json").out)
+    new = write_rows(tmp_path / "new.csv", [{**table(1, 2)[0], "place": "sea", "mood": "z"}])
+    assert "1 of 1 sequence with no token that the model knows" in cli("predict", new, "run").err
     steps = cli("predict", "--steps", "test.csv", "--run", "run").out.splitlines()
     assert len(steps) == len(table(30, seed=2))
     assert json.loads(steps[0])["token"].startswith(table(1, seed=2)[0]["place"])
@@ -206,6 +209,8 @@ def test_facts_stand_beside_texts_too(project: Path, cli: Cli) -> None:
     new = [{"text": "word1 again", "age": age} for age in (20, 60)]
     found = cli("predict", str(write_rows(project / "new.csv", new)), "--run", "run").out
     assert [row["label"] for row in rows_of(found)] == ["bob", "ann"]
+    with pytest.raises(DataError, match="the model reads age beside each; give a table"):
+        seqtrain.load("run").predict(["word1 again"])
     write_rows(project / "bad.csv", [{"text": "word1", "age": "old"}])
     refused = cli("predict", "bad.csv", "--run", "run", code=2).err
     assert "bad.csv:2: age: expected a number, found 'old'" in refused

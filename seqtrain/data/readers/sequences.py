@@ -29,6 +29,7 @@ EXPECTED = {
     "features": "an array of shape (T, C)",
     "tokens": "a list of symbols",
     "text": "a string",
+    "steps": "rows with its columns: a DataFrame, a dict of lists, or a list of dicts",
 }
 """What a sequence given from Python is, by kind."""
 
