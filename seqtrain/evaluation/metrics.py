@@ -179,9 +179,7 @@ def score(
         classes an example has, as in a store. lengths: (B,).
 
     Reference:
-        A class that is neither true nor predicted anywhere is left out of the macro averages, as
-        scikit-learn does without `labels`; those that train lacks are one more class, of F1 0.
-        Calibration error: Guo et al. 2017, section 2.
+        Guo et al. 2017, section 2: calibration error.
     """
     several, classes = labels.ndim == 2, len(names)
     is_unknown = (labels < 0).any(1) if several else labels < 0
@@ -198,28 +196,17 @@ def score(
         confidence, loss, brier = _probabilities(logits, labels)
         error = float(_surplus(confidence, correct).abs().sum()) / len(labels)
     hits, support, times = (each.double() for each in counts)
-    precision, recall, f1 = (
-        torch.where(whole > 0, part / whole.clamp(min=1), 0.0)
-        for part, whole in ((hits, times), (hits, support), (2 * hits, support + times))
-    )
     unknown = int(is_unknown.sum())
-    seen, total = int((support + times > 0).sum()) + (unknown > 0), float(support.sum()) + unknown
-    columns = {"precision": precision.tolist(), "recall": recall.tolist(), "f1": f1.tolist()}
-    columns |= {"threshold": list(thresholds or [])} if several else {}
-    rows = zip(*columns.values(), support.long().tolist(), strict=True)
-    per_class = {
-        x: dict(zip([*columns, "support"], row, strict=True))
-        for x, row in zip(names, rows, strict=True)
-    }
+    means, columns = _of_classes(hits, support, times, unknown)
+    if several:
+        columns["threshold"] = list(thresholds or [])
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    per_class = dict(zip(names, rows, strict=True))
     auc, average_precision = _rank(logits, labels, per_class) if ranked else (None, None)
     scores = Scores(
         loss=loss,
         accuracy=float(correct.double().mean()),
-        macro_f1=float(f1.sum()) / max(1, seen),
-        weighted_f1=float((f1 * support).sum()) / max(1, total),
-        micro_f1=float(2 * hits.sum()) / max(1, total + float(times.sum())),
-        macro_precision=float(precision.sum()) / max(1, seen),
-        macro_recall=float(recall.sum()) / max(1, seen),
+        **means,
         auc=auc,
         average_precision=average_precision,
         num_examples=len(labels),
@@ -232,6 +219,32 @@ def score(
         several=several,
     )
     return scores if several else _with_confusions(scores, predicted, labels, confidence)
+
+
+def _of_classes(
+    hits: Tensor, support: Tensor, times: Tensor, unknown: int
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Return means over the classes, and figures of each, (C,).
+
+    They follow from how often each class is right, occurs and is predicted. A class that neither
+    occurs nor is predicted is left out of the macro averages, as scikit-learn does without
+    `labels`; those that train lacks are one more class, of F1 0.
+    """
+    parts = (hits, times), (hits, support), (2 * hits, support + times)
+    precision, recall, f1 = (
+        torch.where(whole > 0, part / whole.clamp(min=1), 0.0) for part, whole in parts
+    )
+    seen = max(1, int((support + times > 0).sum()) + (unknown > 0))
+    total = float(support.sum()) + unknown
+    means = {
+        "macro_precision": float(precision.sum()) / seen,
+        "macro_recall": float(recall.sum()) / seen,
+        "macro_f1": float(f1.sum()) / seen,
+        "weighted_f1": float((f1 * support).sum()) / max(1, total),
+        "micro_f1": float(2 * hits.sum()) / max(1, total + float(times.sum())),
+    }
+    figures = {"precision": precision, "recall": recall, "f1": f1, "support": support.long()}
+    return means, {name: values.tolist() for name, values in figures.items()}
 
 
 def _with_confusions(
