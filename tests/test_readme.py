@@ -140,10 +140,13 @@ def test_notebook_session_shows_what_its_page_says(workplace, monkeypatch):
     assert result.failed == 0, "".join(said)
 
 
-def test_own_data_config_is_valid(tmp_path):
-    (text,) = (block for language, block in BLOCKS["README.md"] if language == "yaml")
-    (tmp_path / "my.yaml").write_text(text, encoding="utf-8")
-    assert load_config(tmp_path / "my.yaml").data.sequence == ["title", "body"]
+def test_own_data_configs_are_valid(tmp_path):
+    texts = (block for language, block in BLOCKS["README.md"] if language == "yaml")
+    configs = []
+    for text in texts:
+        (tmp_path / "my.yaml").write_text(text, encoding="utf-8")
+        configs.append(load_config(tmp_path / "my.yaml").data)
+    assert [data.sequence or data.id for data in configs] == [["title", "body"], "visitor"]
 
 
 @pytest.mark.parametrize("words", IN_BLOCKS, ids=" ".join)
