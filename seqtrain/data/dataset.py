@@ -3,70 +3,52 @@
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
-from seqtrain.data.column_coding import CellEncoder, ColumnCoding, fit_columns, statistics_of
+from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.encoding import (
-    Encoder,
     EncodingReport,
     LengthPolicy,
     chunks,
-    class_columns,
     number_groups,
     row_keys,
 )
-from seqtrain.data.examples import SET, Example, Features, single_labels
+from seqtrain.data.examples import SET, Example, single_labels
+from seqtrain.data.fitting import Fitting
 from seqtrain.data.ngram_vocabulary import (
-    GramColumn,
     NgramVocabulary,
-    fit_ngrams,
-    with_spelling,
 )
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digest_of, read_examples
 from seqtrain.data.sources import SPLITS, data_files, read_options, split_files
-from seqtrain.data.spelling import word_grams
 from seqtrain.data.splits import Part, hold_out
 from seqtrain.data.store import (
-    UNKNOWN_LABEL,
     Array,
     FileLines,
     GrowingArray,
     Ints,
     SequenceStore,
-    blocks,
-    concatenate,
     counts_of,
     joined_stores,
     true_rows,
 )
 from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import (
-    MOST_SPELLINGS,
     SPECIAL,
-    UNK,
-    FixedIndex,
     GrowingIndex,
-    Vocabulary,
-    fit_vocabulary,
     provisional_index,
 )
-from seqtrain.data.word_vectors import Coverage, WordVectors, read_vectors
+from seqtrain.data.word_vectors import Coverage, WordVectors
 from seqtrain.errors import DataError
 from seqtrain.text import display_name, quote
 
 UNLABELLED = "unlabelled"
-SEPARATOR = "|"
-"""Stands between labels where a file has lists of them."""
-ONLY_SCORED = ("validation", "test")
 
 
 @dataclass(frozen=True)
@@ -229,21 +211,30 @@ class _Preparation:
             files = [(path, replace(options, group=None))]
             encoded = encoder.encode_files(files, labelled=False, digests=self.digests)
             parts[key], reports[key] = encoded
-        prepared = self._fit(rules, encoder, parts)
-        splits, unlabelled = {x: prepared.splits.pop(x) for x in SPLITS if x in parts}, None
+        fitted = Fitting(self.config, self.known).fit(rules, encoder, parts)
+        splits, unlabelled = {x: fitted.parts.pop(x) for x in SPLITS if x in parts}, None
         if self.config.pretraining.objective is not None:
-            others = [*prepared.splits.values()]
+            others = [*fitted.parts.values()]
             unlabelled = joined_stores([splits["train"], *others]) if others else splits["train"]
         for name in ("validation", "test"):
             files = [*split_files(data, name)]
             if files:
-                encoded = prepared.preprocessing.encode_files(files, self.digests)
+                encoded = fitted.preprocessing.encode_files(files, self.digests)
                 splits[name], reports[name] = encoded
         if vectors is not None:
             self.digests[vectors] = digest_of(vectors)
         self._refuse_same_files()
-        self._check_rows(splits, prepared.preprocessing)
-        return replace(prepared, splits=splits, reports=reports, unlabelled=unlabelled)
+        self._check_rows(splits, fitted.preprocessing)
+        return PreparedData(
+            splits=splits,
+            preprocessing=fitted.preprocessing,
+            reports=reports,
+            eligible_tokens=fitted.eligible_tokens,
+            digests=self.digests,
+            from_cache=False,
+            unlabelled=unlabelled,
+            vectors=fitted.vectors,
+        )
 
     def _rules(self, train: Files) -> Preprocessing:
         data, sizes = self.config.data, self.config.model.subwords
@@ -314,174 +305,6 @@ class _Preparation:
             keys = np.where(groups < 0, keys, groups + 1)
         return hold_out(ranks[labels], held_out_fractions(config.data), config.seed, keys)
 
-    def _fit_labels(
-        self, rules: Preprocessing, names: list[str], parts: dict[str, SequenceStore]
-    ) -> tuple[Preprocessing, dict[str, SequenceStore]]:
-        """Find the classes of train's labels, and give every row its class, or its columns."""
-        train, known = parts["train"], self.known
-        old = () if known is None else known.labels
-        present = (names[i] for i in np.flatnonzero(counts_of(train.labels, len(names))))
-        new = {label for name in present for label in single_labels(name)}
-        labels = (*old, *sorted(new.difference(old)))
-        class_of = FixedIndex({label: i for i, label in enumerate(labels)}, UNKNOWN_LABEL)
-        several = rules.several or any(name.startswith(SET) for name in names)
-        if known is not None and known.several != several:
-            own, found = ("one label", "several") if several else ("several labels", "one")
-            said = f"the model to go on from has {own} per row, train {found}"
-            raise DataError(f"data.label: {said}")
-        classes = np.array([*(class_of[name] for name in names), UNKNOWN_LABEL])
-        if several:
-            separator = rules.reading.label_separator or SEPARATOR
-            rules = replace(rules, reading=replace(rules.reading, label_separator=separator))
-            classes = class_columns([*names, None], class_of)
-        return replace(rules, labels=labels), {  # the last class, at -1, is of unlabelled rows
-            name: replace(part, labels=concatenate(classes[x] for x in blocks(part.labels)))
-            for name, part in parts.items()
-        }
-
-    def _fit(
-        self, rules: Preprocessing, encoder: Encoder, parts: dict[str, SequenceStore]
-    ) -> PreparedData:
-        """Fit labels and scales on train, the vocabulary on unlabelled parts too."""
-        rules, parts = self._fit_labels(rules, [*encoder.labels], parts)
-        fitted, eligible, vectors, train = rules, 0, None, parts["train"]
-        coded: dict[str, Any] = {"static": "static", "steps": "values"}
-        for name, attribute in coded.items():
-            cells = getattr(encoder, name)
-            if cells is not None:
-                given = {key: getattr(part, attribute) for key, part in parts.items()}
-                coding, found, more = self._fit_columns(name, cells, given)
-                for key, array in found.items():
-                    arrays: dict[str, Any] = {attribute: array}
-                    parts[key] = replace(parts[key], **arrays)
-                coded[name], eligible = coding, eligible + more
-        fitted = replace(fitted, **{x: c for x, c in coded.items() if not isinstance(c, str)})
-        if fitted.steps is not None:
-            ngrams = self._fit_column_ngrams(parts["train"], fitted.steps)
-            fitted = replace(fitted, ngrams=ngrams, kernels=self._fit_kernels(train.lengths))
-        if fitted.kind == "features":
-            fitted = self._fit_scales(fitted, train.values)
-            fitted = replace(fitted, kernels=self._fit_kernels(train.lengths))
-            parts = {
-                name: replace(part, values=concatenate(map(fitted.scale, blocks(part.values))))
-                for name, part in parts.items()
-            }
-        elif encoder.ids is not None:
-            tokens = encoder.ids.index
-            vocabulary, ids, own, vectors = self._fit_tokens(rules, tokens, parts)
-            eligible += own
-            if rules.subwords is not None:
-                parts = _spelled(parts, rules.subwords, tokens, ids)
-            for part in parts.values():
-                _renumber(part.values, ids)
-            ngrams = self._fit_ngrams(parts["train"], vocabulary)
-            fitted = replace(fitted, vocabulary=vocabulary, ngrams=ngrams)
-        return PreparedData(
-            parts, fitted, {}, eligible, self.digests, from_cache=False, vectors=vectors
-        )
-
-    def _fit_columns(
-        self, name: str, cells: CellEncoder, values: dict[str, Array]
-    ) -> tuple[ColumnCoding, dict[str, Array], int]:
-        data, known = self.config.data, None if self.known is None else self.known.codings
-        return fit_columns(
-            cells,
-            values,
-            min_count=data.min_count,
-            max_size=data.max_vocab_size,
-            known=None if known is None else known[name],
-        )
-
-    def _fit_kernels(self, lengths: Ints) -> tuple[int, int, int] | None:
-        if self.known is not None or not self.config.model.kernels:
-            return None if self.known is None else self.known.kernels
-        return int(lengths.min()), int(np.median(lengths)), int(lengths.max())
-
-    def _fit_scales(self, rules: Preprocessing, values: Features) -> Preprocessing:
-        if self.known is None:
-            mean, std = statistics_of(values)
-            return replace(rules, mean=mean, std=std)
-        if len(self.known.mean) != values.shape[1]:
-            raise DataError(
-                f"data.train: found {values.shape[1]} channels; the model to go on from has "
-                f"{len(self.known.mean)}"
-            )
-        return replace(rules, mean=self.known.mean, std=self.known.std)
-
-    def _fit_tokens(
-        self, rules: Preprocessing, tokens: Mapping[str, int], parts: dict[str, SequenceStore]
-    ) -> tuple[Vocabulary, npt.NDArray[np.int32], int, WordVectors | None]:
-        counts = {name: counts_of(part.values, len(tokens)) for name, part in parts.items()}
-        model, known = self.config.model, self.known
-        vocabulary, ids, eligible = fit_vocabulary(
-            [*tokens],
-            np.sum([n for name, n in counts.items() if name not in ONLY_SCORED], axis=0),
-            min_count=self.config.data.min_count,
-            max_size=self.config.data.max_vocab_size,
-            known=None if known is None else known.vocabulary,
-        )
-        if model.vectors is None:
-            return vocabulary, ids, eligible, None
-        vectors, more = read_vectors(
-            model.vectors,
-            vocabulary,
-            keep=model.vectors_keep,
-            is_token=lambda word: rules.kind == "tokens" or rules.tokens(word) == [word],
-        )
-        for new, word in enumerate(more, start=len(vocabulary)):
-            if word in tokens:
-                ids[tokens[word]] = new
-        own = vectors.rows[(vectors.rows < len(vocabulary)) & (vectors.rows != UNK)]
-        steps = counts["train"]
-        coverage = replace(
-            vectors.coverage,
-            tokens=len(vocabulary) - len(SPECIAL),
-            found=len(own),
-            share=float(steps[np.isin(ids, vectors.rows)].sum() / max(1, steps.sum())),
-        )
-        grown = Vocabulary((*vocabulary.tokens, *more))
-        return grown, ids, eligible, replace(vectors, coverage=coverage)
-
-    def _fit_ngrams(self, train: SequenceStore, vocabulary: Vocabulary) -> NgramVocabulary | None:
-        """Choose the n-grams of train; those of an older one go on to read what is new as <unk>."""
-        model, known = self.config.model, self.known
-        if known is not None and known.ngrams is not None and known.vocabulary is not None:
-            return replace(known.ngrams, tokens=known.ngrams.tokens or len(known.vocabulary))
-        sizes, most = model.ngrams, model.max_ngrams
-        if known is not None or not isinstance(sizes, list) or not len(train):
-            return None
-        ngrams = fit_ngrams(train.values, train.offsets, sizes[0], sizes[1], most=most)
-        if (
-            not model.ngrams_spelling
-            or model.subwords is None
-            or train.spellings is None
-            or train.words is None
-        ):
-            return ngrams
-        words, beyond = vocabulary.grams(*model.subwords), np.array(train.spellings)
-        ids = np.where(beyond < 0, train.values, len(words) + beyond.astype(np.int64))
-        return with_spelling(ngrams, ids, train.offsets, words.concatenate([words, train.words]))
-
-    def _fit_column_ngrams(
-        self, train: SequenceStore, coding: ColumnCoding
-    ) -> NgramVocabulary | None:
-        """Choose n-grams as `_fit_ngrams` does, of columns of tokens."""
-        known, sizes = self.known, self.config.model.ngrams
-        if known is not None and known.ngrams is not None and known.steps is not None:
-            limits = [len(vocabulary) for vocabulary in known.steps.vocabularies]
-            columns = (
-                x._replace(tokens=x.tokens or limits[x.column]) for x in known.ngrams.columns
-            )
-            return replace(known.ngrams, columns=tuple(columns))
-        if known is not None or sizes is None or not len(train):
-            return None
-        named = sizes if isinstance(sizes, dict) else {coding.names[0]: sizes}
-        chosen = tuple(GramColumn(coding.names.index(name), *x) for name, x in named.items())
-        shortest, longest = (min(x.shortest for x in chosen), max(x.longest for x in chosen))
-        most = self.config.model.max_ngrams
-        values, ends = train.values, train.offsets
-        return fit_ngrams(values, ends, shortest, longest, most=most, columns=chosen)
-
     def _refuse_same_files(self) -> None:
         files, digests = data_files(self.config), self.digests
         learned = {digests[path]: path for key, path in files if key == "data.train"}
@@ -532,28 +355,3 @@ def _strata(names: list[str], labels: Ints) -> list[str]:
     for name, count in zip(names, counts_of(labels, len(names)).tolist(), strict=True):
         rows.update(dict.fromkeys(single_labels(name), count))
     return [min(single_labels(x), key=lambda x: (rows[x], x), default="") for x in names]
-
-
-def _renumber(numbers: Array, final: Array) -> None:
-    for block in blocks(numbers):
-        block[...] = final[block]
-
-
-def _spelled(
-    parts: dict[str, SequenceStore],
-    sizes: tuple[int, int],
-    tokens: Mapping[str, int],
-    ids: npt.NDArray[np.int32],
-) -> dict[str, SequenceStore]:
-    left_out = np.flatnonzero(ids == UNK)
-    left_out = left_out[left_out >= len(SPECIAL)][:MOST_SPELLINGS]
-    names = [*tokens]
-    words = word_grams((names[i] for i in left_out), *sizes)
-    number = np.full(len(ids), -1, dtype=np.int32)
-    number[left_out] = np.arange(len(left_out))
-    return {
-        name: replace(
-            part, spellings=concatenate(map(number.__getitem__, blocks(part.values))), words=words
-        )
-        for name, part in parts.items()
-    }
