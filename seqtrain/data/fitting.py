@@ -1,0 +1,255 @@
+"""What is fitted on train: classes, vocabularies, n-grams and scales; all rows then have them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.config.schema import Config
+from seqtrain.data.column_coding import CellEncoder, ColumnCoding, fit_columns, statistics_of
+from seqtrain.data.encoding import Encoder, class_columns
+from seqtrain.data.examples import SET, Features, single_labels
+from seqtrain.data.ngram_vocabulary import (
+    GramColumn,
+    NgramVocabulary,
+    fit_ngrams,
+    with_spelling,
+)
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.spelling import word_grams
+from seqtrain.data.store import (
+    UNKNOWN_LABEL,
+    Array,
+    Ints,
+    SequenceStore,
+    blocks,
+    concatenate,
+    counts_of,
+)
+from seqtrain.data.vocabulary import (
+    MOST_SPELLINGS,
+    SPECIAL,
+    UNK,
+    FixedIndex,
+    Vocabulary,
+    fit_vocabulary,
+)
+from seqtrain.data.word_vectors import WordVectors, read_vectors
+from seqtrain.errors import DataError
+
+SEPARATOR = "|"
+"""Stands between labels where a file has lists of them."""
+ONLY_SCORED = ("validation", "test")
+
+
+class Fitted(NamedTuple):
+    """What was fitted, and the parts encoded by it; attributes as of `PreparedData`."""
+
+    parts: dict[str, SequenceStore]
+    preprocessing: Preprocessing
+    eligible_tokens: int
+    vectors: WordVectors | None
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Fits a preprocessing as a config says; a `known` one keeps what it has, and grows."""
+
+    config: Config
+    known: Preprocessing | None
+
+    def fit(
+        self, rules: Preprocessing, encoder: Encoder, parts: dict[str, SequenceStore]
+    ) -> Fitted:
+        """Fit the rest of some rules; `encoder` has encoded the parts, train and others.
+
+        Labels, scales and n-grams are fitted on train, vocabularies on unlabelled parts too.
+        """
+        rules, parts = self._fit_labels(rules, [*encoder.labels], parts)
+        fitted, eligible, vectors, train = rules, 0, None, parts["train"]
+        coded: dict[str, Any] = {"static": "static", "steps": "values"}
+        for name, attribute in coded.items():
+            cells = getattr(encoder, name)
+            if cells is not None:
+                given = {key: getattr(part, attribute) for key, part in parts.items()}
+                coding, found, more = self._fit_columns(name, cells, given)
+                for key, array in found.items():
+                    arrays: dict[str, Any] = {attribute: array}
+                    parts[key] = replace(parts[key], **arrays)
+                coded[name], eligible = coding, eligible + more
+        fitted = replace(fitted, **{x: c for x, c in coded.items() if not isinstance(c, str)})
+        if fitted.steps is not None:
+            ngrams = self._fit_column_ngrams(parts["train"], fitted.steps)
+            fitted = replace(fitted, ngrams=ngrams, kernels=self._fit_kernels(train.lengths))
+        if fitted.kind == "features":
+            fitted = self._fit_scales(fitted, train.values)
+            fitted = replace(fitted, kernels=self._fit_kernels(train.lengths))
+            parts = {
+                name: replace(part, values=concatenate(map(fitted.scale, blocks(part.values))))
+                for name, part in parts.items()
+            }
+        elif encoder.ids is not None:
+            tokens = encoder.ids.index
+            vocabulary, ids, own, vectors = self._fit_tokens(rules, tokens, parts)
+            eligible += own
+            if rules.subwords is not None:
+                parts = _spelled(parts, rules.subwords, tokens, ids)
+            for part in parts.values():
+                _renumber(part.values, ids)
+            ngrams = self._fit_ngrams(parts["train"], vocabulary)
+            fitted = replace(fitted, vocabulary=vocabulary, ngrams=ngrams)
+        return Fitted(parts, fitted, eligible, vectors)
+
+    def _fit_labels(
+        self, rules: Preprocessing, names: list[str], parts: dict[str, SequenceStore]
+    ) -> tuple[Preprocessing, dict[str, SequenceStore]]:
+        """Find the classes of train's labels, and give every row its class, or its columns."""
+        train, known = parts["train"], self.known
+        old = () if known is None else known.labels
+        present = (names[i] for i in np.flatnonzero(counts_of(train.labels, len(names))))
+        new = {label for name in present for label in single_labels(name)}
+        labels = (*old, *sorted(new.difference(old)))
+        class_of = FixedIndex({label: i for i, label in enumerate(labels)}, UNKNOWN_LABEL)
+        several = rules.several or any(name.startswith(SET) for name in names)
+        if known is not None and known.several != several:
+            own, found = ("one label", "several") if several else ("several labels", "one")
+            said = f"the model to go on from has {own} per row, train {found}"
+            raise DataError(f"data.label: {said}")
+        classes = np.array([*(class_of[name] for name in names), UNKNOWN_LABEL])
+        if several:
+            separator = rules.reading.label_separator or SEPARATOR
+            rules = replace(rules, reading=replace(rules.reading, label_separator=separator))
+            classes = class_columns([*names, None], class_of)
+        return replace(rules, labels=labels), {  # the last class, at -1, is of unlabelled rows
+            name: replace(part, labels=concatenate(classes[x] for x in blocks(part.labels)))
+            for name, part in parts.items()
+        }
+
+    def _fit_columns(
+        self, name: str, cells: CellEncoder, values: dict[str, Array]
+    ) -> tuple[ColumnCoding, dict[str, Array], int]:
+        data, known = self.config.data, None if self.known is None else self.known.codings
+        return fit_columns(
+            cells,
+            values,
+            min_count=data.min_count,
+            max_size=data.max_vocab_size,
+            known=None if known is None else known[name],
+        )
+
+    def _fit_kernels(self, lengths: Ints) -> tuple[int, int, int] | None:
+        if self.known is not None or not self.config.model.kernels:
+            return None if self.known is None else self.known.kernels
+        return int(lengths.min()), int(np.median(lengths)), int(lengths.max())
+
+    def _fit_scales(self, rules: Preprocessing, values: Features) -> Preprocessing:
+        if self.known is None:
+            mean, std = statistics_of(values)
+            return replace(rules, mean=mean, std=std)
+        if len(self.known.mean) != values.shape[1]:
+            raise DataError(
+                f"data.train: found {values.shape[1]} channels; the model to go on from has "
+                f"{len(self.known.mean)}"
+            )
+        return replace(rules, mean=self.known.mean, std=self.known.std)
+
+    def _fit_tokens(
+        self, rules: Preprocessing, tokens: Mapping[str, int], parts: dict[str, SequenceStore]
+    ) -> tuple[Vocabulary, npt.NDArray[np.int32], int, WordVectors | None]:
+        counts = {name: counts_of(part.values, len(tokens)) for name, part in parts.items()}
+        model, known = self.config.model, self.known
+        vocabulary, ids, eligible = fit_vocabulary(
+            [*tokens],
+            np.sum([n for name, n in counts.items() if name not in ONLY_SCORED], axis=0),
+            min_count=self.config.data.min_count,
+            max_size=self.config.data.max_vocab_size,
+            known=None if known is None else known.vocabulary,
+        )
+        if model.vectors is None:
+            return vocabulary, ids, eligible, None
+        vectors, more = read_vectors(
+            model.vectors,
+            vocabulary,
+            keep=model.vectors_keep,
+            is_token=lambda word: rules.kind == "tokens" or rules.tokens(word) == [word],
+        )
+        for new, word in enumerate(more, start=len(vocabulary)):
+            if word in tokens:
+                ids[tokens[word]] = new
+        own = vectors.rows[(vectors.rows < len(vocabulary)) & (vectors.rows != UNK)]
+        steps = counts["train"]
+        coverage = replace(
+            vectors.coverage,
+            tokens=len(vocabulary) - len(SPECIAL),
+            found=len(own),
+            share=float(steps[np.isin(ids, vectors.rows)].sum() / max(1, steps.sum())),
+        )
+        grown = Vocabulary((*vocabulary.tokens, *more))
+        return grown, ids, eligible, replace(vectors, coverage=coverage)
+
+    def _fit_ngrams(self, train: SequenceStore, vocabulary: Vocabulary) -> NgramVocabulary | None:
+        """Choose the n-grams of train; those of an older one go on to read what is new as <unk>."""
+        model, known = self.config.model, self.known
+        if known is not None and known.ngrams is not None and known.vocabulary is not None:
+            return replace(known.ngrams, tokens=known.ngrams.tokens or len(known.vocabulary))
+        sizes, most = model.ngrams, model.max_ngrams
+        if known is not None or not isinstance(sizes, list) or not len(train):
+            return None
+        ngrams = fit_ngrams(train.values, train.offsets, sizes[0], sizes[1], most=most)
+        if (
+            not model.ngrams_spelling
+            or model.subwords is None
+            or train.spellings is None
+            or train.words is None
+        ):
+            return ngrams
+        words, beyond = vocabulary.grams(*model.subwords), np.array(train.spellings)
+        ids = np.where(beyond < 0, train.values, len(words) + beyond.astype(np.int64))
+        return with_spelling(ngrams, ids, train.offsets, words.concatenate([words, train.words]))
+
+    def _fit_column_ngrams(
+        self, train: SequenceStore, coding: ColumnCoding
+    ) -> NgramVocabulary | None:
+        """Choose n-grams as `_fit_ngrams` does, of columns of tokens."""
+        known, sizes = self.known, self.config.model.ngrams
+        if known is not None and known.ngrams is not None and known.steps is not None:
+            limits = [len(vocabulary) for vocabulary in known.steps.vocabularies]
+            columns = (
+                x._replace(tokens=x.tokens or limits[x.column]) for x in known.ngrams.columns
+            )
+            return replace(known.ngrams, columns=tuple(columns))
+        if known is not None or sizes is None or not len(train):
+            return None
+        named = sizes if isinstance(sizes, dict) else {coding.names[0]: sizes}
+        chosen = tuple(GramColumn(coding.names.index(name), *x) for name, x in named.items())
+        shortest, longest = (min(x.shortest for x in chosen), max(x.longest for x in chosen))
+        most = self.config.model.max_ngrams
+        values, ends = train.values, train.offsets
+        return fit_ngrams(values, ends, shortest, longest, most=most, columns=chosen)
+
+
+def _renumber(numbers: Array, final: Array) -> None:
+    for block in blocks(numbers):
+        block[...] = final[block]
+
+
+def _spelled(
+    parts: dict[str, SequenceStore],
+    sizes: tuple[int, int],
+    tokens: Mapping[str, int],
+    ids: npt.NDArray[np.int32],
+) -> dict[str, SequenceStore]:
+    left_out = np.flatnonzero(ids == UNK)
+    left_out = left_out[left_out >= len(SPECIAL)][:MOST_SPELLINGS]
+    names = [*tokens]
+    words = word_grams((names[i] for i in left_out), *sizes)
+    number = np.full(len(ids), -1, dtype=np.int32)
+    number[left_out] = np.arange(len(left_out))
+    return {
+        name: replace(
+            part, spellings=concatenate(map(number.__getitem__, blocks(part.values))), words=words
+        )
+        for name, part in parts.items()
+    }
