@@ -134,9 +134,17 @@ def _arms(path: Keys) -> list[dict[str, Any]]:
     key, *inside = path[1:] if section else path
     schema: dict[str, Any] = _section_schema(section or Config)["properties"][key]
     for step in inside:
-        part = "items" if isinstance(step, int) else "additionalProperties"
-        schema = next(arm[part] for arm in schema.get("anyOf", [schema]) if part in arm)
+        arms = schema.get("anyOf", [schema])
+        schema = next(part for arm in arms for part in _parts_of(arm, isinstance(step, int)))
     return list(schema.get("anyOf", [schema]))
+
+
+def _parts_of(arm: dict[str, Any], is_list: bool) -> list[dict[str, Any]]:
+    """Return what a list's items may be, or a mapping's values."""
+    if is_list:
+        return [arm["items"]] if "items" in arm else []
+    values = [arm["additionalProperties"]] if "additionalProperties" in arm else []
+    return values + list(arm.get("patternProperties", {}).values())
 
 
 def _lists_words(arm: dict[str, Any]) -> bool:

@@ -154,7 +154,7 @@ def _read(
             )
             runs = Runs(_read_file(path, ids, RowProblems(problems.name), labelled=False))
         rows = _read_file(path, options, problems, labelled, digests)
-        yield from sequences_of_rows(rows, options, runs)
+        yield from sequences_of_rows(rows, options, runs, labelled=labelled)
 
 
 def _read_file(

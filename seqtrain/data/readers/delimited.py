@@ -82,18 +82,14 @@ class Records(Iterator[tuple[int, Any]]):
         """Let some rows come first."""
         self._rows = chain(rows, self._rows)
 
-    def columns(
-        self, width: int, filled: int | None
-    ) -> Iterator[tuple[range, Callable[[int], Sequence[str]]]]:
+    def columns(self, width: int) -> Iterator[tuple[range, Callable[[int], Sequence[str]]]]:
         """Yield the lines of many rows, and what returns a column of them, by its index.
 
-        It ends before rows that aren't of this width, are damaged or of several lines, or whose
-        cell in the column `filled` is blank.
+        It ends before rows that aren't of this width, are damaged, or of several lines.
         """
         for block in self._blocks:
             read = self._columns(block, width)
-            cells = () if read is None or filled is None else read(filled)
-            if read is None or "" in cells or any(map(str.isspace, cells)):
+            if read is None:
                 self._blocks = filter(None, chain([block], self._blocks))
                 return
             first, self._line = self._line, self._line + len(block)
@@ -186,11 +182,12 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     parse = _row_parser(source, columns.width, where, beside_it, kept_at)
     if options.steps is not None and source.stream.seekable():
         at = label_at, group_at, kept_at
-        yield from _tables(records, columns.width, (where, static_at), at)
+        yield from _tables(source, records, columns.width, (where, static_at), at)
     yield from parse_rows(records, parse, blank_rows=columns.width == 1)
 
 
 def _tables(
+    source: RowSource,
     records: Records,
     width: int,
     where: tuple[list[int], list[int]],
@@ -198,8 +195,10 @@ def _tables(
 ) -> Iterator[Any]:
     """Yield rows that are time steps, many at once, before one that needs a closer look."""
     label_at, group_at, kept_at = beside
-    for lines, block in records.columns(width, label_at):
-        labels = (None,) * len(lines) if label_at is None else block(label_at)
+    for lines, block in records.columns(width):
+        given = () if label_at is None else block(label_at)
+        names = {cell: source.label(cell) for cell in {*given}}
+        labels = [*map(names.__getitem__, given)] if given else (None,) * len(lines)
         kept: Any = {name: block(at) for name, at in kept_at.items()}
         group: Any = None if group_at is None else block(group_at)
         cells, static = ([block(at) for at in some] for some in where)

@@ -103,14 +103,15 @@ class RowSource:
     def label(self, text: str) -> str | None:
         """Return a label as it is; a blank one is None in prediction, else a bad row.
 
-        With data.label_separator it is a set of labels, which may be empty.
+        With data.label_separator it is a set of labels, which may be empty. Of rows that are time
+        steps one needs to have the label.
         """
         separator = self.options.label_separator
         if separator is not None:
             return label_set(filter(None, map(str.strip, text.split(separator))))
         if text and not text.isspace():
             return text
-        if self.labelled:
+        if self.labelled and self.options.steps is None:
             raise BadRow(BLANK_LABEL)
         return None
 

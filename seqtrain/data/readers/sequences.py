@@ -18,6 +18,8 @@ INTEGERS = re.compile(r"\s*\[\s*(?:-?[0-9]+(?:\s*,\s*-?[0-9]+)*)?\s*\]\s*")
 """A list of integers in JSON, or an empty one."""
 SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
 """What stands between the numbers of a series."""
+MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none")
+"""What a cell without a number holds, in any case."""
 MANY = re.compile(r"[\s,;[]")
 """What a cell of several numbers holds."""
 TURN = " ¶ "
@@ -205,11 +207,13 @@ def _parse_numbers(cells: list[str]) -> npt.NDArray[np.float64]:
 
 
 def number_of(cell: object) -> float:
-    """Read a cell of one number, NaN where it is missing: blank, ?, null or NaN."""
+    """Read a cell of one number, NaN where it is missing: null, or what `MISSING` has."""
     if isinstance(cell, str):
-        text = cell.strip() or "?"
+        text = cell.strip()
+        if text.lower() in MISSING:
+            return float("nan")
         if _is_number(text):
-            return float(text.replace("?", "nan"))
+            return float(text)
     elif cell is None or isinstance(cell, int | float):
         return float("nan") if cell is None else float(cell)
     raise BadRow(f"expected a number, found {quote(str(cell))}")

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from seqtrain.data.examples import (
+    BLANK_LABEL,
+    SET,
     BadRow,
     Columns,
     Example,
@@ -67,8 +69,8 @@ class Rows(NamedTuple):
 class Layout:
     """What the cells of a row are."""
 
-    def __init__(self, options: ReadOptions) -> None:
-        self.static, self.order = options.static or {}, options.order
+    def __init__(self, options: ReadOptions, labelled: bool) -> None:
+        self.static, self.order, self.labelled = options.static or {}, options.order, labelled
         self.first = 1 if options.order is None else 2
         self.numbers = self.first + len(token_columns(options.steps))
         named = column_names(options.steps)[self.numbers - self.first :]
@@ -76,7 +78,8 @@ class Layout:
 
     def read(self, cells: Sequence[Column]) -> list[Column]:
         """Read whole columns at once, as far as they hold what they should."""
-        found = [*cells[: self.first], *map(_tokens, cells[self.first : self.numbers])]
+        found = [_ids(cells[0]), *cells[1 : self.first]]
+        found += map(_tokens, cells[self.first : self.numbers])
         found += map(_floats, cells[self.numbers :])
         return [*found[:1], *map(_floats, found[1 : self.first]), *found[self.first :]]
 
@@ -88,7 +91,7 @@ class Runs:
         hashes, last = array("q"), None
         for row in rows:
             if isinstance(row, Rows) or row.problem is None:
-                ids = row.cells[0] if isinstance(row, Rows) else Rows.of(row).cells[0]
+                ids = _ids(row.cells[0] if isinstance(row, Rows) else Rows.of(row).cells[0])
                 hashes.extend(hash(b) for a, b in pairwise(chain([last], ids)) if a != b)
                 last = ids[-1]
         found, counts = np.unique(np.array(hashes, dtype=np.int64), return_counts=True)
@@ -110,14 +113,14 @@ class Runs:
 
 
 def sequences_of_rows(
-    rows: Iterable[Example | Rows], options: ReadOptions, runs: Runs | None
+    rows: Iterable[Example | Rows], options: ReadOptions, runs: Runs | None, *, labelled: bool
 ) -> Iterator[Example]:
     """Yield the sequence of each id, in the order in which ids first appear, and bad rows.
 
     A row's sequence is its cells of `ReadOptions.sequence_columns`, the id first. With `runs` of
     the same rows, ids may come back; with None (standard input) that is a bad row.
     """
-    layout = Layout(options)
+    layout = Layout(options, labelled)
     waiting: dict[Any, list[Rows]] = {}
     complete = set[Any]()
     ended = dict[int, int]()
@@ -163,12 +166,13 @@ def _runs_of(
         if isinstance(row, Example):
             if row.problem is None:
                 one = Rows.of(row)
-                last = one.cells[0][0]
+                last = _ids(one.cells[0])[0]
                 yield last, one
             else:
                 yield last, row
             continue
-        cells, ids = layout.read(row.cells), row.cells[0]
+        cells = layout.read(row.cells)
+        ids = cells[0]
         if share is not None:  # rows wait for others of their id: one object of each token
             cells = [x if isinstance(x, np.ndarray) else [*map(share, x, x)] for x in cells]
             row = row._replace(labels=[*map(share, row.labels, row.labels)])
@@ -209,6 +213,10 @@ def _sequence(parts: list[Rows], layout: Layout) -> Example:
     name, times = _text(cells[0][0]), None
     try:
         named = zip(column_names(layout.static), static, strict=True)
+        label = next((x for x in labels if x not in (None, SET)), labels[0])
+        if label is None and layout.labelled:
+            raise BadRow(BLANK_LABEL)
+        labels = [label if x in (None, SET) else x for x in labels]
         for what, column in (("label ", labels), *((f"{x}: ", each) for x, each in named)):
             if column.count(column[0]) < len(column):
                 at = next(i for i, cell in enumerate(column) if cell != column[0])
@@ -227,7 +235,7 @@ def _sequence(parts: list[Rows], layout: Layout) -> Example:
     except BadRow as bad:
         at = bad.row if isinstance(bad, _BadCell) else 0
         return _bad(first._replace(line=lines[at], id=name), str(bad))
-    return first._replace(sequence=read, static=beside, id=name)
+    return first._replace(sequence=read, static=beside, id=name, label=label)
 
 
 def _merged(parts: list[Rows]) -> Rows:
@@ -269,6 +277,11 @@ def _numbers(
             found.append(column if isinstance(column, np.ndarray) else _one_by_one(column, name))
     table: Features = np.array(found, dtype=np.float32).reshape(len(kinds), length).T
     return table
+
+
+def _ids(cells: Column) -> Column:
+    """Return the cells of an id's column, without blanks around them."""
+    return [cell.strip() if type(cell) is str else cell for cell in cells]
 
 
 def _tokens(cells: Column) -> Column:

@@ -135,6 +135,7 @@ def of_labels(rows: int) -> pa.Table:
 
 
 def test_a_folder_of_save_to_disk(tmp_path, monkeypatch, cli):
+    pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     save_to_disk(Path("ds/train"), of_labels(30), 2)
     save_to_disk(Path("ds/test"), of_labels(10), 1)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.data.examples import Example, ReadOptions, Steps
+from seqtrain.data.examples import Example, ReadOptions, Steps, single_labels
 from seqtrain.data.readers import read_rows
 from tests.helpers.tables import Row, shuffled, table, write_rows
 
@@ -163,3 +163,29 @@ def test_a_bad_row_of_another_id_loses_none(tmp_path: Path) -> None:
     found = read(write_rows(tmp_path / "a.csv", rows))
     assert [(x.line, x.problem) for x in found if x.problem] == [(3, "the label is blank")]
     assert {x.id: len(x.sequence) for x in found if not x.problem} == {"i": 2, "k": 1}
+
+
+def test_one_row_of_an_id_has_its_label(tmp_path: Path) -> None:
+    rows = steps_of(("i", 1, "a", 1, "x"), ("i", 2, "b", 1, None), ("j", 1, "c", 1, ""))
+    one, other = read(write_rows(tmp_path / "a.csv", rows))
+    assert (one.label, len(one.sequence)) == ("x", 2)
+    assert (other.line, other.problem) == (4, "the label is blank")
+
+
+def test_several_labels_stand_on_any_row_of_an_id(tmp_path: Path) -> None:
+    rows = steps_of(("i", 1, "a", 1, ""), ("i", 2, "b", 1, "y|x"), ("j", 1, "c", 1, ""))
+    found = read(write_rows(tmp_path / "a.csv", rows), label_separator="|")
+    assert [single_labels(x.label) for x in found] == [["x", "y"], []]
+
+
+def test_blanks_around_an_id_do_not_count(tmp_path: Path) -> None:
+    rows = steps_of(("i", 1, "a", 1, "x"), (" i ", 2, "b", 1, "x"), ("i", 3, "c", 1, "x"))
+    (found,) = read(write_rows(tmp_path / "a.csv", rows))
+    assert (found.id, len(found.sequence)) == ("i", 3)
+
+
+def test_usual_words_for_a_missing_number(tmp_path: Path) -> None:
+    words = ["NA", "n/a", "NULL", "None", "-", "?", "nan", " "]
+    rows = steps_of(*(("i", n, "a", word, "x") for n, word in enumerate(words)))
+    (found,) = read(write_rows(tmp_path / "a.csv", rows))
+    assert np.isnan(found.sequence.numbers[:, 0]).all()
