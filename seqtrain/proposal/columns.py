@@ -11,7 +11,7 @@ import numpy as np
 
 from seqtrain.data.examples import BadRow
 from seqtrain.data.readers import Column
-from seqtrain.data.readers.sequences import sequence_from_text
+from seqtrain.data.readers.sequences import number_of, sequence_from_text
 from seqtrain.data.word_vectors import is_number
 from seqtrain.errors import DataError
 from seqtrain.text import counted, quote, shorten
@@ -56,7 +56,14 @@ NUMBERS = re.compile(r"\[+\s*[-+.0-9]|[-+0-9\s]+,[-+.,0-9\s]*;[-+.,;0-9\s]*$")
 """A text that was meant as a list of numbers, though it can't be read: refused with the reason."""
 DECIMAL = re.compile(r"[-+]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+),[0-9]+")
 """A number with a decimal comma, unless other cells of its column hold more numbers."""
-DECIMAL_COMMA = "{}: found numbers such as 12,50; write decimals with a point"
+MOST_MISSING = 0.1
+"""Share of a column's cells up to which words for nothing, such as NA, may stand among numbers."""
+LONGEST_MISSING = 8
+"""Characters of the longest such word."""
+ORDER_NAME = re.compile(
+    r"(^|[^a-z])(time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t)$"
+)
+"""At the end of names of columns that sort the rows of an id, though these be numbers."""
 LISTS = ("series", "symbols", "turns")
 MOST_SHOWN = 75
 """Characters of the columns that a message lists, so that its advice is seen."""
@@ -108,8 +115,10 @@ class ColumnFacts:
     Attributes:
         values: how often each value of at most LONGEST_LABEL characters occurs.
         too_many: whether values are too long or too many to be labels.
-        kinds: how many values are blank, a number, date, text, series (numbers), symbols, whole
-            (numbers that may be either), decimal (with a comma) or turns (sentences).
+        kinds: how many values are blank, missing (a word for nothing), a number, date, text, series
+            (numbers), symbols, whole (numbers that may be either), decimal (with a comma) or turns
+            (sentences).
+        decimal: the first value with a decimal comma, and its row.
         items: how often each string occurs in lists of several words per string.
         steps: of all series.
         rising: how far whole numbers are from their neighbours, less than from their mean: below 0
@@ -126,6 +135,7 @@ class ColumnFacts:
     items: Counter[str] = field(default_factory=Counter)
     steps: int = 0
     rising: float = 0.0
+    decimal: tuple[str, int] = ("", 0)
     _seen: dict[str, str] = field(default_factory=dict)
 
     def add(self, value: object) -> None:
@@ -140,6 +150,8 @@ class ColumnFacts:
             kind, steps = _kind_of(value)
         number = text.replace(".", "").replace(",", ".") if kind == "decimal" else text
         self.kinds[kind] += 1
+        if kind == "decimal" and not self.decimal[1]:
+            self.decimal = text.strip(), self.rows
         if kind == "turns" and len(self.items) <= MOST_LABELS:
             self.items.update(steps)
         self.steps += 0 if kind == "turns" else len(steps)
@@ -161,9 +173,11 @@ class ColumnFacts:
         known = Counter({kind: n for kind, n in self.kinds.items() if kind != "blank"})
         lists = known["series"] + known["whole"]
         known["series" if lists > known["number"] else "number"] += known.pop("decimal", 0)
+        missing = known.pop("missing", 0)
         found = known.most_common(1)[0][0] if known.total() else "text"
-        if found == "number" and known["number"] + self.kinds["blank"] < self.rows:
-            return "text"
+        if found == "number":
+            numbers = known["number"] + self.kinds["blank"] + missing
+            return "text" if numbers < self.rows or missing > MOST_MISSING * self.rows else "number"
         if found == "turns" and 0 < REPEATS * len(self.items) <= self.items.total():
             return "symbols"  # names of events, and no sentences
         return ("series" if self.rising < 0 else "symbols") if found == "whole" else found
@@ -183,7 +197,9 @@ class ColumnFacts:
     def may_be_sequence(self) -> bool:
         """Whether each row may hold a sequence of its own: lists, or texts that differ."""
         differs = self.too_many or len(self.values) > self.rows / 2
-        return self.kind in LISTS or (self.kind == "text" and differs and not self.is_code)
+        words = self.kind == "text" and not self.is_code
+        words = words and not (self.is_time and self.words <= self.rows)
+        return self.kind in LISTS or (words and differs)
 
     @property
     def is_code(self) -> bool:
@@ -203,6 +219,12 @@ class ColumnFacts:
         return words and not self.too_many and REPEATS * len(self.values) <= self.rows
 
     @property
+    def is_number_that_repeats(self) -> bool:
+        """Whether it holds whole numbers, each of which repeats."""
+        repeats = not self.too_many and REPEATS * len(self.values) <= self.rows
+        return self.kind == "number" and repeats
+
+    @property
     def is_measured(self) -> bool:
         """Whether it holds a number per row that changes, and doesn't number the rows."""
         changes = self.too_many or len(self.values) >= FEWEST_STEPS
@@ -213,6 +235,18 @@ class ColumnFacts:
         """Whether it holds several words per row, and seldom the same ones."""
         differs = self.too_many or len(self.values) > self.rows / 2
         return self.kind == "text" and differs and self.words >= SEVERAL_WORDS * self.rows
+
+    @property
+    def is_time(self) -> bool:
+        """Whether its name says that its values, though they be numbers, are times."""
+        return ORDER_NAME.search(self.name) is not None
+
+    @property
+    def decimal_comma(self) -> str:
+        """What is said of numbers with a decimal comma."""
+        found, row = self.decimal
+        shown = f"{quote(str(self.column), 40)}: found {quote(found, 20)} (row {row:,})"
+        return f"{shown}; write decimals with a point"
 
     def describe(self) -> str:
         """Name the column and what it holds, for a message."""
@@ -246,6 +280,8 @@ def _kind_of(value: object) -> tuple[str, Any]:
         return "date", ()
     if DECIMAL.fullmatch(text):
         return "decimal", ()
+    if is_missing(text):
+        return "missing", ()
     if text[0] in "[-+.0123456789" and not text.isdigit():
         try:
             series = sequence_from_text(text, "features")
@@ -257,6 +293,14 @@ def _kind_of(value: object) -> tuple[str, Any]:
         whole = whole and bool(((steps >= 0) & (steps == np.rint(steps))).all())
         return ("whole", steps[:, 0]) if whole else ("series", steps)
     return "text", ()
+
+
+def is_missing(text: str) -> bool:
+    """Whether a cell of a column of numbers is read as a missing one."""
+    try:
+        return len(text) <= LONGEST_MISSING and number_of(text) != number_of(text)
+    except BadRow:
+        return False
 
 
 def is_series(text: str) -> bool:
@@ -380,9 +424,14 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
         return longest[:1]
     if not texts and not lists and len(others) > 2:
         raise DataError(no_series(others))
+    advice = "give --sequence COLUMN, once or for each"
+    repeat = [c for c in others if c.is_category or c.is_number_that_repeats]
+    times = [c for c in others if c.kind == "date" or c.is_time or c.is_measured]
+    if not lists and not free and repeat and any(c is not repeat[0] for c in times):
+        advice = "give --id COLUMN, whose rows are a sequence, or --sequence"
     raise DataError(
         "--sequence: it isn't clear which column holds the sequence; found "
-        f"{_described(others) or 'the label alone'}; give --sequence COLUMN, once or for each"
+        f"{_described(others) or 'the label alone'}; {advice}"
     )
 
 

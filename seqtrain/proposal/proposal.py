@@ -129,7 +129,7 @@ def _taken(facts: Facts) -> Iterator[str]:
     elif table.reading.label is not None:
         what += " = all other columns, a time step each"
     classes = f"{len(facts.classes)} classes: {_labels(facts)}"
-    label = table.reading.label
+    label = table.reading.label if table.label is None else table.label
     several = "several labels per row" if facts.several else "label"
     yield f"{what}, {classes}" if label is None else f"{what}, {several} = {label} ({classes})"
     if table.ignored:

@@ -1,8 +1,8 @@
 """A table with a row per time step: which column is the id, the order, the label, a step."""
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice, pairwise
 from typing import NoReturn
 
@@ -13,13 +13,14 @@ from seqtrain.data.readers import Column
 from seqtrain.data.readers.time_steps import seconds_of
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import (
-    DECIMAL_COMMA,
     LISTS,
+    ORDER_NAME,
     REPEATS,
     TEXT_NAMES,
     ColumnFacts,
     Wishes,
     choose_label,
+    is_missing,
     wide_columns,
 )
 from seqtrain.proposal.texts import bayes_error
@@ -37,8 +38,18 @@ SMOOTH = 0.5
 """Neighbours of an id are measured where they differ by less than this share of any two's."""
 SPARSE = 20
 """Whole numbers that repeat are codes where less than one in so many between them occurs."""
-ORDER_NAME = re.compile(r"(^|[^a-z])(time|timestamp|date|datetime|step|order|frame|t)$")
-"""At the end of names of columns that sort the rows of an id, though these be numbers."""
+MOST_CODES = 100
+"""Whole numbers, more different ones than this and fewer than half of those between, are numbers
+unless their column is named as codes are."""
+SURE = 2
+"""Standard errors that codes must be better by than their ranges."""
+NEARLY_UNIQUE = 0.9
+"""Share of the rows of an id from which on numbers that differ may be times, if named so."""
+EPOCHS = (1e8, 5e9)
+"""Seconds since 1970 of times in data, from 1973 on; or 1000 times as many, and so on."""
+CALENDAR = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
+"""Dates that are written as whole numbers, by their digits."""
+ISO = "2024-03-01 or 2024-03-01T09:51"
 PER_ID = "one for each id"
 """What is said of columns that `data.static` can take."""
 ELAPSED = "elapsed"
@@ -88,17 +99,28 @@ class _Cells:
         codes = self.codes[column]
         return bool(np.count_nonzero(np.diff(codes)) == codes.max())
 
-    def growth(self, id: Column, column: Column) -> npt.NDArray[np.float64] | None:
-        """Return what numbers or ISO dates grow by within the rows of an id; None of others."""
+    def times(self, column: Column) -> npt.NDArray[np.float64]:
+        """Return numbers, or the seconds of ISO dates; NaN for others."""
         texts = self.texts[column]
         try:
-            values = [float(text) for text in texts]
+            return np.array([float(text) for text in texts])
         except ValueError:
-            values = [seconds_of(text) for text in texts]
+            return np.array([seconds_of(text) for text in texts])
+
+    def growth(
+        self, id: Column, column: Column, *, sort: bool = False
+    ) -> npt.NDArray[np.float64] | None:
+        """Return what numbers or ISO dates grow by within the rows of an id; None of others.
+
+        With `sort` within the values of an id from the least on, wherever its rows stand.
+        """
+        values = self.times(column)
         if not np.isfinite(values).all():
             return None
         by_id = np.argsort(self.codes[id], kind="stable")
-        growth = np.diff(np.array(values)[by_id])
+        if sort:
+            by_id = np.lexsort((values, self.codes[id]))
+        growth = np.diff(values[by_id])
         growth[np.diff(self.codes[id][by_id]) != 0] = np.nan
         return growth[~np.isnan(growth)]
 
@@ -150,8 +172,12 @@ def find_steps(
         if wishes.by_step:
             raise DataError(f"--steps: no column is left; found {listed(found.ignored)}")
         return None
-    growth = None if order is None else cells.growth(id, order)
-    if growth is not None and len(np.unique(np.abs(growth))) > 1 and ELAPSED not in cells.texts:
+    if order is None:
+        found.doubts.extend(_unsorted(cells, columns, id))
+    growth = None
+    if order is not None and not _are_dates(cells.texts[order]):
+        growth = cells.growth(id, order, sort=True)
+    if growth is not None and len(np.unique(growth)) > 1 and ELAPSED not in cells.texts:
         found.steps[ELAPSED] = "order"
     return found
 
@@ -186,8 +212,9 @@ def _ids(cells: _Cells, columns: Sequence[ColumnFacts], wishes: Wishes) -> list[
     if wishes.id is None:
         contiguous = [c for c in found if cells.is_contiguous(c.column)]
         codes = [c for c in found if c.is_code]
-        names = [c for c in found if c.is_category and c.name not in TEXT_NAMES]
-        names = names if any(c.is_measured for c in columns) else []
+        numbers = [c for c in found if c.is_number_that_repeats and not c.is_time]
+        names = [c for c in found if c.is_category and c.name not in TEXT_NAMES] + numbers
+        names = [c for c in names if any(x.is_measured for x in columns if x is not c)]
         found = [c for c in codes if c in contiguous] or codes or contiguous or names
     return [c.column for c in found]
 
@@ -199,10 +226,50 @@ def _order(cells: _Cells, columns: Sequence[ColumnFacts], id: Column) -> Column 
         growth = None if cells.fixes(id, column.column) else cells.growth(id, column.column)
         if growth is None or column.column == id:
             continue
-        is_named = ORDER_NAME.search(column.name) and (growth >= 0).all()
+        is_named = column.is_time and ((growth >= 0).all() or _are_times(cells, column, id))
         if column.kind == "date" or is_named or (growth == 1).all():
             found[column.column] = (column.kind == "date", cells.codes[column.column].max())
     return max(found, key=lambda name: found[name], default=None)
+
+
+def _are_times(cells: _Cells, column: ColumnFacts, id: Column) -> bool:
+    """Whether numbers of a column named so are times, though the rows aren't sorted by them."""
+    growth, values = cells.growth(id, column.column, sort=True), cells.times(column.column)
+    if growth is None or np.count_nonzero(growth) < NEARLY_UNIQUE * len(growth):
+        return _are_dates(cells.texts[column.column])
+    low, high = EPOCHS
+    scaled = any(low * k <= values.min() and values.max() <= high * k for k in (1, 1e3, 1e6, 1e9))
+    named = ORDER_NAME.fullmatch(column.name) is not None
+    whole = bool((values == np.rint(values)).all())
+    return scaled or (named and whole) or _are_dates(cells.texts[column.column])
+
+
+def _are_dates(texts: Sequence[str]) -> bool:
+    """Whether whole numbers such as 20240301 are dates."""
+    digits = {len(text) for text in texts}
+    format = CALENDAR.get(max(digits)) if len(digits) == 1 else None
+    if format is None or not all(text.isdigit() for text in texts):
+        return False
+    try:
+        years = [datetime.strptime(text, format).year for text in {*texts}]
+    except ValueError:
+        return False
+    return min(years) > 1900 and max(years) < 2100
+
+
+def _unsorted(cells: _Cells, columns: Sequence[ColumnFacts], id: Column) -> Iterator[str]:
+    """Say that dates can't sort the rows of an id."""
+    for column in columns:
+        texts = cells.texts[column.column]
+        odd = next((text for text in texts if text and np.isnan(seconds_of(text))), None)
+        if column.kind != "date" or cells.fixes(id, column.column):
+            continue
+        name = quote(str(column.column), 40)
+        why = f"{name} holds dates that aren't ISO, such as {quote(odd or '', 30)}; write them so"
+        why += f" ({ISO})"
+        if odd is None:
+            why = f"{name} is blank in {texts.count(''):,} of them; fill these in"
+        yield f"the rows of an id are taken as they stand in the file: {why}, or sort the file"
 
 
 def _reason(
@@ -226,12 +293,14 @@ def _reason(
 
 def _kind(cells: _Cells, column: ColumnFacts, table: StepTable) -> str:
     """Return token or number; whole numbers may be codes of something."""
-    if column.kinds["decimal"]:
-        raise DataError(DECIMAL_COMMA.format("--steps"))
+    if column.kind == "number" and column.kinds["decimal"]:
+        raise DataError(f"--steps: {column.decimal_comma}")
     if column.kind != "number" or column.is_code:
         return "token"
-    texts, ids = np.array(cells.texts[column.column]), cells.codes[table.id]
-    by_id = np.argsort(ids, kind="stable")
+    given, ids = cells.texts[column.column], cells.codes[table.id]
+    times = None if table.order is None else cells.times(table.order)
+    by_id = np.lexsort((np.arange(len(ids)) if times is None else times, ids))
+    texts = np.array(["" if is_missing(text) else text for text in given])
     by_id = by_id[texts[by_id] != ""]
     ids, texts, values = ids[by_id], texts[by_id], texts[by_id].astype(np.float64)
     changes, known = (
@@ -240,19 +309,35 @@ def _kind(cells: _Cells, column: ColumnFacts, table: StepTable) -> str:
     )
     if column.too_many or not len(changes):
         return "number"
-    apart = np.abs(values - np.random.default_rng(0).permutation(values))
-    if np.abs(changes).mean() < SMOOTH * apart.mean():
+    if np.abs(changes).mean() < SMOOTH * _apart(values):
         return "number"
-    if SPARSE * len(known) < known[-1] - known[0] and REPEATS * len(known) < len(values):
+    width = known[-1] - known[0]
+    alike = len({len(text) for text in {*texts.tolist()}}) == 1
+    repeat = REPEATS * len(known) < len(values)
+    if SPARSE * len(known) < width and repeat and alike and len(known) <= MOST_CODES:
         return "token"
-    if len(known) <= RANGES:
+    if len(known) <= RANGES or (len(known) > MOST_CODES and 2 * len(known) < width):
         return "number"
     ranges = np.searchsorted(np.quantile(known, np.arange(1, RANGES) / RANGES), values).astype(str)
-    starts = np.flatnonzero(np.diff(ids, prepend=-1, append=-1))[: PROBED_SEQUENCES + 1]
-    labels = [cells.texts[table.label][by_id[start]] for start in starts[:-1]]
+    starts = np.flatnonzero(np.diff(ids, prepend=-1, append=-1))
+    # Neither the names of ids nor the order of rows may change what is learned from.
+    rows = sorted(
+        (" ".join(sorted(texts[start:end])), start, end) for start, end in pairwise(starts)
+    )
+    rows = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))[:PROBED_SEQUENCES]]
+    labels = [cells.texts[table.label][by_id[start]] for _, start, _ in rows]
 
     def error(cells: npt.NDArray[np.str_]) -> float:
-        joined = [" ".join(cells[start:end]) for start, end in pairwise(starts)]
+        joined = [" ".join(cells[start:end]) for _, start, end in rows]
         return bayes_error(list(zip(joined, labels, strict=True)), str.split)
 
-    return "token" if error(texts) < CODES_BETTER * error(ranges) else "number"
+    by_code, by_range = error(texts), error(ranges)
+    margin = SURE * np.sqrt(by_range * (1 - by_range) / max(1, len(rows) / 4))
+    return "token" if by_code < min(CODES_BETTER * by_range, by_range - margin) else "number"
+
+
+def _apart(values: npt.NDArray[np.float64]) -> float:
+    """Return how far any two values are apart on average."""
+    count, ordered = len(values), np.sort(values)
+    ranks = 2 * np.arange(count) - count + 1
+    return float(2 * (ranks * ordered).sum() / count**2)

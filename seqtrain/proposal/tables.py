@@ -1,6 +1,7 @@
 """How a file of labelled sequences is read: its format, its encoding, its columns, its kind."""
 
 import codecs
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -17,7 +18,6 @@ from seqtrain.data.readers.opening import BUFFER, RowSource, open_input, utf_16
 from seqtrain.data.readers.txt import list_folder
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import (
-    DECIMAL_COMMA,
     FEWEST_STEPS,
     ColumnFacts,
     Wishes,
@@ -39,14 +39,22 @@ MOST_ACCENTS = 0.3
 NUMBERS_SHARE = 0.9
 """Share of a folder's files that hold nothing but numbers, from which on they are series."""
 
+FASTA_NAME = re.compile(r"[\s|]([^\s|=]+)=[^\s|=]*\s*$")
+"""What the last word of a record's first line is named, in `>id SV=1`."""
+
 
 @dataclass(frozen=True)
 class Table:
-    """How a data file is read, the columns that are left out and why, and what isn't sure."""
+    """How a data file is read, the columns that are left out and why, and what isn't sure.
+
+    Attributes:
+        label: what was taken as the label, where no column is.
+    """
 
     reading: ReadOptions
     ignored: Sequence[str] = ()
     doubts: Sequence[str] = ()
+    label: str | None = None
 
 
 def find_columns(path: str, wishes: Wishes) -> Table:
@@ -87,7 +95,17 @@ def find_columns(path: str, wishes: Wishes) -> Table:
         if value is not None:
             raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
     kind = wishes.kind or _fixed_kind(path, reading)
-    return Table(replace(reading, kind=kind), doubts=doubts)
+    named = _fasta_label(path, reading) if reading.format == "fasta" else None
+    return Table(replace(reading, kind=kind), doubts=doubts, label=named)
+
+
+def _fasta_label(path: str, reading: ReadOptions) -> str:
+    """Return what the last word of a line such as `>id SV=1` is named, or where it stands."""
+    with open_input(path, encoding=reading.encoding) as stream:
+        lines = RowSource(stream, reading, RowProblems(display_name(path))).lines()
+        first = next((line for _, line in lines if line[:1] == ">"), "")
+    name = FASTA_NAME.search(first)
+    return name[1] if name else f"the last word of {quote(first, 40)}"
 
 
 def _encoding(path: str, format: str) -> str:
@@ -231,8 +249,9 @@ def _table(
     if kinds == {"number"} and 1 < len(chosen) < FEWEST_STEPS:
         raise DataError(no_series(chosen))
     of_numbers = kinds == {"series"} or (kinds == {"number"} and len(chosen) > 1)
-    if of_numbers and any(c.kind == "number" and c.kinds["decimal"] for c in chosen):
-        raise DataError(DECIMAL_COMMA.format("--sequence"))
+    decimal = [c for c in chosen if c.kind == "number" and c.kinds["decimal"]]
+    if of_numbers and decimal:
+        raise DataError(f"--sequence: {decimal[0].decimal_comma}")
     found = "features" if of_numbers else "tokens" if kinds == {"symbols"} else "text"
     kind = wishes.kind or found
     if wishes.kind is None and any(column.kinds["whole"] for column in chosen):

@@ -138,16 +138,94 @@ def test_what_only_looks_like_a_row_per_time_step(init):
     assert (config.data.id, config.data.sequence) == (None, "text")
 
 
-def test_whole_numbers_are_codes_or_measurements(init):
+@pytest.mark.parametrize("visits", ["{}", "visit {:x}"])
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_whole_numbers_are_codes_or_measurements(init, visits, seed):
     """Even pages tell a label, wherever their numbers lie; a pulse is near the one before."""
     draw = random.Random(0)
     rows = [
-        [visit, 2 * draw.randrange(60) + visit % 2, 60 + visit % 40 + k % 3, 5 * (k % 2), y]
+        [
+            *(visits.format(7919 * visit % 9973), 2 * draw.randrange(60) + visit % 2),
+            *(60 + visit % 40 + k % 3, 5 * (k % 2), 10 + draw.randrange(3000), y),
+        ]
         for visit in range(240)
         for y, k in zip([LABELS[visit % 60]] * 8, range(8), strict=True)
     ]
-    config, _ = init({"a.csv": table("visit,page,pulse,lamp,label\n", rows)})
-    assert config.data.steps == {"page": "token", "pulse": "number", "lamp": "number"}
+    if seed is not None:
+        random.Random(seed).shuffle(rows)
+    head = "visit,page,pulse,lamp,price,label\n"
+    config, _ = init({"a.csv": table(head, rows)}, "--id", "visit")
+    numbers = dict.fromkeys(("pulse", "lamp", "price"), "number")
+    assert config.data.steps == {"page": "token"} | numbers
+
+
+def visits(when: Any, patient: str = "P{}", mark: str = "?") -> dict[str, bytes]:
+    """Return rows of patients in any order: `when` of day and minute; prices; a few marks."""
+    draw = random.Random(1)
+    rows = [
+        [patient.format(7919 * p % 997), when(d, draw.randrange(60)), "abc"[draw.randrange(3)],
+         mark if draw.random() < 0.05 else 0.1 + draw.randrange(900), draw.randrange(10, 3000), y]
+        for p, y in enumerate(LABELS * 2)
+        for d in range(1, 8)
+    ]  # fmt: skip
+    draw.shuffle(rows)
+    return {"a.csv": table("patient,when,event,bp,cost,outcome\n", rows)}
+
+
+KINDS = {"event": "token", "bp": "number", "cost": "number"}
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        lambda d, m: f"0{d}.03.2024 09:{m:02d}",
+        lambda d, m: f"03/0{d}/2024 09:{m:02d} AM",
+        lambda d, m: f"2024/03/0{d}",
+        lambda d, m: f"0{d}:{m:02d}",
+    ],
+)
+def test_dates_that_cannot_sort_rows_are_doubted(init, when):
+    config, said = init(visits(when), "--label", "outcome")
+    assert (config.data.id, config.data.order, config.data.steps) == ("patient", None, KINDS)
+    assert "as they stand in the file: 'when' holds dates that aren't ISO, such as" in said
+
+
+@pytest.mark.parametrize(
+    ("when", "elapsed"),
+    [
+        (lambda d, m: 1709545860 + 86400 * d + 60 * m, {"elapsed": "order"}),
+        (lambda d, m: (1709545860 + 86400 * d + 60 * m) * 1000, {"elapsed": "order"}),
+        (lambda d, m: (1709545860 + 86400 * d + 60 * m) * 10**9, {"elapsed": "order"}),
+        (lambda d, m: 20240300 + d, {}),
+        (lambda d, m: d, {}),
+    ],
+)
+def test_numbers_named_as_times_sort_rows_wherever_they_stand(init, when, elapsed):
+    config, said = init(visits(when, patient="{}"), "--label", "outcome")
+    assert (config.data.id, config.data.order) == ("patient", "when")
+    assert config.data.steps == KINDS | elapsed
+    assert "warning" not in said
+
+
+@pytest.mark.parametrize("mark", ["NA", "N/A", "NULL", "None", "-", "?", ""])
+@pytest.mark.parametrize("patient", ["{}", "P{}"])
+def test_words_for_nothing_among_numbers_are_missing(init, mark, patient):
+    day = "2024-03-0{} 09:{}".format
+    config, _ = init(visits(lambda d, m: day(d, 10 + m % 50), patient, mark), "--label", "outcome")
+    assert (config.data.order, config.data.missing) == ("when", "mask")
+    assert config.data.steps == KINDS | {"elapsed": "order"}
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (">sp|P{} A protein OX=1 SV={}", "label = SV (2 classes: 0, 1)"),
+        (">P{} {}", "label = the last word of '>P0 0' (2 classes: 0, 1)"),
+    ],
+)
+def test_what_fasta_takes_as_the_label_is_said(init, head, said):
+    records = [f"{head.format(i, i % 2)}\n{'ACGT' * 9}" for i in range(60)]
+    assert said in init({"a.fasta": "\n".join(records)})[1]
 
 
 ROWS = [[i, f"2024-01-{i % 28 + 1:02d}", word(i), y] for i, y in enumerate(LABELS)]
@@ -336,7 +414,13 @@ def test_labels_that_are_no_classes(init, labels, said):
          ["a.csv"], "found both , and ; between numbers; write decimals with a point"),
         ({"a.csv": table("y;" + ";".join(f"t{k}" for k in range(9)) + "\n",
          [[y, *["0,5"] * 8, f"{i},7"] for i, y in enumerate(LABELS)], ";")},
-         ["a.csv"], "found numbers such as 12,50; write decimals with a point"),
+         ["a.csv"], "--sequence: 't0': found '0,5' (row 1); write decimals with a point"),
+        ({"a.csv": table("run;v;w;y\n", [[f"r{i // 6}", k, f"{i},7", LABELS[i // 6]]
+         for i in range(60) for k in "ab"], ";")},
+         ["a.csv"], "--steps: 'w': found '0,7' (row 1); write decimals with a point"),
+        ({"a.csv": table("shop,sold,item,price,y\n", [[f"s{i % 9}", f"2024-01-{i % 28 + 1:02d}",
+         "pen", f"€{i}", y] for i, y in enumerate(LABELS)])}, ["a.csv", "--label", "y"],
+         "give --id COLUMN, whose rows are a sequence, or"),
         ({"a.csv": table("machine,time,temp,state\n", [[f"m{i // 15}", i % 15, 20 + i / 7, y]
          for i, y in enumerate(LABELS)])}, ["a.csv", "--label", "state"],
          "row per time step (4 values of 'machine' in 60 rows); give --id COLUMN"),
