@@ -28,6 +28,8 @@ from seqtrain.training.schedule import budget, lr_at
 from seqtrain.training.state import Progress, check_names, checked_progress
 
 SHOWN_LINES, SHOWN_FILES = 10, 3
+MANY_ROWS = 100
+"""Rows of validation from which on all of them are hardly right by chance."""
 
 
 class Learned(NamedTuple):
@@ -97,9 +99,9 @@ class Trainer:
 
     @property
     def is_perfect(self) -> bool:
-        """Whether all of validation was right after an epoch, which no later one can better."""
-        best = self.progress.best_value
-        return self.objective.validation is not None and best is not None and best >= 1
+        """Whether all of validation was right after an epoch: no chance where the rows are many."""
+        best, rows = self.progress.best_value, self.objective.validation
+        return rows is not None and len(rows) >= MANY_ROWS and best is not None and best >= 1
 
     def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return all that going on needs beside the classifier: named tensors, and JSON values."""
