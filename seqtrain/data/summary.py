@@ -24,6 +24,11 @@ FEWEST = 20
 SHOWN = 3
 WORDS = ("word", "whitespace")
 """Tokenizers whose tokens are words, numbers and marks."""
+IN_NUMBERS = {*"0123456789+-, "}
+COMMAS = (
+    "train: the texts are digits, commas and blanks alone; if these are measurements, write "
+    "decimals with a point, and they are read with data.kind: features"
+)
 MARKS = "|;,"
 """What may stand between several labels."""
 MANY_NUMBERS = 20
@@ -277,10 +282,15 @@ def _repeats(store: SequenceStore, train: SequenceStore) -> int:
 def number_doubts(data: PreparedData) -> list[str]:
     """Say where most words of train are numbers."""
     rules, train = data.preprocessing, data.splits["train"]
-    if rules.vocabulary is None or rules.kind != "text" or rules.tokenizer not in WORDS:
+    if rules.vocabulary is None or rules.kind != "text":
         return []
     tokens = rules.vocabulary.tokens
     counts = counts_of(train.values, len(tokens))
+    if rules.tokenizer == "char":
+        used = {token for token, count in zip(tokens, counts.tolist(), strict=True) if count}
+        return [COMMAS] if {",", " "} <= used <= IN_NUMBERS and used & {*"0123456789"} else []
+    if rules.tokenizer not in WORDS:
+        return []
     words = np.array([any(map(str.isalnum, token)) for token in tokens])
     numbers = np.array([token.lstrip("+-").replace(".", "", 1).isdecimal() for token in tokens])
     share = counts[numbers].sum() / max(1, counts[words].sum())

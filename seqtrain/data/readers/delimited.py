@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count, islice
 from operator import itemgetter
 from typing import Any
@@ -30,6 +30,7 @@ EXCEL_HINT = re.compile(r"sep=(.)")
 FRACTION = re.compile(r"-?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?")
 ARFF = re.compile(r"(?:\s*%.*\n)*\s*@relation\b", re.IGNORECASE)
 SNIFFED_LINES = 20
+AS_JSONL = ", but an object of JSON; give --input-format jsonl (to train, data.format: jsonl)"
 QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 """A field in quotes, perhaps open at the end: a quote within a field, as of inches, opens none."""
 
@@ -49,6 +50,8 @@ class _Columns:
         if isinstance(column, int):
             return f"no column {column}; the row has {self.width}, counted from 0"
         found = missing_name("column", column, self.names)
+        if _begins_object(self.names):
+            return f"no column {quote(str(column))}{AS_JSONL}"
         marks = [mark for mark in DELIMITERS.values() if mark in next(iter(self.names), "")]
         if self.width == 1 and marks:
             found += f"; is {quote(marks[0])} what separates them? see data.delimiter"
@@ -236,6 +239,11 @@ def _row_parser(
     return parse
 
 
+def _begins_object(names: Iterable[str]) -> bool:
+    """Whether what should name columns is the first row of jsonl."""
+    return next(iter(names), "").lstrip().startswith('{"')
+
+
 def _first_row(source: RowSource, *, has_header: bool) -> tuple[Records, _Columns]:
     records, rows, names = read_records(source), list[tuple[int, Any]](), dict[str, int]()
     for row in records:
@@ -249,7 +257,9 @@ def _first_row(source: RowSource, *, has_header: bool) -> tuple[Records, _Column
             source.problems.fail(line, str(first))
         for index, name in enumerate(first):
             if name and name in names:
-                source.problems.fail(line, f"column {quote(name)} occurs twice in the header")
+                twice = f"column {quote(name)} occurs twice in the header"
+                hint = AS_JSONL if _begins_object(first) else ""
+                source.problems.fail(line, twice + hint)
             names.setdefault(name, index)
     first = [""] if isinstance(first, BadRow) else first
     records.put_back(rows)

@@ -20,6 +20,9 @@ SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
 """What stands between the numbers of a series."""
 MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none")
 """What a cell without a number holds, in any case."""
+_DECIMAL = r"(?:[-+]?[0-9]+(?:,[0-9]+)?(?:[eE][-+]?[0-9]+)?|\?|[nN][aA][nN])"
+DECIMAL_COMMAS = re.compile(rf"{_DECIMAL}(?:\s+{_DECIMAL})+")
+"""Numbers with blanks between, where one has a comma inside."""
 MANY = re.compile(r"[\s,;[]")
 """What a cell of several numbers holds."""
 TURN = " ¶ "
@@ -120,6 +123,8 @@ def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
     for line in lines:
         if "," in line and ";" in line:
             raise BadRow("found both , and ; between numbers; write decimals with a point")
+        if "," in line and DECIMAL_COMMAS.fullmatch(line.strip()):
+            raise BadRow("found decimal commas; write decimals with a point")
         rows.append(_parse_numbers([x or "nan" for x in SEPARATOR.split(line.strip())]))
         if nested and len(rows[-1]) != len(rows[0]):
             found = f"{len(rows[-1])} values, but step 1 has {len(rows[0])}"
