@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,11 +16,14 @@ from seqtrain.config.problems import RETIRED_KEYS, expected, raise_if_any, unkno
 from seqtrain.config.schema import BROKEN_RULE, SECTIONS, Config, Section, TrainingConfig
 from seqtrain.errors import ConfigError
 from seqtrain.files.reading import open_regular, path_problem
-from seqtrain.text import shorten
+from seqtrain.text import printable, shorten
 
 SIZE_LIMIT = 2**20
 """Largest config file, in bytes."""
+CONFIG_OF_A_RUN = "config.yaml"
 NOWHERE = Location()
+BLOCK_MARKS = ("|", ">")
+"""What begins a block in YAML; alone in an option it is that character, such as a separator."""
 _UNKNOWN = ("extra_forbidden", "invalid_key")
 
 
@@ -94,7 +98,8 @@ def _apply_override(document: Document, option: str, number: int) -> None:
         return
     for known in [known for known in document.locations if known[: len(path)] == path]:
         del document.locations[known]
-    read = read_yaml(text, lambda line, column: at, path)
+    alone = f'"{text.strip()}"' if text.strip() in BLOCK_MARKS else text
+    read = read_yaml(alone, lambda line, column: at, path)
     document.locations |= {path: (at, at), **read.locations}
     document.problems += read.problems
     here = document.value
@@ -187,6 +192,11 @@ def _read(path: str | Path) -> bytes:
     except (OSError, ValueError) as error:
         is_folder = not isinstance(error, ValueError) and os.path.isdir(path)
         advice = "write a config for data there with: seqtrain init" if is_folder else ""
+        inside = os.path.join(path, CONFIG_OF_A_RUN) if is_folder else ""
+        if inside and os.path.isfile(inside):
+            again = f"seqtrain fit {quote(inside)} --resume --run-dir {quote(os.fspath(path))}"
+            found = f"{printable(os.fspath(path))}: is a run; go on with it by: {again}"
+            raise ConfigError(found) from None
         raise path_problem(path, error, ConfigError, advice) from None
     if len(content) > SIZE_LIMIT:
         raise ConfigError(f"{tried}: larger than 1 MiB; expected a YAML file of a few lines")

@@ -36,6 +36,12 @@ def test_paths_that_are_no_readable_file(tmp_path, monkeypatch):
     Path("rows.csv").touch()
     assert "is a data file by its name; expected a YAML" in only_problem("rows.csv")
     assert f"{tmp_path}: is a folder; expected a regular file" in only_problem(tmp_path)
+    (tmp_path / "a run").mkdir()
+    (tmp_path / "a run" / "config.yaml").touch()
+    assert only_problem("a run") == (
+        "a run: is a run; go on with it by: "
+        "seqtrain fit 'a run/config.yaml' --resume --run-dir 'a run'"
+    )
     os.mkfifo("pipe")  # nobody writes into it: it is refused without waiting
     assert "pipe: is a pipe; expected a regular file" in only_problem("pipe")
     assert only_problem("/dev/zero") == "/dev/zero: is a device or socket; expected a regular file"

@@ -25,6 +25,11 @@ def test_values_of_every_kind():
     assert config.data.train == "x=y.csv"
 
 
+def test_what_begins_a_block_in_yaml_is_itself_alone():
+    assert load("data.label_separator=|").data.label_separator == "|"
+    assert load("data.label_separator= > ").data.label_separator == ">"
+
+
 def test_option_replaces_only_its_key_and_the_last_one_wins():
     text = DATA + "training: {lr: 1, max_epochs: 7, class_weights: {a: 1, b: 2}}"
     config = load("training.lr=2", "training.lr=3", "training.class_weights.b=9", text=text)
