@@ -49,6 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("fresh" if _is_slow(config) else "same")
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.pop("COLUMNS", None)  # readline sets it for the workers of xdist
     if not _is_slow(config) and _has_room():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import seqtrain
+from seqtrain.cli.output.console import stdout_console
 from tests.helpers.tiny import write_jsonl
 
 
@@ -49,6 +50,15 @@ def test_the_table_shows_line_label_answer_and_text(beside, cli):
     assert first["text"] in row
     assert "predictions are wrong" in ended.err
     assert "run: run" in ended.err
+
+
+def test_a_pipe_is_as_wide_as_columns_says(beside, cli, monkeypatch):
+    for given, width in (("60", 60), ("0", 120), ("wide", 120), ("200", 200)):
+        monkeypatch.setenv("COLUMNS", given)
+        assert stdout_console().width == width
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = cli("errors", "run", "--top", "3").out.splitlines()
+    assert max(map(len, lines)) <= 60
 
 
 def test_a_file_in_place_of_a_split(beside, tmp_path, cli):

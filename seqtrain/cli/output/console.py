@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -16,6 +17,7 @@ from tqdm import tqdm
 from seqtrain.text import json_line, printable
 
 WIDTH_OF_A_FILE = 120
+"""Where COLUMNS doesn't say how wide a line may be."""
 
 
 def stderr_console() -> Console:
@@ -38,8 +40,13 @@ def _console(file: TextIO) -> Console:
         color_system="auto" if styled else None,
         force_terminal=terminal,
         force_jupyter=False,
-        width=None if terminal else WIDTH_OF_A_FILE,
+        width=None if terminal else _width_of_a_file(),
     )
+
+
+def _width_of_a_file() -> int:
+    given = os.environ.get("COLUMNS", "")
+    return int(given) if re.fullmatch("[1-9][0-9]{0,3}", given) else WIDTH_OF_A_FILE
 
 
 def plain(text: str) -> Text:
