@@ -17,7 +17,7 @@ from torch import Tensor
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.encoding import EncodingReport, unknown_shares
-from seqtrain.data.examples import BadRow, Column, Example
+from seqtrain.data.examples import BadRow, Column, Example, column_names
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
 from seqtrain.data.readers import read_table
 from seqtrain.data.readers.memory import MemoryTable, columns_of
@@ -27,7 +27,10 @@ from seqtrain.evaluation.calibration import CoveragePoint, most_covered
 from seqtrain.evaluation.logits import CarriedStates, check_finite, predict_logits
 from seqtrain.runs.finding import name_one
 from seqtrain.runs.model_folder import Model
-from seqtrain.text import Summarized, nearest, quote
+from seqtrain.text import Summarized, listed, nearest, quote
+
+MOST_COLUMNS = 8
+"""Columns of a table that a message names at most."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,8 +40,10 @@ class Prediction(Summarized):
     Attributes:
         label: the most probable label; empty where there is a problem. Where there may be several,
             all that reach their thresholds, joined by data.label_separator.
-        probability: of it, in [0, 1]; not a number where there is a problem. Of several labels that
-            all of them, and no others, are right.
+        probability: of it, in [0, 1]; not a number where there is a problem. Where there may be
+            several, of the whole set of labels: that all of these, and no others, are right, taken
+            as independent. Each label's own is in `probabilities`, and what the command `predict`
+            writes.
         probabilities: of every label (or of those asked for), most probable first.
         unknown: share of the sequence's tokens that the model doesn't know, in [0, 1].
         example: what was classified: its sequence, line, file and kept columns.
@@ -159,7 +164,11 @@ class Predictor(Summarized):
                 raise DataError("groups: a table has its own, in the column of data.group")
             options = replace(self.preprocessing.reading, format="memory", keep=keep)
             return read_table(MemoryTable(given, options).hold(), options)
-        given = as_list(given)
+        given, reading = as_list(given), self.preprocessing.reading
+        if reading.steps is not None and given:
+            own = [*map(str, reading.sequence_columns()), *column_names(reading.static)]
+            rows = f"rows with the columns {listed(own, MOST_COLUMNS)}"
+            raise DataError(f"sequences: a row is a time step here; give a table: {rows}")
         if self.preprocessing.static is not None:
             columns = ", ".join(self.preprocessing.static.names)
             raise DataError(f"sequences: the model reads {columns} beside each; give a table")

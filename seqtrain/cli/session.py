@@ -1,7 +1,7 @@
 """The verbs `init` and `fit` of a Python session: they say what they do, in a notebook too."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,14 @@ from seqtrain.cli.output.fit_screen import FitScreen
 from seqtrain.config import Config, parse_config
 from seqtrain.data.examples import EVERY_COLUMN, ReadOptions
 from seqtrain.data.readers.memory import MemoryTable
+from seqtrain.errors import ConfigError, DataError
 from seqtrain.files.writing import write_file
 from seqtrain.proposal import Wishes, propose
 from seqtrain.runs.destination import check_destination
+from seqtrain.text import nearest, one_of
+
+WHAT = "a file, or a table: a DataFrame, a Dataset, a dict of lists, or a list of dicts"
+"""What a config is written for."""
 
 
 def init(
@@ -42,6 +47,14 @@ def init(
     Raises:
         DataError: the data can't be read, or something isn't clear and has to be said.
     """
+    known = [each.name for each in fields(Wishes)]
+    for name in wishes:
+        if name not in known:
+            near = nearest(name, [*known, "test", "output", "force"])
+            hint = f"; did you mean {near}?" if near else f"; expected {one_of(known)}"
+            raise TypeError(f"init() has no option {name!r}{hint}")
+    if not isinstance(data, str | PathLike) and hasattr(data, "__len__") and not len(data):
+        raise DataError(f"data: found an empty {type(data).__name__}; expected {WHAT}")
     if output is not None:
         check_destination(output, "file", "output", force=force)
     named, tables = dict[str, list[str]](), list[MemoryTable]()
@@ -91,6 +104,9 @@ def fit(
         RunError: the run failed; what was saved stays valid.
         Interrupted: a signal stopped it; a checkpoint is saved.
     """
+    if not isinstance(config, Config | Mapping | str | Path):
+        found = f"config: found a {type(config).__name__}; expected a config"
+        raise ConfigError(f"{found}; to train on data: fit(init(data), train=data)")
     given = {"train": train, "validation": validation, "test": test}
     if isinstance(config, str | Path):
         options.setdefault("source", Path(config))

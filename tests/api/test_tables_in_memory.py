@@ -284,6 +284,20 @@ def test_a_row_per_time_step(kind: str, tmp_path: Path) -> None:
     assert predictions == list(seqtrain.predict(files, of_file))
     assert [each.example.id for each in predictions if each.example] == [str(i) for i in range(20)]
     assert seqtrain.evaluate(run, data=table).scores.num_examples == 20
+    for sequences in (["abc"], [["x", "y"]], np.zeros((2, 3))):
+        with pytest.raises(DataError, match=r"give a table: rows with the columns id, day, poi$"):
+            seqtrain.load(run).predict(sequences)
+
+
+def test_what_init_and_fit_expect_is_said_in_a_line() -> None:
+    with pytest.raises(TypeError, match=r"^init\(\) has no option 'labl'; did you mean label\?$"):
+        seqtrain.init(ROWS, labl="label")
+    with pytest.raises(TypeError, match=r"^init\(\) has no option 'zzz'; expected label, sequence"):
+        seqtrain.init(ROWS, zzz=1)
+    with pytest.raises(DataError, match=r"^data: found an empty list; expected a file, or a table"):
+        seqtrain.init([])
+    with pytest.raises(ConfigError, match=r"^config: found a list; .* fit\(init\(data\), train="):
+        seqtrain.fit(ROWS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", KINDS)
