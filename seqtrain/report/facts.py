@@ -17,6 +17,8 @@ LONGEST = 400
 """Characters of a line of the model card at most."""
 LABELS = 12
 """Labels that the card names at most."""
+OF_SEVERAL = "of the whole set of labels"
+"""What a prediction's probability is of, where a row may have several labels."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class PredictedExample:
     Attributes:
         text: the sequence, shortened for people.
         label: the true label.
-        probability: of the predicted label, in [0, 1].
+        probability: of the predicted label, in [0, 1]; of several, of the whole set of labels.
         length: time steps.
         file: the file that holds the row; None where the data is one file.
         weights: each time step as people read it, and how much it speaks for the prediction; None:

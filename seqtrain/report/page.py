@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from seqtrain.files.reading import number_at
-from seqtrain.report.facts import RunFacts, most_confident_errors
+from seqtrain.report.facts import OF_SEVERAL, RunFacts, most_confident_errors
 from seqtrain.text import printable
 
 MATRIX_CLASSES = 20
@@ -190,7 +190,8 @@ def reliability(run: RunFacts) -> Chart | None:
     most = max(count for _, _, count in points)
     dots = [(x(p), y(a), round(3 + 7 * math.sqrt(count / most), 2)) for p, a, count in points]
     axes = _ticks(FRACTIONS, x, percent=True), _ticks(FRACTIONS, y, percent=True)
-    name = "probability of the predicted label"
+    of_what = OF_SEVERAL if run.scores.get("several") else "of the predicted label"
+    name = f"probability {of_what}"
     return Chart("accuracy by probability", name, *axes, dots=dots, diagonal=True)
 
 

@@ -38,7 +38,7 @@ def errors(
     from seqtrain.cli.output.console import note, note_rows, say_json
     from seqtrain.cli.output.run_screen import mistake_json, show_errors
     from seqtrain.cli.output.score_screen import note_floors
-    from seqtrain.report.facts import most_confident_errors
+    from seqtrain.report.facts import OF_SEVERAL, most_confident_errors
 
     check_split(split, data)
     table = not as_json and format == "table"
@@ -51,6 +51,8 @@ def errors(
     wrong = every[:shown]
     if table:
         show_errors(wrong)
+        if wrong and result.scores.several:
+            note(f"probability: {OF_SEVERAL}")
         note(f"{len(every):,} of {count:,} predictions are wrong")
         note_floors(result.scores, result.branches)
     elif as_json:
