@@ -89,9 +89,17 @@ class _Cells:
             codes = [known.setdefault(text, len(known)) for text in texts]
             self.texts[column], self.codes[column] = texts, np.array(codes, dtype=np.intp)
 
-    def fixes(self, one: Column, other: Column) -> bool:
-        """Whether all rows with one value of a column have one value of another."""
+    def fixes(self, one: Column, other: Column, *, labelled: bool = False) -> bool:
+        """Whether all rows with one value of a column have one value of another.
+
+        With `labelled` rows count where the other isn't blank: one of an id may have its label.
+        """
         left, right = self.codes[one], self.codes[other]
+        if labelled:
+            known = np.array(self.texts[other]) != ""
+            left, right = np.unique(left[known], return_inverse=True)[1], right[known]
+        if not len(left):
+            return False
         return bool(len(np.unique(left * (right.max() + 1) + right)) == left.max() + 1)
 
     def is_contiguous(self, column: Column) -> bool:
@@ -202,12 +210,15 @@ def _ids(cells: _Cells, columns: Sequence[ColumnFacts], wishes: Wishes) -> list[
     """Return the columns whose values repeat, each in rows of one label alone; the likeliest."""
     named = {wishes.label, wishes.order, *(wishes.steps or ())}
     labels = [c.column for c in columns if c.can_be_label and wishes.label in (None, c.column)]
+    given = wishes.label is not None
     found = [
         c
         for c in columns
         if (c.can_be_label and c.name) or c.column == wishes.id
         if c.column not in named and wishes.id in (None, c.column)
-        if any(cells.fixes(c.column, y) and not cells.fixes(y, c.column) for y in labels)
+        if any(
+            cells.fixes(c.column, y, labelled=given) for y in labels if not cells.fixes(y, c.column)
+        )
     ]
     if wishes.id is None:
         contiguous = [c for c in found if cells.is_contiguous(c.column)]

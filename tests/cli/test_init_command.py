@@ -217,6 +217,21 @@ def test_words_for_nothing_among_numbers_are_missing(init, mark, patient):
 
 
 @pytest.mark.parametrize(
+    ("label", "separator"),
+    [
+        (lambda p, k: "" if k else LABELS[p], None),
+        (lambda p, k: ["late", "late|long", "late", ""][p % 4], "|"),
+    ],
+)
+def test_one_row_of_an_id_may_have_its_label_and_a_label_may_be_several(init, label, separator):
+    rows = [[f"p{p}", k, "abc"[k], 0.1 + p % 7, label(p, k)] for p in range(60) for k in range(3)]
+    config, said = init({"a.csv": table("patient,step,event,bp,y\n", rows)}, "--label", "y")
+    assert (config.data.id, config.data.order) == ("patient", "step")
+    assert config.data.label_separator == separator
+    assert ("several labels per row" in said) == bool(separator)
+
+
+@pytest.mark.parametrize(
     ("head", "said"),
     [
         (">sp|P{} A protein OX=1 SV={}", "label = SV (2 classes: 0, 1)"),
