@@ -11,7 +11,7 @@ import numpy as np
 
 from seqtrain.data.examples import BadRow
 from seqtrain.data.readers import Column
-from seqtrain.data.readers.sequences import number_of, sequence_from_text
+from seqtrain.data.readers.sequences import DECIMAL_COMMAS, number_of, sequence_from_text
 from seqtrain.data.word_vectors import is_number
 from seqtrain.errors import DataError
 from seqtrain.text import counted, quote, shorten
@@ -286,7 +286,8 @@ def _kind_of(value: object) -> tuple[str, Any]:
         try:
             series = sequence_from_text(text, "features")
         except BadRow:
-            return ("series" if NUMBERS.match(text) else "text"), ()
+            meant = NUMBERS.match(text) or DECIMAL_COMMAS.fullmatch(text)
+            return ("series" if meant else "text"), ()
         steps = np.asarray(series)
         blanks = text[0] == "[" or not {*",;\n"} & {*text}
         whole = blanks and steps.shape[1:] == (1,) and len(steps) > 1

@@ -23,6 +23,8 @@ MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none")
 _DECIMAL = r"(?:[-+]?[0-9]+(?:,[0-9]+)?(?:[eE][-+]?[0-9]+)?|\?|[nN][aA][nN])"
 DECIMAL_COMMAS = re.compile(rf"{_DECIMAL}(?:\s+{_DECIMAL})+")
 """Numbers with blanks between, where one has a comma inside."""
+MANY_FIELDS = 4
+"""Fields of a row from which on `0,5` in each is a number rather than two."""
 MANY = re.compile(r"[\s,;[]")
 """What a cell of several numbers holds."""
 TURN = " ¶ "
@@ -140,6 +142,9 @@ def features_from_fields(fields: list[object]) -> Features:
     Missing values at the end of a row of numbers are no time steps.
     """
     if any(isinstance(x, list) or MANY.search(str(x).strip()) for x in fields):
+        text = " ".join(map(str, fields))
+        if len(fields) >= MANY_FIELDS and DECIMAL_COMMAS.fullmatch(text):
+            raise BadRow("found decimal commas; write decimals with a point")
         return joined_channels([sequence_from_json(x, "features") for x in fields])
     values = _parse_numbers(["nan" if x is None else str(x).strip() or "nan" for x in fields])
     known = np.flatnonzero(~np.isnan(values))
