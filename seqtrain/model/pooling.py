@@ -174,7 +174,7 @@ def pool_at_once(pooling: Pooling, states: Tensor, batch_sizes: Tensor) -> Tenso
     """Pool the states of all steps, (N, H) packed: return (B, K * H), at least float32."""
     if isinstance(pooling, PoolingList):
         return torch.cat([pool_at_once(each, states, batch_sizes) for each in pooling.each], dim=1)
-    if pooling.how != "mean" and native_takes(states):
+    if pooling.how in ("max", "attention") and native_takes(states):
         return pool(states, batch_sizes, pooling.project, pooling.score)
     begun = pooling.begin(int(batch_sizes[0]), like=states)
     return pooling.finish(pooling.add(begun, states, batch_sizes))
