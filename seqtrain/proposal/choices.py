@@ -26,7 +26,7 @@ SPELLED_ROWS, PLAIN_ROWS, PLAIN_LR = (5000, 400), (8000, 1000), 1.5
 """With fewer texts, in all and per class, n-grams of characters help; and plain SGD with this
 learning rate is better for n-grams (characters, symbols: as few as for the first)."""
 STEPS_LR = 5.0
-"""The same learning rate for several columns of tokens of a time step."""
+"""The same for several columns of tokens of a time step, where there are many classes."""
 ATTENTION_SIZE = 64
 """Size of attention's hidden layer: as good as 256, at a quarter of the cost."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
@@ -157,7 +157,8 @@ def _training(facts: Facts) -> Iterator[Choice]:
     lr = 0.002 if few_classes else 0.004 if facts.family in ("words", "series") else 0.003
     yield Choice("training.lr", lr, "the highest learning rate")
     if _are_few_texts(facts, PLAIN_ROWS if facts.family == "words" else SPELLED_ROWS):
-        lr = STEPS_LR if len(facts.tokens) > 1 else PLAIN_LR
+        many = len(facts.tokens) > 1 and len(facts.classes) > MANY_CLASSES
+        lr = STEPS_LR if many else PLAIN_LR
         yield Choice("training.ngrams_lr", lr, "n-grams learn by plain SGD: few rows")
     if few_classes and not facts.several:
         yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
