@@ -114,9 +114,9 @@ def check_replaceable(
     path: Path, option: str, *, force: bool, sources: Sequence[str | Path] = ()
 ) -> None:
     """Refuse an existing directory that a new run can't take; raises as `check_destination`."""
-    config, is_ours = path / CONFIG, _holds_runs(path)
+    config = path / CONFIG
     if not force and not all(map(_is_early, path.iterdir())):
-        what = "it holds no run; write into it with --force"
+        is_ours, what = _holds_runs(path), "it holds no run; write into it with --force"
         if is_ours and config.exists():
             what = "go on with --resume, replace the run in it with --force"
         elif is_ours:
@@ -131,17 +131,22 @@ def check_replaceable(
 
 
 def _foreign(path: Path) -> Path | None:
-    """Return what would be replaced with the runs in a directory, and isn't theirs."""
+    """Return what would be replaced with the runs in a directory, and isn't theirs.
+
+    Files are listed before it is asked whose they are: a run that begins now writes
+    environment.json first.
+    """
+    names = [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]
+    found = [each for each in names if each.exists() and not each.is_symlink()]
     is_ours = _holds_runs(path)
-    for each in [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]:
-        if each.exists() and not each.is_symlink():
-            is_folder = each.name in FOLDERS
-            if not is_ours or each.is_dir() != is_folder:
-                return each
-            for file in sorted(each.iterdir()) if is_folder else ():
-                if not SAVED.fullmatch(file.name):
-                    return file
-    return next((found for found in map(_foreign, _inner_runs(path)) if found is not None), None)
+    for each in found:
+        is_folder = each.name in FOLDERS
+        if not is_ours or each.is_dir() != is_folder:
+            return each
+        for file in sorted(each.iterdir()) if is_folder else ():
+            if not SAVED.fullmatch(file.name):
+                return file
+    return next((each for each in map(_foreign, _inner_runs(path)) if each is not None), None)
 
 
 def _holds_runs(path: Path) -> bool:
