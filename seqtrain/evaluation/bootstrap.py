@@ -36,7 +36,8 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
     """Compare accuracy, then macro F1, of two classifiers on the same examples.
 
     A resample draws N examples with replacement, as multinomial counts of the distinct outcomes.
-    Intervals are of percentiles. Of several labels it is micro F1, and all have to be right.
+    Intervals are of percentiles. Where an example may have several labels, accuracy is that of
+    whole sets, and micro F1 takes the place of macro F1.
 
     Shape:
         labels, and the predicted classes a and b: (N,), from 0; or which of the classes an example

@@ -30,8 +30,8 @@ Z = 1.96
 FEWEST_ROWS, MOST_ROWS = 100, 10_000
 """Rows of validation from which the branches' shares are chosen, and on how many of them."""
 UNCALIBRATED = [0.2, 0.8]
-"""Shares of a network that no validation calibrates, so that it is too sure of itself, and of
-kernels, which rows left out calibrate."""
+"""Shares of the network and of the kernels where no validation chooses them: the network is then
+too sure of itself; the kernels are calibrated by leave-one-out."""
 TENTHS = 10
 """Shares of two branches that are tried: 0, 1, … of so many."""
 CELLS = 2**22
@@ -64,7 +64,7 @@ class Calibration(Section):
     temperature: _Temperature | list[_Temperature] = 1.0
     """Divides the logits; of several labels per example each class's."""
     shares: Annotated[list[_Share], Field(max_length=2)] | None = None
-    """Of the branches' log-probabilities in a prediction; None: equal ones."""
+    """Of the branches' logits in a prediction; None: equal ones."""
     shift: list[Annotated[float, Field(allow_inf_nan=False)]] | None = None
     """What training.logit_adjustment adds to the calibrated logit of each class."""
     coverage: Annotated[list[CoveragePoint], Field(max_length=LEVELS)] = Field(default=[])
@@ -79,11 +79,9 @@ class Calibration(Section):
     def fits(self, classes: int, *, several: bool) -> bool:
         """Whether a model of so many classes can have it."""
         temperatures = self.temperature if isinstance(self.temperature, list) else []
-        of_several = [temperatures, self.thresholds]
-        return {*map(len, of_several)} <= {0, classes * several} and {
-            len(self.shift or []),
-            len(self.classes),
-        } <= {0, classes}
+        of_any = {len(self.shift or []), len(self.classes)}
+        of_several = {len(temperatures), len(self.thresholds)}
+        return of_any <= {0, classes} and of_several <= {0, classes if several else 0}
 
 
 def most_covered(points: Sequence[CoveragePoint], precision: float) -> CoveragePoint | None:
@@ -166,10 +164,12 @@ def calibrate(
 ) -> Calibration:
     """Fit shares and temperature to held-out logits, and find how good confident predictions are.
 
+    The shift of `before` stays. Of several labels per example each class has a temperature of its
+    own, and a threshold of greatest F1, or with `one_threshold` the same one.
+
     Shape:
         branches: (B, C) each. labels: (B,); -1 where train lacks the label; or (B, C), which of the
-        classes an example has: then each class has a temperature, and a threshold by F1. `before`
-        has the shift.
+        classes an example has.
     """
     before = before or Calibration()
     if labels.ndim == 2:
