@@ -339,13 +339,12 @@ class Ensemble(Predictor):
 def check_alike(members: List[Classifier], path: Path) -> None:
     """Refuse classifiers of other labels, or another kind of sequences, than the first."""
     first = members[0]
+
+    def task(one: Classifier) -> tuple[set[str], str, bool]:
+        return {*one.labels}, one.preprocessing.kind, one.preprocessing.several
+
     for other in members[1:]:
-        alike = set(other.labels) == set(first.labels)
-        for name in ("kind", "several"):
-            alike = alike and getattr(other.preprocessing, name) == getattr(
-                first.preprocessing, name
-            )
-        if not alike:
+        if task(other) != task(first):
             raise CheckpointError(
                 f"{path}: {other.path.name} has other labels than {first.path.name}, so they "
                 "can't predict together; name one of them"

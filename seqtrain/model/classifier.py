@@ -289,12 +289,10 @@ class ClassifierNetwork(nn.Module):
     ) -> tuple[list[Tensor], Tensor]:
         grams, packed = _grams(spellings), self.inputs.numbered(packed, spellings)
         wide = []
-        if self.ngrams is not None:
-            known = None if random is None else self.ngrams.rows
-            if known is None or random is None:
-                wide.append(self.ngrams(self.ngrams.find(packed, grams)))
-            else:
-                wide.append(self.ngrams(known, random.examples))
+        if self.ngrams is not None and self.ngrams.rows is not None and random is not None:
+            wide.append(self.ngrams(self.ngrams.rows, random.examples))
+        elif self.ngrams is not None:
+            wide.append(self.ngrams(self.ngrams.find(packed, grams)))
         if self.kernels is not None and not self.training:
             wide.append(self.kernels(packed))
         run = self._run_packed(self.pooling is not None, vocabulary, random, grams)

@@ -137,21 +137,17 @@ class Inputs:
         """
         if vocabulary is not None:
             return DistinctInputs(vocabulary, packed.data, packed.batch_sizes)
+        if self.convolutions is not None and not isinstance(self.embedding, nn.Identity):
+            return packed  # embedded before the convolutions
         if isinstance(self.embedding, nn.Embedding):
-            if self.convolutions is not None:
-                return packed
             return embed(self.embedding, packed, self.rate, random, self.subwords, grams)
-        if self.convolutions is not None and isinstance(self.embedding, ColumnEmbedding):
-            return packed
         return PackedSequence(self._embedded(packed, random, begin), packed.batch_sizes)
 
     def _embedded(
         self, packed: PackedSequence, random: RandomNumbers | None, begin: Tensor | None
     ) -> Tensor:
-        """Return the vectors of steps that are no ids, (N, E), some units dropped."""
-        of_columns = isinstance(self.embedding, ColumnEmbedding)
-        given = of_columns or self.convolutions is None
-        vectors: Tensor = self.embedding(packed.data) if given else packed.data
+        """Return the vectors of steps of columns or features, (N, E), some units dropped."""
+        vectors: Tensor = self.embedding(packed.data)
         if random is None:
             return vectors
         return random.drop_steps(vectors, self.rate, Purpose.EMBEDDING, packed.batch_sizes, begin)

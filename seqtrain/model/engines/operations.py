@@ -22,7 +22,10 @@ from seqtrain.model.engines.native.library import (
     new,
     why_not,
 )
-from seqtrain.model.engines.native.recurrence import Lent
+from seqtrain.model.engines.native.recurrence import Lent, in_bfloat16
+
+PADDING = 64
+"""Units of attention fill whole groups of vectors: at most so many more are computed."""
 
 
 def native_takes(*tensors: Tensor) -> bool:
@@ -164,10 +167,10 @@ class _Pool(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, batch_sizes: Tensor, *weights: Tensor) -> Tensor:
         """Return the pooled states."""
-        ctx.hidden = Lent(len(states) * (len(weights[0]) + 64) if weights else 0)
+        ctx.hidden = Lent(len(states) * (len(weights[0]) + PADDING) if weights else 0)
         ctx.weights, pooled = Lent(len(states)), new(int(batch_sizes[0]), states.shape[1])
         ctx.save_for_backward(states, batch_sizes, pooled, *weights)
-        ctx.bfloat16 = torch.is_autocast_enabled("cpu")
+        ctx.bfloat16 = in_bfloat16()
         _pool(ctx, load_library().pool, states, batch_sizes, pooled, *weights)
         return pooled
 

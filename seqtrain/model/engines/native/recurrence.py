@@ -311,7 +311,11 @@ def _first_layer(
     shape = (cell.tensors, layers, rows[0], encoder.hidden_size)
     if start is not None and start.shape != shape:
         raise ValueError(f"start: shape {tuple(start.shape)}, must be {shape}")
-    bfloat16 = torch.is_autocast_enabled("cpu")
-    bfloat16 = bfloat16 and torch.get_autocast_dtype("cpu") == torch.bfloat16
-    threads = torch.get_num_threads()
-    return _Layer(cell, vectors, index, sizes, None, tokens, rows[0], threads, bfloat16)
+    threads, lower = torch.get_num_threads(), in_bfloat16()
+    return _Layer(cell, vectors, index, sizes, None, tokens, rows[0], threads, lower)
+
+
+def in_bfloat16() -> bool:
+    """Whether autocast lets matrix products round what they multiply to bfloat16."""
+    is_on = torch.is_autocast_enabled("cpu")
+    return is_on and torch.get_autocast_dtype("cpu") == torch.bfloat16
