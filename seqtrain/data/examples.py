@@ -144,6 +144,11 @@ class RowProblems:
 EVERY_COLUMN = "all"
 
 
+def keeps_all(columns: Listed[Column]) -> bool:
+    """Whether the columns to keep are all that the input has."""
+    return [*columns] == [EVERY_COLUMN]
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """How rows are read; saved with the model, so that predict reads as fit did.
@@ -238,7 +243,7 @@ class ReadOptions:
     @property
     def keeps_all(self) -> bool:
         """Whether all columns are kept."""
-        return [*self.keep] == [EVERY_COLUMN]
+        return keeps_all(self.keep)
 
     def sequence_columns(self) -> list[Column]:
         """Return the columns of the sequence; none where a format fixes where it stands.

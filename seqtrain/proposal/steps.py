@@ -314,10 +314,8 @@ def _kind(cells: _Cells, column: ColumnFacts, table: StepTable) -> str:
     texts = np.array(["" if is_missing(text) else text for text in given])
     by_id = by_id[texts[by_id] != ""]
     ids, texts, values = ids[by_id], texts[by_id], texts[by_id].astype(np.float64)
-    changes, known = (
-        np.diff(values)[(np.diff(ids) == 0) & (np.diff(values) != 0)],
-        np.unique(values),
-    )
+    changes, known = np.diff(values), np.unique(values)
+    changes = changes[(np.diff(ids) == 0) & (changes != 0)]
     if column.too_many or not len(changes):
         return "number"
     if np.abs(changes).mean() < SMOOTH * _apart(values):

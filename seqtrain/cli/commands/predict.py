@@ -121,12 +121,12 @@ def predict(
     from seqtrain.cli.output.console import note
     from seqtrain.cli.output.prediction_job import PredictionJob, predict_files, predict_one
     from seqtrain.cli.output.prediction_rows import PredictionColumns
-    from seqtrain.data.examples import EVERY_COLUMN
+    from seqtrain.data.examples import keeps_all
 
     path = chosen_run(run, named)
     classifier = load(path, device=device)
     name = classifier.preprocessing.reading.id
-    if name is not None and kept != [EVERY_COLUMN] and str(name) not in kept:
+    if name is not None and not keeps_all(kept) and str(name) not in kept:
         kept = [str(name), *kept]
     least = _threshold(classifier, min_probability, precision)
     if least is not None and classifier.separator is not None:

@@ -15,7 +15,7 @@ from seqtrain.api.predictions import sequence_text
 from seqtrain.api.predictors import Prediction
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.cli.output.table import TableColumn, aligned, cut, note_left_out
-from seqtrain.data.examples import EVERY_COLUMN, Example
+from seqtrain.data.examples import Example, keeps_all
 from seqtrain.text import json_line, printable
 
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
@@ -62,7 +62,7 @@ class PredictionColumns:
     @property
     def keeps_all(self) -> bool:
         """Whether all columns of the input are kept, whose names the first row tells."""
-        return [*self.keep] == [EVERY_COLUMN]
+        return keeps_all(self.keep)
 
     @property
     def ranks(self) -> int:
