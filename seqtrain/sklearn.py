@@ -42,11 +42,11 @@ except ImportError as error:
 
 Array = npt.NDArray[Any]
 RUN = "run"
-MODEL_KEYS = (
-    *("rnn", "embedding_dim", "hidden_size", "num_layers", "bidirectional", "pooling"),
-    *("ngrams", "dropout"),
-)
-"""Parameters that are keys of the config's section model."""
+KEYS = {
+    **{name: f"model.{name}" for name in ("rnn", "embedding_dim", "hidden_size", "dropout")},
+    **{name: f"training.{name}" for name in ("lr", "max_epochs", "device")},
+}
+"""Keys of the config that are parameters of their own."""
 IN_MEMORY = re.compile(r"^(memory:[^:]*|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
 """Begins a message about sequences in memory, which are X here."""
 
@@ -65,13 +65,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     Args:
         sequence: column of the sequence where X is a table; None: the only one.
-        tokenizer: of texts, as data.tokenizer.
-        rnn, embedding_dim, hidden_size, num_layers, bidirectional, pooling, ngrams, dropout: as in
-            the config's section model.
+        rnn, embedding_dim, hidden_size, dropout: as in the config's section model.
         lr, max_epochs: as in its section training.
-        batch_size: sequences per batch.
-        validation: share of X held out, to choose the best epoch and to calibrate; None: none.
-        settings: other keys of the config, as {"training.patience": 5}.
+        settings: any other keys of the config, as {"data.validation": 0.1, "model.num_layers": 2}.
         random_state: seed of weights, batches and the held-out share.
         device: auto, cpu, cuda, cuda:N or mps.
 
@@ -85,37 +81,23 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self,
         *,
         sequence: str | None = None,
-        tokenizer: str = "word",
         rnn: str = "gru",
         embedding_dim: int | None = 128,
         hidden_size: int = 128,
-        num_layers: int = 1,
-        bidirectional: bool = False,
-        pooling: str | list[str] = "last",
-        ngrams: list[int] | None = None,
         dropout: float = 0.5,
         lr: float = 0.004,
         max_epochs: int | str = "auto",
-        batch_size: int = 64,
-        validation: float | None = None,
         settings: dict[str, Any] | None = None,
         random_state: Any = 0,
         device: str = "auto",
     ) -> None:
         self.sequence = sequence
-        self.tokenizer = tokenizer
         self.rnn = rnn
         self.embedding_dim = embedding_dim
         self.hidden_size = hidden_size
-        self.num_layers = num_layers
-        self.bidirectional = bidirectional
-        self.pooling = pooling
-        self.ngrams = ngrams
         self.dropout = dropout
         self.lr = lr
         self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.validation = validation
         self.settings = settings
         self.random_state = random_state
         self.device = device
@@ -170,21 +152,11 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise InputError(*_renamed(error)) from None
 
     def _config(self, kind: str) -> dict[str, Any]:
-        sections: dict[str, Any] = {
-            "seed": int(check_random_state(self.random_state).randint(2**31)),
-            "data": {
-                "sequence": "s",
-                "label": "l",
-                "kind": kind,
-                "empty": "unk",
-                "tokenizer": self.tokenizer,
-                "validation": self.validation,
-            },
-            "batching": {"batch_size": self.batch_size},
-            "model": {name: getattr(self, name) for name in MODEL_KEYS},
-            "training": {"lr": self.lr, "max_epochs": self.max_epochs, "device": self.device},
-        }
-        for name, value in (self.settings or {}).items():
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        sections: dict[str, Any] = {"seed": seed}
+        keys = {"data.sequence": "s", "data.label": "l", "data.kind": kind, "data.empty": "unk"}
+        keys |= {key: getattr(self, name) for name, key in KEYS.items()}
+        for name, value in {**keys, **(self.settings or {})}.items():
             section, _, key = name.partition(".")
             if not key:
                 raise ConfigError(f"settings: found {name!r}; expected names as training.patience")

@@ -1,7 +1,6 @@
 """A model's prediction for every example of a split, beside its text, line and label; a report."""
 
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from seqtrain.data.store import class_counts, has_class
 from seqtrain.evaluation.calibration import coverage_points
 from seqtrain.evaluation.logits import accuracies, branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, score_logits
-from seqtrain.evaluation.occlusion import cell_weights, step_weights
+from seqtrain.evaluation.occlusion import occlusion_weights
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.files.reading import number_at
 from seqtrain.report.facts import PredictedExample, RunFacts, model_card, most_confident_errors
@@ -104,20 +103,19 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
     """
     classifier, rules = found.classifier, found.classifier.preprocessing
     model = classifier.network, found.store, index, classifier.device
-    of_cells, of_facts = cell_weights(*model, rules.steps, rules.static)
+    weights, of_facts = occlusion_weights(*model, rules.steps, rules.static)
     facts = [] if example.static is None or rules.static is None else example.static.cells()[0]
     named = [] if rules.static is None else rules.static.names
     beside = [f"{name}={cell}" for name, cell in zip(named, facts, strict=True)]
     if rules.steps is not None and isinstance(example.sequence, Steps):
         cells = example.sequence.cells()
         kept = rules.lengths.cut(cells) if len(cells) > rules.lengths.most else cells
-        of_rows = [
-            [f"{step}:{name}={cell}" for name, cell in zip(rules.steps.names, row, strict=True)]
+        names = [
+            f"{step}:{name}={cell}"
             for step, row in enumerate(kept, start=1)
+            for name, cell in zip(rules.steps.names, row, strict=True)
         ]
-        names, weights = [*chain(*of_rows)], [*chain(*of_cells)]
     else:
-        weights = step_weights(*model)
         tokens = rules.tokens(example.sequence)
         names = tokens or [f"step {step}" for step in range(1, len(weights) + 1)]
     return list(zip([*names, *beside], [*weights, *of_facts], strict=True))

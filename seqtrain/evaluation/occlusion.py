@@ -1,11 +1,13 @@
 """How much each time step speaks for a prediction: its log-probability falls without the step."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch.nn import functional
 
 from seqtrain.data.column_coding import ColumnCoding
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.store import SequenceStore, StoreBuilder
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.model.classifier import ClassifierNetwork
 
@@ -14,78 +16,59 @@ PIECES = 256
 steps, which share their weight."""
 
 
-def step_weights(
-    model: ClassifierNetwork, store: SequenceStore, row: int, device: torch.device
-) -> list[float]:
-    """Return how much each time step of a row's sequence speaks for the model's prediction.
+def occlusion_weights(
+    model: ClassifierNetwork, store: SequenceStore, row: int, device: torch.device,
+    steps: ColumnCoding | None, static: ColumnCoding | None,
+) -> tuple[list[float], list[float]]:  # fmt: skip
+    """Return how much a row's time steps, and the facts beside it, speak for its prediction.
 
     It is the log-probability of the predicted label, less that of the sequence without the step, in
     nats; a sequence of one step is compared with equal probabilities. Of several labels it is that
-    of all decisions, label by label. Costs as many runs as there are steps; no state is carried.
+    of all decisions, label by label. Of steps with columns each cell has a weight, step by step: a
+    cell is not left out, but <unk> or missing. Costs as many runs as there are weights; no state is
+    carried.
 
     Reference:
         Li et al. 2016, "Understanding Neural Networks through Representation Erasure",
         arXiv:1612.08220.
     """
-    start, length = int(store.offsets[row]), int(store.lengths[row])
+    one, whole = store.__getitems__(np.array([row])), StoreBuilder()
+    length, columns = len(one.values), 1 if steps is None else len(steps.names)
     pieces = np.array_split(np.arange(length), min(length, PIECES))
-    kept = [np.arange(length)]
-    if len(pieces) > 1:
-        kept += [np.delete(kept[0], piece) for piece in pieces]
-    steps = start + np.concatenate(kept)
-    nothing = np.zeros(len(kept), dtype=np.int64)
-    without = SequenceStore(
-        store.values[steps],
-        np.cumsum([0, *map(len, kept)]),
-        labels=nothing,
-        lines=nothing,
-        spellings=None if store.spellings is None else store.spellings[steps],
-        words=store.words,
-        static=None if store.static is None else store.static[[row]].repeat(len(kept), axis=0),
-    )
-    logits = predict_logits(model, without, device).double()
+    whole.add(one)
+    for piece in pieces:
+        for column in range(columns):
+            changed = one.__getitems__(np.array([0]))
+            if steps is not None:
+                steps.erase(changed.values[piece[0] : piece[-1] + 1], column)
+            elif length > 1:
+                changed = _without(one, slice(piece[0], piece[-1] + 1))
+            whole.add(changed)
+    for fact in range(0 if static is None else len(static.names)):
+        changed = one.__getitems__(np.array([0]))
+        assert static is not None
+        assert changed.static is not None
+        static.erase(changed.static, fact)
+        whole.add(changed)
+    logits = predict_logits(model, whole.build(words=one.words), device).double()
     found, nothing_known = logits.log_softmax(dim=1), np.log(logits.shape[1])
     of_label = found[:, int(found[0].argmax())]
     if model.several:
         of_label = functional.logsigmoid(torch.where(logits[0] >= 0, logits, -logits)).sum(1)
         nothing_known = np.log(2) * logits.shape[1]
-    if len(pieces) == 1:
-        return [float(of_label[0]) + float(nothing_known)]
     falls = (of_label[0] - of_label[1:]).tolist()
-    return [fall / len(piece) for fall, piece in zip(falls, pieces, strict=True) for _ in piece]
-
-
-def cell_weights(
-    model: ClassifierNetwork, store: SequenceStore, row: int, device: torch.device,
-    steps: ColumnCoding | None, static: ColumnCoding | None,
-) -> tuple[list[list[float]], list[float]]:  # fmt: skip
-    """Return how much each cell of a row's steps, and each fact beside it, speaks as above.
-
-    A cell counts by what the prediction loses where it is <unk> or missing.
-    """
-    one = store.__getitems__(np.array([row]))
-    length = len(one.values)
-    pieces = np.array_split(np.arange(length), min(length, PIECES)) if steps is not None else []
-    columns = [] if steps is None else range(len(steps.names))
-    facts = [] if static is None else range(len(static.names))
-    changes = [(piece, column) for piece in pieces for column in columns]
-    count = 1 + len(changes) + len(facts)
-    many = one.__getitems__(np.zeros(count, dtype=np.int64))
-    for number, (piece, column) in enumerate(changes, start=1):
-        assert steps is not None
-        first = number * length
-        steps.erase(many.values[first + piece[0] : first + piece[-1] + 1], column)
-    for number, fact in enumerate(facts, start=1 + len(changes)):
-        assert static is not None
-        assert many.static is not None
-        static.erase(many.static[number : number + 1], fact)
-    found = predict_logits(model, many, device).double().log_softmax(dim=1)
-    of_label = found[:, int(found[0].argmax())]
-    falls = (of_label[0] - of_label[1:]).tolist()
-    of_pieces = [falls[i * len(columns) : (i + 1) * len(columns)] for i in range(len(pieces))]
+    if steps is None and length == 1:
+        falls[0] = float(of_label[0]) + float(nothing_known)
+    of_pieces = np.split(np.array(falls[: len(pieces) * columns]), len(pieces))
     of_steps = [
-        [fall / len(piece) for fall in own]
+        (own / len(piece)).tolist()
         for own, piece in zip(of_pieces, pieces, strict=True)
         for _ in piece
     ]
-    return of_steps, falls[len(changes) :]
+    return sum(of_steps, []), falls[len(pieces) * columns :]
+
+
+def _without(one: SequenceStore, piece: slice) -> SequenceStore:
+    values = np.delete(one.values, piece, axis=0)
+    spelled = None if one.spellings is None else np.delete(one.spellings, piece, axis=0)
+    return replace(one, values=values, offsets=np.array([0, len(values)]), spellings=spelled)

@@ -21,14 +21,14 @@ SMALL = {
     "hidden_size": 8,
     "dropout": 0.0,
     "lr": 0.02,
-    "batch_size": 8,
     "max_epochs": 6,
 }
+SETTINGS = {"batching.batch_size": 8}
 TEXTS, LABELS = zip(*rows(60, seed=1), strict=True)
 
 
-def small(**given: Any) -> SequenceClassifier:
-    return SequenceClassifier(**{**SMALL, **given})
+def small(*, settings: dict[str, Any] | None = None, **given: Any) -> SequenceClassifier:
+    return SequenceClassifier(**{**SMALL, **given}, settings={**SETTINGS, **(settings or {})})
 
 
 @pytest.fixture(scope="module")
