@@ -61,11 +61,12 @@ def occlusion_weights(
         falls[0] = float(of_label[0]) + float(nothing_known)
     of_pieces = np.split(np.array(falls[: len(pieces) * columns]), len(pieces))
     of_steps = [
-        (own / len(piece)).tolist()
+        weight
         for own, piece in zip(of_pieces, pieces, strict=True)
         for _ in piece
+        for weight in (own / len(piece)).tolist()
     ]
-    return sum(of_steps, []), falls[len(pieces) * columns :]
+    return of_steps, falls[len(pieces) * columns :]
 
 
 def _without(one: SequenceStore, piece: slice) -> SequenceStore:
