@@ -22,6 +22,7 @@ from tests.helpers.tiny import (
     fit,
     listing,
     rows,
+    trained_folder,
     write_jsonl,
     write_table,
 )
@@ -103,6 +104,15 @@ def test_bad_rows_may_be_left_blank(trained, tmp_path, cli, ending, content):
     assert [head, first, third, fifth] == good
     assert [second, fourth] == ["\t", "\t"]
     assert "no prediction for 2 rows" in ended.err
+
+
+def test_what_is_too_long_for_the_model_is_refused_or_left_blank(tmp_path_factory, cli):
+    limit = ("data.max_length=8", "data.overlong=error")
+    run = trained_folder(tmp_path_factory, CONFIG, *limit) / "run"
+    given = f"fall\n{'rise ' * 9}\nrise\n"
+    assert "stdin:2: 9 steps; data.max_length" in cli("predict", "-", run, stdin=given, code=2).err
+    ended = cli("predict", "-", run, "--bad-rows", "blank", stdin=given)
+    assert [line == "\t" for line in ended.out.splitlines()] == [False, False, True, False]
 
 
 @pytest.mark.parametrize("name", ["in.txt", "-"])

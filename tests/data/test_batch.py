@@ -83,22 +83,6 @@ def numbered_store(lengths: list[int]) -> SequenceStore:
     return store_of([[row] * n for row, n in enumerate(lengths)], range(len(lengths)))
 
 
-@given(
-    st.lists(st.integers(1, 12), min_size=1, max_size=40),
-    st.integers(1, 9),
-    st.sampled_from(["collate", "module"]),
-)
-def test_restored_results_stand_beside_their_examples(lengths, size, sort):
-    store = numbered_store(lengths)
-    plan = plan_epoch(store.lengths, BatchingConfig(batch_size=size), seed=0, epoch=0)
-    found = torch.full((len(store),), -1)
-    for batch, first in map_batches(
-        lambda batch: batch.input_ids[:, 0], store, plan, CPU, collate=partial(collate, sort=sort)
-    ):
-        found[torch.from_numpy(batch.examples)] = batch.restore(first)
-    assert found.tolist() == list(range(len(store)))
-
-
 def fail(error: Exception, batch: Batch) -> None:
     raise error
 

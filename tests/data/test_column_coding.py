@@ -51,16 +51,6 @@ def test_train_chooses_each_columns_tokens_and_scales(project: Path) -> None:
     assert sequence[0, 2] * coding.std[0] + coding.mean[0] == pytest.approx(heat, abs=1e-4)
 
 
-def test_the_cache_gives_what_reading_gives(project: Path) -> None:
-    cache = project / "cache"
-    first, second = prepared(cache=cache), prepared(cache=cache)
-    assert (first.from_cache, second.from_cache) == (False, True)
-    assert second.preprocessing == first.preprocessing
-    for name, store in first.splits.items():
-        for own, array in store.arrays().items():
-            assert np.array_equal(array, second.splits[name].arrays()[own])
-
-
 @pytest.mark.parametrize("column", ["heat", "age"])
 def test_missing_numbers_are_refused_or_masked(column: str, project: Path) -> None:
     rows = table(60, seed=1)

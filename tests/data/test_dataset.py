@@ -130,6 +130,22 @@ def test_which_rows_are_held_out_depends_on_rows_not_on_how_they_are_encoded(
         assert {name: again[name] for name in parts} == {name: found[name] for name in parts}
 
 
+@pytest.mark.parametrize(
+    ("overlong", "kept"), [("head", "a b c"), ("tail", "e f g"), ("middle", "c d e")]
+)
+def test_the_part_of_an_overlong_sequence_that_is_kept(write, ready, overlong, kept):
+    path = write("train.tsv", [("a b c d e f g", "x"), ("h i", "y")])
+    data = ready(train=path, max_length=3, overlong=overlong)
+    assert words(data, "train") == [kept.split(), ["h", "i"]]
+    assert data.reports["train"].truncated == 1
+
+
+def test_empty_rows_are_dropped_or_read_as_unknown(write, ready):
+    path = write("train.tsv", [("a", "x"), (" ", "y"), ("b", "y")])
+    assert lines(ready(train=path, empty="drop")) == {"train": [2, 4]}
+    assert words(ready(train=path, empty="unk"), "train") == [["a"], ["<unk>"], ["b"]]
+
+
 @pytest.mark.parametrize("tokenizer", ["word", "bpe"])
 def test_equal_sequences_stay_on_one_side(write, ready, tokenizer):
     rows = [(f"{'A' if i % 2 else 'a'}{i % 30} b", "xy"[i % 3 % 2]) for i in range(120)]

@@ -88,10 +88,3 @@ def test_sentences_and_chats_are_joined_as_a_file_s_are():
         BadRow, match=r'turns \{"role": …, "content": …\}, in the list, found a number'
     ):
         given_sequence(["rise", 1.5], "text", 0)
-
-
-@pytest.mark.parametrize("missing", [None, float("nan"), np.float32("nan")])
-def test_a_missing_sequence_is_empty_as_a_blank_cell_is(missing):
-    assert given_sequence(missing, "text", 0) == ""
-    assert given_sequence(missing, "tokens", 0) == []
-    assert len(given_sequence(missing, "features", 3)) == 0

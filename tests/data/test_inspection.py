@@ -35,12 +35,6 @@ def test_rows_that_come_again_are_named_by_split_and_line(look):
     assert found.conflicts == [([("train", 12), ("train", 13), ("test", 3)], ["x", "y"])]
 
 
-def test_clean_data_brings_nothing(look):
-    found = look([(f"{chr(97 + i)} two", "xy"[i % 2]) for i in range(20)])
-    assert (found.duplicates, found.near_duplicates, found.conflicts) == ([], [], [])
-    assert (found.refused, found.rare_labels, found.alike, found.mixed_words) == ([], {}, [], {})
-
-
 def test_labels_that_are_rare_or_unseen(look):
     found = look([*BASE, ("z", "rare")], [("one", "x"), ("two", "sideways")])
     assert found.rare_labels == {"rare": 1}
@@ -71,12 +65,3 @@ def test_characters_and_words_that_look_alike(look):
     assert {"'": 1, "’": 1} in found.alike
     assert found.mixed_words == {"bаnk": 1}
     assert mixed_words("банк and bank") == []
-
-
-def test_series_and_symbols(write, make_config):
-    lines = "".join(f'{{"text": [[{i % 3}, 1]], "label": "{"ab"[i % 2]}"}}\n' for i in range(12))
-    path = write("train.jsonl", lines)
-    found = Inspection(make_config(train=path, kind="features"), cache_folder=None)
-    assert len(found.duplicates) == 3
-    assert len(found.conflicts) == 3
-    assert found.lengths["train"][-1] == 1

@@ -74,13 +74,3 @@ def test_folds_share_out_every_class_evenly(labels, folds):
     for label in set(labels):
         counts = [sum(labels[row] == label for row in own) for own in found]
         assert max(counts) - min(counts) <= 1
-
-
-def test_a_second_part_leaves_the_first_as_it_was():
-    labels, keys = np.random.default_rng(0).integers(0, 3, 600), np.arange(600) // 2 + 1
-    parts = hold_out(labels, {"validation": 0.1, "test": 0.2}, 3, keys)
-    alone = hold_out(labels, {"validation": 0.1}, 3, keys)
-    assert parts["validation"].tolist() == alone["validation"].tolist()
-    assert abs(len(parts["test"]) - 120) <= 2
-    assert not set(keys[parts["validation"]]) & set(keys[parts["test"]])
-    assert hold_out(labels, {}, 3) == {}

@@ -8,7 +8,7 @@ import pytest
 
 from seqtrain.data import store
 from seqtrain.data.dataset import prepare
-from seqtrain.data.store import GrowingArray, blocks, concatenate
+from seqtrain.data.store import GrowingArray
 from seqtrain.data.summary import summarize
 from seqtrain.errors import RunError
 
@@ -23,21 +23,6 @@ def little_memory(monkeypatch, tmp_path) -> Path:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     return tmp_path
-
-
-@pytest.mark.parametrize("shape", [(), (3,)])
-@pytest.mark.parametrize("count", [0, 1, 51, 1000])
-def test_what_was_appended_comes_back(little_memory, shape, count):
-    values = np.random.default_rng(0).integers(0, 99, (count, *shape)).astype(np.float32)
-    array = GrowingArray(np.float32, shape)
-    for part in np.array_split(values, 7):
-        array.append_rows(part)
-    built = array.build()
-    np.testing.assert_array_equal(built, values)
-    assert isinstance(built, np.memmap) == (values.nbytes >= 256)
-    np.testing.assert_array_equal(concatenate(blocks(values)), values)
-    assert max(block.nbytes for block in blocks(values)) <= 64
-    assert list(little_memory.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["text", "features"])

@@ -56,13 +56,6 @@ def test_every_format_has_the_same_vectors(form, ending, tmp_path):
     assert read(path, keep=9) == (expected("cat", "dog", "yak", "bee"), ["yak", "bee"])
 
 
-def test_of_other_words_the_first_that_can_be_tokens_are_kept(tmp_path):
-    (tmp_path / "w.vec").write_text("<pad> 1 1\nOx 1 1\n" + ROWS + "<unk> 9 9\n")
-    found, more = read(tmp_path / "w.vec", keep=1)
-    assert more == ["yak"]
-    assert found == expected("cat", "dog", "yak") | {"<unk>": [9.0, 9.0]}
-
-
 def test_of_equal_words_the_first_counts_and_it_is_said(tmp_path):
     (tmp_path / "w.vec").write_text("4 2\n" + ROWS + "cat 0 0\nyak 0 0\nnew 0 0\n")
     vectors, _ = read_vectors(

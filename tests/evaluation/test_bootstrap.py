@@ -16,18 +16,6 @@ def drawn(examples: int, classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return labels, a, b
 
 
-@pytest.mark.parametrize("classes", [2, 40])
-def test_values_are_those_of_eval(classes):
-    labels, *predicted = drawn(200, classes)
-    found = {each.metric: each for each in paired_bootstrap(labels, *predicted)}
-    for own, name in zip(predicted, "ab", strict=True):
-        logits = torch.nn.functional.one_hot(torch.from_numpy(own), classes).float()
-        lengths = torch.ones(len(labels), dtype=torch.int64)
-        scores = score(logits, torch.from_numpy(labels), lengths, [str(c) for c in range(classes)])
-        for metric in ("accuracy", "macro_f1"):
-            assert getattr(found[metric], name) == pytest.approx(getattr(scores, metric))
-
-
 def test_values_of_several_labels_are_those_of_eval():
     labels, a, b = np.random.default_rng(0).random((3, 90, 4)) < 0.4
     accuracy, micro_f1 = paired_bootstrap(labels, a, b)
