@@ -1,8 +1,8 @@
 """Predictions before a sequence ends: after every step, and after shares of each sequence.
 
 In one direction the states of one run hold the predictions after all steps. A model that looks
-ahead (a backward direction, convolutions, a series' own mean) reads every prefix again,
-T (T + 1) / 2 steps for T.
+ahead (a backward direction, convolutions, a series' own mean) or has n-grams reads every prefix
+again, T (T + 1) / 2 steps for T.
 
 T steps of one sequence, C classes.
 """
@@ -46,7 +46,7 @@ def predict_step_logits(
     if not len(store):
         return []
     carried = carried or CarriedStates()
-    if model.why_it_looks_ahead is None:
+    if model.why_prefixes_are_read_again is None:
         logits = _by_one_run(model, store, device, carried)
     else:
         starts = _starts(model, store, device, carried)

@@ -22,7 +22,6 @@ from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.encoder import (
     RunPacked,
     make_encoder,
-    predict_both_directions,
     run_in_segments,
 )
 from seqtrain.model.engines.choice import choose_engine
@@ -239,11 +238,11 @@ class ClassifierNetwork(nn.Module):
         return zero_state(self.encoder, rows, like=self.head.weight)
 
     @property
-    def why_it_looks_ahead(self) -> str | None:
-        """Which key makes states depend on steps still to come; None: none does."""
+    def why_prefixes_are_read_again(self) -> str | None:
+        """Which key keeps `step_logits` from what holds after every step; None: none does."""
         if self.config.bidirectional:
             return "bidirectional"
-        for name in ("convolutions", "kernels"):
+        for name in ("convolutions", "kernels", "ngrams"):
             if getattr(self, name) is not None:
                 return name
         return "standardize" if self.inputs.series is not None else None
@@ -255,7 +254,7 @@ class ClassifierNetwork(nn.Module):
         spellings: Spellings | None = None,
         static: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Classify after every step, where no key looks ahead; arguments as of `branches`.
+        """Classify after every step, where no prefix is read again; arguments as of `branches`.
 
         Shape:
             packed.data: (N,) int64, or (N, F) float32. Returns: logits (N, C), packed, each as if
@@ -272,10 +271,7 @@ class ClassifierNetwork(nn.Module):
         if self.static is not None:
             row, _ = rows_and_steps(packed.batch_sizes)
             seen.append(self._beside(static)[row.to(states.device)])
-        branches = [self.head(torch.cat(seen, dim=1))]
-        if self.ngrams is not None:
-            branches.append(self.ngrams.step_logits(packed, _grams(spellings)))
-        return self.combine(branches), last
+        return self.combine([self.head(torch.cat(seen, dim=1))]), last
 
     def _classify(
         self,
@@ -338,19 +334,18 @@ class ClassifierNetwork(nn.Module):
         self, run: RunPacked, packed: PackedSequence, start: Tensor | None, bptt: int | None
     ) -> tuple[Tensor, Tensor]:
         rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
-        both, pooled = self.config.bidirectional, None
+        pooled = None
         steps = bptt if torch.is_grad_enabled() else self._prediction_steps
         if steps is not None and steps < longest:
             start = self.zero_state(rows) if start is None else start
-            in_segments = predict_both_directions if both else run_in_segments
-            pooled, state = in_segments(run, self.pooling, packed, start, steps)
+            pooled, state = run_in_segments(run, self.pooling, packed, start, steps)
         else:
             outputs, state = run(packed, start, None)
             if outputs is not None and self.pooling is not None:
                 pooled = pool_at_once(self.pooling, outputs, packed.batch_sizes)
         seen = [] if pooled is None else [pooled]
         if "last" in pooling_names(self.config.pooling):
-            last = last_valid_state(only(state, 0), bidirectional=both)
+            last = last_valid_state(only(state, 0), bidirectional=self.config.bidirectional)
             seen.insert(0, self.join(last))
         return torch.cat(seen, dim=1) if len(seen) > 1 else seen[0], state
 
@@ -385,8 +380,8 @@ class ClassifierNetwork(nn.Module):
     @property
     def _prediction_steps(self) -> int | None:
         """Time steps of a segment without gradients; None where the whole must be seen at once."""
-        stacked = self.config.bidirectional and self.config.num_layers > 1
-        return None if stacked or self.config.unroll == "padded" else PREDICTION_STEPS
+        whole = self.config.bidirectional or self.config.unroll == "padded"
+        return None if whole else PREDICTION_STEPS
 
     def join(self, states: Tensor) -> Tensor:
         """Join the directions' states, (…, D * hidden), as model.join has it."""

@@ -8,12 +8,10 @@ B batch, T longest length, N steps of all sequences, F channels in, W channels o
 """
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
@@ -62,37 +60,25 @@ class ConvolutionLayer(nn.Module):
 
     def forward(self, packed: PackedSequence) -> PackedSequence:
         """Return the layer's packed output: (N, F) -> (M, W), where M sums up ceil(L / stride)."""
-        steps: Tensor = packed.data
-        weight: Tensor = self.weight
-        if torch.is_autocast_enabled(steps.device.type):
-            lower = torch.get_autocast_dtype(steps.device.type)
-            steps, weight = steps.to(lower), weight.to(lower)
-        middle = self.kernel // 2
-        half = min(middle, len(packed.batch_sizes) - 1)  # beyond the longest row are only zeros
-        weight = weight[:, :, middle - half : middle + half + 1]
-        kernel = weight.permute(2, 1, 0).reshape(-1, len(weight))
-        layout, batch_sizes = self._lay_out(packed.batch_sizes, half, steps.device)
-        convolve: Callable[..., Tensor] = _Convolution.apply
-        convolved = self._normalized(convolve(steps, kernel, *layout, self.stride))
+        windows, batch_sizes = self._windows(packed)
+        kernel = self.weight.permute(2, 1, 0).flatten(0, 1)
+        convolved = self._normalized(windows @ kernel)
         return PackedSequence(functional.relu(convolved, inplace=True), batch_sizes)
 
-    def _lay_out(
-        self, sizes: Tensor, half: int, device: torch.device
-    ) -> tuple[tuple[Tensor, Tensor, int], Tensor]:
-        """Return `_Convolution`'s layout, and the batch sizes of the output.
-
-        Zeros keep sequences apart, and the windows of each stand on a multiple of the stride.
-        """
-        lengths = lengths_of(sizes)
+    def _windows(self, packed: PackedSequence) -> tuple[Tensor, Tensor]:
+        """Return the steps under each window, (M, K * F), and the batch sizes of the output."""
+        steps, sizes = packed.data, packed.batch_sizes
+        lengths, first = lengths_of(sizes), sizes.cumsum(0) - sizes
         shorter = (lengths + self.stride - 1) // self.stride
         batch_sizes = len(lengths) - shorter.bincount()[:-1].cumsum(0)
-        windows = (lengths + half + self.stride - 1) // self.stride
-        first = windows.cumsum(0) - windows
-        row, step = rows_and_steps(sizes)
-        index = first[row] * self.stride + half + step
-        row, step = rows_and_steps(batch_sizes)
-        window = first[row] + step
-        return (index.to(device), window.to(device), int(windows.sum())), batch_sizes
+        row, middle = (each.unsqueeze(1) for each in rows_and_steps(batch_sizes))
+        offsets = torch.arange(self.kernel, device="cpu") - self.kernel // 2
+        step = middle * self.stride + offsets
+        inside = (step >= 0) & (step < lengths[row])
+        index = torch.where(inside, first[step.clamp(0, len(first) - 1)] + row, len(steps))
+        padded = torch.cat((steps, steps.new_zeros(1, steps.shape[1])))
+        windows = padded.index_select(0, index.flatten().to(steps.device))
+        return windows.view(len(index), -1), batch_sizes
 
     def _normalized(self, steps: Tensor) -> Tensor:
         """Normalise by the batch's statistics, or the running ones: one step alone has none."""
@@ -110,77 +96,3 @@ class ConvolutionLayer(nn.Module):
             momentum=norm.momentum or 0.0,
             eps=norm.eps,
         )
-
-
-class _Convolution(torch.autograd.Function):
-    """One convolution over all sequences, which stand one after another with zeros between them.
-
-    The kernel is cut into slices of one stride each: the sequences as rows of one stride times a
-    slice are one matrix product, and no window is copied, but for very narrow slices, merged.
-    V windows on all sequences and the zeros between them, S stride.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        steps: Tensor,
-        kernel: Tensor,
-        index: Tensor,
-        window: Tensor,
-        windows: int,
-        stride: int,
-    ) -> Tensor:
-        """Convolve steps (N, F) by a kernel (K * F, W), laid out as `_lay_out` says: (M, W)."""
-        channels = steps.shape[1]
-        ctx.windows, ctx.width = windows, stride * channels
-        rows = windows - 1 + math.ceil(len(kernel) / ctx.width)
-        laid = steps.new_zeros(rows * stride, channels).index_copy_(0, index, steps)
-        first, *others = _slices(len(kernel), _merged(ctx.width))
-        convolved = (_columns(laid, ctx, first) @ kernel[first]).to(_summed(steps.dtype))
-        for each in others:
-            _add_product(convolved, _columns(laid, ctx, each), kernel[each])
-        ctx.save_for_backward(laid, kernel, index, window)
-        return convolved.index_select(0, window).to(steps.dtype)
-
-    @staticmethod
-    @once_differentiable
-    def backward(
-        ctx: Any, gradient: Tensor
-    ) -> tuple[Tensor | None, Tensor, None, None, None, None]:
-        """Return the gradients of steps, where they are wanted, and kernel."""
-        laid, kernel, index, window = ctx.saved_tensors
-        outer = gradient.new_zeros(ctx.windows, gradient.shape[1]).index_copy_(0, window, gradient)
-        of_kernel, of_steps = torch.empty_like(kernel), None
-        for each in _slices(len(kernel), _merged(ctx.width)):
-            torch.mm(_columns(laid, ctx, each).t(), outer, out=of_kernel[each])
-        if ctx.needs_input_grad[0]:
-            inner = torch.zeros_like(laid, dtype=_summed(laid.dtype))
-            for each in _slices(len(kernel), ctx.width):
-                _add_product(_columns(inner, ctx, each), outer, kernel[each].t())
-            of_steps = inner.index_select(0, index).to(laid.dtype)
-        return of_steps, of_kernel, None, None, None, None
-
-
-def _slices(size: int, width: int) -> list[slice]:
-    return [slice(start, min(start + width, size)) for start in range(0, size, width)]
-
-
-def _merged(width: int) -> int:
-    """Return the width of merged slices: very narrow products cost more than a copy."""
-    return width * (32 // width) if width < 8 else width
-
-
-def _columns(laid: Tensor, ctx: Any, each: slice) -> Tensor:
-    return laid.as_strided((ctx.windows, each.stop - each.start), (ctx.width, 1), each.start)
-
-
-def _summed(dtype: torch.dtype) -> torch.dtype:
-    """Return the type to sum products in: a lower one would round the sum after each."""
-    return torch.promote_types(dtype, torch.float32)
-
-
-def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    if total.dtype == left.dtype:
-        total.addmm_(left, right)
-    else:
-        total.add_(left @ right)

@@ -102,40 +102,6 @@ def run_in_segments(
     return None if pooling is None or pool is None else pooling.finish(pool), after
 
 
-def predict_both_directions(
-    run: RunPacked, pooling: Pooling | None, packed: PackedSequence, start: Tensor, steps: int
-) -> tuple[Tensor | None, Tensor]:
-    """Run one bidirectional layer segment by segment, without gradients; each segment twice.
-
-    First from the last segment to the first, to know where the backward direction begins in each;
-    then from the first to the last, with both states known.
-
-    Shape:
-        start: (S, 2, B, H): before the first step, and of the backward direction before the last.
-        Returns: pooled (B, K * 2 * H) or as joined, None without pooling, and the last states.
-    """
-    segments = [*segments_of(packed, steps)]
-    after, starts = start[:, 1:], []
-    last = start.clone()
-    for segment in reversed(segments):
-        rows = len(segment.begin)
-        starts.append(after[:, :, :rows])
-        both = torch.cat((start[:, :1, :rows], starts[-1]), dim=1)
-        ends = run(segment.packed, both, segment.begin)[1]
-        after = ends[:, 1:].clone()  # a view would keep the states of all steps
-        last[:, 1:, :rows] = after
-    before = start[:, :1, :0]
-    pool = None if pooling is None else pooling.begin(start.shape[2], like=start)
-    for segment, backward in zip(segments, reversed(starts), strict=True):
-        begin = torch.cat((_start_of(segment, start[:, :1], before), backward), dim=1)
-        outputs, ends = run(segment.packed, begin, segment.begin)
-        before = ends[:, :1]
-        if pooling is not None and pool is not None and outputs is not None:
-            pool = pooling.add(pool, outputs, segment.packed.batch_sizes)
-    last[:, :1] = before
-    return None if pooling is None or pool is None else pooling.finish(pool), last
-
-
 def _add(
     run: RunPacked, pooling: Pooling, segment: Segment, pool: Tensor, state: Tensor, data: Tensor
 ) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,6 @@ third of the squared length: half of it cost accuracy on questions, where functi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -106,14 +105,16 @@ class NgramClassifier(nn.Module):
         Where spelling counts, ids of unknown words are beyond the vocabulary's.
         """
         rows, size = int(packed.batch_sizes[0]), len(self.vocabulary)
-        walks = self._walks(packed)
-        walk = walks[0]
-        found = [each.within(self.keys) for each in walks]
-        found += [each.behind(self.keys, each.last) for each in walks]
+        found = [
+            _known(self.keys, packed.batch_sizes, *stream)
+            for stream in streams(packed.data, self.vocabulary, self._num_words)
+        ]
         if self._words is not None:
-            found.append(self._spelled(packed.data, unknown))
-        index, step = _both(found)
-        pairs, times = _counted(walk.row[step] * size + index, rows * size)
+            row = rows_and_steps(packed.batch_sizes)[0].to(packed.data.device)
+            index, step = self._spelled(packed.data, unknown)
+            found.append((index, row[step]))
+        index, row = _both(found)
+        pairs, times = _counted(row * size + index, rows * size)
         row, index = pairs // size, pairs % size
         values = (1 + times.log()) * self.idf[index]
         kind = 2 * row + (index >= len(self.keys))
@@ -121,10 +122,6 @@ class NgramClassifier(nn.Module):
         norms = torch.where(squares > 0, squares, 1.0).sqrt() / self._lengths.repeat(rows)
         counts = row.bincount(minlength=rows)
         return SparseRows(index.int(), values / norms[kind], _offsets(counts))
-
-    def _walks(self, packed: PackedSequence) -> list[_Walk]:
-        ids = streams(packed.data, self.vocabulary, self._num_words)
-        return [_Walk(packed.batch_sizes, *each) for each in ids]
 
     @property
     def _lengths(self) -> Tensor:
@@ -145,99 +142,32 @@ class NgramClassifier(nn.Module):
                 found.append((len(self.keys) + buckets, step.repeat_interleave(counts)))
         return _both(found)
 
-    @torch.no_grad()
-    def step_logits(self, packed: PackedSequence, unknown: Grams | None = None) -> Tensor:
-        """Return the logits after every step, (N, C), packed: those of the prefix that ends there.
 
-        A prefix holds the n-grams that end in it, and those that end at the boundary behind it.
-        """
-        walks = self._walks(packed)
-        walk = walks[0]
-        every = torch.arange(len(walk.row), device=walk.row.device)
-        within = _both([each.within(self.keys) for each in walks])
-        ends = _both([each.behind(self.keys, every) for each in walks])
-        total = self._after_steps(packed, walk, within, ends) * self._lengths[0]
-        if self._words is not None:
-            index, step = self._spelled(packed.data, unknown)
-            in_time = step.argsort(stable=True)
-            spelled, none = (index[in_time], step[in_time]), (every[:0], every[:0])
-            total = total + self._after_steps(packed, walk, spelled, none) * self._lengths[1]
-        return (GAIN * total + self.bias).to(self.weight.dtype)
+def _known(
+    keys: Tensor, sizes: Tensor, ids: Tensor, shortest: int, longest: int
+) -> tuple[Tensor, Tensor]:
+    """Return the number of each n-gram among ascending keys that packed ids have, and its row.
 
-    def _after_steps(
-        self,
-        packed: PackedSequence,
-        walk: _Walk,
-        within: tuple[Tensor, Tensor],
-        ends: tuple[Tensor, Tensor],
-    ) -> Tensor:
-        index, step = within
-        before = _times_before(walk.row[step] * len(self.vocabulary) + index)
-        weight_before = torch.where(before > 0, 1 + before.clamp(min=1).log(), 0.0)
-        weight_after = 1 + (before + 1).log()
-        sums, squares = self._sums(step, index, len(walk.row), weight_before, weight_after)
-        for grown in (sums, squares):
-            for earlier, now in pairwise(grown.split_with_sizes(packed.batch_sizes.tolist())):
-                now += earlier[: len(now)]
-        index, step = ends
-        once = torch.ones_like(step, dtype=torch.float64)
-        own_sums, own_squares = self._sums(step, index, len(walk.row), torch.zeros_like(once), once)
-        squares = squares + own_squares
-        norm = torch.where(squares > 0, squares.sqrt(), 1.0)
-        total: Tensor = (sums + own_sums) / norm
-        return total
-
-    def _sums(
-        self, step: Tensor, index: Tensor, steps: int, before: Tensor, after: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Add up, where n-grams end, the changes of weights (N, C) and of squares (N, 1)."""
-        idf = self.idf[index].unsqueeze(1)
-        terms = (after - before).unsqueeze(1) * idf * self.weight[index]
-        squares = (after.square() - before.square()).unsqueeze(1) * idf.square()
-        return (
-            terms.new_zeros(steps, terms.shape[1]).index_add(0, step, terms),
-            squares.new_zeros(steps, 1).index_add(0, step, squares),
-        )
-
-
-class _Walk:
-    """Finds the n-grams of packed sequences, by the step that each ends with.
-
-    `row` is of each packed step, (N,), `last` the packed index of each row's last step, (B,).
+    Each sequence goes on with a boundary, and may have one before its first step.
     """
-
-    def __init__(self, sizes: Tensor, ids: Tensor, shortest: int, longest: int) -> None:
-        starts = sizes.cumsum(0) - sizes
-        row, step = rows_and_steps(sizes)
-        before = starts[step - 1] + row
-        before[step == 0] = len(row)  # where the boundary stands
-        last = starts[lengths_of(sizes) - 1] + torch.arange(int(sizes[0]), device="cpu")
-        self.row, self.last, before = (t.to(ids.device) for t in (row, last, before))
-        self._step = step.to(ids.device)
-        self._sizes = shortest, longest
-        self._keys = [folded(torch.full_like(ids, NO_KEY), ids)]
-        alone = folded(torch.full_like(ids[:1], NO_KEY), torch.full_like(ids[:1], BOUNDARY))
-        for _ in range(longest - 1):
-            self._keys.append(folded(torch.cat((self._keys[-1], alone))[before], ids))
-
-    def within(self, keys: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the number of each known n-gram among ascending keys, and its last step."""
-        found = []
-        for size in range(self._sizes[0], self._sizes[1] + 1):
-            index, known = _look_up(keys, self._keys[size - 1])
-            step = torch.nonzero(known & (self._step >= size - 2)).squeeze(1)
-            found.append((index[step], step))
-        return _both(found)
-
-    def behind(self, keys: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the same of those that would end at a boundary behind these steps."""
-        found = [(steps[:0], steps[:0])]
-        for size in range(max(2, self._sizes[0]), self._sizes[1] + 1):
-            before = self._keys[size - 2][steps]
-            index, known = _look_up(keys, folded(before, torch.full_like(before, BOUNDARY)))
-            ends = torch.nonzero(known & (self._step[steps] >= size - 3)).squeeze(1)
-            found.append((index[ends], steps[ends]))
-        return _both(found)
+    starts, lengths = sizes.cumsum(0) - sizes, lengths_of(sizes)
+    row, step = rows_and_steps(sizes)
+    every = torch.arange(len(lengths), device="cpu")
+    before = torch.cat((starts[step - 1] + row, starts[lengths - 1] + every))
+    before[: len(every)] = len(before)  # where the boundary before all stands
+    row, step = torch.cat((row, every)).to(ids.device), torch.cat((step, lengths)).to(ids.device)
+    before, boundary = before.to(ids.device), ids.new_full((1,), BOUNDARY)
+    ids = torch.cat((ids, boundary.expand(len(every))))
+    ending = folded(torch.full_like(ids, NO_KEY), ids)
+    alone, found = folded(torch.full_like(boundary, NO_KEY), boundary), []
+    for size in range(1, longest + 1):
+        if size > 1:
+            ending = folded(torch.cat((ending, alone))[before], ids)
+        if size >= shortest:
+            index = torch.searchsorted(keys, ending).clamp(max=len(keys) - 1)
+            which = torch.nonzero((keys[index] == ending) & (step >= size - 2)).squeeze(1)
+            found.append((index[which], row[which]))
+    return _both(found)
 
 
 def _offsets(counts: Tensor) -> Tensor:
@@ -249,11 +179,6 @@ def _both(found: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
     return index, step
 
 
-def _look_up(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    index = torch.searchsorted(keys, wanted).clamp(max=len(keys) - 1)
-    return index, keys[index] == wanted
-
-
 def _counted(values: Tensor, size: int) -> tuple[Tensor, Tensor]:
     if size > len(values):
         distinct, times = torch.unique(values, return_counts=True)
@@ -261,11 +186,3 @@ def _counted(values: Tensor, size: int) -> tuple[Tensor, Tensor]:
     times = values.bincount(minlength=size)
     distinct = times.nonzero().squeeze(1)
     return distinct, times[distinct]
-
-
-def _times_before(pairs: Tensor) -> Tensor:
-    ordered, order = pairs.sort(stable=True)
-    first = torch.searchsorted(ordered, ordered)
-    times = torch.empty_like(order)
-    times[order] = torch.arange(len(order), device=order.device) - first
-    return times.double()

@@ -8,11 +8,10 @@ poolings.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from seqtrain.data.batch import check_lengths
 from seqtrain.model.engines.operations import native_takes, pool
@@ -112,8 +111,7 @@ class StepPooling(nn.Module):
         now, others = pool[:rows], pool[rows:]
         states = states.to(pool.dtype)
         if self.how == "max":
-            maximum: Callable[..., Tensor] = _Maximum.apply
-            now = maximum(now, states, row)
+            now = now.scatter_reduce(0, row.unsqueeze(1).expand_as(states), states, "amax")
         elif self.how == "mean":
             counts = torch.bincount(row, minlength=rows).unsqueeze(1)
             now = now + torch.cat((row_sums(states, row, rows), counts), dim=1)
@@ -206,29 +204,3 @@ def make_pooling(
     if isinstance(pooling, str):
         return StepPooling(pooling, width, attention_size)
     return PoolingList(names, width, attention_size)
-
-
-class _Maximum(torch.autograd.Function):
-    """The largest value of each row; equal ones share its gradient.
-
-    It is that of `scatter_reduce`, whose own reads an index for each number instead of each step.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, now: Tensor, states: Tensor, row: Tensor) -> Tensor:
-        """Return the largest of now (B, H) and the states (N, H) of each row (N,)."""
-        index = row.unsqueeze(1).expand_as(states)
-        maximum = now.scatter_reduce(0, index, states, "amax")
-        ctx.save_for_backward(now, states, row, maximum)
-        return maximum
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-        """Return the gradients of both."""
-        now, states, row, maximum = ctx.saved_tensors
-        # In floats throughout: torch compares to bools many times as slowly.
-        of_now = maximum.clone().eq_(now)
-        of_states = maximum.index_select(0, row).eq_(states)
-        share = gradient / of_now.index_add(0, row, of_states)
-        return of_now * share, of_states.mul_(share.index_select(0, row)), None

@@ -108,7 +108,7 @@ def test_every_weight_learns(branch: str) -> None:
 
 
 def test_after_every_step_it_predicts_as_if_the_sequence_ended_there() -> None:
-    model = make("ngrams")
+    model = make("last")
     with torch.inference_mode():
         packed = pack_sequence(ROWS)
         found, _ = model.step_logits(packed, static=FACTS)

@@ -61,8 +61,8 @@ class PredictionJob:
         """Write the predictions after every step; say what became of the rows."""
         report, columns = EncodingReport(), self.columns
         network = one_model(self.classifier, "--steps").network
-        if network.why_it_looks_ahead is not None:
-            note(f"{network.why_it_looks_ahead}: {SLOW_STEPS}")
+        if network.why_prefixes_are_read_again is not None:
+            note(f"{network.why_prefixes_are_read_again}: {SLOW_STEPS}")
         predictions = step_predictions(source, self.classifier, self.options, report)
         lines = columns.format == "lines"
         unknown = write_steps(predictions, open_file, top_k=columns.top_k, lines=lines)
