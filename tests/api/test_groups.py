@@ -1,7 +1,6 @@
 """Conversations whose predictions depend on rows before: read, learned, scored and predicted."""
 
 import random
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ from seqtrain.api import predict, predictors
 from seqtrain.api.predictors import Classifier, Ensemble
 from seqtrain.data.examples import Example
 from seqtrain.errors import DataError, Interrupted
-from seqtrain.training.events import UpdateEvent
 from tests.helpers.small_models import LABELS, WORDS, make_model
-from tests.helpers.tiny import write_jsonl
+from tests.helpers.tiny import stopping_after, write_jsonl
 
 
 def conversations(count: int, seed: int) -> list[dict[str, str]]:
@@ -114,12 +112,8 @@ def test_a_blank_group_stands_alone_and_a_missing_column_is_refused(run, tmp_pat
 
 
 def test_a_run_stopped_in_the_middle_of_groups_goes_on_exactly(run, config, tmp_path):
-    def stop(event: object) -> None:
-        if isinstance(event, UpdateEvent) and event.update == 70:
-            signal.raise_signal(signal.SIGTERM)
-
     with pytest.raises(Interrupted):  # its data come from the cache, with their groups
-        seqtrain.fit(config, run_dir=tmp_path / "r", device="cpu", listener=stop)
+        seqtrain.fit(config, run_dir=tmp_path / "r", device="cpu", listener=stopping_after(70))
     seqtrain.fit(config, run_dir=tmp_path / "r", device="cpu", resume=True)
     one, other = (path / "last" / "model.safetensors" for path in (run.path, tmp_path / "r"))
     assert one.read_bytes() == other.read_bytes()

@@ -1,4 +1,4 @@
-"""A run on several files is the run on one that holds all; its rows are named by file and line."""
+"""A run on several files; its rows are named by file and line."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,6 @@ from seqtrain.api.evaluate import evaluate
 from seqtrain.api.fit import fit
 from seqtrain.api.predictions import predict_split, run_facts
 from seqtrain.errors import CheckpointError, DataError
-from tests.helpers.tiny import fingerprint
 
 
 def config(train: Any, **more: Any) -> dict[str, Any]:
@@ -34,23 +33,6 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("refit", [False, True])
-def test_a_run_on_three_files_is_the_run_on_one(folder, refit):
-    training = {"max_epochs": 2, "refit": refit}
-    fit(config("one.jsonl", training=training), run_dir="one")
-    fit(config(["p1.jsonl", "p[23].jsonl"], training=training), run_dir="three")
-    one, three = fingerprint(folder / "one"), fingerprint(folder / "three")
-    assert one.pop("config.yaml") != three.pop("config.yaml")
-    assert one == three
-    recorded = json.loads((folder / "three" / "environment.json").read_text())["data"]
-    assert list(recorded) == ["p1.jsonl", "p2.jsonl", "p3.jsonl"]
-    for split in ("train", "validation"):
-        a, b = evaluate("one", split=split), evaluate("three", split=split)
-        assert a.scores == b.scores
-        assert b.data == "p1.jsonl, p[23].jsonl"
-    assert evaluate("one", data="p?.jsonl").scores == evaluate("one", data="one.jsonl").scores
-
-
 def test_answers_name_file_and_line(folder):
     fit(config("p*.jsonl", training={"max_epochs": 1}), run_dir="run")
     rows = [json.loads(line) for line in (folder / "one.jsonl").read_text().splitlines()]
@@ -60,6 +42,11 @@ def test_answers_name_file_and_line(folder):
     for row in found:
         assert row.text == rows[starts[str(row.file)] + row.line - 1]["text"]
     assert diff("run", "run", split="validation").num_examples == 10
+    recorded = json.loads((folder / "run" / "environment.json").read_text())["data"]
+    assert list(recorded) == ["p1.jsonl", "p2.jsonl", "p3.jsonl"]
+    of_files = evaluate("run", data="p?.jsonl")
+    assert of_files.data == "p?.jsonl"
+    assert of_files.scores == evaluate("run", data="one.jsonl").scores
     assert run_facts("run").card["trained on"].startswith("p*.jsonl, ")
 
 

@@ -4,18 +4,20 @@ Each part alone, and what it computes: tests/model.
 """
 
 import json
-import os
 import re
-import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import seqtrain
 from seqtrain.errors import Interrupted
-from seqtrain.training.events import UpdateEvent
-from tests.helpers.tiny import assert_same_run, series, write_npz, write_text_project
+from tests.helpers.tiny import (
+    assert_same_run,
+    series,
+    stopping_after,
+    write_npz,
+    write_text_project,
+)
 from tests.helpers.vectors import write_vectors
 
 BASE = (
@@ -63,19 +65,6 @@ def folder(tmp_path, monkeypatch) -> Path:
         write_npz(tmp_path / f"{name}.npz", rows, ["ab"[i % 2] for i in range(count)])
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def stopping_after(updates: int) -> Callable[[object], None]:
-    """Return a listener that stops the run after so many updates of this process."""
-    made = 0
-
-    def listener(event: object) -> None:
-        nonlocal made
-        made += isinstance(event, UpdateEvent)
-        if isinstance(event, UpdateEvent) and made == updates:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    return listener
 
 
 @pytest.mark.parametrize("part", PARTS)

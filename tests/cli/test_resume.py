@@ -1,21 +1,17 @@
 """`fit --resume`: goes on to the bit, and refuses what has changed."""
 
 import json
-import os
 import shutil
-import signal
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from seqtrain.api.fit import fit
-from seqtrain.api.run_events import Event
 from seqtrain.config import load_config
 from seqtrain.errors import Interrupted
 from seqtrain.files.folder import write_folder
 from seqtrain.runs.model_folder import load_model, model_files
-from seqtrain.training.events import UpdateEvent
 from tests.helpers.tiny import (
     assert_same_run,
     fit_until,
@@ -23,6 +19,7 @@ from tests.helpers.tiny import (
     metrics,
     rows,
     sets,
+    stopping_after,
     write_table,
 )
 
@@ -165,14 +162,10 @@ def test_a_run_stopped_after_every_update_ends_with_equal_bits(project, cli, kin
     settings = ["batching.batch_size=12", *STOPPED[kind]]
     cli("fit", "c.yaml", "--run-dir", "whole", *sets(*settings))
     config, stops = load_config("c.yaml", settings), 0
-
-    def stop(event: Event) -> None:
-        if isinstance(event, UpdateEvent):
-            os.kill(os.getpid(), signal.SIGTERM)
-
     while not Path("parts/test.json").exists():
         with suppress(Interrupted):
-            fit(config, run_dir="parts", resume=Path("parts").exists(), listener=stop)
+            begun = Path("parts").exists()
+            fit(config, run_dir="parts", resume=begun, listener=stopping_after(1))
         stops += 1
     assert stops > 2 * len([line for line in metrics("whole") if line["event"] != "end"])
     assert_same_run("whole", "parts")
@@ -195,14 +188,10 @@ def test_weights_that_are_not_finite_are_never_saved(begun, cli):
 
 
 def test_a_finished_run_that_goes_on_has_no_scores_until_it_ends(begun, cli):
-    def stop(event: Event) -> None:
-        if isinstance(event, UpdateEvent):
-            os.kill(os.getpid(), signal.SIGTERM)
-
     assert Path("r/test.json").exists()
     config = load_config("c.yaml", ["training.max_epochs=4"])
     with pytest.raises(Interrupted):
-        fit(config, run_dir="r", resume=True, listener=stop)
+        fit(config, run_dir="r", resume=True, listener=stopping_after(1))
     assert not Path("r/test.json").exists()
     longer = sets("training.max_epochs=4")
     cli("fit", "c.yaml", "--run-dir", "r", "--resume", *longer)

@@ -135,6 +135,19 @@ class Killed(Exception):
     """What ends a run as SIGKILL does: nothing more is written."""
 
 
+def stopping_after(updates: int) -> Callable[[object], None]:
+    """Return a listener of `fit` that stops the run after so many updates of this process."""
+    made = 0
+
+    def listener(event: object) -> None:
+        nonlocal made
+        made += type(event).__name__ == "UpdateEvent"
+        if type(event).__name__ == "UpdateEvent" and made == updates:
+            signal.raise_signal(signal.SIGTERM)
+
+    return listener
+
+
 def fit_until(epoch: int, run: str, *sets: str, resume: bool = False) -> None:
     """Train to the end of an epoch, where a signal stops the run."""
     from seqtrain.api.fit import fit as run_fit

@@ -95,21 +95,3 @@ def test_training_carries_states_and_cuts_gradients_between_rows(rnn, sort, make
             reference.optimizer.step(lr=0.1, examples=1)
             assert next(events).loss == pytest.approx(loss.item(), abs=1e-5)
         assert isinstance(next(events), EpochEvent)
-
-
-@pytest.mark.parametrize("what", ["all", "one", "twice", "negative", "nan", "double"])
-def test_a_resume_without_the_states_so_far_is_refused(what, make_trainer, grouped):
-    trainer = carrying(make_trainer, grouped)
-    next(trainer.events())
-    tensors, values = trainer.capture()
-    groups, states = tensors.pop("carried.groups"), tensors.pop("carried.states")
-    forged = {
-        "all": {},
-        "one": {"carried.groups": groups[1:], "carried.states": states[1:]},
-        "twice": {"carried.groups": groups * 0, "carried.states": states},
-        "negative": {"carried.groups": groups - 99, "carried.states": states},
-        "nan": {"carried.groups": groups, "carried.states": states * torch.nan},
-        "double": {"carried.groups": groups, "carried.states": states.double()},
-    }[what]
-    with pytest.raises(ValueError, match=r"^carried"):
-        carrying(make_trainer, grouped).restore({**tensors, **forged}, values)

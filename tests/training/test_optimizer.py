@@ -1,6 +1,5 @@
 """The optimizer's updates are torch's; of a table only the rows of the batch are touched."""
 
-import math
 from typing import Any
 
 import pytest
@@ -109,28 +108,6 @@ def test_rows_that_a_gradient_names_twice_are_summed(native, make_trainer):
         trainer.optimizer.step(lr=0.1, examples=1)
         weights.append(weight.detach().clone())
     torch.testing.assert_close(*weights)
-
-
-@pytest.mark.parametrize("what", ["moment", "shape", "step", "nan", "another", "none"])
-def test_a_state_that_no_update_leaves_is_refused(what, make_trainer):
-    trainer = make_trainer()
-    next(trainer.events())
-    tensors, progress = trainer.capture()
-    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
-    if what == "moment":
-        del tensors["optimizer.0.exp_avg"]
-    elif what == "shape":
-        tensors["optimizer.0.exp_avg"] = tensors["optimizer.0.exp_avg"].T.contiguous()
-    elif what == "step":
-        tensors["optimizer.0.step"].zero_()
-    elif what == "nan":
-        tensors["optimizer.1.exp_avg_sq"].fill_(math.nan)
-    elif what == "another":
-        tensors["optimizer.99.step"] = tensors["optimizer.0.step"]
-    else:
-        tensors = {}
-    with pytest.raises(ValueError, match=r"^optimizer"):
-        make_trainer().restore(tensors, progress)
 
 
 def rates(total: int = 100, **keys: Any) -> list[float]:
