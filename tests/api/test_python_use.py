@@ -28,7 +28,6 @@ def config(tmp_path_factory) -> dict[str, object]:
     words = [(word, label) for _ in range(12) for label in WORDS for word in WORDS[label]]
     given = [(f"the {word} of n{i}", label) for i, (word, label) in enumerate(words)]
     write_table(folder / "train.tsv", given)
-    columns = {"sequence": "text", "label": "label"}
     return {
         "data": {
             "train": folder / "train.tsv",
