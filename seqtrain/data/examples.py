@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
+from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass, replace
@@ -118,25 +119,34 @@ class RowProblems:
     def __init__(self, name: str) -> None:
         self.name = self.file = name
         self.count = 0
-        self.shown: list[str] = []
+        self._files: dict[str, int] = {}
+        self._first: list[tuple[int, int, str]] = []
+
+    @property
+    def shown(self) -> list[str]:
+        """The first complaints in the order of the files and their lines."""
+        return [said for _, _, said in self._first]
 
     def add(self, line: int, problem: str, file: str | None = None) -> None:
         """Note that the row that begins on `line` can't be used, of a file within the input."""
         self.count += 1
-        if len(self.shown) < SHOWN_ROWS:
-            self.shown.append(located(f"{file or self.name}:{line}", problem))
+        file = file or self.name
+        number = self._files.setdefault(file, len(self._files))
+        if len(self._first) < SHOWN_ROWS or (number, line) < self._first[-1][:2]:
+            insort(self._first, (number, line, located(f"{file}:{line}", problem)))
+            del self._first[SHOWN_ROWS:]
 
     def fail(self, line: int, problem: str) -> NoReturn:
         """Raise this complaint, after which the file can't be read on, and then all others."""
         self.count += 1
-        self.shown.insert(0, located(f"{self.file}:{line}", problem))
+        self._first.insert(0, (0, 0, located(f"{self.file}:{line}", problem)))
         self.raise_if_any()
         raise AssertionError
 
     def raise_if_any(self) -> None:
         """Raise what was gathered as one DataError: the first five and the total."""
         if self.count:
-            more = self.count - len(self.shown)
+            more = self.count - len(self._first)
             total = f"{self.name}: {self.count} rows can't be used ({more} not shown)"
             raise DataError(*self.shown, *([total] if more else []))
 

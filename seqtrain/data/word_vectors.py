@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, takewhile
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from seqtrain.config.schema import LARGEST_WIDTH, Config
-from seqtrain.data.examples import ReadOptions, RowProblems
+from seqtrain.data.examples import BadRow, Numbered, ReadOptions, RowProblems
 from seqtrain.data.readers.opening import RowSource, open_input
 from seqtrain.data.vocabulary import PAD, SPECIAL, Vocabulary
 from seqtrain.errors import ConfigError, DataError
@@ -93,7 +94,7 @@ def with_width(config: Config) -> Config:
     path, asked = config.model.vectors, config.model.embedding_dim
     if path is None:
         return config
-    with _VectorFile(path).opened() as file:
+    with _opened(path) as file:
         size = file.size
     if asked not in (None, size):
         raise ConfigError(
@@ -115,19 +116,25 @@ def read_vectors(
     values: dict[int, npt.NDArray[np.float32]] = {}
     more: list[str] = []
     words = repeated = 0
-    with _VectorFile(path).opened() as file:
-        for number, word, numbers in file.lines():
-            words += 1
-            row = rows.get(word)
-            if row is None:
-                if len(more) == keep or word in SPECIAL or not is_token(word):
+    with _opened(path) as file:
+        for number, text in file.lines:
+            try:
+                word, numbers = _split(text, file)
+                if not text.strip(" \t"):
                     continue
-                row = rows[word] = len(vocabulary) + len(more)
-                more.append(word)
-            if row in values:
-                repeated += 1
-            else:
-                values[row] = file.parse(number, word, numbers)
+                words += 1
+                row = rows.get(word)
+                if row is None:
+                    if len(more) == keep or word in SPECIAL or not is_token(word):
+                        continue
+                    row = rows[word] = len(vocabulary) + len(more)
+                    more.append(word)
+                if row in values:
+                    repeated += 1
+                else:
+                    values[row] = _parse(word, numbers.split(" "))
+            except BadRow as bad:
+                file.problems.fail(number, str(bad))
         if not words:
             file.problems.fail(1, "no words in it; expected lines of a word and its numbers")
     if len(values) == len(more):
@@ -140,77 +147,65 @@ def read_vectors(
     return WordVectors(np.array(list(values), dtype=np.int64), kept, coverage), more
 
 
-class _VectorFile:
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.counted: int | None = None
+class _VectorFile(NamedTuple):
+    """An open file behind what its first line counts: words, if it does, and numbers of each."""
 
-    @contextmanager
-    def opened(self) -> Iterator[_VectorFile]:
-        """Open the file, and read its first line."""
-        problems = self.problems = RowProblems(display_name(self.path))
-        with open_input(self.path) as stream:
-            lines = RowSource(stream, ReadOptions("lines"), problems).lines()
-            first = next(lines, None)
-            if first is None:
-                problems.fail(1, "the file is empty; expected lines of a word and its numbers")
-            fields = _fields(first[1])
-            if len(fields) == 2 and all(field.isdecimal() for field in fields):
-                self.counted, self.size = int(fields[0]), int(fields[1])
-            else:
-                lines = chain([first], lines)
-                numbers = takewhile(is_number, reversed(fields[1:]))
-                self.size = sum(1 for _ in numbers)
-            if not 1 <= self.size <= LARGEST_WIDTH:
-                problems.fail(
-                    first[0],
-                    f"found vectors of {self.size} numbers; expected a word and 1 to "
-                    f"{LARGEST_WIDTH} numbers, with blanks between",
-                )
-            self._lines = lines
-            yield self
-
-    def lines(self) -> Iterator[tuple[int, str, str]]:
-        """Yield number, word, and the text of its numbers; blank lines are passed over."""
-        for number, text in self._lines:
-            text = text.rstrip(" \t")
-            word, _, numbers = text.partition(" ")
-            if numbers.count(" ") == self.size - 1 and numbers:
-                yield number, word, numbers
-            elif text:
-                yield number, *self._split(number, text)
-
-    def _split(self, number: int, text: str) -> tuple[str, str]:
-        """Split a line with tabs, more blanks, or a word with blanks in it."""
-        fields = _fields(text)
-        extra = len(fields) - 1 - self.size
-        if extra < 0 or (extra and all(map(is_number, fields[1 : 1 + extra]))):
-            said = "" if self.counted is None else ", as the first line says"
-            found = f"found {counted(len(fields) - 1, 'number')} of {quote(fields[0])}"
-            self.problems.fail(number, f"{found}; expected {self.size}{said}")
-        return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
-
-    def parse(self, number: int, word: str, text: str) -> npt.NDArray[np.float32]:
-        """Return the numbers of a word, (E,)."""
-        fields, among = text.split(" "), f"among the numbers of {quote(word)}"
-        try:
-            values = np.array(fields, dtype=np.float64)
-        except ValueError:
-            fields = self._split(number, f"{word} {text}")[1].split(" ")
-            bad = next((field for field in fields if not is_number(field)), None)
-            if bad is not None:
-                comma = f"; expected {bad.replace(',', '.')}" if COMMA.fullmatch(bad) else ""
-                self.problems.fail(number, f"found {quote(bad)} {among}{comma}")
-            values = np.array(fields, dtype=np.float64)
-        fine = np.abs(values) <= LARGEST  # nan isn't
-        if not fine.all():
-            found = quote(fields[int(fine.argmin())])
-            self.problems.fail(number, f"found {found} {among}; expected finite ones")
-        return values.astype(np.float32)
+    lines: Numbered
+    problems: RowProblems
+    counted: int | None
+    size: int
 
 
-def _fields(text: str) -> list[str]:
-    return BLANKS.split(text.strip(" \t"))
+@contextmanager
+def _opened(path: str) -> Iterator[_VectorFile]:
+    problems, words = RowProblems(display_name(path)), None
+    with open_input(path) as stream:
+        lines = RowSource(stream, ReadOptions("lines"), problems).lines()
+        number, first = next(lines, (0, ""))
+        if not number:
+            problems.fail(1, "the file is empty; expected lines of a word and its numbers")
+        fields = BLANKS.split(first.strip(" \t"))
+        if len(fields) == 2 and all(field.isdecimal() for field in fields):
+            words, size = int(fields[0]), int(fields[1])
+        else:
+            lines = chain([(number, first)], lines)
+            size = sum(1 for _ in takewhile(is_number, reversed(fields[1:])))
+        if not 1 <= size <= LARGEST_WIDTH:
+            problems.fail(
+                number,
+                f"found vectors of {size} numbers; expected a word and 1 to {LARGEST_WIDTH} "
+                "numbers, with blanks between",
+            )
+        yield _VectorFile(lines, problems, words, size)
+
+
+def _split(text: str, file: _VectorFile) -> tuple[str, str]:
+    """Return the word of a line and its numbers, with single blanks between."""
+    word, _, numbers = text.rstrip(" \t").partition(" ")
+    if numbers.count(" ") == file.size - 1 and numbers and "  " not in text:
+        return word, numbers
+    fields = BLANKS.split(text.strip(" \t"))  # with tabs, more blanks, or a word with blanks in it
+    extra = len(fields) - 1 - file.size
+    if fields != [""] and (extra < 0 or (extra and all(map(is_number, fields[1 : 1 + extra])))):
+        said = "" if file.counted is None else ", as the first line says"
+        found = f"found {counted(len(fields) - 1, 'number')} of {quote(fields[0])}"
+        raise BadRow(f"{found}; expected {file.size}{said}")
+    return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
+
+
+def _parse(word: str, fields: list[str]) -> npt.NDArray[np.float32]:
+    """Return the numbers of a word, (E,)."""
+    among = f"among the numbers of {quote(word)}"
+    try:
+        values = np.array(fields, dtype=np.float64)
+    except ValueError:
+        bad = next(field for field in fields if not is_number(field))
+        comma = f"; expected {bad.replace(',', '.')}" if COMMA.fullmatch(bad) else ""
+        raise BadRow(f"found {quote(bad)} {among}{comma}") from None
+    fine = np.abs(values) <= LARGEST  # nan isn't
+    if not fine.all():
+        raise BadRow(f"found {quote(fields[int(fine.argmin())])} {among}; expected finite ones")
+    return values.astype(np.float32)
 
 
 def is_number(field: str) -> bool:

@@ -175,8 +175,8 @@ def test_blank_cells_of_frames(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         fit(tmp_path / "r", train=[*ROWS, *blank])
     assert [problem.partition(": ")[2] for problem in caught.value.problems] == [
-        "the label is blank",
         "the sequence is empty; data.empty: drop or unk, set before training, accepts such rows",
+        "the label is blank",
     ]
     config = {**CONFIG, "data": {**CONFIG["data"], "empty": "drop", "bad_rows": "drop"}}
     numbered = [{**row, "label": float(row["label"] == "up")} for row in ROWS]

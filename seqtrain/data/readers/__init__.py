@@ -14,7 +14,13 @@ from seqtrain.data.readers.memory import MemoryTable, held_table, read_memory
 from seqtrain.data.readers.npz import labels_beside, read_npz
 from seqtrain.data.readers.opening import BUFFER, RowSource, note_digest, open_input
 from seqtrain.data.readers.parquet import arrow_files, read_arrow, read_parquet
-from seqtrain.data.readers.time_steps import Runs, sequences_of_rows, with_static
+from seqtrain.data.readers.time_steps import (
+    AT_ONCE,
+    SequencesOfRows,
+    ids_come_back,
+    rows_of,
+    with_static,
+)
 from seqtrain.data.readers.timeseries import read_ts
 from seqtrain.data.readers.txt import (
     list_folder,
@@ -147,14 +153,17 @@ def _read(
         rows = _read_file(path, options, problems, labelled, digests)
         yield from rows if options.static is None else with_static(rows, options.static)
     else:
-        runs = None
+        come_back, at_once = None, 1  # of a stream, more may come much later
         if os.path.isfile(path) or options.format in ("memory", "arrow"):
             ids = replace(
                 options, header=True, order=None, steps={}, static=None, group=None, keep=()
             )
-            runs = Runs(_read_file(path, ids, RowProblems(problems.name), labelled=False))
+            at_once = AT_ONCE
+            read = _read_file(path, ids, RowProblems(problems.name), labelled=False)
+            come_back = ids_come_back(rows_of(read, at_once))
         rows = _read_file(path, options, problems, labelled, digests)
-        yield from sequences_of_rows(rows, options, runs, labelled=labelled)
+        sequences = SequencesOfRows(options, come_back, labelled=labelled)
+        yield from sequences.of(rows_of(rows, at_once))
 
 
 def _read_file(

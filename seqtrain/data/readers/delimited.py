@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain, count, islice
 from operator import itemgetter
 from typing import Any
@@ -19,7 +19,7 @@ from seqtrain.data.examples import (
 )
 from seqtrain.data.readers.opening import LINE_BYTES, RowSource, without_end
 from seqtrain.data.readers.sequences import features_from_fields
-from seqtrain.data.readers.time_steps import Rows
+from seqtrain.data.readers.time_steps import AT_ONCE
 from seqtrain.errors import DataError
 from seqtrain.text import quote
 
@@ -56,90 +56,6 @@ class _Columns:
         if self.width == 1 and marks:
             found += f"; is {quote(marks[0])} what separates them? see data.delimiter"
         return found
-
-
-class Records(Iterator[tuple[int, Any]]):
-    """The rows of a file, one by one, or many at once."""
-
-    def __init__(
-        self,
-        source: RowSource,
-        delimiter: str,
-        *,
-        quoted: bool = False,
-        rows: Numbered | None = None,
-    ) -> None:
-        csv.field_size_limit(LINE_BYTES)
-        self._source, self._delimiter, self._quoted = source, delimiter, quoted
-        # Alone are what may name the delimiter, and what may name the columns.
-        blocks = source.blocks(keep_ends=True) if rows is None else iter(())
-        parts = ((x[:1], x[1:2], x[2:]) for x in islice(blocks, 2))
-        self._blocks = filter(None, chain(chain.from_iterable(parts), blocks))
-        self._line = 1
-        self._rows = self._read() if rows is None else rows
-
-    def __next__(self) -> tuple[int, Any]:
-        return next(self._rows)
-
-    def put_back(self, rows: list[tuple[int, Any]]) -> None:
-        """Let some rows come first."""
-        self._rows = chain(rows, self._rows)
-
-    def columns(self, width: int) -> Iterator[tuple[range, Callable[[int], Sequence[str]]]]:
-        """Yield the lines of many rows, and what returns a column of them, by its index.
-
-        It ends before rows that aren't of this width, are damaged, or of several lines.
-        """
-        for block in self._blocks:
-            read = self._columns(block, width)
-            if read is None:
-                self._blocks = filter(None, chain([block], self._blocks))
-                return
-            first, self._line = self._line, self._line + len(block)
-            yield range(first, self._line), read
-
-    def _columns(self, block: list[Any], width: int) -> Callable[[int], Sequence[str]] | None:
-        mark, text = self._delimiter, self._text(block)
-        if text is not None and not (self._quoted and '"' in text):
-            flat = text.removesuffix("\n").replace("\n", mark).split(mark)
-            one_each = {line.count(mark) for line in block} == {width - 1}
-            return (lambda index: flat[index::width]) if one_each else None
-        rows = self._parsed(block) or [[]]
-        columns = [*zip(*rows, strict=False)]
-        return columns.__getitem__ if {*map(len, rows)} == {width} else None
-
-    def _text(self, block: list[Any]) -> str | None:
-        """Return lines as a text whose lines end with a newline; None: one is damaged."""
-        if BadRow in {*map(type, block)}:
-            return None
-        text = "".join(block).replace("\r\n", "\n")
-        return None if "\r" in text and self._quoted else text
-
-    def _parsed(self, block: list[Any]) -> list[list[str]] | None:
-        """Return the rows of lines that may be in quotes; None: some need a closer look."""
-        if self._text(block) is None:
-            return None
-        try:
-            rows = list(csv.reader(block, delimiter=self._delimiter, strict=True))
-        except csv.Error:
-            return None
-        return rows if len(rows) == len(block) else None
-
-    def _read(self) -> Numbered:
-        mark = self._delimiter
-        for block in iter(lambda: next(self._blocks, None), None):
-            line, self._line = self._line, self._line + len(block)
-            if not self._quoted:
-                rows: Any = (
-                    x if isinstance(x, BadRow) else without_end(x).split(mark) for x in block
-                )
-            elif (parsed := self._parsed(block)) is not None:
-                rows = (row or [""] for row in parsed)
-            else:
-                rest = chain(block, chain.from_iterable(self._blocks))
-                yield from _careful_records(self._source, rest, line, mark)
-                return
-            yield from zip(count(line), rows)
 
 
 def read_delimited(source: RowSource) -> Iterator[Example]:
@@ -181,31 +97,41 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
         keep = [*(columns.names or range(columns.width))]
     kept_at = {str(column): columns.find(column, problems) for column in keep}
     static_at = [columns.find(name, problems) for name in static]
-    beside_it = label_at, group_at, static_at
-    parse = _row_parser(source, columns.width, where, beside_it, kept_at)
+    parse = _row_parser(source, columns.width, where, (label_at, group_at, static_at), kept_at)
     if options.steps is not None and source.stream.seekable():
-        at = label_at, group_at, kept_at
-        yield from _tables(source, records, columns.width, (where, static_at), at)
+        cells = [*where, *static_at]
+        records = yield from _tables(
+            source, records, columns.width, cells, label_at, group_at, kept_at
+        )
     yield from parse_rows(records, parse, blank_rows=columns.width == 1)
 
 
 def _tables(
     source: RowSource,
-    records: Records,
+    records: Numbered,
     width: int,
-    where: tuple[list[int], list[int]],
-    beside: tuple[int | None, int | None, dict[str, int]],
-) -> Iterator[Any]:
-    """Yield rows that are time steps, many at once, before one that needs a closer look."""
-    label_at, group_at, kept_at = beside
-    for lines, block in records.columns(width):
-        given = () if label_at is None else block(label_at)
-        names = {cell: source.label(cell) for cell in {*given}}
-        labels = [*map(names.__getitem__, given)] if given else (None,) * len(lines)
-        kept: Any = {name: block(at) for name, at in kept_at.items()}
-        group: Any = None if group_at is None else block(group_at)
-        cells, static = ([block(at) for at in some] for some in where)
-        yield Rows(lines, cells, labels, static, Example("", None, 0, None, group, kept))
+    cells: list[int],
+    label_at: int | None,
+    group_at: int | None,
+    kept_at: dict[str, int],
+) -> Generator[Any, None, Numbered]:
+    """Yield rows that are time steps, many at once; return those from a bad one on."""
+    while some := [*islice(records, AT_ONCE)]:
+        lines, rows = zip(*some, strict=True)
+        if {*map(type, rows)} != {list} or {*map(len, rows)} != {width}:
+            return chain(some, records)
+        columns = [*zip(*rows, strict=True)]
+        labels: Any = (None,) * len(rows)
+        groups = kept = labels
+        if label_at is not None:
+            names = {cell: source.label(cell) for cell in {*columns[label_at]}}
+            labels = [*map(names.__getitem__, columns[label_at])]
+        if group_at is not None:
+            groups = [x if x and not x.isspace() else None for x in columns[group_at]]
+        if kept_at:
+            kept = [{name: row[at] for name, at in kept_at.items()} for row in rows]
+        yield [lines, labels, groups, kept, *(columns[at] for at in cells)]
+    return records
 
 
 def _row_parser(
@@ -244,7 +170,7 @@ def _begins_object(names: Iterable[str]) -> bool:
     return next(iter(names), "").lstrip().startswith('{"')
 
 
-def _first_row(source: RowSource, *, has_header: bool) -> tuple[Records, _Columns]:
+def _first_row(source: RowSource, *, has_header: bool) -> tuple[Numbered, _Columns]:
     records, rows, names = read_records(source), list[tuple[int, Any]](), dict[str, int]()
     for row in records:
         rows.append(row)
@@ -262,24 +188,48 @@ def _first_row(source: RowSource, *, has_header: bool) -> tuple[Records, _Column
                 source.problems.fail(line, twice + hint)
             names.setdefault(name, index)
     first = [""] if isinstance(first, BadRow) else first
-    records.put_back(rows)
-    return records, _Columns(line, first, names)
+    return chain(rows, records), _Columns(line, first, names)
 
 
-def read_records(source: RowSource) -> Records:
-    """Return the fields of each row and the line where it begins; a BadRow for a bad line."""
+def read_records(source: RowSource) -> Numbered:
+    """Yield the fields of each row and the line where it begins; a BadRow for a bad line."""
     options = source.options
     if options.format == "csv" and ARFF.match(peeked(source)):
-        return Records(source, ",", rows=_arff_records(source))
+        return _arff_records(source)
     delimiter = find_delimiter(source)
     quoted = options.quoting == "standard" or (options.quoting, options.format) == ("auto", "csv")
-    records = Records(source, delimiter, quoted=quoted)
-    if options.format == "csv":
-        first = next(records, None)
-        hint = first is not None and isinstance(first[1], list) and delimiter.join(first[1])
-        if first is not None and not (hint and EXCEL_HINT.fullmatch(hint)):
-            records.put_back([first])
-    return records
+    records = _records(source, delimiter, quoted=quoted)
+    first = next(records, None) if options.format == "csv" else None
+    if first is None or (type(first[1]) is list and EXCEL_HINT.fullmatch(delimiter.join(first[1]))):
+        return records
+    return chain([first], records)
+
+
+def _records(source: RowSource, mark: str, *, quoted: bool) -> Numbered:
+    csv.field_size_limit(LINE_BYTES)
+    blocks, number = source.blocks(keep_ends=True), 1
+    for block in blocks:
+        line, number = number, number + len(block)
+        if not quoted:
+            rows: Any = (x if isinstance(x, BadRow) else without_end(x).split(mark) for x in block)
+        elif (parsed := _parsed(block, mark)) is not None:
+            rows = (row or [""] for row in parsed)
+        else:
+            rest = chain(block, chain.from_iterable(blocks))
+            yield from _careful_records(source.problems, rest, line, mark)
+            return
+        yield from zip(count(line), rows)
+
+
+def _parsed(block: list[Any], mark: str) -> list[list[str]] | None:
+    """Return the rows of lines that may be in quotes; None: some need a closer look."""
+    if BadRow in {*map(type, block)}:
+        return None
+    try:
+        rows = list(csv.reader(block, delimiter=mark, strict=True))
+    except csv.Error:
+        return None
+    return rows if len(rows) == len(block) else None
 
 
 def _arff_records(source: RowSource) -> Numbered:
@@ -299,10 +249,9 @@ def _arff_records(source: RowSource) -> Numbered:
 
 
 def _careful_records(
-    source: RowSource, given: Iterator[Any], first: int, delimiter: str
+    problems: RowProblems, given: Iterator[Any], first: int, delimiter: str
 ) -> Numbered:
     """Read lines from a number on, whose fields may be in quotes or damaged."""
-    problems = source.problems
     read: list[str] = []  # the lines of the record under way
     bad = first - 1  # lines that the csv reader didn't see
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timezone
+from heapq import merge
 from itertools import chain, pairwise
-from typing import Any, NamedTuple, TypeAlias
+from operator import ne
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -29,8 +31,12 @@ MISSING_TOKEN = "<unk>"
 """What a blank cell of a column of tokens is read as."""
 Column: TypeAlias = Any
 """The cells of a column: a list or tuple, or an array of numbers."""
-MOST_PARTS = 3
-"""Runs of an id, which waits for more, that aren't put together yet."""
+Rows: TypeAlias = list[Column]
+"""Rows that are time steps, column by column: their lines, labels, groups, kept columns, ids; then
+as `ReadOptions.sequence_columns` has them order, tokens and numbers; then static columns."""
+LINE, LABEL, GROUP, KEPT, ID = range(5)
+AT_ONCE = 512
+"""Rows that are put together."""
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -42,151 +48,140 @@ class _BadCell(BadRow):
         self.row = row
 
 
-class Rows(NamedTuple):
-    """Rows that are time steps, column by column; numbers are arrays where all could be read.
+def rows_of(given: Iterable[Example | Rows], at_once: int) -> Iterator[Example | Rows]:
+    """Put rows of cells together, column by column; bad ones stay as they are."""
+    some = list[Example]()
+    for row in chain(given, [None]):
+        is_good = isinstance(row, Example) and row.problem is None
+        if some and (not is_good or len(some) == at_once):
+            beside = [[getattr(x, name) for x in some] for name in ("line", "label", "group")]
+            cells = [[*cast("Any", x.sequence), *cast("Any", x.static or ())] for x in some]
+            yield [*beside, [x.kept for x in some], *zip(*cells, strict=True)]
+            some = []
+        if isinstance(row, Example) and row.problem is None:
+            some.append(row)
+        elif row is not None:
+            yield row
 
-    Attributes:
-        cells: columns of `ReadOptions.sequence_columns`, the id first.
-        static: columns of data.static, as read.
-        first: the first row without these, but with its label, group and kept columns; and its id
-            where the cells were read already.
+
+def ids_come_back(given: Iterable[Example | Rows]) -> bool:
+    """Whether rows of other ids stand between the rows of an id."""
+    hashes, last = array("q"), None
+    for rows in given:
+        if isinstance(rows, list):
+            ids = _ids(rows[ID])
+            hashes.extend(hash(ids[start]) for start, _ in _runs(ids)[ids[0] == last :])
+            last = ids[-1]
+    return len(np.unique(np.array(hashes, dtype=np.int64))) < len(hashes)
+
+
+class SequencesOfRows:
+    """Puts the rows of each id together.
+
+    Args:
+        options: how the rows are read.
+        come_back: whether ids come back, so that all rows are held; None: nobody knows, and an id
+            that does is a bad row.
     """
 
-    lines: Sequence[int]
-    cells: Sequence[Column]
-    labels: Sequence[str | None]
-    static: Sequence[Column]
-    first: Example
+    def __init__(self, options: ReadOptions, come_back: bool | None, *, labelled: bool) -> None:
+        self.id, self.order, self.labelled = options.id, options.order, labelled
+        self.static = options.static or {}
+        self.tokens = ID + (1 if options.order is None else 2)
+        self.numbers = self.tokens + len(token_columns(options.steps))
+        named = column_names(options.steps)[self.numbers - self.tokens :]
+        self.kinds = [(name, (options.steps or {})[name]) for name in named]
+        self.beside = self.numbers + sum(kind != "order" for _, kind in self.kinds)
+        self.come_back = come_back
 
-    @classmethod
-    def of(cls, row: Example) -> Rows:
-        """Return one row."""
-        cells: Any = row.sequence
-        static: Any = row.static or ()
-        return cls([row.line], [[x] for x in cells], [row.label], [[x] for x in static], row)
+    def of(self, given: Iterable[Example | Rows]) -> Iterator[Example]:
+        """Yield the sequence of each id, in the order in which ids first appear, and bad rows."""
+        if not self.come_back:
+            yield from self._in_order(map(self._read, given))
+            return
+        share, bad, good = dict[Any, Any]().setdefault, list[Example](), list[Rows]()
+        for rows in map(self._read, given):
+            if isinstance(rows, Example):
+                bad.append(rows)
+            else:  # one object of each cell
+                cells = (x if _is_array(x) else [*map(share, x, x)] for x in rows[ID:])
+                good.append([*rows[:ID], *cells])
+        whole = [*map(_joined, zip(*good, strict=True))]
+        numbers = dict[Any, int]()
+        first = [numbers.setdefault(name, len(numbers)) for name in (whole[ID] if whole else ())]
+        ordered = [_taken(whole, np.argsort(first, kind="stable"))] if whole else []
+        yield from merge(bad, self._in_order(ordered), key=lambda x: x.line)
 
-
-class Layout:
-    """What the cells of a row are."""
-
-    def __init__(self, options: ReadOptions, labelled: bool) -> None:
-        self.static, self.order, self.labelled = options.static or {}, options.order, labelled
-        self.first = 1 if options.order is None else 2
-        self.numbers = self.first + len(token_columns(options.steps))
-        named = column_names(options.steps)[self.numbers - self.first :]
-        self.number_kinds = [(name, (options.steps or {})[name]) for name in named]
-
-    def read(self, cells: Sequence[Column]) -> list[Column]:
+    def _read(self, rows: Example | Rows) -> Example | Rows:
         """Read whole columns at once, as far as they hold what they should."""
-        found = [_ids(cells[0]), *cells[1 : self.first]]
-        found += map(_tokens, cells[self.first : self.numbers])
-        found += map(_floats, cells[self.numbers :])
-        return [*found[:1], *map(_floats, found[1 : self.first]), *found[self.first :]]
+        if isinstance(rows, Example):
+            return rows
+        found, rows[ID] = [*rows], _ids(rows[ID])
+        found[ID] = rows[ID]
+        found[ID + 1 : self.tokens] = map(_floats, found[ID + 1 : self.tokens])
+        found[self.tokens : self.numbers] = map(_tokens, found[self.tokens : self.numbers])
+        found[self.numbers : self.beside] = map(_floats, found[self.numbers : self.beside])
+        return found
 
+    def _in_order(self, given: Iterable[Example | Rows]) -> Iterator[Example]:
+        ended, parts = dict[int, int](), list[Rows]()  # the rows of the id under way
+        for rows in given:
+            if isinstance(rows, Example):
+                yield rows
+                continue
+            for start, stop in _runs(rows[ID]):
+                if parts and parts[0][ID][0] != rows[ID][start]:
+                    yield from self._ended(parts, ended)
+                    parts = []
+                parts.append([column[start:stop] for column in rows])
+        if parts:
+            yield from self._ended(parts, ended)
 
-class Runs:
-    """How often each id comes back in a file; the rows of an id that never does are one run."""
-
-    def __init__(self, rows: Iterable[Example | Rows]) -> None:
-        hashes, last = array("q"), None
-        for row in rows:
-            if isinstance(row, Rows) or row.problem is None:
-                ids = _ids(row.cells[0] if isinstance(row, Rows) else Rows.of(row).cells[0])
-                hashes.extend(hash(b) for a, b in pairwise(chain([last], ids)) if a != b)
-                last = ids[-1]
-        found, counts = np.unique(np.array(hashes, dtype=np.int64), return_counts=True)
-        again = counts > 1
-        self._left = dict(zip(found[again].tolist(), counts[again].tolist(), strict=True))
-
-    @property
-    def come_back(self) -> bool:
-        """Whether an id comes back."""
-        return bool(self._left)
-
-    def ends(self, cell: object) -> bool:
-        """Count a run of an id as read; tell whether it was the last one."""
-        key = hash(cell)
-        left = self._left.get(key, 1) - 1
-        if left:
-            self._left[key] = left
-        return not left
-
-
-def sequences_of_rows(
-    rows: Iterable[Example | Rows], options: ReadOptions, runs: Runs | None, *, labelled: bool
-) -> Iterator[Example]:
-    """Yield the sequence of each id, in the order in which ids first appear, and bad rows.
-
-    A row's sequence is its cells of `ReadOptions.sequence_columns`, the id first. With `runs` of
-    the same rows, ids may come back; with None (standard input) that is a bad row.
-    """
-    layout = Layout(options, labelled)
-    waiting: dict[Any, list[Rows]] = {}
-    complete = set[Any]()
-    ended = dict[int, int]()
-    current: Any = None
-    for name, run in _runs_of(rows, layout, scattered=bool(runs and runs.come_back)):
-        if isinstance(run, Example) and run.problem is not None:
-            yield run
-            continue
-        if name != current and current is not None:
-            if runs is None or runs.ends(current):
-                complete.add(current)
-            while waiting and (first := next(iter(waiting))) in complete:
-                complete.remove(first)
-                known = waiting.pop(first)
-                if runs is None:
-                    ended[hash(first)] = known[0].lines[0]
-                yield _sequence(known, layout)
-        current = None
-        if not isinstance(run, Rows):
-            continue
+    def _ended(self, parts: list[Rows], ended: dict[int, int]) -> Iterator[Example]:
+        """Yield the sequence of an id's rows, or each of them as a bad one."""
+        rows = [*map(_joined, zip(*parts, strict=True))] if len(parts) > 1 else parts[0]
+        name, problem = rows[ID][0], ""
         if _is_missing(name):
-            yield _bad(run.first, f"{options.id}: the id is blank")
-        elif hash(name) in ended:
-            text = f"id {quote(str(name))} comes back, after line {ended[hash(name)]}"
-            yield _bad(run.first, f"{text}; sort the rows by {options.id}, or give a file")
-        else:
-            current = name
-            known = waiting.setdefault(name, [])
-            known.append(run)
-            if len(known) > MOST_PARTS:
-                waiting[name] = [_merged(known)]
-    for known in waiting.values():  # where a bad row was taken for the end of a run
-        yield _sequence(known, layout)
+            problem = f"{self.id}: the id is blank"
+        elif self.come_back is None:
+            line = ended.setdefault(hash(name), rows[LINE][0])
+            if line != rows[LINE][0]:
+                problem = f"id {quote(str(name))} comes back, after line {line}; "
+                problem += f"sort the rows by {self.id}, or give a file"
+        if not problem:
+            yield self._sequence(rows)
+            return
+        for label, line, kept in zip(rows[LABEL], rows[LINE], rows[KEPT], strict=True):
+            yield Example("", label, line, kept=kept, problem=problem)
 
-
-def _runs_of(
-    rows: Iterable[Example | Rows], layout: Layout, *, scattered: bool
-) -> Iterator[tuple[Any, Rows | Example]]:
-    """Yield rows that follow one another and are of one id, with it; a bad row without; the end."""
-    last: Any = None
-    share = dict[Any, Any]().setdefault if scattered else None
-    for row in rows:
-        if isinstance(row, Example):
-            if row.problem is None:
-                one = Rows.of(row)
-                last = _ids(one.cells[0])[0]
-                yield last, one
-            else:
-                yield last, row
-            continue
-        cells = layout.read(row.cells)
-        ids = cells[0]
-        if share is not None:  # rows wait for others of their id: one object of each token
-            cells = [x if isinstance(x, np.ndarray) else [*map(share, x, x)] for x in cells]
-            row = row._replace(labels=[*map(share, row.labels, row.labels)])
-        starts = [i for i, (a, b) in enumerate(pairwise(ids), 1) if a != b]
-        for start, stop in pairwise([0, *starts, len(ids)]):
-            own = slice(start, stop)
-            parts = ([column[own] for column in columns] for columns in (cells, row.static))
-            kept = row.first.kept and {name: x[start] for name, x in row.first.kept.items()}
-            group = row.first.group and row.first.group[start]
-            line, label = row.lines[start], row.labels[start]
-            last = ids[start]
-            first = Example("", label, line, group=group or None, kept=kept, id=_text(last))
-            yield last, Rows(row.lines[own], next(parts), row.labels[own], next(parts), first)
-    yield None, Example("", None, 0)
+    def _sequence(self, rows: Rows) -> Example:
+        """Return the example of an id's rows; a bad one names the line that is at fault."""
+        lines, labels, name, times = rows[LINE], rows[LABEL], _text(rows[ID][0]), None
+        given, static = {"group": rows[GROUP][0], "kept": rows[KEPT][0]}, rows[self.beside :]
+        label = next((x for x in labels if x not in (None, SET)), labels[0])
+        try:
+            if label is None and self.labelled:
+                raise BadRow(BLANK_LABEL)
+            if labels.count(label) < len(labels):
+                labels = [label if x in (None, SET) else x for x in labels]
+            named = zip(column_names(self.static), static, strict=True)
+            for what, column in (("label ", labels), *((f"{x}: ", each) for x, each in named)):
+                if column.count(column[0]) < len(column):
+                    at = next(i for i, cell in enumerate(column) if cell != column[0])
+                    found = f"id {quote(name)} has {what}{quote(str(column[at]))} here, but "
+                    raise _BadCell(at, f"{found}{quote(str(column[0]))} on line {lines[0]}")
+            if self.order is not None:
+                times = _times(rows[ID + 1], str(self.order), lines[0])
+                if (times[1:] < times[:-1]).any():
+                    order = np.argsort(times, kind="stable")
+                    rows, times = _taken(rows, order), times[order]
+            numbers = _numbers(self.kinds, rows[self.numbers : self.beside], times, len(labels))
+            read = Steps(tuple(rows[self.tokens : self.numbers]), numbers)
+            facts = _facts(self.static, [column[0] for column in static]) if static else None
+        except BadRow as bad:
+            line = rows[LINE][bad.row if isinstance(bad, _BadCell) else 0]
+            return Example("", labels[0], line, **given, id=name, problem=str(bad))
+        return Example(read, label, lines[0], **given, static=facts, id=name)
 
 
 def with_static(rows: Iterable[Example], columns: Columns) -> Iterator[Example]:
@@ -199,61 +194,25 @@ def with_static(rows: Iterable[Example], columns: Columns) -> Iterator[Example]:
         try:
             yield row._replace(static=_facts(columns, cells))
         except BadRow as bad:
-            yield _bad(row, str(bad))
+            yield row._replace(sequence="", static=None, problem=str(bad))
 
 
 def _bad(row: Example, problem: str) -> Example:
     return row._replace(sequence="", static=None, problem=problem)
 
 
-def _sequence(parts: list[Rows], layout: Layout) -> Example:
-    """Return the example of an id's rows; a bad one names the line that is at fault."""
-    lines, cells, labels, static, first = _merged(parts)
-    cells = cells if first.id is not None else layout.read(cells)
-    name, times = _text(cells[0][0]), None
-    try:
-        named = zip(column_names(layout.static), static, strict=True)
-        label = next((x for x in labels if x not in (None, SET)), labels[0])
-        if label is None and layout.labelled:
-            raise BadRow(BLANK_LABEL)
-        labels = [label if x in (None, SET) else x for x in labels]
-        for what, column in (("label ", labels), *((f"{x}: ", each) for x, each in named)):
-            if column.count(column[0]) < len(column):
-                at = next(i for i, cell in enumerate(column) if cell != column[0])
-                found = f"id {quote(name)} has {what}{quote(str(column[at]))} here, but "
-                raise _BadCell(at, f"{found}{quote(str(column[0]))} on line {lines[0]}")
-        if layout.order is not None:
-            times = _times(cells[1], str(layout.order), lines[0])
-            if (times[1:] < times[:-1]).any():
-                order = np.argsort(times, kind="stable").tolist()
-                lines = [lines[i] for i in order]
-                cells = [[column[i] for i in order] for column in cells]
-                times = times[order]
-        numbers = _numbers(layout.number_kinds, cells[layout.numbers :], times, len(lines))
-        read = Steps(tuple(cells[layout.first : layout.numbers]), numbers)
-        beside = _facts(layout.static, [column[0] for column in static]) if static else None
-    except BadRow as bad:
-        at = bad.row if isinstance(bad, _BadCell) else 0
-        return _bad(first._replace(line=lines[at], id=name), str(bad))
-    return first._replace(sequence=read, static=beside, id=name, label=label)
+def _is_array(column: Column) -> bool:
+    return isinstance(column, np.ndarray)
 
 
-def _merged(parts: list[Rows]) -> Rows:
-    """Return rows of one id as one."""
-    if len(parts) == 1:
-        return parts[0]
-    lines, labels = ([*chain(*(x[i] for x in parts))] for i in (0, 2))
-    cells, static = (
-        [_joined(columns) for columns in zip(*(x[i] for x in parts), strict=True)] for i in (1, 3)
-    )
-    raw = next((x.first for x in parts if x.first.id is None), parts[0].first)
-    return Rows(lines, cells, labels, static, parts[0].first._replace(id=raw.id))
+def _joined(columns: Sequence[Column]) -> Column:
+    is_numbers = all(map(_is_array, columns))
+    return np.concatenate(columns) if is_numbers else [*chain.from_iterable(columns)]
 
 
-def _joined(columns: Sequence[Any]) -> Column:
-    if all(isinstance(column, np.ndarray) for column in columns):
-        return np.concatenate(columns)
-    return [*chain.from_iterable(columns)]
+def _taken(rows: Rows, order: Any) -> Rows:
+    at = order.tolist()
+    return [x[order] if _is_array(x) else [*map(x.__getitem__, at)] for x in rows]
 
 
 def _facts(columns: Columns, cells: Sequence[Any]) -> Steps:
@@ -281,7 +240,16 @@ def _numbers(
 
 def _ids(cells: Column) -> Column:
     """Return the cells of an id's column, without blanks around them."""
-    return [cell.strip() if type(cell) is str else cell for cell in cells]
+    try:
+        return [*map(str.strip, cells)]
+    except TypeError:
+        return [cell.strip() if type(cell) is str else cell for cell in cells]
+
+
+def _runs(ids: Column) -> list[tuple[int, int]]:
+    """Return where each run of equal ids begins and ends."""
+    starts = np.flatnonzero([*map(ne, ids[1:], ids)]) + 1
+    return [*pairwise([0, *starts.tolist(), len(ids)])]
 
 
 def _tokens(cells: Column) -> Column:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from seqtrain.data.examples import Example, ReadOptions, Steps, single_labels
-from seqtrain.data.readers import read_rows
+from seqtrain.data.readers import read_examples, read_rows
+from seqtrain.errors import DataError
 from tests.helpers.tables import Row, shuffled, table, write_rows
 
 STEPS = {"place": "token", "heat": "number", "since": "order"}
@@ -189,3 +190,12 @@ def test_usual_words_for_a_missing_number(tmp_path: Path) -> None:
     rows = steps_of(*(("i", n, "a", word, "x") for n, word in enumerate(words)))
     (found,) = read(write_rows(tmp_path / "a.csv", rows))
     assert np.isnan(found.sequence.numbers[:, 0]).all()
+
+
+def test_bad_cells_are_named_in_the_order_of_their_lines(tmp_path: Path) -> None:
+    rows = [("i", 1, "a", 1, "x"), ("j", 1, "a", "hot", "x"), ("i", 2, "a", "1_0", "x")]
+    rows += [("k", 1, "a", 1, None), ("j", 2, "a", 1, "x"), ("i", 3, "a", 1, "x")]
+    path = write_rows(tmp_path / "a.csv", steps_of(*rows))
+    with pytest.raises(DataError) as caught:
+        list(read_examples(str(path), OPTIONS))
+    assert [problem.removeprefix(f"{path}:")[0] for problem in caught.value.problems] == [*"345"]
