@@ -47,7 +47,7 @@ class Prediction(Summarized):
         probabilities: of every label (or of those asked for), most probable first.
         unknown: share of the sequence's tokens that the model doesn't know, in [0, 1].
         example: what was classified: its sequence, line, file and kept columns.
-        labels: each label, most probable first.
+        labels: each label, in the order of the classes.
     """
 
     label: str
@@ -113,12 +113,9 @@ class Predictor(Summarized):
         if self.preprocessing.several:
             chosen = scores >= least
             sure = torch.where(chosen, scores, 1 - scores).prod(1)
-            order, first = (
-                each.argsort(dim=1, descending=True, stable=True)
-                for each in (scores, scores + chosen)
-            )
-            rows = zip(first.tolist(), chosen.sum(1).tolist(), strict=True)
-            return order, [row[:count] for row, count in rows], sure.tolist()
+            order = scores.argsort(dim=1, descending=True, stable=True)
+            every = [[i for i, is_chosen in enumerate(row) if is_chosen] for row in chosen.tolist()]
+            return order, every, sure.tolist()
         if self.thresholds:
             scores = scores + (scores >= least).double() - (scores < least).double()
         order = scores.argmax(dim=1, keepdim=True)

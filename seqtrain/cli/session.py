@@ -8,7 +8,7 @@ from typing import Any
 
 from seqtrain.api.fit import fit as run_fit
 from seqtrain.api.fit import with_data
-from seqtrain.api.run_events import Event, Listener, Run
+from seqtrain.api.run_events import Listener, Run
 from seqtrain.cli.output.console import note, warn
 from seqtrain.cli.output.fit_screen import FitScreen
 from seqtrain.config import Config, parse_config
@@ -111,10 +111,5 @@ def fit(
     if isinstance(config, str | Path):
         options.setdefault("source", Path(config))
     config, tables = with_data(config, given)
-    with FitScreen(quiet=not progress, hints=False) as screen:
-
-        def show(event: Event) -> None:
-            screen(event)
-            listener(event)
-
-        return replace(run_fit(config, listener=show, **options), tables=tables)
+    with FitScreen(quiet=not progress, hints=False, also=listener) as screen:
+        return replace(run_fit(config, listener=screen, **options), tables=tables)

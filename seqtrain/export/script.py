@@ -64,8 +64,7 @@ class ExportedModel:
         """Return the label of a row, and its probability; or those of all that it may have."""
         best, separator = [int(probabilities.argmax())], self.fitted.reading.label_separator
         if separator is not None:
-            order = np.argsort(-probabilities, kind="stable").tolist()
-            best = [i for i in order if probabilities[i] >= self.thresholds[i]]
+            best = np.flatnonzero(probabilities >= self.thresholds).tolist()
         names = (separator or "").join(self.fitted.labels[i] for i in best)
         return names, (separator or "").join(f"{probabilities[i]:.6f}" for i in best)
 

@@ -137,12 +137,12 @@ def test_no_digit_is_cut(show, words):
 def test_probabilities_and_kept_cells_are_columns(show):
     words = ["predict", "test.tsv", "--keep", "label", "--probabilities"]
     wide = show(words, 200).lines()
-    at = next(number for number, line in enumerate(wide) if line.startswith("label"))
-    names = ["label", "probability", *sorted(CLASSES), "input_label", "sequence"]
+    at = next(number for number, line in enumerate(wide) if line.startswith("input_label"))
+    names = ["input_label", "label", "probability", *sorted(CLASSES), "sequence"]
     assert re.split("  +", wide[at]) == names
     cells = re.split("  +", wide[at + 1])
-    assert abs(sum(float(cell[:-1]) for cell in cells[2:5]) - 100) < 0.1
-    assert cells[5].startswith("class 2 of")
+    assert abs(sum(float(cell[:-1]) for cell in cells[3:6]) - 100) < 0.1
+    assert cells[0].startswith("class 2 of")
     narrow = show(words, 80).written
     assert re.search(r"no room for [123] columns; see --output FILE", narrow)
 

@@ -95,8 +95,10 @@ def test_rows_hold_the_labels_that_reach_their_thresholds(beside: Path, cli: Cli
     per_class = cli("eval", "run", "--json").json["per_class"]
     found = predicted(cli)
     for row in found:
-        reached = {x for x, p in row["probabilities"].items() if p >= per_class[x]["threshold"]}
-        assert {*row["labels"]} == reached
+        found_of = row["probabilities"]
+        reached = [x for x in TOPICS if found_of[x] >= per_class[x]["threshold"]]
+        assert row["labels"] == reached  # in the order of the classes, as files have them
+        assert row["probability"] == [found_of[x] for x in reached]
         assert row["label"] == "|".join(row["labels"])
     assert any(not row["labels"] for row in found)
     assert any(len(row["labels"]) > 1 for row in found)
@@ -115,6 +117,7 @@ def test_thresholds_of_single_labels(beside: Path, cli: Cli) -> None:
     assert all("food" in row["labels"] and "money" not in row["labels"] for row in found)
     sure = [p for row in predicted(cli, "--min-probability", "0.9") for p in row["probability"]]
     assert min(sure) >= 0.9
+    assert predicted(cli, "--threshold", "0.9") == predicted(cli, "--min-probability", "0.9")
     ended = cli("predict", "test.csv", "run", "--class-precision", "sport=0.9")
     assert "'sport' from probability 0." in ended.err
     problem = cli("predict", "test.csv", "run", "--threshold", "sprt=0.5", code=2).problems

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,10 +20,7 @@ from seqtrain.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    from seqtrain.api.run_events import Run
 
 
 def fit(
@@ -111,8 +107,15 @@ def fit(
         code = started(processes=nproc_per_node or 1, hosts=nnodes, endpoint=rdzv_endpoint)
         raise typer.Exit(code)
     from seqtrain.api.fit import fit as run_fit
+    from seqtrain.cli.output.console import print_path
+    from seqtrain.cli.output.event_log import EventLog
+    from seqtrain.cli.output.fit_screen import FitScreen
 
-    _fit_once(partial(run_fit, settings, run_dir=path, device=device, **given), **shown)
+    also = EventLog() if log else lambda event: None
+    with FitScreen(quiet=quiet, verbose=verbose, also=also) as screen:
+        run = run_fit(settings, run_dir=path, device=device, listener=screen, **given)
+    if os.environ.get("RANK", "0") == "0":
+        print_path(run.path)
 
 
 def _checked(
@@ -130,22 +133,3 @@ def _checked(
         if not quiet:
             note(f"going on with the newest run of {source.stem}: {path}")
     return path
-
-
-def _fit_once(train: Callable[..., Run], *, quiet: bool, verbose: bool, log: bool) -> None:
-    from seqtrain.cli.output.console import print_path
-    from seqtrain.cli.output.event_log import EventLog
-    from seqtrain.cli.output.fit_screen import FitScreen
-    from seqtrain.errors import Interrupted
-
-    is_first = os.environ.get("RANK", "0") == "0"
-    with FitScreen(quiet=quiet, verbose=verbose) as screen:
-        try:
-            run = train(listener=EventLog(screen) if log else screen)
-        except KeyboardInterrupt:  # training handles a first one itself
-            if screen.training or not is_first:
-                raise
-            before = "interrupted before training began; nothing was saved"
-            raise Interrupted(signal.SIGINT, before) from None
-    if is_first:
-        print_path(run.path)

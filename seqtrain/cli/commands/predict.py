@@ -58,7 +58,8 @@ def predict(
         max=1,
     ),
     threshold: list[str] | None = option(
-        "Predict LABEL from this probability on, and never below.", "LABEL=P"
+        "Predict LABEL from this probability on, and never below; without LABEL, every label.",
+        "[LABEL=]P",
     ),
     class_precision: list[str] | None = option(
         "Choose --threshold so that this share of LABEL's predictions was right on validation, "
@@ -89,15 +90,18 @@ def predict(
     if output is not None:
         sources = [] if source == "-" else [source]
         check_destination(output, "stream", "--output", force=force, sources=sources)
-    of_rows: dict[str, object] = {
+    of_rows = {
         "--keep": keep,
         "--empty": empty,
         "--bad-rows": bad_rows != "error",
         "--threshold": threshold,
         "--class-precision": class_precision,
+        "--probabilities": probabilities,
+        "--precision": precision is not None,
+        "--min-probability": min_probability is not None,
+        "--output-dir": output_dir,
     }
-    of_rows |= {"--probabilities": probabilities, "--precision": precision is not None}
-    of_rows |= {"--min-probability": min_probability is not None, "--output-dir": output_dir}
+    kept = [name for names in keep or [] for name in names.split(",")]
     one, both = "give one of them", None not in (precision, min_probability)
     refuse(
         (f"--top-k: --probabilities writes every class; {one}", top_k and probabilities),
@@ -105,16 +109,10 @@ def predict(
         (f"--output: --output-dir says where to write; {one}", output and output_dir),
         ("--shard: chooses among files; give --output-dir with it", shard and not output_dir),
         *((f"{name}: --steps writes rows; {one}", steps and on) for name, on in of_rows.items()),
+        *((f"--keep: {x} is named twice; expected each once", kept.count(x) > 1) for x in kept),
     )
     default = "jsonl" if steps and top_k else "tsv" if output_dir else None
     written = _row_format(format or default, output, steps=steps)
-    kept = [name for names in keep or [] for name in names.split(",")]
-    refuse(
-        *(
-            (f"--keep: {x} is named twice; expected each column once", kept.count(x) > 1)
-            for x in kept
-        )
-    )
 
     from seqtrain.api.load import load
     from seqtrain.api.predict import InputOptions
@@ -128,17 +126,23 @@ def predict(
     name = classifier.preprocessing.reading.id
     if name is not None and not keeps_all(kept) and str(name) not in kept:
         kept = [str(name), *kept]
-    least = _threshold(classifier, min_probability, precision)
+    least = min_probability if precision is None else _looked_up(classifier, precision)
     if least is not None and classifier.separator is not None:
         classifier.thresholds, least = dict.fromkeys(classifier.labels, least), None
-    _set_thresholds(classifier, threshold or [], class_precision or [])
+    for text in threshold or []:
+        label, share = _share(text, "--threshold")
+        for each in [label] if label else classifier.labels:
+            classifier.set_threshold(each, share)
+    for text in class_precision or []:
+        label, share = _share(text, "--class-precision")
+        classifier.set_threshold(label, 0.0)  # which refuses an unknown label
+        classifier.set_threshold(label, _looked_up(classifier, share, label))
     columns = PredictionColumns(
         classifier.labels,
         written,
         top_k,
         each_class=probabilities,
         keep=kept,
-        whole_files=classifier.preprocessing.reading.whole_files,
         threshold=least,
         spreadsheet_safe=spreadsheet_safe,
         separator=classifier.separator,
@@ -189,48 +193,37 @@ def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
     return found
 
 
-def _threshold(
-    classifier: Predictor, min_probability: float | None, precision: float | None
-) -> float | None:
-    """Return the probability from which on labels are written; if it is looked up, say it."""
-    if precision is None:
-        return min_probability
-    from seqtrain.api.predictors import one_model
-    from seqtrain.cli.output.console import note
-    from seqtrain.text import counted
-
-    one = one_model(classifier, "--precision")
-    kept, rows = one.threshold(precision), one.calibration.rows
-    number = round(kept.coverage * rows)
-    of_rows = f" ({number:,} of {counted(rows, 'row')})" if rows else ""
-    least = f" (95% interval: from {kept.least(number):.0%})" if rows else ""
-    share = f"{kept.coverage:.1%} of validation{of_rows}, {kept.accuracy:.2%} of them right{least}"
-    note(f"labels from probability {kept.min_probability:.4f} on: {share}")
-    return kept.min_probability
-
-
-def _set_thresholds(classifier: Predictor, given: list[str], precisions: list[str]) -> None:
-    """Set the thresholds of single labels; those that are looked up are said."""
-    from seqtrain.api.predictors import one_model
-    from seqtrain.cli.output.console import note
+def _share(text: str, option: str) -> tuple[str, float]:
+    """Return label and number of LABEL=NUMBER; the label of a bare threshold is empty."""
     from seqtrain.errors import ConfigError
     from seqtrain.text import quote
 
-    options = [("--threshold", text) for text in given]
-    for name, text in [*options, *(("--class-precision", text) for text in precisions)]:
-        label, _, number = text.rpartition("=")
-        try:
-            share = float(number)
-        except ValueError:
-            share = -1.0
-        if not label or not 0 <= share <= 1:
-            raise ConfigError(f"{name}: found {quote(text)}; expected LABEL=NUMBER, from 0 to 1")
-        classifier.set_threshold(label, share)
-        if name == "--class-precision":
-            found = one_model(classifier, name).threshold(share, label)
-            classifier.set_threshold(label, found.min_probability)
-            note(
-                f"{quote(label)} from probability {found.min_probability:.4f} on: "
-                f"{found.coverage:.1%} of its rows of validation, {found.accuracy:.2%} of these "
-                "predictions right"
-            )
+    label, _, number = text.rpartition("=")
+    try:
+        share = float(number)
+    except ValueError:
+        share = -1.0
+    is_bare = option == "--threshold" and "=" not in text
+    if not 0 <= share <= 1 or not (label or is_bare):
+        raise ConfigError(f"{option}: found {quote(text)}; expected LABEL=NUMBER, from 0 to 1")
+    return label, share
+
+
+def _looked_up(classifier: Predictor, precision: float, label: str | None = None) -> float:
+    """Return the lowest probability from which this share of validation was right; say it."""
+    from seqtrain.api.predictors import one_model
+    from seqtrain.cli.output.console import note
+    from seqtrain.text import counted, quote
+
+    one = one_model(classifier, "--precision" if label is None else "--class-precision")
+    found, rows = one.threshold(precision, label), one.calibration.rows
+    which, of_what, interval = "labels", "validation", ""
+    if label is not None:
+        which, of_what = quote(label), "its rows of validation"
+    elif rows:
+        number = round(found.coverage * rows)
+        of_what += f" ({number:,} of {counted(rows, 'row')})"
+        interval = f" (95% interval: from {found.least(number):.0%})"
+    share = f"{found.coverage:.1%} of {of_what}, {found.accuracy:.2%} of them right{interval}"
+    note(f"{which} from probability {found.min_probability:.4f} on: {share}")
+    return found.min_probability

@@ -3,7 +3,7 @@
 from typing import Any
 
 from seqtrain.api.recorder import UPDATES_PER_LINE
-from seqtrain.api.run_events import Event, Listener, Run, StartEvent
+from seqtrain.api.run_events import Event, Run, StartEvent
 from seqtrain.cli.output.console import warn
 from seqtrain.errors import ConfigError, missing_package
 from seqtrain.evaluation.metrics import OF_AN_EPOCH
@@ -13,24 +13,22 @@ FOLDER = "tensorboard"
 
 
 class EventLog:
-    """A listener of `fit` that passes events on to another, and writes their figures beside.
+    """A listener of `fit` that writes the figures of its events.
 
     Raises:
         ConfigError: the package tensorboard isn't installed.
     """
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise missing_package("--log tensorboard", "tensorboard", "tensorboard") from None
         self._make: Any = SummaryWriter
         self._writer: Any = None
-        self._listener = listener
         self._failed = False
 
     def __call__(self, event: Event) -> None:
-        self._listener(event)
         try:
             if not self._failed:
                 self._write(event)

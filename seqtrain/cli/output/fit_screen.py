@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
-
-from tqdm import tqdm
 
 from seqtrain.api.repeats import Figure, Repeats
 from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent, WarningEvent
@@ -17,7 +14,7 @@ from seqtrain.cli.output.console import ProgressBar, note, print_path, stderr_co
 from seqtrain.cli.output.data_screen import padding_line, show_splits
 from seqtrain.cli.output.event_log import EventLog
 from seqtrain.cli.output.score_screen import ALONE, note_floors, print_scores
-from seqtrain.cli.output.table import TableColumn, aligned, fitting, print_table
+from seqtrain.cli.output.table import GrowingTable, TableColumn, print_table
 from seqtrain.config import Config
 from seqtrain.data.summary import unknown_share
 from seqtrain.runs.destination import RUNS
@@ -41,24 +38,30 @@ EPOCH_COLUMNS = [
     TableColumn("s", rank=3, width=6),
 ]
 """77 characters in all, with a blank between two."""
-LOSS_SMOOTHING = 0.98
+SMOOTHING = 0.98
+"""Share of the bar's loss that an update leaves."""
 
 
 class FitScreen:
     """A listener of `fit`, also of several runs; enter it so that no bar stays.
 
     With `quiet` it shows warnings alone; `verbose`: also padding, word vectors, and what computes;
-    `hints`: at the end which commands come next.
+    `hints`: at the end which commands come next. `also` is called with every event, too.
     """
 
-    def __init__(self, *, quiet: bool, verbose: bool = False, hints: bool = True) -> None:
-        self.training = False
-        self._quiet, self._verbose, self._hints = quiet, verbose, hints
+    def __init__(
+        self,
+        *,
+        quiet: bool,
+        verbose: bool = False,
+        hints: bool = True,
+        also: Listener = lambda event: None,
+    ) -> None:
+        self._quiet, self._verbose, self._hints, self._also = quiet, verbose, hints, also
         self._console, self._bar = stderr_console(), ProgressBar()
         self._splits: set[str] = set()
-        self._columns: list[TableColumn] = []
-        self._loss, self._tokens, self._epoch_began, self._began = 0.0, 0, 0.0, 0.0
-        self._first_update = self._last_update = 0
+        self._table: GrowingTable | None = None
+        self._loss, self._updates = 0.0, 0
         self._shows: dict[type, Callable[[Any], None]] = {
             DataEvent: self._show_data,
             StartEvent: self._show_start,
@@ -78,14 +81,15 @@ class FitScreen:
             self._bar.close()
         if not self._quiet and type(event) in self._shows:
             self._shows[type(event)](event)
-        self.training = self.training or isinstance(event, StartEvent)
         if isinstance(event, DataEvent | StartEvent | WarningEvent):
             warn(*event.warnings)
+        self._also(event)
 
-    def of_run(self, name: str) -> FitScreen:
+    def of_run(self, name: str, also: Listener) -> FitScreen:
         """Name the run that the next events are of."""
         if not self._quiet:
             note(f"{name}:")
+        self._also = also
         return self
 
     def _show_data(self, event: DataEvent) -> None:
@@ -122,39 +126,31 @@ class FitScreen:
         if event.nothing_left:
             note(f"nothing is left to train: {event.nothing_left}")
         note(f"run directory: {event.run}")
-        self._began, self._columns = time.monotonic(), []
-        self._first_update, self._last_update = event.resumed_at, event.updates
+        self._table, self._updates = None, event.updates
 
     def _show_update(self, event: UpdateEvent) -> None:
-        phase = "pretraining" if event.pretraining else "refit" if event.refit else "epoch"
+        """Move the bar: that of the run in training, else that of the epoch."""
         if event.refit and event.epoch == event.batch == 1:
             note(REFIT)
-        now = time.monotonic()
-        if not self._epoch_began:
-            self._epoch_began, self._loss, self._tokens = now, event.loss, 0
-        else:
-            self._tokens += event.time_steps
-        self._loss += (1 - LOSS_SMOOTHING) * (event.loss - self._loss)
-        speed = self._tokens / max(now - self._epoch_began, 1e-9)
-        detail = f"loss {self._loss:.4f}, {speed:,.0f} tokens/s"
-        made = event.update - self._first_update
-        if made and phase == "epoch" and event.update <= self._last_update:
-            left = (now - self._began) * (self._last_update - event.update) / made
-            detail += f", run <{tqdm.format_interval(left)}"
-        self._bar(f"{phase} {event.epoch}", event.batch / event.num_batches, detail)
+        if event.batch == 1:
+            self._loss = event.loss
+        self._loss += (1 - SMOOTHING) * (event.loss - self._loss)
+        phase, share = "epoch", event.update / max(self._updates, event.update)
+        if event.pretraining or event.refit:
+            phase = "pretraining" if event.pretraining else "refit"
+            share = event.batch / event.num_batches
+        self._bar(f"{phase} {event.epoch}", share, f"loss {self._loss:.4f}")
 
     def _show_epoch(self, event: EpochEvent) -> None:
         """Print a row of the table of epochs, or a line on an epoch of other training."""
-        self._epoch_began = 0.0
         speed = f"{event.time_steps / event.seconds:,.0f}"
         if event.pretraining or event.refit:
             note(_other_epoch(event, speed))
             return
-        if not self._columns:
+        if self._table is None:
             note(LEGEND)
-            self._columns = fitting(EPOCH_COLUMNS, self._console.width)
-            names = [column.name for column in self._columns]
-            self._console.print(aligned(self._columns, names), markup=False)
+            self._table = GrowingTable(EPOCH_COLUMNS, self._console.width)
+            self._console.print(self._table.heading, markup=False)
         scores = event.validation
         validation = ["-"] * 3
         if scores is not None:
@@ -163,10 +159,7 @@ class FitScreen:
         train = [f"{event.loss:.4f}", f"{event.accuracy:.2%}"]
         number = f"{event.epoch}{' *' if event.is_best else ''}"
         cells = [number, *train, *validation, f"{event.lr:.1e}", speed, seconds]
-        shown = [
-            x for x, column in zip(cells, EPOCH_COLUMNS, strict=True) if column in self._columns
-        ]
-        self._console.print(aligned(self._columns, shown), markup=False)
+        self._console.print(self._table.row(cells), markup=False)
 
     def _show_end(self, run: Run) -> None:
         why = ", stopped early" if run.stopped_early else ""
@@ -235,7 +228,7 @@ def show_repeats(
         def listener(name: str) -> Listener:
             if jobs > 1:
                 return partial(_show_line, name, config.training.monitor, quiet)
-            return EventLog(screen.of_run(name)) if log else screen.of_run(name)
+            return screen.of_run(name, EventLog() if log else lambda event: None)
 
         done = train(listener=listener)
     if not quiet:

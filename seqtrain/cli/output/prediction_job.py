@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import mmap
 import os
 import re
 import sys
@@ -20,11 +21,12 @@ from seqtrain.api.predict import (
     reading_note,
     step_predictions,
 )
-from seqtrain.api.predictors import Predictor, one_model
+from seqtrain.api.predictors import Prediction, Predictor, one_model
 from seqtrain.cli.output.console import note, warn
-from seqtrain.cli.output.prediction_rows import PredictionColumns, write_predictions
-from seqtrain.cli.output.step_rows import write_steps
+from seqtrain.cli.output.prediction_rows import PredictionColumns, example_of
+from seqtrain.cli.output.step_rows import show_steps, step_rows
 from seqtrain.data.encoding import EncodingReport
+from seqtrain.data.examples import keeps_all
 from seqtrain.data.sources import matching_files
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import compression_of, import_zstd, path_problem
@@ -45,35 +47,57 @@ class PredictionJob:
     options: InputOptions
 
     def write(self, source: str, open_file: Callable[[], Any], name: str = "input") -> None:
-        """Write a row per prediction; say what became of the rows."""
-        report, columns, options = EncodingReport(), self.columns, self.options
-        reading = self.classifier.preprocessing.reading
-        predictions = predict_rows(source, self.classifier, options, report, columns.read_ranks)
-        first = list(islice(predictions, 1))
-        row = first[0].example if first else None
-        warn(*reading_doubts(source, row, reading, options.format))
-        unknown, undecided = write_predictions(chain(first, predictions), open_file, columns)
+        """Write a row per prediction as they come; say what became of the rows.
+
+        The file is opened once the first row is known.
+        """
+        report, unknown, undecided = EncodingReport(), 0, 0
+        reading, columns = self.classifier.preprocessing.reading, self.columns
+        given = source, self.classifier, self.options, report, columns.read_ranks
+        predictions, first = predict_rows(*given), list[Prediction]()
+        for prediction in predictions:
+            first.append(prediction)
+            if not keeps_all(columns.keep) or example_of(prediction).kept is not None:
+                break
+        row = example_of(first[0]) if first else None
+        warn(*reading_doubts(source, row, reading, self.options.format))
+        columns = columns.completed(first, whole_files=reading.whole_files)
+        with open_file() as file:
+            made = columns.begin(file)
+            for index, prediction in enumerate(chain(first, predictions)):
+                file.write(made(index, prediction) + "\n")
+                unknown += prediction.unknown == 1.0
+                undecided += columns.is_undecided(prediction)
+            file.flush()
         if columns.threshold is not None:
             note(f"{undecided:,} of {counted(report.rows, 'row')} without a label")
-        self._warn(report, name, unknown)
+        _warn(report, name, unknown)
 
     def write_steps(self, source: str, open_file: Callable[[], Any]) -> None:
         """Write the predictions after every step; say what became of the rows."""
-        report, columns = EncodingReport(), self.columns
+        report, columns, unknown = EncodingReport(), self.columns, 0
         network = one_model(self.classifier, "--steps").network
         if network.why_prefixes_are_read_again is not None:
             note(f"{network.why_prefixes_are_read_again}: {SLOW_STEPS}")
         predictions = step_predictions(source, self.classifier, self.options, report)
-        lines = columns.format == "lines"
-        unknown = write_steps(predictions, open_file, top_k=columns.top_k, lines=lines)
-        self._warn(report, "input", unknown)
+        first = list(islice(predictions, 1))
+        with open_file() as file:
+            for index, prediction in enumerate(chain(first, predictions)):
+                if columns.format == "lines":
+                    show_steps(index, prediction)
+                else:
+                    file.writelines(step_rows(index, prediction, columns.top_k))
+                unknown += prediction.unknown == 1.0
+            file.flush()
+        _warn(report, "input", unknown)
 
-    def _warn(self, report: EncodingReport, name: str, unknown: int) -> None:
-        warn(*report.notices(name))
-        if unknown:
-            where = "" if name == "input" else f"{name}: "
-            rows = counted(report.rows, "sequence")
-            warn(f"{where}{unknown:,} of {rows} with no token that the model knows")
+
+def _warn(report: EncodingReport, name: str, unknown: int) -> None:
+    warn(*report.notices(name))
+    if unknown:
+        where = "" if name == "input" else f"{name}: "
+        rows = counted(report.rows, "sequence")
+        warn(f"{where}{unknown:,} of {rows} with no token that the model knows")
 
 
 def predict_one(source: str, output: str | None, job: PredictionJob, *, steps: bool) -> None:
@@ -136,32 +160,12 @@ def _output_paths(files: list[str], folder: Path, format: str) -> dict[str, Path
     return paths
 
 
-class _WholeRows(io.FileIO):
-    """A new file of whole rows, each written as one text: none is cut where the disk is full."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path, "w")
-        self._length = 0
-
-    def write(self, rows: Any) -> int:
-        """Write all of it, or nothing."""
-        rest = memoryview(rows)
-        try:
-            while rest:
-                rest = rest[super().write(rest) :]
-        except OSError:
-            with suppress(OSError):  # a pipe or device can't be cut
-                self.truncate(self._length)
-            raise
-        self._length += len(rows)
-        return len(rows)
-
-
 @contextmanager
 def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
     """Open the file to write to, or standard output (None).
 
-    With `line_by_line` each row is written at once, because a program may be waiting for it.
+    With `line_by_line` each row is written at once, because a program may be waiting for it. Where
+    the disk is full, the file ends with a whole line.
     """
     if path is None:
         if isinstance(sys.stdout, io.TextIOWrapper):
@@ -171,7 +175,7 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
     compression = compression_of(path)
     zstd = import_zstd() if compression == ".zst" else None
     try:
-        raw = _WholeRows(path)
+        raw = io.BufferedWriter(io.FileIO(path, "w"))
     except OSError as error:
         raise path_problem(f"--output: {path}", error, ConfigError) from None
     packed: Any = zstd.ZstdFile(raw, "wb") if zstd else None
@@ -187,5 +191,14 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
         raise
     except OSError as error:
         held = "it is cut off there" if packed else "it holds whole rows up to there"
+        if not packed:
+            _cut_last_line(path)
         advice = "make room, and predict again with --force"
         raise RunError(f"--output: {path}: {error.strerror}; {held}; {advice}") from None
+
+
+def _cut_last_line(path: str) -> None:
+    with suppress(OSError, ValueError), Path(path).open("r+b") as file:  # a pipe can't be cut
+        with mmap.mmap(file.fileno(), 0) as content:
+            whole = content.rfind(b"\n") + 1
+        file.truncate(whole)

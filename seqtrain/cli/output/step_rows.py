@@ -1,9 +1,7 @@
 """Predictions after every time step: rows of jsonl, or one coloured line per sequence."""
 
 import codecs
-from collections.abc import Callable, Iterator
-from itertools import chain, islice
-from typing import Any
+from collections.abc import Iterator
 
 from rich.padding import Padding
 from rich.text import Text
@@ -22,31 +20,8 @@ SHOWN_STEPS = 100
 LABEL_WIDTH = 32
 
 
-def write_steps(
-    predictions: Iterator[StepPredictions],
-    open_file: Callable[[], Any],
-    *,
-    top_k: int | None,
-    lines: bool,
-) -> int:
-    """Write predictions after every step; return how many sequences had no known token.
-
-    Rows of jsonl have top_k labels (None: all); with `lines`, each sequence is a line for people.
-    """
-    first = list(islice(predictions, 1))
-    unknown = 0
-    with open_file() as file:
-        for index, prediction in enumerate(chain(first, predictions)):
-            if lines:
-                _show(index, prediction)
-            else:
-                file.writelines(_rows(index, prediction, top_k))
-            unknown += prediction.unknown == 1.0
-        file.flush()
-    return unknown
-
-
-def _rows(index: int, prediction: StepPredictions, top_k: int | None) -> Iterator[str]:
+def step_rows(index: int, prediction: StepPredictions, top_k: int | None) -> Iterator[str]:
+    """Yield a row of jsonl per step, with so many labels, the most probable ones; None: all."""
     labels, probabilities = prediction.labels, prediction.probabilities
     order = probabilities.argsort(dim=1, descending=True, stable=True)[:, :top_k].tolist()
     for step, (row, ranks) in enumerate(zip(probabilities.tolist(), order, strict=True)):
@@ -62,7 +37,8 @@ def _rows(index: int, prediction: StepPredictions, top_k: int | None) -> Iterato
         yield json_line(values) + "\n"
 
 
-def _show(index: int, prediction: StepPredictions) -> None:
+def show_steps(index: int, prediction: StepPredictions) -> None:
+    """Print a sequence for people: its prediction, and below it its steps."""
     last, steps = prediction.predicted[-1], len(prediction.predicted)
     head = Text.assemble(
         (f"{index + 1}: ", "dim"),

@@ -90,21 +90,35 @@ def note_left_out(count: int, also: str = "") -> None:
         note(f"no room for {counted(count, 'column')}{also and f'; see {also}'}")
 
 
-def fitting(columns: Sequence[TableColumn], width: int) -> list[TableColumn]:
-    """Return the columns of a table that grows row by row which a width has room for."""
-    kept = _kept(columns, [column.width for column in columns], width, gap=1, edges=0)
-    note_left_out(len(columns) - len(kept))
-    return [columns[i] for i in kept]
+class GrowingTable:
+    """A table that is printed row by row, with the columns that a width has room for.
 
+    A last column of kind `text` takes the room that is left.
 
-def aligned(columns: Sequence[TableColumn], cells: Sequence[str], gap: int = 1) -> str:
-    """Return a row of a table that grows row by row."""
-    texts = []
-    for column, cell in zip(columns, cells, strict=True):
-        text = cell if column.kind == "number" else cut(cell, column.width)
-        blanks = " " * (column.width - cell_len(text))
-        texts.append(blanks + text if column.kind == "number" else text + blanks)
-    return (" " * gap).join(texts).rstrip()
+    Attributes:
+        heading: the names of the columns.
+    """
+
+    def __init__(
+        self, columns: Sequence[TableColumn], width: int, gap: int = 1, also: str = ""
+    ) -> None:
+        widths = [column.width for column in columns]
+        self._kept, self._gap = _kept(columns, widths, width, gap, edges=0), gap
+        self._columns = [columns[i] for i in self._kept]
+        if self._columns[-1].kind == "text":
+            used = _sum([column.width for column in self._columns[:-1]], gap, edges=gap)
+            self._columns[-1] = self._columns[-1]._replace(width=width - used)
+        note_left_out(len(columns) - len(self._kept), also)
+        self.heading = self.row([column.name for column in columns])
+
+    def row(self, cells: Sequence[str]) -> str:
+        """Return a row; a number is never cut."""
+        texts = []
+        for i, column in zip(self._kept, self._columns, strict=True):
+            text = cells[i] if column.kind == "number" else cut(cells[i], column.width)
+            blanks = " " * (column.width - cell_len(text))
+            texts.append(blanks + text if column.kind == "number" else text + blanks)
+        return (" " * self._gap).join(texts).rstrip()
 
 
 def _kept(
