@@ -94,7 +94,7 @@ def own_cache(tmp_path_factory) -> Iterator[None]:
     if find_spec("torch"):
         import torch
 
-        from seqtrain.model.engines.native import why_not
+        from seqtrain.model.engines.native.library import why_not
 
         torch.set_num_threads(1)
         assert "other sources" not in why_not(), (

@@ -18,7 +18,7 @@ import seqtrain
 from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData, held_out_fractions
 from seqtrain.errors import CheckpointError
-from seqtrain.model.engines.native import vector_path
+from seqtrain.model.engines.native.library import vector_path
 from seqtrain.runs.destination import CONFIG
 from seqtrain.training.distributed import Processes
 

@@ -24,7 +24,6 @@ from seqtrain.data.spelling import WordGrams
 from seqtrain.data.vocabulary import PAD
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import Convolutions
-from seqtrain.model.engines import native
 from seqtrain.model.engines.interface import DistinctInputs, ProjectedTable
 from seqtrain.model.kernels import KernelSizes
 from seqtrain.model.randomness import Purpose, RandomNumbers
@@ -187,8 +186,9 @@ def embed(
 
 
 def distinct_ids(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
-    """Return distinct ids below vocab_size, ascending (U,), and the index of each of (N,) there."""
-    if ids.device.type == "cpu" and not native.why_not():
-        return native.distinct(ids, vocab_size)
-    distinct, index = torch.unique(ids, return_inverse=True)
-    return distinct, index
+    """Return distinct ids below vocab_size, ascending (U,), and the index of each of (N,) there.
+
+    As `torch.unique` does, but without sorting.
+    """
+    found = ids.new_zeros(vocab_size).index_fill_(0, ids, 1)
+    return found.nonzero().squeeze(1), (found.cumsum(0) - 1)[ids]

@@ -45,11 +45,6 @@ class Subwords(nn.Module):
         """
         return sum_rows(self.weight, *self._looked_up(ids, unknown), sparse=self.sparse)
 
-    def buckets(self, ids: Tensor, unknown: Grams | None) -> Tensor:
-        """Return the buckets of words, ascending, each once."""
-        matrix, rows = self._looked_up(ids, unknown)
-        return matrix.columns(rows)
-
     def _looked_up(self, ids: Tensor, unknown: Grams | None) -> tuple[SparseRows, Tensor]:
         """Return a matrix whose columns are buckets, and which of its rows the words are."""
         if self._known is None or self._known.which.device != ids.device:

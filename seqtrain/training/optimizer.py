@@ -7,9 +7,9 @@ plain SGD (training.ngrams_lr): with Adam rare n-grams count as much as frequent
 accuracy where rows are few. U touched rows of a table, E size of a row.
 """
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
-from ctypes import c_float
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import PretrainingModel
-from seqtrain.model.engines import native
-from seqtrain.model.engines.native.library import Weight
+from seqtrain.model.engines.native.library import Weight, why_not
+from seqtrain.model.engines.native.update import adam, describe_weight
 from seqtrain.model.ngrams import GAIN
 from seqtrain.training.state import check_tensor
 
@@ -57,8 +57,7 @@ class Optimizer:
         self.tables = network.set_sparse_gradients(config.sparse_embedding and not on_mps)
         self._is_native = self._rule != "sgd" and all(map(native_serves, self._decay))
         self._described: dict[Tensor, Weight] = {}
-        self._gradients = native.Gradients([])
-        self._scale, self._lr = 1.0, config.lr
+        self._lr = config.lr
         self._ngrams = None if config.ngrams_lr is None else network.ngrams
 
     def freeze(self, *, frozen: bool) -> None:
@@ -76,34 +75,37 @@ class Optimizer:
         for weight in self.weights:
             weight.grad = None
 
-    def clip(self) -> Tensor | float:
-        """Scale gradients (not of training.ngrams_lr) to max_grad_norm; return the norm before."""
-        limit = self._max_grad_norm
-        if not self._is_native:
-            return clip_gradients(self._decay, limit)
-        norm = self._native_norm()
-        if norm is None:  # a gradient has a row more than once
-            for weight in self.tables:
-                if weight.grad is not None and weight in self._decay:
-                    weight.grad = weight.grad.coalesce()
-            norm = self._native_norm()
-            assert norm is not None, "coalesced rows ascend"
-        self._scale = 1.0 if limit is None else min(1.0, limit / (norm + 1e-6))
-        return c_float(norm).value  # infinite where float32 can't hold it, as gradients are
-
     @torch.no_grad()
-    def step(self, *, lr: float, examples: int) -> None:
-        """Update the weights by what `clip` saw; `examples`: of the batch, over all processes."""
-        if self._ngrams is not None and self._ngrams_lr is not None:
+    def step(self, *, lr: float, examples: int) -> float:
+        """Update the weights by their gradients; return the norm of these, but of ngrams_lr's.
+
+        They are scaled to max_grad_norm first. Nothing is updated where the norm isn't finite.
+        `examples` are those of the batch, over all processes.
+        """
+        limit = math.inf if self._max_grad_norm is None else self._max_grad_norm
+        norm = self._native_step(lr, limit) if self._is_native else None
+        if norm is None:
+            norm = float(clip_gradients(self._decay, limit))
+            if not math.isfinite(norm):
+                return norm
+            if self._is_native:  # a gradient had a row more than once
+                self._native_step(lr, math.inf)
+            else:
+                self._torch_step(lr)
+        if math.isfinite(norm) and self._ngrams is not None and self._ngrams_lr is not None:
             rate = -self._ngrams_lr * min(examples, MOST_EXAMPLES) * lr / self._lr
             table, bias = self._ngrams.weight, self._ngrams.bias
             if table.grad is not None and bias.grad is not None:
                 table.add_(table.grad, alpha=rate / GAIN**2)
                 bias.add_(bias.grad, alpha=rate * NGRAM_BIAS)
-        if self._is_native:
-            native.adam(self._gradients, lr=lr, betas=BETAS, eps=EPSILON, scale=self._scale)
-            self._gradients = native.Gradients([])
-            return
+        return norm
+
+    def _native_step(self, lr: float, limit: float) -> float | None:
+        found = ((weight, weight.grad) for weight in self._decay)
+        gradients = ((self._describe(weight), grad) for weight, grad in found if grad is not None)
+        return adam(gradients, lr=lr, betas=BETAS, eps=EPSILON, limit=limit)
+
+    def _torch_step(self, lr: float) -> None:
         for weight, decay in self._decay.items():
             if weight.grad is not None:
                 rows, gradient = _rows_and_values(weight.grad)
@@ -156,18 +158,11 @@ class Optimizer:
             self._state[weight] = state
         return self._state[weight]
 
-    def _native_norm(self) -> float | None:
-        found = ((weight, weight.grad) for weight in self._decay)
-        self._gradients = native.Gradients(
-            [(self._describe(w), g) for w, g in found if g is not None]
-        )
-        return native.gradient_norm(self._gradients)
-
     def _describe(self, weight: Tensor) -> Weight:
         known = self._described.get(weight)
         if known is None or known.weight != weight.data_ptr():
             decay = {"decay" if self._rule == "adamw" else "l2": self._decay[weight]}
-            known = native.describe_weight(weight.detach(), self._begin(weight), **decay)
+            known = describe_weight(weight.detach(), self._begin(weight), **decay)
             self._described[weight] = known
         return known
 
@@ -175,7 +170,7 @@ class Optimizer:
 def native_serves(weight: Tensor) -> bool:
     """Whether the native library can update a weight."""
     mine = weight.device.type == "cpu" and weight.dtype == torch.float32
-    return mine and weight.is_contiguous() and not native.why_not()
+    return mine and weight.is_contiguous() and not why_not()
 
 
 def decay_of_each(
@@ -197,8 +192,8 @@ def decay_of_each(
     return {**decaying, **others}
 
 
-def clip_gradients(weights: Iterable[Tensor], max_norm: float | None) -> Tensor:
-    """Scale gradients so that their joint norm is at most max_norm, if any; return it as it was.
+def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
+    """Scale gradients so that their joint norm is at most max_norm; return it as it was.
 
     Sparse gradients come out coalesced: each row once, in ascending order.
     """
@@ -210,7 +205,7 @@ def clip_gradients(weights: Iterable[Tensor], max_norm: float | None) -> Tensor:
             gradients.append(_rows_and_values(weight.grad)[1])
     norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients])
     norm: Tensor = torch.linalg.vector_norm(norms)
-    if max_norm is not None:
+    if max_norm < math.inf:
         scale = (max_norm / (norm + 1e-6)).clamp(max=1.0)
         for gradient in gradients:
             gradient.mul_(scale)

@@ -21,7 +21,7 @@ from seqtrain.errors import RunError
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.text import listed
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.gradient import sum_gradients, touched_rows
+from seqtrain.training.gradient import sum_gradients
 from seqtrain.training.objectives import Losses, Objective
 from seqtrain.training.optimizer import Optimizer
 from seqtrain.training.schedule import budget, lr_at
@@ -35,12 +35,10 @@ MANY_ROWS = 100
 class Learned(NamedTuple):
     """What an update is made of, beside the gradient.
 
-    The loss is the batch's mean in nats, the norm that of the gradient before clipping; `each`
-    holds the losses row by row, or one per prediction.
+    The loss is the batch's mean in nats; `each` holds the losses row by row, or one per prediction.
     """
 
     loss: float
-    norm: float
     correct: int
     num_losses: int
     each: Tensor
@@ -137,11 +135,10 @@ class Trainer:
         optimizer.forget_gradient()
         shared = objective.processes.size > 1
         learned = self._shared_gradient(batch) if shared else self._gradient(batch)
-        loss, norm, correct, count, each = learned
-        if not (math.isfinite(loss) and math.isfinite(norm)):
+        loss, correct, count, each = learned
+        if not math.isfinite(loss) or not math.isfinite(optimizer.step(lr=lr, examples=count)):
             what = "gradient" if math.isfinite(loss) else "loss"
             raise self._not_finite(what, objective.suspects(batch, each))
-        optimizer.step(lr=lr, examples=count)
         self.progress.add_batch(loss, correct, count, int(batch.lengths.sum()))
         return loss
 
@@ -149,8 +146,7 @@ class Trainer:
         losses, correct = self._losses(batch)
         mean_loss = losses.mean()
         torch.autograd.backward(mean_loss)
-        loss, norm, num_correct = _numbers(mean_loss.detach(), self.optimizer.clip(), correct)
-        return Learned(loss, norm, int(num_correct), len(losses), losses)
+        return Learned(float(mean_loss.detach()), int(correct), len(losses), losses)
 
     def _shared_gradient(self, batch: Batch) -> Learned:
         """Compute it from this process's rows of the batch, and the sums of all processes."""
@@ -170,16 +166,15 @@ class Trainer:
             torch.autograd.backward(total)
             if number == len(mine):
                 each[mine] = part.restore(losses.detach())
-        touched = touched_rows(objective.model, batch, self.optimizer.tables)
         figures = (zero + number, total.detach(), right.to(zero.dtype), each)
         ended = objective.ended(batch.examples, mine)
         weights = self.optimizer.weights
         count, total, right, each, ended = sum_gradients(
-            processes, weights, touched, *figures, ended
+            processes, weights, self.optimizer.tables, *figures, ended
         )
         objective.take_ended(batch.examples, ended)
-        loss, norm, *counts = _numbers(total / count, self.optimizer.clip(), right, count)
-        return Learned(loss, norm, int(counts[0]), int(counts[1]), each[batch.sorted_indices])
+        loss = float(total / count)
+        return Learned(loss, int(right), int(count), each[batch.sorted_indices])
 
     def _changed(self, rows: SequenceStore) -> SequenceStore:
         return self.objective.changed(rows, self.progress.epoch, self.progress.batches_done)
@@ -307,11 +302,3 @@ class Trainer:
         phase = self.progress.phase
         line = f"{phase} {problem}" if phase else problem
         return RunError(*self.objective.processes.lines(line))
-
-
-def _numbers(*figures: Tensor | float) -> list[float]:
-    """Return scalars as numbers: those on another device by one copy, as each would wait for it."""
-    tensors = [figure for figure in figures if isinstance(figure, Tensor)]
-    if len(tensors) < len(figures) or tensors[0].is_cpu:
-        return [float(figure) for figure in figures]
-    return torch.stack([tensor.to(torch.float32) for tensor in tensors]).tolist()

@@ -7,7 +7,7 @@ import torch
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.native import why_not
+from seqtrain.model.engines.native.library import why_not
 
 ENGINES = {"torch"} | (set() if why_not() else {"native", "native, table"})
 

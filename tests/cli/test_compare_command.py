@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from seqtrain.model.engines.native import why_not
+from seqtrain.model.engines.native.library import why_not
 from tests.helpers.tiny import listing, run_in, sets
 
 ROOT = Path(__file__).parents[2]

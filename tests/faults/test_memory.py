@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqtrain.model.engines.native import vector_path
+from seqtrain.model.engines.native.library import vector_path
 from tests.helpers.program import KILLED, ended, fit, fit_arguments, started
 from tests.helpers.tiny import fingerprint
 

@@ -15,7 +15,7 @@ from seqtrain.data.ngram_vocabulary import fit_ngrams
 from seqtrain.data.spelling import word_grams
 from seqtrain.model.cells import as_torch_takes
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.native import why_not
+from seqtrain.model.engines.native.library import why_not
 from seqtrain.model.inputs import FittedLayers
 from seqtrain.model.kernels import KernelSizes
 from seqtrain.model.pooling import StepPooling

@@ -36,11 +36,13 @@ int main(int, char** given) {
   library = dlopen(given[1], RTLD_NOW);
   if (!library) return fprintf(stderr, "%s\n", dlerror()), 2;
   input = fopen(given[2], "rb"), output = fopen(given[3], "wb");
-  if (!function<const char*(const char*)>("seqtrain_choose")(read<char>(16))) return 5;
+  const char* path = read<char>(16);
   const int64_t gates[] = {3, 4, 1}, *sizes = read<int64_t>(9);
   LayerCall call = {};
-  call.threads = 1, call.cell = sizes[0], call.bfloat16 = sizes[1], call.reverse = sizes[2];
-  if (call.bfloat16 && !function<int64_t()>("seqtrain_has_bfloat16")()) return 6;
+  call.threads = 1, call.cell = sizes[0], call.reverse = sizes[2];
+  auto find = function<const Kernels*(const char*, int64_t)>("seqtrain_find");
+  const Kernels* kernels = find(path, sizes[1]);
+  if (!kernels || (sizes[1] && kernels == find(path, 0))) return 5;
   int64_t tokens = call.tokens = sizes[3], steps = call.steps = sizes[4];
   int64_t batch = call.batch = sizes[5], vectors = call.vectors = sizes[6];
   int64_t width = call.input_size = sizes[7], hidden = call.hidden_size = sizes[8];
@@ -54,18 +56,17 @@ int main(int, char** given) {
   call.d_states = read<float>(tokens * hidden);
   call.d_last = read<float>(batch * hidden), call.d_last_c = read<float>(batch * hidden);
 
-  int64_t gate_row = function<int64_t(int64_t, int64_t)>("seqtrain_gate_row")(call.cell, hidden);
-  auto scratch = function<int64_t(const LayerCall*, int)>("seqtrain_scratch");
+  int64_t gate_row = kernels->gate_row(call.cell, hidden);
   call.states = room<float>(tokens * hidden), call.gates = room<float>(tokens * gate_row);
   call.last = room<float>(batch * hidden), call.last_c = room<float>(batch * hidden);
-  call.scratch = room<char>(scratch(&call, 0));
-  function<void(const LayerCall*)>("seqtrain_forward")(&call);
+  call.scratch = room<char>(kernels->scratch(&call, 0));
+  kernels->forward(&call);
   call.d_vectors = room<float>(vectors * width);
   call.d_w_ih = room<float>(all * width), call.d_w_hh = room<float>(all * hidden);
   call.d_b_ih = room<float>(all), call.d_b_hh = room<float>(all);
   call.d_h0 = room<float>(batch * hidden), call.d_c0 = room<float>(batch * hidden);
-  call.scratch = room<char>(scratch(&call, 1));
-  function<void(const LayerCall*)>("seqtrain_backward")(&call);
+  call.scratch = room<char>(kernels->scratch(&call, 1));
+  kernels->backward(&call);
 
   auto write = [](const float* from, int64_t count) { fwrite(from, 4, count, output); };
   write(call.states, tokens * hidden), write(call.last, batch * hidden);

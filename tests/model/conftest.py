@@ -2,8 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from seqtrain.model.engines.native import why_not
-from seqtrain.model.engines.native.library import VARIABLE, find_library
+from seqtrain.model.engines.native.library import VARIABLE, find_library, why_not
 from tests.helpers.networks import num_threads
 
 

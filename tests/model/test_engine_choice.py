@@ -9,8 +9,7 @@ from torch.nn.utils.rnn import pack_sequence
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.model.engines.choice import choose_engine, serving_engines
-from seqtrain.model.engines.native import why_not
-from seqtrain.model.engines.native.library import VARIABLE, find_library
+from seqtrain.model.engines.native.library import VARIABLE, find_library, why_not
 from tests.helpers.networks import ids, make_network, needs_library
 
 CPU = torch.device("cpu")

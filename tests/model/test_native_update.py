@@ -1,19 +1,11 @@
-"""Distinct ids are torch.unique's; Adam and norms are torch's."""
+"""Adam and the norms of gradients are torch's."""
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
-from seqtrain.model.engines.native import (
-    Gradients,
-    adam,
-    describe_weight,
-    distinct,
-    gradient_norm,
-)
 from seqtrain.model.engines.native.library import Weight
+from seqtrain.model.engines.native.update import adam, describe_weight
 from tests.helpers.networks import needs_library, num_threads
 
 pytestmark = needs_library
@@ -21,13 +13,6 @@ pytestmark = needs_library
 SHAPES = [(9, 37), (5,), (1,), (300, 301), (2, 3, 4), (1, 40_000), (0, 4)]
 """Some end within a vector, and together they are so many numbers that threads share them."""
 State = dict[str, Tensor]
-
-
-@given(st.lists(st.integers(0, 19), min_size=0, max_size=50))
-def test_distinct_is_unique(ids):
-    expected = torch.unique(torch.tensor(ids, dtype=torch.int64), return_inverse=True)
-    for ours, theirs in zip(distinct(torch.tensor(ids).long(), 20), expected, strict=True):
-        assert torch.equal(ours, theirs)
 
 
 def described(weight: Tensor, **keys: float) -> tuple[Weight, State]:
@@ -48,15 +33,14 @@ def test_an_update_of_many_weights_is_torchs_with_the_same_bits_by_any_threads(k
     ours = [described(weight, **decay) for weight in weights]
     for threads in (1, 2, 3, 7):
         gradients = [torch.randn_like(weight) for weight in weights]
-        found = Gradients([(d, g) for (d, _), g in zip(ours, gradients, strict=True)])
+        found = [(d, g) for (d, _), g in zip(ours, gradients, strict=True)]
         for weight, gradient in zip(expected, gradients, strict=True):
             weight.grad = gradient.clone()
         norm = float(torch.nn.utils.clip_grad_norm_(expected, 7.0))
         theirs.step()
-        alone = gradient_norm(found)
+        keys = {"lr": 0.1, "betas": (0.8, 0.95), "eps": 1e-3}
         with num_threads(threads):
-            assert gradient_norm(found) == alone == pytest.approx(norm, rel=1e-5)
-            adam(found, lr=0.1, betas=(0.8, 0.95), eps=1e-3, scale=7.0 / (norm + 1e-6))
+            assert adam(found, limit=7.0, **keys) == pytest.approx(norm, rel=1e-5)
     for own, weight, (_, state) in zip(weights, expected, ours, strict=True):
         torch.testing.assert_close(own, weight.detach(), rtol=1e-4, atol=1e-5)
         for name, tensor in theirs.state[weight].items():

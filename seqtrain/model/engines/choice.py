@@ -6,7 +6,8 @@ from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.model.cells import CELLS
 from seqtrain.model.engines.interface import Engine
-from seqtrain.model.engines.native import NativeEngine, vector_path
+from seqtrain.model.engines.native.library import vector_path
+from seqtrain.model.engines.native.recurrence import NativeEngine
 from seqtrain.model.engines.torch_engine import TorchEngine
 
 

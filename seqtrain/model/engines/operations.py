@@ -22,7 +22,7 @@ from seqtrain.model.engines.native.library import (
     new,
     why_not,
 )
-from seqtrain.model.engines.native.recurrence import Lent, in_bfloat16
+from seqtrain.model.engines.native.recurrence import Lent, chosen_library
 
 PADDING = 64
 """Units of attention fill whole groups of vectors: at most so many more are computed."""
@@ -44,12 +44,6 @@ class SparseRows:
     which: Tensor
     weights: Tensor
     offsets: Tensor
-
-    def columns(self, rows: Tensor) -> Tensor:
-        """Return the columns of some rows' entries, ascending, each once."""
-        entries, _ = entries_of(self.offsets, rows)
-        found: Tensor = torch.unique(self.which[entries])
-        return found.long()
 
 
 def sum_rows(table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
@@ -170,8 +164,8 @@ class _Pool(torch.autograd.Function):
         ctx.hidden = Lent(len(states) * (len(weights[0]) + PADDING) if weights else 0)
         ctx.weights, pooled = Lent(len(states)), new(int(batch_sizes[0]), states.shape[1])
         ctx.save_for_backward(states, batch_sizes, pooled, *weights)
-        ctx.bfloat16 = in_bfloat16()
-        _pool(ctx, load_library().pool, states, batch_sizes, pooled, *weights)
+        ctx.library = chosen_library()
+        _pool(ctx, "pool", states, batch_sizes, pooled, *weights)
         return pooled
 
     @staticmethod
@@ -182,13 +176,13 @@ class _Pool(torch.autograd.Function):
         gradients = [torch.empty_like(tensor) for tensor in (states, *weights)]
         names = ("d_states", "d_w", "d_b", "d_v")
         given = dict(zip(names, gradients, strict=False)) | {"d_pooled": gradient.contiguous()}
-        _pool(ctx, load_library().pool_back, *ctx.saved_tensors, **given)
+        _pool(ctx, "pool_back", *ctx.saved_tensors, **given)
         return gradients[0], None, *gradients[1:]
 
 
 def _pool(
     ctx: Any,
-    function: Callable[[PoolCall], None],
+    name: str,
     states: Tensor,
     batch_sizes: Tensor,
     pooled: Tensor,
@@ -199,7 +193,6 @@ def _pool(
         raise ValueError(f"batch_sizes: sum isn't {len(states)}, the number of states")
     call = PoolCall(
         threads=torch.get_num_threads(),
-        bfloat16=ctx.bfloat16,
         tokens=len(states),
         steps=len(batch_sizes),
         batch=len(pooled),
@@ -213,6 +206,6 @@ def _pool(
         **{name: address(x) for name, x in zip("wbv", weights, strict=False)},
         **{name: address(x) for name, x in gradients.items()},
     )
-    scratch = Lent(load_library().pool_scratch(call) // 4)
+    scratch = Lent(ctx.library.pool_scratch(call) // 4)
     call.scratch = address(scratch.tensor)
-    function(call)
+    getattr(ctx.library, name)(call)

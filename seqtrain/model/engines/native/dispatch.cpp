@@ -1,4 +1,4 @@
-// Which vector path runs, and the functions that Python calls.
+// Which vector path runs.
 
 #include <string.h>
 
@@ -51,10 +51,6 @@ extern "C" const Kernels seqtrain_kernels_avx512;
 extern "C" const Kernels seqtrain_kernels_bfloat16;
 #endif
 
-// Those in use, and those for calls that allow bfloat16 products: the same where there are no other.
-static const Kernels* kernels = &BASE;
-static const Kernels* rounding = &BASE;
-
 // The widest path that the processor has and `wanted` allows ("auto": any); null where none is.
 static const Kernels* find(const char* wanted) {
   bool any = strcmp(wanted, "auto") == 0;
@@ -78,78 +74,17 @@ static const Kernels* find_rounding(const Kernels* found) {
   return found;
 }
 
-template <class Call>
-static const Kernels* kernels_for(const Call* call) {
-  return call->bfloat16 ? rounding : kernels;
-}
-
 Threads seqtrain_threads = {};
 
 // Says what runs several threads; without, one computes.
 EXPORT void seqtrain_use_threads(const Threads* threads) { seqtrain_threads = *threads; }
 
-// Chooses the path; returns its name, null where the processor lacks the wanted one.
-EXPORT const char* seqtrain_choose(const char* wanted) {
+// The path that is wanted ("auto": the widest), for calls that round or don't; null where the
+// processor lacks it.
+EXPORT const Kernels* seqtrain_find(const char* wanted, int64_t rounding) {
   const Kernels* found = find(wanted);
-  if (!found) return nullptr;
-  kernels = found;
-  rounding = find_rounding(found);
-  return found->name;
+  return found && rounding ? find_rounding(found) : found;
 }
-
-EXPORT int64_t seqtrain_has_bfloat16() { return rounding != kernels; }
 
 // What the library was built from: build.py's digest of the sources.
 EXPORT const char* seqtrain_sources() { return SEQTRAIN_SOURCES; }
-
-EXPORT int64_t seqtrain_call_size() { return sizeof(LayerCall); }
-
-EXPORT int64_t seqtrain_gate_row(int64_t cell, int64_t hidden_size) {
-  return kernels->gate_row(cell, hidden_size);
-}
-
-EXPORT int64_t seqtrain_projected_row(int64_t cell, int64_t hidden_size) {
-  return kernels->projected_row(cell, hidden_size);
-}
-
-EXPORT int64_t seqtrain_scratch(const LayerCall* call, int backward) {
-  return kernels_for(call)->scratch(call, backward);
-}
-
-EXPORT void seqtrain_project(const LayerCall* call) { kernels_for(call)->project(call); }
-
-EXPORT void seqtrain_forward(const LayerCall* call) { kernels_for(call)->forward(call); }
-
-EXPORT void seqtrain_backward(const LayerCall* call) { kernels_for(call)->backward(call); }
-
-EXPORT int64_t seqtrain_distinct(const int64_t* ids, int64_t count, int64_t size, int32_t* place,
-                                 int64_t* unique, int64_t* inverse) {
-  return kernels->distinct(ids, count, size, place, unique, inverse);
-}
-
-EXPORT double seqtrain_gradient_norm(const Update* update) {
-  return kernels->gradient_norm(update);
-}
-
-EXPORT int64_t seqtrain_adam(const Update* update) { return kernels->adam(update); }
-
-EXPORT int64_t seqtrain_sum_rows(const RowSums* call) { return kernels->sum_rows(call); }
-
-EXPORT int64_t seqtrain_summed_rows(const RowSums* call, int64_t* unique) {
-  return kernels->summed_rows(call, unique);
-}
-
-EXPORT void seqtrain_add_to_rows(const RowSums* call) { kernels->add_to_rows(call); }
-
-EXPORT void seqtrain_drop(uint64_t seed, const int64_t* seeds, const int64_t* keys, int64_t rows,
-                          int64_t width, int64_t least, float scale, const float* from, float* to) {
-  kernels->drop(seed, seeds, keys, rows, width, least, scale, from, to);
-}
-
-EXPORT int64_t seqtrain_pool_scratch(const PoolCall* call) {
-  return kernels_for(call)->pool_scratch(call);
-}
-
-EXPORT void seqtrain_pool(const PoolCall* call) { kernels_for(call)->pool(call); }
-
-EXPORT void seqtrain_pool_back(const PoolCall* call) { kernels_for(call)->pool_back(call); }

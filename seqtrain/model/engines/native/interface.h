@@ -16,7 +16,6 @@ enum CellKind { GRU, LSTM, RNN };
 struct LayerCall {
   int64_t cell;  // a CellKind
   int64_t threads;
-  int64_t bfloat16;       // whether products may round what they multiply to bfloat16
   int64_t reverse;        // whether the sequences are read from their last token to their first
   int64_t tokens;         // N
   int64_t steps;          // T
@@ -73,7 +72,7 @@ struct Update {
   int64_t threads, count;
   const Weight* weights;  // (count)
   double lr, beta1, beta2, eps;
-  double scale;  // of all gradients
+  double limit;  // of the norm of all gradients together
 };
 
 // Rows of a sparse matrix times a table: row r has the entries from offsets[r] to offsets[r + 1].
@@ -89,7 +88,7 @@ struct RowSums {
 
 // Pooling of packed states (N, H) to one vector (B, H) each: attention of A units, or the maximum.
 struct PoolCall {
-  int64_t threads, bfloat16;
+  int64_t threads;
   int64_t tokens, steps, batch, width, size;  // N, T, B, H; A, 0 for the maximum
   const int64_t* batch_sizes;                 // (T)
   const float *states, *w, *b, *v;            // (N, H), (A, H), (A), (A)
@@ -110,7 +109,7 @@ struct Threads {
 
 extern "C" __attribute__((visibility("hidden"))) Threads seqtrain_threads;
 
-// The kernels of one vector path.
+// The kernels of one vector path; there may be one more whose products round to bfloat16.
 struct Kernels {
   const char* name;
   int64_t (*gate_row)(int64_t cell, int64_t hidden_size);
@@ -119,10 +118,7 @@ struct Kernels {
   void (*project)(const LayerCall* call);
   void (*forward)(const LayerCall* call);
   void (*backward)(const LayerCall* call);
-  int64_t (*distinct)(const int64_t* ids, int64_t count, int64_t size, int32_t* place,
-                      int64_t* unique, int64_t* inverse);
-  double (*gradient_norm)(const Update* update);
-  int64_t (*adam)(const Update* update);
+  float (*adam)(const Update* update);
   int64_t (*sum_rows)(const RowSums* call);
   int64_t (*summed_rows)(const RowSums* call, int64_t* unique);
   void (*add_to_rows)(const RowSums* call);

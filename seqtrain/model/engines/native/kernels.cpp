@@ -42,6 +42,5 @@ void backward(const LayerCall* call) {
 
 extern "C" const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH);
 const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {
-    TEXT(SEQTRAIN_PATH), gate_row, projected_row, scratch,       project,
-    forward,             backward, distinct,      gradient_norm, adam,
+    TEXT(SEQTRAIN_PATH), gate_row, projected_row, scratch, project, forward, backward, adam,
     sum_rows, summed_rows, add_to_rows, drop, pool_scratch, pool, pool_back};

@@ -3,8 +3,8 @@
 import ctypes
 import functools
 import os
-from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -33,7 +33,7 @@ class LayerCall(ctypes.Structure):
     """`struct LayerCall` of interface.h, field by field; pointers are addresses, None is null."""
 
     _fields_ = (
-        *_fields(_NUMBER, "cell threads bfloat16 reverse tokens steps batch vectors"),
+        *_fields(_NUMBER, "cell threads reverse tokens steps batch vectors"),
         *_fields(_NUMBER, "input_size hidden_size states_stride"),
         *_fields(_POINTER, "batch_sizes index vectors_in w_ih w_hh b_ih b_hh h0 c0"),
         *_fields(_POINTER, "projected states gates last last_c"),
@@ -59,7 +59,7 @@ class Update(ctypes.Structure):
     _fields_ = (
         *_fields(_NUMBER, "threads count"),
         ("weights", ctypes.POINTER(Weight)),
-        *_fields(_REAL, "lr beta1 beta2 eps scale"),
+        *_fields(_REAL, "lr beta1 beta2 eps limit"),
     )
 
 
@@ -76,7 +76,7 @@ class PoolCall(ctypes.Structure):
     """`struct PoolCall` of interface.h, field by field."""
 
     _fields_ = (
-        *_fields(_NUMBER, "threads bfloat16 tokens steps batch width size"),
+        *_fields(_NUMBER, "threads tokens steps batch width size"),
         *_fields(_POINTER, "batch_sizes states w b v hidden weights pooled scratch"),
         *_fields(_POINTER, "d_pooled d_states d_w d_b d_v"),
     )
@@ -88,49 +88,67 @@ class Threads(ctypes.Structure):
     _fields_ = _fields(_POINTER, "parallel barrier number of")
 
 
-class Library:
-    """The library's functions; they release Python's lock while they run.
+def _function(result: Any, *arguments: Any) -> Any:
+    return ctypes.CFUNCTYPE(result, *arguments)
+
+
+_CALL, _UPDATE, _SUMS, _POOL = map(ctypes.POINTER, (LayerCall, Update, RowSums, PoolCall))
+
+
+class Kernels(ctypes.Structure):
+    """`struct Kernels` of interface.h, field by field."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        *_fields(_function(_NUMBER, _NUMBER, _NUMBER), "gate_row projected_row"),
+        ("scratch", _function(_NUMBER, _CALL, ctypes.c_int)),
+        *_fields(_function(None, _CALL), "project forward backward"),
+        ("adam", _function(ctypes.c_float, _UPDATE)),
+        ("sum_rows", _function(_NUMBER, _SUMS)),
+        ("summed_rows", _function(_NUMBER, _SUMS, _POINTER)),
+        ("add_to_rows", _function(None, _SUMS)),
+        (
+            "drop",
+            _function(
+                *(None, ctypes.c_uint64, _POINTER, _POINTER, *(_NUMBER,) * 3),
+                *(ctypes.c_float, _POINTER, _POINTER),
+            ),
+        ),
+        ("pool_scratch", _function(_NUMBER, _POOL)),
+        *_fields(_function(None, _POOL), "pool pool_back"),
+    )
+
+
+class Library(SimpleNamespace):
+    """The functions of a vector path; they release Python's lock while they run.
 
     Given the kind of cell and the hidden size, gate_row and projected_row are how many numbers
-    forward saves for a token, and a projected vector has. An OSError says why it can't be used.
+    forward saves for a token, and a projected vector has. `rounding` are those whose products
+    round to bfloat16: itself where the processor has none.
     """
 
-    def __init__(self, path: Path, wanted: str) -> None:
-        library = ctypes.CDLL(str(path))
+    def __init__(self, kernels: Kernels) -> None:
+        super().__init__(**{name: getattr(kernels, name) for name, *_ in Kernels._fields_})
+        self.rounding = self
 
-        def declared(name: str, result: Any, *arguments: Any) -> Callable[..., Any]:
-            function: Any = getattr(library, f"seqtrain_{name}")
-            function.restype, function.argtypes = result, arguments
-            return function  # type: ignore[no-any-return]
 
-        if declared("sources", ctypes.c_char_p)().decode() != sources_digest():
-            raise OSError("it was built from other sources: reinstall seqtrain")
-        chosen = declared("choose", ctypes.c_char_p, ctypes.c_char_p)(wanted.encode())
-        if chosen is None:
-            raise OSError(f"{VARIABLE}={wanted}: this processor has no {wanted}")
-        self.vector_path: str = chosen.decode()
-        self.has_bfloat16 = bool(declared("has_bfloat16", _NUMBER)())
-        call, update = ctypes.POINTER(LayerCall), ctypes.POINTER(Update)
-        self.gate_row = functools.cache(declared("gate_row", _NUMBER, _NUMBER, _NUMBER))
-        self.projected_row = declared("projected_row", _NUMBER, _NUMBER, _NUMBER)
-        self.scratch = declared("scratch", _NUMBER, call, ctypes.c_int)
-        self.project, self.forward, self.backward = (
-            declared(name, None, call) for name in ("project", "forward", "backward")
-        )
-        self.distinct = declared("distinct", _NUMBER, _POINTER, _NUMBER, _NUMBER, *(_POINTER,) * 3)
-        self.gradient_norm = declared("gradient_norm", _REAL, update)
-        self.adam = declared("adam", _NUMBER, update)
-        sums, pool = ctypes.POINTER(RowSums), ctypes.POINTER(PoolCall)
-        self.sum_rows = declared("sum_rows", _NUMBER, sums)
-        self.summed_rows = declared("summed_rows", _NUMBER, sums, _POINTER)
-        self.add_to_rows = declared("add_to_rows", None, sums)
-        seeds, sizes = (ctypes.c_uint64, _POINTER, _POINTER), (_NUMBER,) * 3
-        self.drop = declared("drop", None, *seeds, *sizes, ctypes.c_float, _POINTER, _POINTER)
-        self.pool_scratch = declared("pool_scratch", _NUMBER, pool)
-        self.pool, self.pool_back = (declared(name, None, pool) for name in ("pool", "pool_back"))
-        threads = _torchs_threads()
-        if threads is not None:
-            declared("use_threads", None, ctypes.POINTER(Threads))(threads)
+def _open(path: Path, wanted: str) -> Library:
+    """Load the library; an OSError says why it can't be used."""
+    library = ctypes.CDLL(str(path))
+    sources, find = library.seqtrain_sources, library.seqtrain_find
+    sources.restype, find.restype = ctypes.c_char_p, ctypes.POINTER(Kernels)
+    if sources().decode() != sources_digest():
+        raise OSError("it was built from other sources: reinstall seqtrain")
+    found, rounding = (find(wanted.encode(), _NUMBER(rounds)) for rounds in (0, 1))
+    if not found:
+        raise OSError(f"{VARIABLE}={wanted}: this processor has no {wanted}")
+    threads = _torchs_threads()
+    if threads is not None:
+        library.seqtrain_use_threads(ctypes.byref(threads))
+    kernels = Library(found.contents)
+    if rounding.contents.name != found.contents.name:
+        kernels.rounding = Library(rounding.contents)
+    return kernels
 
 
 def _torchs_threads() -> Threads | None:
@@ -158,7 +176,7 @@ def find_library() -> Library | str:
             "install a C++ compiler (g++ or clang++), then reinstall seqtrain"
         )
     try:
-        return Library(path, wanted)
+        return _open(path, wanted)
     except OSError as error:
         return f"the native engine doesn't load: {error}"
 
@@ -172,7 +190,7 @@ def why_not() -> str:
 def vector_path() -> str:
     """Return which of the compiled vector paths runs: avx512, avx2, portable or neon; or none."""
     library = find_library()
-    return "none" if isinstance(library, str) else library.vector_path
+    return "none" if isinstance(library, str) else library.name.decode()
 
 
 def load_library() -> Library:
@@ -203,31 +221,3 @@ def address(tensor: Tensor | None, offset: int = 0, *, dtype: torch.dtype = torc
             f"{dtype} on cpu"
         )
     return tensor.data_ptr() + offset * dtype.itemsize
-
-
-def distinct(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
-    """Sort out repeated ids: what `torch.unique(ids, return_inverse=True)` does, by counting.
-
-    Shape:
-        ids (N,) -> distinct ids, ascending (U,), and where each id stands among them (N,).
-
-    Raises:
-        TypeError, ValueError: not int64 on the CPU; an id outside the vocabulary.
-    """
-    library, ids = load_library(), ids.contiguous()
-    scratch = new(vocab_size, dtype=torch.int32)
-    unique, inverse = (
-        new(size, dtype=torch.int64) for size in (min(len(ids), vocab_size), len(ids))
-    )
-    count = library.distinct(
-        address(ids, dtype=torch.int64),
-        len(ids),
-        vocab_size,
-        address(scratch, dtype=torch.int32),
-        address(unique, dtype=torch.int64),
-        address(inverse, dtype=torch.int64),
-    )
-    if count < 0:
-        found = f"{int(ids.min())} to {int(ids.max())}"
-        raise ValueError(f"ids: {found}, must be 0 to {vocab_size - 1}")
-    return unique[:count], inverse

@@ -64,7 +64,7 @@ class NativeEngine(Engine):
         between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
         """Run all layers; as `Engine.run`, float32 whatever autocast says."""
-        library, directions = load_library(), 2 if encoder.bidirectional else 1
+        library, directions = chosen_library(), 2 if encoder.bidirectional else 1
         layer = _first_layer(library, encoder, inputs, start)
         vectors, outputs, lasts = layer.vectors, None, []
         tensors = [vectors, start, *encoder.parameters()]
@@ -97,7 +97,7 @@ class NativeEngine(Engine):
     @torch.no_grad()
     def project(self, table: Tensor, encoder: nn.RNNBase) -> ProjectedTable:
         """Multiply each row of a table by the first layer's input weights; as `Engine.project`."""
-        library = load_library()
+        library = chosen_library()
         one = new(1, dtype=torch.int64)
         inputs = DistinctInputs(table, torch.zeros_like(one), torch.ones_like(one))
         layer, rows = _first_layer(library, encoder, inputs, None), []
@@ -129,7 +129,6 @@ class _Layer:
     tokens: int
     batch: int
     threads: int
-    bfloat16: bool
 
     @property
     def kind(self) -> int:
@@ -142,7 +141,6 @@ class _Layer:
         call = LayerCall(
             cell=self.kind,
             threads=self.threads,
-            bfloat16=self.bfloat16,
             reverse=direction,
             tokens=self.tokens,
             steps=len(self.batch_sizes),
@@ -311,11 +309,12 @@ def _first_layer(
     shape = (cell.tensors, layers, rows[0], encoder.hidden_size)
     if start is not None and start.shape != shape:
         raise ValueError(f"start: shape {tuple(start.shape)}, must be {shape}")
-    threads, lower = torch.get_num_threads(), in_bfloat16()
-    return _Layer(cell, vectors, index, sizes, None, tokens, rows[0], threads, lower)
+    return _Layer(cell, vectors, index, sizes, None, tokens, rows[0], torch.get_num_threads())
 
 
-def in_bfloat16() -> bool:
-    """Whether autocast lets matrix products round what they multiply to bfloat16."""
-    is_on = torch.is_autocast_enabled("cpu")
-    return is_on and torch.get_autocast_dtype("cpu") == torch.bfloat16
+def chosen_library() -> Library:
+    """Return the library; products round to bfloat16 where autocast lets them."""
+    lowered = torch.is_autocast_enabled("cpu")
+    lowered = lowered and torch.get_autocast_dtype("cpu") == torch.bfloat16
+    library = load_library()
+    return library.rounding if lowered else library

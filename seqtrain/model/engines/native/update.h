@@ -1,5 +1,5 @@
 // Adam: the norm of all gradients, and an update of all weights in one pass; of a table the touched
-// rows alone. And which rows a batch touches.
+// rows alone.
 
 #pragma once
 
@@ -49,28 +49,24 @@ double sum_of_squares(const float* from, Index count) {
   return total;
 }
 
-// Whether the touched rows ascend, each once, and are rows of the weight.
-bool rows_ascend(const Weight& weight) {
-  if (!weight.which || !weight.touched) return true;
-  for (Index i = 1; i < weight.touched; ++i)
-    if (weight.which[i - 1] >= weight.which[i]) return false;
-  return weight.which[0] >= 0 && weight.which[weight.touched - 1] < weight.rows;
-}
-
-bool all_rows_ascend(const Update& update) {
-  for (Index i = 0; i < update.count; ++i)
-    if (!rows_ascend(update.weights[i])) return false;
+// Whether the touched rows of each weight ascend, each once, and are rows of it.
+bool rows_ascend(const Update& update) {
+  for (Index i = 0; i < update.count; ++i) {
+    const Weight& weight = update.weights[i];
+    for (Index k = 0; weight.which && k < weight.touched; ++k)
+      if (weight.which[k] <= (k ? weight.which[k - 1] : -1) || weight.which[k] >= weight.rows)
+        return false;
+  }
   return true;
 }
 
-// The norm of all gradients together; -1 where rows don't ascend.
-double gradient_norm(const Update* update) {
-  if (!all_rows_ascend(*update)) return -1;
+// The norm of all gradients together.
+double gradient_norm(const Update& update) {
   double parts[PARTS] = {};
-  Index numbers = numbers_of(*update);
-  as_team(threads_for(*update), [&](Member member) {
+  Index numbers = numbers_of(update);
+  as_team(threads_for(update), [&](Member member) {
     for (Index part = member.number; part < PARTS; part += member.of)
-      for_share(*update, numbers, {part, PARTS}, [&](const Weight& weight, Index begin, Index end) {
+      for_share(update, numbers, {part, PARTS}, [&](const Weight& weight, Index begin, Index end) {
         for (Index i = begin; i < end; ++i)
           parts[part] += sum_of_squares(weight.gradient + i * weight.row_size, weight.row_size);
       });
@@ -100,10 +96,14 @@ NOINLINE void adam_row(AdamRule rule, Index size, const float* __restrict gradie
 // 1 - beta^step, exact for small steps too.
 double correction(double beta, double step) { return 1 - __builtin_pow(beta, step); }
 
-// torch's AdamW (decay) and Adam (l2) on the touched rows. Returns -1 where rows don't ascend, having
-// done nothing.
-int64_t adam(const Update* update) {
-  if (!all_rows_ascend(*update)) return -1;
+// torch's AdamW (decay) and Adam (l2) on the touched rows, with gradients scaled to the limit of their
+// norm. Returns the norm as it was; having done nothing, -1 where rows don't ascend, and a norm that
+// isn't finite.
+float adam(const Update* update) {
+  if (!rows_ascend(*update)) return -1;
+  float norm = gradient_norm(*update);
+  if (!(norm - norm == 0)) return norm;
+  double limit = update->limit / (norm + 1e-6);
   for (Index i = 0; i < update->count; ++i) *update->weights[i].step += 1;
   Index numbers = numbers_of(*update);
   as_team(threads_for(*update), [&](Member member) {
@@ -114,7 +114,7 @@ int64_t adam(const Update* update) {
       rule.root = 1 / __builtin_sqrt(correction(update->beta2, step));
       rule.eps = update->eps, rule.kept = 1 - update->lr * weight.decay;
       rule.b1 = update->beta1, rule.b2 = update->beta2;
-      rule.scale = update->scale, rule.l2 = weight.l2;
+      rule.scale = limit < 1 ? limit : 1, rule.l2 = weight.l2;
       for (Index i = begin; i < end; ++i) {
         Index size = weight.row_size, at = (weight.which ? weight.which[i] : i) * size;
         if (weight.which && i + 1 < weight.touched) {  // rows lie anywhere
@@ -128,7 +128,7 @@ int64_t adam(const Update* update) {
       }
     });
   });
-  return 0;
+  return norm;
 }
 
 // Numbers the marked of `size` ids from 0 on, in place; `unique` gets them. Returns how many they are.
@@ -139,20 +139,6 @@ Index number_marked(int32_t* place, Index size, int64_t* unique) {
     unique[found] = id;
     place[id] = found++;
   }
-  return found;
-}
-
-// Sorts out repeated ids: `unique` gets them ascending, `inverse` where each id stands among them.
-// place (size): scratch. Returns how many there are; -1 for an id below 0 or not below `size`.
-int64_t distinct(const int64_t* ids, int64_t count, int64_t size, int32_t* place, int64_t* unique,
-                 int64_t* inverse) {
-  memset(place, 0, size * sizeof(int32_t));
-  for (Index i = 0; i < count; ++i) {
-    if (ids[i] < 0 || ids[i] >= size) return -1;
-    place[ids[i]] = 1;
-  }
-  Index found = number_marked(place, size, unique);
-  for (Index i = 0; i < count; ++i) inverse[i] = place[ids[i]];
   return found;
 }
 

@@ -1,6 +1,7 @@
-"""Adam, natively: the norm of all gradients, and all weights updated in one call."""
+"""Adam, natively: all weights updated in one call, by gradients clipped to a norm."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -32,58 +33,38 @@ def describe_weight(
     )
 
 
-class Gradients:
-    """Gradients of some weights, in the order of an update: dense, or sparse by rows.
-
-    Raises:
-        TypeError, ValueError: of another type, device or shape than the library takes.
-    """
-
-    def __init__(self, weights: Sequence[tuple[Weight, Tensor]]) -> None:
-        self._read: list[Tensor] = []  # lives as long as its address is known
-        for weight, gradient in weights:
-            weight.touched, weight.which = weight.rows, None
-            if gradient.is_sparse:
-                rows, gradient = gradient._indices()[0], gradient._values()
-                weight.touched = len(rows)
-                weight.which = self._address(rows, torch.int64)
-            if gradient.numel() != weight.touched * weight.row_size:
-                raise ValueError(f"gradient: shape {tuple(gradient.shape)}, doesn't fit its weight")
-            weight.gradient = self._address(gradient, torch.float32)
-        self._weights = (Weight * len(weights))(*(weight for weight, _ in weights))
-
-    def update(self, *, scale: float = 1.0) -> Update:
-        """Return an update by these gradients, each multiplied by `scale`."""
-        threads = torch.get_num_threads()
-        return Update(threads=threads, count=len(self._weights), weights=self._weights, scale=scale)
-
-    def _address(self, tensor: Tensor, dtype: torch.dtype) -> int:
-        self._read.append(tensor.contiguous())
-        return address(self._read[-1], dtype=dtype)
-
-
-def gradient_norm(gradients: Gradients) -> float | None:
-    """Return the norm of all gradients together; None: rows of one don't ascend, each once."""
-    norm: float = load_library().gradient_norm(gradients.update())
-    return None if norm < 0 else norm
-
-
 def adam(
-    gradients: Gradients,
+    gradients: Iterable[tuple[Weight, Tensor]],
     *,
     lr: float,
     betas: tuple[float, float] = (0.9, 0.999),
     eps: float = 1e-8,
-    scale: float = 1.0,
-) -> None:
-    """Update the weights, and of a table with a sparse gradient the touched rows alone.
+    limit: float = math.inf,
+) -> float | None:
+    """Update weights, of a table with a sparse gradient the touched rows; return the norm.
 
-    `betas` and `eps` are torch's; gradients are multiplied by `scale` first.
+    `betas` and `eps` are torch's; gradients are scaled so that their joint norm is at most `limit`.
+    Nothing is updated where the norm isn't finite, or a table's rows don't ascend, each once: None.
 
     Raises:
-        ValueError: rows of a gradient are outside its weight or out of order; nothing was updated.
+        TypeError, ValueError: a gradient of another type, device or shape than its weight.
     """
-    update = gradients.update(scale=scale)
-    update.lr, update.eps, (update.beta1, update.beta2) = lr, eps, betas
-    if load_library().adam(update) < 0:
-        raise ValueError("rows of a gradient: must ascend, each once, within the weight")
+    weights, read = list[Weight](), list[Tensor]()  # they live as long as their addresses are known
+
+    def address_of(tensor: Tensor, dtype: torch.dtype = torch.float32) -> int:
+        read.append(tensor.contiguous())
+        return address(read[-1], dtype=dtype)
+
+    for weight, gradient in gradients:
+        weight.touched, weight.which = weight.rows, None
+        if gradient.is_sparse:
+            rows, gradient = gradient._indices()[0], gradient._values()
+            weight.touched, weight.which = len(rows), address_of(rows, torch.int64)
+        if gradient.numel() != weight.touched * weight.row_size:
+            raise ValueError(f"gradient: shape {tuple(gradient.shape)}, doesn't fit its weight")
+        weight.gradient = address_of(gradient)
+        weights.append(weight)
+    update = Update(torch.get_num_threads(), len(weights), (Weight * len(weights))(*weights))
+    update.lr, update.eps, update.limit, (update.beta1, update.beta2) = lr, eps, limit, betas
+    norm: float = load_library().adam(update)
+    return None if norm < 0 else norm
