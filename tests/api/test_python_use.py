@@ -74,14 +74,6 @@ def test_session(run, config):
     assert run.test is None
 
 
-def test_a_model_folder_predicts_as_its_run_in_any_order(run):
-    whole, folder = seqtrain.load(run), seqtrain.load(run.path / "best")
-    texts = [f"the {word} {'of ' * i}" for words in WORDS.values() for i, word in enumerate(words)]
-    forward, backward = whole.predict(texts), folder.predict(texts[::-1])[::-1]
-    assert [a.label for a in forward] == [a.label for a in backward]
-    assert [a.probability for a in forward] == pytest.approx([a.probability for a in backward])
-
-
 def predict_and_fork(run: str) -> None:
     torch.set_num_threads(2)
     classifier = seqtrain.load(run)

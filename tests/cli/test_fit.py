@@ -11,16 +11,6 @@ import yaml
 from tests.helpers.tiny import CONFIG, rows, write_table
 
 
-def test_stdout_is_exactly_the_run_directory(project, cli):
-    ended = cli("fit", "c.yaml")
-    assert ended.out.endswith("\n")
-    assert len(ended.out.splitlines()) == 1
-    run = Path(ended.out.rstrip("\n"))
-    assert run.parent == Path("runs")
-    assert run.name.startswith("c-")
-    assert (run / "best" / "model.safetensors").is_file()
-
-
 def test_run_directory_holds_what_the_contract_lists(trained):
     run = trained / "run"
     folder_files = {"model.safetensors", "model.json", "vocabulary.json", "manifest.json"}

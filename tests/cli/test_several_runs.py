@@ -186,16 +186,6 @@ def test_what_needs_one_run_says_so(beside, cli, words):
     assert "many: holds several runs; name one of them, such as many/seed-0" in said
 
 
-def test_a_class_of_one_row_is_learned_in_every_fold(project, cli):
-    lines = ["text\tlabel", *(f"up {i}\tup" for i in range(6)), "down\tdown"]
-    Path("train.tsv").write_text("\n".join(lines) + "\n")
-    settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
-    ended = cli("fit", "c.yaml", "--folds", "3", "--run-dir", "many", *settings)
-    assert ended.err.count("next:") == 1
-    assert "next: seqtrain predict FILE many, seqtrain eval many\n" in ended.err
-    assert cli("eval", "many", "--json").json["num_examples"] == 6
-
-
 def test_a_fold_is_not_trained_anew_on_what_it_is_scored_on(project, cli):
     settings = ("--set", "data.test=null", "--set", "training.max_epochs=1")
     settings += ("--set", "training.refit=true", "--folds", "2", "--run-dir", "folds")

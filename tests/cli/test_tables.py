@@ -7,7 +7,6 @@ import math
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -151,17 +150,6 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(project: Path) -> None:
     assert fingerprint("parts") == fingerprint("whole")
 
 
-def test_several_processes_learn_what_one_learns(project: Path, cli: Cli) -> None:
-    options = ["c.yaml", "--set", NGRAMS, "--set", "model.dropout=0", "--quiet"]
-    cli("fit", *options, "--run-dir", "one")
-    command = [sys.executable, "-m", "seqtrain", "fit", *options]
-    subprocess.run([*command, "--nproc-per-node", "2", "--run-dir", "two"], check=True)
-    one, two = (
-        json.loads(cli("eval", run, "--split", "test", "--json").out) for run in ("one", "two")
-    )
-    assert two["loss"] == pytest.approx(one["loss"], abs=1e-4)
-
-
 def test_folds_old_models_and_searches(project: Path, cli: Cli) -> None:
     cli("fit", "c.yaml", "--folds", "2", "--run-dir", "folds", "--quiet")
     assert len(rows_of(cli("predict", "test.csv", "--run", "folds").out)) == 30
@@ -175,26 +163,6 @@ def test_folds_old_models_and_searches(project: Path, cli: Cli) -> None:
     assert "data.steps: found {place: token}, but next has {place: token, mood" in refused.err
     cli("tune", "c.yaml", "--trials", "2", "--budget", "60s", "--run-dir", "tuned")
     assert Path("tuned/best.yaml").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (["data.train=train.txt"], "data.steps: data.train is txt; expected csv, tsv, jsonl"),
-        (["data.steps={who: token}"], "found 'who', which is data.label; leave it out"),
-        (["data.static={place: token}"], "found 'place', which data.steps has too"),
-        (["data.order=null"], "data.steps: found since: order, but data.order is null"),
-        (["model.ngrams=[1, 2]"], "has 2 columns of tokens; say which: {place: [1, 2]}"),
-        (["model.ngrams={heat: [1, 1]}"], "found 'heat', which data.steps doesn't have as a token"),
-        (["data.id=null"], "name the column there by which rows are one sequence"),
-        (["data.steps.town=token"], "no column 'town'; found"),
-    ],
-)
-def test_what_a_table_cannot_be_is_said(
-    options: list[str], problem: str, project: Path, cli: Cli
-) -> None:
-    sets: list[Any] = [word for option in options for word in ("--set", option)]
-    assert problem in cli("fit", "c.yaml", *sets, code=2).err
 
 
 def test_facts_stand_beside_texts_too(project: Path, cli: Cli) -> None:

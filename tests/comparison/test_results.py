@@ -54,12 +54,3 @@ def test_the_fastest_with_the_right_logits_is_recommended_where_it_is_beyond_noi
     name, why = recommend(rows, "native")
     assert name == chosen
     assert why.startswith(reason)
-
-
-def test_the_reason_has_the_digits_that_speeds_are_worth():
-    _, reason = recommend([row("native", "engine", 9e5), PADDED], "native")
-    assert reason.endswith(
-        " 900 thousand tokens/s (turns 855-945): 9.0 times as fast as padded, the fastest plain "
-        "torch script (100; turns 95.0-105)."
-    )
-    assert Speed(1.0, 1, 9_000.0, 9_000.0).spread == "1 turn"

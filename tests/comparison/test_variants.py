@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
 from seqtrain.comparison.learners import make_learner, one_by_one
 from seqtrain.comparison.task import VARIANTS, Task, variants_for
@@ -52,17 +51,6 @@ def test_right_variants_answer_as_one_by_one_and_wrong_ones_do_not(task, keys, c
         assert (difference > 1e-3) == (VARIANTS[name].kind == "wrong"), name
 
 
-@pytest.mark.parametrize(("name", "pooling"), [("last-of-padding", -1), ("mean-over-padding", 0)])
-def test_wrong_variants_are_what_torch_makes_of_padding_without_lengths(task, name, pooling):
-    learner = make_learner(name, task)
-    model = learner.model
-    rows = [torch.tensor(task.train[row][0]).long() for row in task.probe.tolist()]
-    with torch.no_grad():
-        states = model.encoder(model.embedding(pad_sequence(rows, batch_first=True)))[0]
-        expected = model.head(states[:, -1] if pooling else states.mean(1))
-    assert torch.allclose(learner.logits([task.probe]), expected, atol=1e-5)
-
-
 def test_variants_that_a_config_is_already_do_not_come_twice(task):
     assert "last-valid" not in variants_for(task.config, task.device)
     assert {"mean-valid", "random-batches", "padded-sorted-mask"} <= set(
@@ -73,13 +61,6 @@ def test_variants_that_a_config_is_already_do_not_come_twice(task):
     names = set(variants_for(random, task.device))
     assert "last-valid" in names
     assert not {"mean-valid", "random-batches", "padded-sorted-mask"} & names
-
-
-def test_settings_are_keys_that_give_the_variant(task):
-    masked = with_model(task, unroll="masked").config
-    assert VARIANTS["native"].setting(masked) == "model.engine: native, model.unroll: packed"
-    assert VARIANTS["sort-in-module"].setting(task.config) == "batching.sort: module"
-    assert VARIANTS["padded"].setting(task.config) == ""
 
 
 def test_accuracy_is_of_what_was_learned_anew(task):

@@ -60,15 +60,3 @@ def test_indicators_and_missing_values_stay():
     assert np.array_equal(moved.values[:, 2:], rows.values[:, 2:])
     assert not moved.values[::3, 0].any()
     assert (moved.values[1::3, 0] != rows.values[1::3, 0]).all()
-
-
-def test_draws_follow_from_seed_epoch_and_batch():
-    rows = series(rows=30)
-    before = rows.values.copy()
-    how = {"shift": 0.3, "slice": 0.2}
-    again = changed(rows, **how)
-    assert np.array_equal(changed(rows, **how).values, again.values)
-    assert np.array_equal(rows.values, before)
-    for name in ("seed", "epoch", "batch"):
-        other = changed(rows, **how, **{name: 7})
-        assert not np.array_equal(other.lengths, again.lengths)

@@ -74,12 +74,6 @@ def test_bpe_learns_frequent_pieces_from_its_texts():
     assert model == train_bpe(iter(TEXTS), vocab_size=300, lowercase=False)
 
 
-def test_bpe_lowercases_as_asked_in_training_and_use():
-    model = train_bpe(["NEWEST"] * 50, vocab_size=270, lowercase=True)
-    tokenize = make_tokenizer("bpe", lowercase=True, bpe_model=model)
-    assert list(tokenize("Newest")) == ["newest"]
-
-
 ALPHABET = (
     "aabbcde EST'  '''ll've \t\n\r\x0b\x1c\x85\xa0\u2003\u200b\u3000_0129½Ⅻ²-.,!?’"
     "éßİΣςñ東京ا\u0301\u0e33\U0001f600"

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -163,22 +162,6 @@ def test_the_script_needs_numpy_and_onnxruntime_alone(model, both, tmp_path):
         found = pair.by_script_alone(argument, given)
         assert not found.err
         assert_alike(found.out, wanted)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "content"),
-    [
-        ("new.ft", {"format": "fasttext"}, "__label__no move 20\nmove 20\n"),
-        ("new.csv", {"sequence": ["a", "b"]}, 'b,a\r\nmove,"20\r\n""?"""\r\nmoney,\r\n\r\n'),
-        ("new.csv", {"sequence": 1, "label": 0, "quoting": "none"}, 'no,"move\nyes,money ?"\n'),
-        ("new.csv.gz", {}, gzip.compress(b's\tl\n"move\t20"\tno\n', mtime=0)),
-        ("new.jsonl", {"sequence": "a.b"}, '{"a": {"b": "move"}}\n{"a.b": "20"}\n'),
-        ("new.txt", {}, ""),
-    ],
-)
-def test_files_are_read_as_in_training(name, options, content, both):
-    reading = replace(ReadOptions(format="jsonl", sequence="s", label="l"), **options)
-    both(make_model(rules={"reading": reading})).compare(name, content)
 
 
 @pytest.mark.parametrize(

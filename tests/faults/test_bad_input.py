@@ -39,7 +39,7 @@ ODD: dict[str, tuple[str, bytes, list[str]]] = {
     "seeds of many digits": ("x", b"", [*FIT, "--seeds", "0," + "9" * 5000]),
     "1,001 seeds": ("x", b"", [*FIT, "--seeds", ",".join(map(str, range(1001)))]),
 }
-WITHOUT_COLUMNS = ("ts", "ft", "txt", "npz")
+WITHOUT_COLUMNS = ("ts", "ft", "txt", "npz", "fasta")
 KINDS = {
     "options": "--set ",
     "configs": "yaml: ",

@@ -107,18 +107,6 @@ def test_every_weight_learns(branch: str) -> None:
     assert all(gradient.abs().sum() > 0 for gradient in found.values())
 
 
-def test_after_every_step_it_predicts_as_if_the_sequence_ended_there() -> None:
-    model = make("last")
-    with torch.inference_mode():
-        packed = pack_sequence(ROWS)
-        found, _ = model.step_logits(packed, static=FACTS)
-        starts = packed.batch_sizes.cumsum(0) - packed.batch_sizes
-        for row, steps in enumerate(ROWS):
-            for end in range(1, len(steps) + 1):
-                alone = model(pack_sequence([steps[:end]]), static=FACTS[[row]])
-                close(found[starts[end - 1] + row], model.combine([alone])[0])
-
-
 @pytest.mark.parametrize("sort", ["collate", "module"])
 def test_facts_stay_beside_their_sequences(sort: str) -> None:
     rows = store_of([[1], [2, 3, 4], [5, 6]], labels=[0, 1, 2])

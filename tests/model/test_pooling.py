@@ -5,7 +5,6 @@ import torch
 
 from seqtrain.model.pooling import (
     StepPooling,
-    join_directions,
     pool_at_once,
 )
 
@@ -25,9 +24,3 @@ def test_long_means_are_summed_in_full_precision():
     states = torch.ones(5000, 1, dtype=torch.bfloat16)
     pooled = pool_at_once(StepPooling("mean", 1), states, torch.ones(5000, dtype=torch.int64))
     assert pooled.item() == pytest.approx(1.0)
-
-
-def test_directions_are_added_or_averaged():
-    states = torch.tensor([[1.0, 2.0, 5.0, 8.0]])
-    assert join_directions(states, "sum").tolist() == [[6.0, 10.0]]
-    assert join_directions(states, "mean").tolist() == [[3.0, 5.0]]

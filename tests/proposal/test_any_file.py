@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.api.fit import fit
 from seqtrain.config import Config, parse_config
 from seqtrain.data.dataset import prepare
 from seqtrain.errors import SeqtrainError
@@ -142,14 +141,6 @@ def test_series(channels, lengths, scale):
         path = Path(folder) / "a.npz"
         write_npz(path, lengths, channels, scale=scale)
         check(path)
-
-
-def test_what_is_proposed_trains(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("y;t\n" + "".join(f"{'xy'[n % 2]};some words {n}\n" for n in range(30)))
-    for file in (str(path), write_npz(tmp_path / "a.npz", [3] * 30)):
-        config = parse_config(propose([file], Wishes()).text, overrides=["training.max_epochs=1"])
-        assert fit(config, run_dir=f"{file}-run", cache=False).epochs == 1
 
 
 def test_rows_without_a_sequence_and_missing_values_are_allowed_for(tmp_path):

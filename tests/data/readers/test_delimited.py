@@ -93,13 +93,6 @@ def test_prediction_needs_no_labels_and_one_column_may_be_blank(read):
     assert found == [("a; b", None, 2), ("", None, 3), ("b", None, 4), ("", None, 5)]
 
 
-@pytest.mark.parametrize("row", ['{"text": "a", "label": "b"}', '{"text": [0, 0, 0]}'])
-def test_rows_of_jsonl_are_hinted_at(refuse, row):
-    (problem,) = refuse(f"{row}\n{row}\n", "a", **CSV)
-    assert problem.startswith("a:1: ")
-    assert "give --input-format jsonl" in problem
-
-
 def test_fields_may_be_long_up_to_a_limit(read, refuse, monkeypatch):
     field = "long, \n" * 50_000
     content = f'text,label\n"{field}",x\n'
@@ -126,16 +119,6 @@ def test_fields_may_be_long_up_to_a_limit(read, refuse, monkeypatch):
 def test_cells_of_numbers_are_series(read, cell, expected):
     (row,) = read(f'text,label\n"{cell}",a\n', "a", **CSV, kind="features")
     assert np.array_equal(row.sequence, np.array(expected, dtype=np.float32), equal_nan=True)
-
-
-@pytest.mark.parametrize(
-    "cell", ["-0,60 -0,51 0,59", "0,5  1 ?", "[0,5 -1,5]", "0,5;1,5", "2,5e1 1"]
-)
-def test_decimal_commas_are_refused_and_not_read_as_more_steps(refuse, cell):
-    options = {**CSV, "format": "tsv", "kind": "features"}
-    (problem,) = refuse(f"text\tlabel\n{cell}\ta\n", "a", **options)
-    assert problem.startswith("a:2: ")
-    assert problem.endswith("write decimals with a point")
 
 
 def test_a_column_for_each_time_step_or_channel(read):

@@ -138,17 +138,6 @@ def test_a_folder_of_recordings_and_one_with_files_beside(tmp_path):
     assert (row.sequence.tolist(), row.label) == ([[1, 2], [3, 4]], "up")
 
 
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (">seq1\nACGT\n>seq2 b\nA\n", "a:1: found '>seq1', expected a line such as >id label"),
-        ("ACGT\n>seq2 b\nA\n", "a:1: found 'ACGT', expected a line such as >id label"),
-    ],
-)
-def test_records_of_fasta_without_a_label(refuse, content, problem):
-    assert refuse(content, "a", format="fasta") == (problem,)
-
-
 def test_classes_of_fasta_have_a_file_or_a_folder_each(tmp_path):
     for name in ("files/x.fa", "files/y.fasta", "folders/x/1.fasta", "folders/y/2.fa"):
         path = tmp_path / name

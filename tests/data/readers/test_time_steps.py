@@ -95,34 +95,6 @@ def test_missing_cells_are_unknown_tokens_and_missing_numbers(ending: str, tmp_p
     assert np.array_equal(steps.numbers, [[1.5, 0], [np.nan, 1]], equal_nan=True)
 
 
-@pytest.mark.parametrize(
-    ("rows", "problem"),
-    [
-        ([("i", 1, "a", 1, "x"), ("i", 2, "a", 1, "y")],
-         (3, "id 'i' has label 'y' here, but 'x' on line 2")),
-        ([("i", 1, "a", 1, "x"), ("i", 2, "a", "1_0", "x")],
-         (3, "heat: expected a number, found '1_0'")),
-        ([("i", 2, "a", 1, "x"), ("i", 1, "a", "hot", "x")],
-         (3, "heat: expected a number, found 'hot'")),
-        ([("i", 1, "a", 1, "x"), ("i", "2024-01-01", "a", 1, "x")],
-         (3, "t: found '2024-01-01'; expected a number as on line 2")),
-        ([("i", "soon", "a", 1, "x")],
-         (2, "t: found 'soon'; expected a number or an ISO date")),
-        ([("i", None, "a", 1, "x")], (2, "t: found ''; expected a number or an ISO date")),
-        ([(" ", 1, "a", 1, "x")], (2, "id: the id is blank")),
-        ([("i", 1, "a", 1, None)], (2, "the label is blank")),
-        ([("i", 1, "a", "1e999", "x")], (2, "heat: 1e999 is infinite or too large for float32")),
-    ],
-)  # fmt: skip
-def test_bad_rows_say_where_and_what(
-    rows: list[tuple[Any, ...]], problem: tuple[int, str], tmp_path: Path
-) -> None:
-    good = steps_of(("j", 1, "a", 1, "x"))
-    found = read(write_rows(tmp_path / "a.csv", [*steps_of(*rows), *good]))
-    assert [(x.line, x.problem) for x in found if x.problem] == [problem]
-    assert [x.id for x in found if not x.problem] == ["j"]
-
-
 def test_facts_beside_the_sequence_are_the_same_in_all_rows(tmp_path: Path) -> None:
     rows = steps_of(("i", 1, "a", 1, "x"), ("i", 2, "b", 1, "x"))
     path = write_rows(tmp_path / "a.csv", rows)
@@ -149,15 +121,6 @@ def test_rows_around_a_bad_one_are_read(quoted: bool, tmp_path: Path) -> None:
     assert second[2:4] == ((("d",),), [[5, 0]])
 
 
-def test_ids_come_back_any_number_of_times(tmp_path: Path) -> None:
-    rows = [(f"i{n % 7}", n, f"p{n}", n, "x") for n in range(400)]
-    found = [content(x) for x in read(write_rows(tmp_path / "a.csv", steps_of(*rows)))]
-    assert [x[0] for x in found] == [f"i{n}" for n in range(7)]
-    for number, (_, _, (places,), numbers, _) in enumerate(found):
-        assert places == tuple(f"p{n}" for n in range(number, 400, 7))
-        assert [row[0] for row in numbers] == [*range(number, 400, 7)]
-
-
 def test_a_bad_row_of_another_id_loses_none(tmp_path: Path) -> None:
     rows = steps_of(("i", 1, "a", 1, "x"), ("j", 1, "b", 1, None), ("i", 2, "c", 1, "x"))
     rows += steps_of(("k", 1, "d", 1, "x"))
@@ -166,8 +129,10 @@ def test_a_bad_row_of_another_id_loses_none(tmp_path: Path) -> None:
     assert {x.id: len(x.sequence) for x in found if not x.problem} == {"i": 2, "k": 1}
 
 
-def test_one_row_of_an_id_has_its_label(tmp_path: Path) -> None:
-    rows = steps_of(("i", 1, "a", 1, "x"), ("i", 2, "b", 1, None), ("j", 1, "c", 1, ""))
+def test_one_row_of_an_id_has_its_label_and_blanks_around_ids_count_not(
+    tmp_path: Path,
+) -> None:
+    rows = steps_of(("i", 1, "a", 1, "x"), (" i ", 2, "b", 1, None), ("j", 1, "c", 1, ""))
     one, other = read(write_rows(tmp_path / "a.csv", rows))
     assert (one.label, len(one.sequence)) == ("x", 2)
     assert (other.line, other.problem) == (4, "the label is blank")
@@ -177,12 +142,6 @@ def test_several_labels_stand_on_any_row_of_an_id(tmp_path: Path) -> None:
     rows = steps_of(("i", 1, "a", 1, ""), ("i", 2, "b", 1, "y|x"), ("j", 1, "c", 1, ""))
     found = read(write_rows(tmp_path / "a.csv", rows), label_separator="|")
     assert [single_labels(x.label) for x in found] == [["x", "y"], []]
-
-
-def test_blanks_around_an_id_do_not_count(tmp_path: Path) -> None:
-    rows = steps_of(("i", 1, "a", 1, "x"), (" i ", 2, "b", 1, "x"), ("i", 3, "c", 1, "x"))
-    (found,) = read(write_rows(tmp_path / "a.csv", rows))
-    assert (found.id, len(found.sequence)) == ("i", 3)
 
 
 def test_usual_words_for_a_missing_number(tmp_path: Path) -> None:
