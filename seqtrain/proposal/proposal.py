@@ -3,14 +3,16 @@
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from shlex import join
+from typing import Any, TypeAlias
 
 from seqtrain.config import Config, parse_config
 from seqtrain.config.document import flow
 from seqtrain.config.formats import names_of, resolve_format
+from seqtrain.config.schema import DataConfig
 from seqtrain.data.dataset import prepare
 from seqtrain.data.readers import ReadOptions, read_rows
 from seqtrain.data.readers.txt import holds_whole_files
@@ -23,12 +25,14 @@ from seqtrain.proposal.contents import Facts, inspect, read_facts
 from seqtrain.proposal.steps import PER_ID
 from seqtrain.text import counted, display_name, listed, quote, shorten
 
+Splits: TypeAlias = dict[str, Any]
+"""What the config has for each split: files; the share of train that is held out; None."""
 ROLES = {
-    "validation": re.compile(r"(^|[^a-z])(valid|validation|val|dev)([^a-z]|$)"),
-    "test": re.compile(r"(^|[^a-z])test([^a-z]|$)"),
-    "train": re.compile(r"(^|[^a-z])train(ing)?([^a-z]|$)"),
+    "validation": {"valid", "validation", "val", "dev"},
+    "test": {"test"},
+    "train": {"train", "training"},
 }
-"""What the names of files say of their split, looked for in this order."""
+"""What words in the names of files say of their split, looked for in this order."""
 NUMBER = re.compile("[0-9]+")
 TRIED_ROWS = 4096
 """With fewer rows the data is read as `fit` reads it; where that fails, no row is held out."""
@@ -42,6 +46,7 @@ MOST_NUMBERED = 10
 """Classes at most whose files may have names that differ in numbers alone, as digits have."""
 FEW_PER_CLASS = 30
 """Rows per class below which an accuracy is known badly."""
+KINDS = {"text": "text", "tokens": "symbols", "features": "series", "steps": "a time step"}
 
 
 @dataclass(frozen=True)
@@ -71,40 +76,39 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
         DataError: a file can't be read, or something isn't clear and an option has to say it.
     """
     splits, doubts = _splits(files, test), list[str]()
-    first, *others = files_of("train", splits["train"])
-    facts = inspect([first, *others], wishes)
-    doubts += _numbered(first, facts)
+    train = files_of("train", splits["train"])
+    facts = inspect(train, wishes)
+    doubts += _numbered(train[0], facts)
     if "validation" not in splits:
-        _check_shared(first, facts)
+        _check_shared(train[0], facts)
     unlabelled = _unlabelled(splits, facts.reading)
     if unlabelled is not None:
         del splits["test"]
         doubts.append(f"{unlabelled} has no labels, so it isn't data.test; it is for predict")
-    further = {
-        name: read_facts(files_of(name, paths), facts.reading)
-        for name, paths in splits.items()
-        if name != "train"
-    }
-    facts = replace(
-        facts,
-        empty=facts.empty + sum(each.empty for each in further.values()),
-        unlabelled=facts.unlabelled + sum(each.unlabelled for each in further.values()),
-        missing=facts.missing or any(each.missing for each in further.values()),
-    )
-    rows = {"train": facts.rows, **{name: each.rows + each.empty for name, each in further.items()}}
+    rows = {"train": facts.rows}
+    for name in (name for name in splits if name != "train"):
+        others = read_facts(files_of(name, splits[name]), facts.table)
+        rows[name] = others.rows + others.empty
+        facts.empty += others.empty
+        facts.unlabelled += others.unlabelled
+        facts.missing = facts.missing or others.missing
     doubts += [*facts.table.doubts, *label_doubts(facts.classes)]
-    text, config = _written(splits, rows, facts, wishes.settings, held_out=should_hold_out(facts))
+    share = 0.2 if facts.rows < 1000 else 0.1 if facts.rows < 100_000 else 0.02
+    splits.setdefault("validation", share if should_hold_out(facts) else None)
+    text, config = _written(splits, rows, facts, wishes.settings)
     if facts.rows < TRIED_ROWS:
         try:
             data = prepare(config, cache_folder=None)
         except DataError:
-            text, config = _written(splits, rows, facts, wishes.settings, held_out=False)
+            if splits["validation"] == share:
+                splits["validation"] = None
+            text, config = _written(splits, rows, facts, wishes.settings)
             data = prepare(config, cache_folder=None)
         doubts += number_doubts(data)
     return Proposal(text, [*_taken(facts)], [*doubts, *_trust(facts, rows, config)])
 
 
-def _unlabelled(splits: Mapping[str, str | list[str]], reading: ReadOptions) -> str | None:
+def _unlabelled(splits: Splits, reading: ReadOptions) -> str | None:
     """Return the name of the test file, if its first row has no label."""
     for path in files_of("test", splits.get("test"))[:1]:
         rows = list(islice(read_rows(path, reading.for_file(path), labelled=False), FIRST_ROWS))
@@ -114,22 +118,20 @@ def _unlabelled(splits: Mapping[str, str | list[str]], reading: ReadOptions) -> 
 
 
 def _taken(facts: Facts) -> Iterator[str]:
-    table, kind = facts.table, facts.reading.kind
-    what = {"text": "text", "tokens": "symbols", "features": "series", "steps": "a time step"}[kind]
-    if facts.channels > 1 and kind == "features":
+    table, reading = facts.table, facts.reading
+    what = KINDS[reading.kind]
+    if facts.channels > 1 and reading.kind == "features":
         what += f" of {facts.channels} channels"
-    sequence, steps = table.reading.sequence, table.reading.steps
-    columns = [str(c) for c in (sequence if isinstance(sequence, list) else [sequence])]
-    if sequence is not None:
-        what += f" = {listed(columns, 4)}"
-    elif steps is not None:
-        shown = [f"{name} ({read})" for name, read in steps.items()]
-        what += f" = {listed(shown, 8)}; a sequence = the rows of one {table.reading.id}"
-        what += f", by {table.reading.order}" if table.reading.order is not None else ""
-    elif table.reading.label is not None:
+    if reading.steps is not None:
+        shown = [f"{name} ({read})" for name, read in reading.steps.items()]
+        what += f" = {listed(shown, 8)}; a sequence = the rows of one {reading.id}"
+        what += f", by {reading.order}" if reading.order is not None else ""
+    elif reading.sequence is not None:
+        what += f" = {listed([*map(str, reading.sequence_columns())], 4)}"
+    elif reading.label is not None:
         what += " = all other columns, a time step each"
     classes = f"{len(facts.classes)} classes: {_labels(facts)}"
-    label = table.reading.label if table.label is None else table.label
+    label = reading.label if table.label is None else table.label
     several = "several labels per row" if facts.several else "label"
     yield f"{what}, {classes}" if label is None else f"{what}, {several} = {label} ({classes})"
     if table.ignored:
@@ -163,7 +165,7 @@ def _trust(facts: Facts, rows: Mapping[str, int], config: Config) -> Iterator[st
     )
 
 
-def _splits(files: Sequence[str], test: str | None) -> dict[str, str | list[str]]:
+def _splits(files: Sequence[str], test: str | None) -> Splits:
     found: dict[str, list[str]] = {} if test is None else {"test": [test]}
     if len(files) == 1 and os.path.isdir(files[0]):
         files = _splits_inside(files[0]) or files
@@ -182,18 +184,17 @@ def _splits(files: Sequence[str], test: str | None) -> dict[str, str | list[str]
 
 
 def _role(name: str) -> str | None:
-    return next((role for role, pattern in ROLES.items() if pattern.search(name.lower())), None)
+    words = {*re.findall("[a-z]+", name.lower())}
+    return next((role for role, known in ROLES.items() if words & known), None)
 
 
 def _splits_inside(folder: str) -> list[str]:
     names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     paths = {name: os.path.join(folder, name) for name in names}
     folders = [name for name, path in paths.items() if os.path.isdir(path)]
-    found = [name for name in names if name in folders or resolve_format(name, "auto")]
-    found = [name for name in found if _role(name)]
-    is_split = {*folders} <= {*found} and len(found) > 1
-    is_split = "train" in map(_role, found) and (is_split or "dataset_dict.json" in names)
-    return [paths[name] for name in found] if is_split else []
+    found = [x for x in names if (x in folders or resolve_format(x, "auto")) and _role(x)]
+    is_split = ({*folders} <= {*found} and len(found) > 1) or "dataset_dict.json" in names
+    return [paths[name] for name in found] if is_split and "train" in map(_role, found) else []
 
 
 def _numbered(path: str, facts: Facts) -> Iterator[str]:
@@ -226,122 +227,94 @@ def _check_shared(path: str, facts: Facts) -> None:
 
 
 def _written(
-    splits: Mapping[str, str | list[str]],
-    rows: Mapping[str, int],
-    facts: Facts,
-    settings: Sequence[str],
-    *,
-    held_out: bool,
+    splits: Splits, rows: Mapping[str, int], facts: Facts, settings: Sequence[str]
 ) -> tuple[str, Config]:
     """Write the config, with the user's settings in the place of ours."""
-    files = list(_files(splits, rows, facts, held_out=held_out))
-    validation = next(file.value for file in files if file.key == "data.validation")
-    found = [*files, *_columns(facts), *choices(facts, validation)]
-    config = parse_config(_yaml(splits, facts, found), "the proposed config", settings)
+    ours = [*_files(splits, rows, facts), *_columns(facts), *choices(facts, splits["validation"])]
+    found = {choice.key: choice for choice in ours}
+    config = parse_config("\n".join(_lines(ours)), "the proposed config", settings)
     for given in settings:
         key = ".".join(given.partition("=")[0].split(".")[:2])
         section, _, name = key.partition(".")
         value = config.model_dump()[section]
-        known = [each.key for each in found]
-        same = key in known
-        beside = [i for i, each in enumerate(known) if each.startswith(f"{section}.")]
-        at = known.index(key) if same else max(beside, default=len(found)) + 1
-        why = f"--set {shorten(given, 60)}"
-        found[at : at + same] = [Choice(key, value[name] if name else value, why)]
-    return _yaml(splits, facts, found), config
+        found[key] = Choice(key, value[name] if name else value, f"--set {shorten(given, 60)}")
+    median, most, longest = facts.lengths
+    largest, smallest = max(facts.classes.values()), min(facts.classes.values())
+    head = [
+        f"# Written by: seqtrain init {shorten(join(names_of(splits['train'])), 80)}",
+        f"# lengths in time steps: median {median:,}, 95 % {most:,}, longest {longest:,}",
+        f"# rows per class: {smallest:,}" + (f" to {largest:,}" if smallest < largest else ""),
+    ]
+    rare = [name for name, count in facts.classes.items() if count < 5]
+    if rare:
+        notes = [f"# Classes with fewer than 5 rows: {len(rare)}, such as {shorten(rare[0], 80)}."]
+    return "\n".join([*head, *_lines(found.values()), *(notes if rare else ()), ""]), config
 
 
-def _yaml(splits: Mapping[str, str | list[str]], facts: Facts, found: Sequence[Choice]) -> str:
-    return "\n".join([*_head(splits, facts), *_lines(found), *_notes(facts)]) + "\n"
-
-
-def _files(
-    splits: Mapping[str, str | list[str]], rows: Mapping[str, int], facts: Facts, *, held_out: bool
-) -> Iterator[Choice]:
+def _files(splits: Splits, rows: Mapping[str, int], facts: Facts) -> Iterator[Choice]:
     unit = "sequences" if facts.reading.id is not None else "rows"
     found = f"{facts.rows:,} {unit}, {len(facts.classes)} classes"
-    folder = names_of(splits["train"])[0]
+    folder, validation = names_of(splits["train"])[0], splits["validation"]
     if os.path.isdir(folder) and facts.reading.format == "txt":
         whole = holds_whole_files(folder)
         found += ": a folder each, a row per file" if whole else ": a file each, a row per line"
     yield Choice("data.train", splits["train"], found)
-    if "validation" in splits:
+    why = "there are few rows, so all of them are learned"
+    if isinstance(validation, float):
+        why = f"{round(validation * facts.rows):,} {unit} of train choose the best epoch"
+    elif validation is not None:
         why = f"{rows['validation']:,} {unit} choose the best epoch"
-        yield Choice("data.validation", splits["validation"], why)
-    elif held_out:
-        share = 0.2 if facts.rows < 1000 else 0.1 if facts.rows < 100_000 else 0.02
-        why = f"{round(share * facts.rows):,} {unit} of train choose the best epoch"
-        yield Choice("data.validation", share, why)
-    else:
-        yield Choice("data.validation", None, "there are few rows, so all of them are learned")
+    yield Choice("data.validation", validation, why)
     if "test" in splits:
-        yield Choice(
-            "data.test", splits["test"], f"{rows['test']:,} {unit}, scored once at the end"
-        )
+        why = f"{rows['test']:,} {unit}, scored once at the end"
+        yield Choice("data.test", splits["test"], why)
 
 
 def _columns(facts: Facts) -> Iterator[Choice]:
+    """Yield the keys that say how rows are read, where they aren't the default."""
     reading = facts.reading
-    if not reading.by_name:
-        why = "each line begins with __label__" if reading.format == "fasttext" else "--format"
-        yield Choice("data.format", reading.format, why)
-    if reading.delimiter != "auto":
-        yield Choice("data.delimiter", reading.delimiter, "separates the columns")
-    if reading.encoding != "utf-8":
-        yield Choice("data.encoding", reading.encoding, "UTF-8 is read, too")
-    if reading.header != "auto":
-        why = "the first row names the columns" if reading.header else "the first row is data"
-        yield Choice("data.header", reading.header, why)
-    if reading.sequence is not None:
-        why = "column of the sequence"
-        if isinstance(reading.sequence, list):
-            why = "the texts of these columns, joined"
-            if reading.kind == "features":
-                why = "its channels or time steps"
-        yield Choice("data.sequence", reading.sequence, why)
-    if reading.steps is not None:
-        yield Choice("data.id", reading.id, "the rows of one value are a sequence")
-        if reading.order is not None:
-            yield Choice("data.order", reading.order, "sorts them")
-        yield Choice("data.steps", reading.steps, "what a time step is made of")
-    if reading.label is not None:
-        yield Choice("data.label", reading.label, f"column of the label: {_labels(facts)}")
-    if reading.label_separator is not None:
-        why = "a row may have several labels, or none"
-        yield Choice("data.label_separator", reading.label_separator, why)
-    if reading.kind in ("tokens", "features"):
-        words = {"tokens": "a sequence is a list of symbols", "features": "time steps are numbers"}
-        yield Choice("data.kind", reading.kind, words[reading.kind])
-    if facts.empty:
-        yield Choice("data.empty", "drop", f"{facts.empty:,} rows have no sequence")
-    if facts.unlabelled:
-        yield Choice("data.bad_rows", "drop", f"{facts.unlabelled:,} rows have a blank label")
-    if facts.missing:
-        yield Choice("data.missing", "mask", "values are missing, and a channel says where")
+    joins, is_series = isinstance(reading.sequence, list), reading.kind == "features"
+    why = {
+        "format": "each line begins with __label__" if reading.format == "fasttext" else "--format",
+        "delimiter": "separates the columns",
+        "encoding": "UTF-8 is read, too",
+        "header": "the first row names the columns" if reading.header else "the first row is data",
+        "sequence": "the texts of these columns, joined" if joins else "column of the sequence",
+        "id": "the rows of one value are a sequence",
+        "order": "sorts them",
+        "steps": "what a time step is made of",
+        "label": f"column of the label: {_labels(facts)}",
+        "label_separator": "a row may have several labels, or none",
+        "kind": "time steps are numbers" if is_series else "a sequence is a list of symbols",
+        "empty": f"{facts.empty:,} rows have no sequence",
+        "bad_rows": f"{facts.unlabelled:,} rows have a blank label",
+        "missing": "values are missing, and a channel says where",
+    }
+    if joins and is_series:
+        why["sequence"] = "its channels or time steps"
+    own = {
+        "format": "auto" if reading.by_name else reading.format,
+        "kind": reading.kind if is_series or reading.kind == "tokens" else "auto",
+        "empty": "drop" if facts.empty else "error",
+        "bad_rows": "drop" if facts.unlabelled else "error",
+        "missing": "mask" if facts.missing else "error",
+    }
+    for key, reason in why.items():
+        value = own[key] if key in own else getattr(reading, key)
+        if value != DataConfig.model_fields[key].default:
+            yield Choice(f"data.{key}", value, reason)
 
 
-def _head(splits: Mapping[str, str | list[str]], facts: Facts) -> Iterator[str]:
-    median, most, longest = facts.lengths
-    largest, smallest = max(facts.classes.values()), min(facts.classes.values())
-    yield f"# Written by: seqtrain init {shorten(join(names_of(splits['train'])), 80)}"
-    yield f"# lengths in time steps: median {median:,}, 95 % {most:,}, longest {longest:,}"
-    yield f"# rows per class: {smallest:,}" + (f" to {largest:,}" if smallest < largest else "")
-
-
-def _lines(found: Sequence[Choice]) -> Iterator[str]:
-    section = ""
+def _lines(found: Iterable[Choice]) -> Iterator[str]:
+    """Yield the lines of a config, section by section."""
+    sections: dict[str, list[Choice]] = {}
     for choice in found:
-        name, _, key = choice.key.rpartition(".")
-        if name not in ("", section):
-            yield f"{name}:"
-        section = name
-        items = choice.value if choice.key == "data.steps" else {}
-        line = f"{'  ' if name else ''}{key}: {'' if items else flow(choice.value)}"
-        yield f"{line:<{COMMENT_COLUMN}} # {choice.why}"
-        yield from (f"    {flow(column)}: {flow(kind)}" for column, kind in items.items())
-
-
-def _notes(facts: Facts) -> Iterator[str]:
-    rare = [name for name, count in facts.classes.items() if count < 5]
-    if rare:
-        yield f"# Classes with fewer than 5 rows: {len(rare)}, such as {shorten(rare[0], 80)}."
+        sections.setdefault(choice.key.rpartition(".")[0], []).append(choice)
+    for section, some in sections.items():
+        yield from [f"{section}:"] if section else []
+        for choice in some:
+            items = choice.value if choice.key == "data.steps" else {}
+            key, value = choice.key.rpartition(".")[2], "" if items else flow(choice.value)
+            line = f"{'  ' if section else ''}{key}: {value}"
+            yield f"{line:<{COMMENT_COLUMN}} # {choice.why}"
+            yield from (f"    {flow(column)}: {flow(kind)}" for column, kind in items.items())

@@ -83,7 +83,7 @@ def parquet(columns: dict[str, list[Any]]) -> dict[str, bytes]:
     return {"a.parquet": buffer.getvalue()}
 
 
-HEAD = "row,run,machine,start,event,code,temp,unit,state,state_name\n"
+HEAD = "row,run,machine,start,event,code,temp,unit,note,state,state_name\n"
 
 
 def log(run: int) -> list[list[Any]]:
@@ -98,7 +98,7 @@ def log(run: int) -> list[list[Any]]:
                 f"2024-05-{run % 28 + 1:02d} 0{k}:{(run + k) % 6}0",
             ),
             *(["open", "close", "turn"][(run + k) % 3], 7000 + 777 * ((3 * run + k * k) % 5)),
-            *(20 + run / 7 + k, "C", y, y.upper()),
+            *(20 + run / 7 + k, "C", "", y, y.upper()),
         ]
         for k in range(4 + run % 3)
     ]
@@ -114,7 +114,7 @@ def test_a_row_per_time_step(init):
     assert config.data.steps == kinds
     assert config.model.ngrams == {"event": [1, 1], "code": [1, 1]}
     assert "a sequence = the rows of one run, by start" in said
-    reasons = {"row": "unique", "machine": "one for each id", "unit": "one value"}
+    reasons = {"row": "unique", "machine": "one for each id", "unit": "one value", "note": "blank"}
     for name, reason in {**reasons, "state_name": "the label again"}.items():
         assert f"'{name}' ({reason})" in said
     assert "'state_name' gives the label away" in said
@@ -140,13 +140,15 @@ def test_what_only_looks_like_a_row_per_time_step(init):
 
 @pytest.mark.parametrize("visits", ["{}", "visit {:x}"])
 @pytest.mark.parametrize("seed", [None, 1, 2])
-def test_whole_numbers_are_codes_or_measurements(init, visits, seed):
+@pytest.mark.parametrize("each", [True, False])
+def test_whole_numbers_are_codes_or_measurements(init, visits, seed, each):
     """Even pages tell a label, wherever their numbers lie; a pulse is near the one before."""
     draw = random.Random(0)
     rows = [
         [
             *(visits.format(7919 * visit % 9973), 2 * draw.randrange(60) + visit % 2),
-            *(60 + visit % 40 + k % 3, 5 * (k % 2), 10 + draw.randrange(3000), y),
+            *(60 + visit % 40 + k % 3, 5 * (k % 2), 10 + draw.randrange(3000)),
+            y if each or k == 5 else "",
         ]
         for visit in range(240)
         for y, k in zip([LABELS[visit % 60]] * 8, range(8), strict=True)
@@ -154,7 +156,7 @@ def test_whole_numbers_are_codes_or_measurements(init, visits, seed):
     if seed is not None:
         random.Random(seed).shuffle(rows)
     head = "visit,page,pulse,lamp,price,label\n"
-    config, _ = init({"a.csv": table(head, rows)}, "--id", "visit")
+    config, _ = init({"a.csv": table(head, rows)}, "--id", "visit", "--label", "label")
     numbers = dict.fromkeys(("pulse", "lamp", "price"), "number")
     assert config.data.steps == {"page": "token"} | numbers
 
@@ -433,6 +435,13 @@ def test_labels_that_are_no_classes(init, labels, said):
         ({"a.csv": table("run;v;w;y\n", [[f"r{i // 6}", k, f"{i},7", LABELS[i // 6]]
          for i in range(60) for k in "ab"], ";")},
          ["a.csv"], "--steps: 'w': found '0,7' (row 1); write decimals with a point"),
+        *(({"a.csv": table("run;v;w;y\n", [[f"r{i // 6}", k, odd.format(i), LABELS[i // 6]]
+            for i in range(60) for k in "ab"], ";")},
+           ["a.csv"], f"--steps: 'w': found '{odd.format(0)}' (row 1); write decimals with a point")
+          for odd in ("1{:02d}.2 mmHg", "€{}", "1,{:03d}", "{} °C")),
+        ({"a.csv": table("y;" + ";".join(f"t{k}" for k in range(9)) + "\n",
+         [[y, *["5 mV"] * 8, f"{i}.7 mV"] for i, y in enumerate(LABELS)], ";")},
+         ["a.csv"], "--sequence: 't0': found '5 mV' (row 1); write decimals with a point"),
         ({"a.csv": table("shop,sold,item,price,y\n", [[f"s{i % 9}", f"2024-01-{i % 28 + 1:02d}",
          "pen", f"€{i}", y] for i, y in enumerate(LABELS)])}, ["a.csv", "--label", "y"],
          "give --id COLUMN, whose rows are a sequence, or"),
@@ -446,7 +455,7 @@ def test_labels_that_are_no_classes(init, labels, said):
         ({"a.csv": LOG}, ["a.csv", "--label", "state", "--steps", "speed"], "no column 'speed'"),
         ({"a.csv": LOG}, ["a.csv", "--order", "start", "--id", "event"], "give --id and --label"),
         ({"a.csv": LOG}, ["a.csv", "--sequence", "event", "--id", "run"], "--sequence: leave it"),
-        ({"a.csv": LOG}, ["a.csv", "--no-header", "--id", "1", "--label", "8"], "--header"),
+        ({"a.csv": LOG}, ["a.csv", "--no-header", "--id", "1", "--label", "9"], "--header"),
         ({"a.csv": table("time,temp,state\n", [[f"08:00:{i}", 20 + i / 7, y]
          for i, y in enumerate(LABELS)])}, ["a.csv"], "it isn't clear which column holds"),
         ({"a.csv": table("Wohnort,Quadratmeter,Kommentar,Verkaufspreis\n",
