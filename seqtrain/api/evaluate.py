@@ -15,7 +15,7 @@ from seqtrain.api.predictors import check_alike, refuse_several
 from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
-from seqtrain.evaluation.metrics import Scores, one_class_doubts, score, score_logits
+from seqtrain.evaluation.metrics import Scores, one_class_doubts, score, score_branches
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.runs.finding import members, name_one
 from seqtrain.runs.run_directory import RunDirectory
@@ -86,7 +86,13 @@ def evaluate(
         raise ConfigError(f"--steps: {name_one(path)}")
     each = [load_labelled(at, split=split, data=data, device=device) for at in runs or [path]]
     first = each[0]
-    scores, parts = _score_together(path, each) if runs else _score_alone(first)
+    if runs:
+        scores, parts = _score_together(path, each)
+    else:
+        one, labels = first.classifier, first.classifier.labels
+        branches = branch_logits(one.network, first.store, one.device)
+        given = one.network, branches, first.store, labels, [*one.thresholds.values()]
+        _, scores, parts = score_branches(*given)
     warnings = list(dict.fromkeys(line for one in each for line in one.warnings))
     by_share = None
     if steps:
@@ -103,17 +109,6 @@ def evaluate(
         ensemble=bool(runs) and EACH_BY_ONE not in warnings,
         trained_on_rows=first.trained_on_rows,
     )
-
-
-def _score_alone(found: Labelled) -> tuple[Scores, dict[str, Scores]]:
-    network, store, labels = found.classifier.network, found.store, found.classifier.labels
-    device = found.classifier.device
-    branches = branch_logits(network, lambda c: predict_logits(network, store, device, combine=c))
-    logits, thresholds = check_finite(network.combine(branches), store), found.classifier.thresholds
-    scores = score_logits(logits, store, labels, [*thresholds.values()], ranked=True)
-    named = zip(network.branch_names, branches, strict=True)
-    parts = {name: score_logits(own, store, labels) for name, own in named}
-    return scores, parts if len(parts) > 1 else {}
 
 
 def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[str, Scores]]:

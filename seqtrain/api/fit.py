@@ -35,8 +35,7 @@ from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError, DataError, Interrupted
 from seqtrain.evaluation.calibration import adjustment, calibrate
 from seqtrain.evaluation.devices import select_device
-from seqtrain.evaluation.logits import accuracies, branch_logits, check_finite
-from seqtrain.evaluation.metrics import Scores, score_logits
+from seqtrain.evaluation.metrics import Scores, score_branches
 from seqtrain.files.folder import write_folder
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
@@ -83,12 +82,11 @@ def fit(
     source = source or (Path(config) if isinstance(config, str | Path) else None)
     config, directory = resolved_config(config, device), None if run_dir is None else Path(run_dir)
     wanted = Start(directory, source, init_from, resume, force)
-    if config.model.vectors is not None:
-        check_files(config, wanted.beside)
-        config = with_width(config)
     with ExitStack() as held:
         processes, chosen = held.enter_context(connected(select_device(config.training.device)))
         with processes.first_before_others():
+            check_files(config, wanted.beside)
+            config = with_width(config)
             choose_engine(config.model, chosen)
             if processes.size > 1 and config.model.convolutions is not None:
                 raise ConfigError(f"model.convolutions: {WHOLE_BATCHES}")
@@ -107,7 +105,6 @@ def fit(
         state.follow_first()
         if processes.is_first:
             recorder = _recorder(held, state, start, listener)
-            listener(_start_event(recorder, start))
         return _train(state, recorder, finish=finish)
 
 
@@ -151,7 +148,9 @@ def _read_data(
     config: Config, start: Start, processes: Processes, cache_folder: Path | None
 ) -> PreparedData:
     """Let the first process of each host read the data; the others load the entry of the cache."""
-    config, data = start.reading(config), None
+    data, grown = None, start.resume and start.known is not None
+    if grown:  # the vocabulary that it keeps has the words of a file of vectors already
+        config = config.model_copy(update={"model": config.model.architecture})
     with ExitStack() as held:
         if processes.local_rank == 0:
             if processes.local_size > 1 and cache_folder is None:
@@ -171,8 +170,7 @@ def _check_data(setting: Setting) -> None:
     """Refuse data that don't fit into memory; other data, or another config, on another process."""
     config, data, processes = setting.config, setting.data, setting.processes
     with processes.first_before_others():
-        rules = data.preprocessing
-        check_model(config.model, rules.input_size, len(rules.labels), rules.num_ngrams)
+        check_model(config.model, data.preprocessing)
         check_longest(config, data.splits["train"])
     if others := processes.unlike_first([config.model_dump_json().encode()]):
         problem = f"config: not that of rank 0 on {others}; start all processes with the same one"
@@ -184,29 +182,21 @@ def _check_data(setting: Setting) -> None:
 
 
 def _recorder(held: ExitStack, state: RunState, start: Start, listener: Listener) -> Recorder:
-    point = start.point
+    """Return what writes the run's files, its directory made or brought to where it goes on."""
+    point, progress, facts = start.point, state.learner.progress, environment(state.setting)
     if point is not None:
-        recorder = Recorder(point.run, state, listener, point)
+        recorder, said = Recorder(point.run, state, listener, point), point.warnings
+        said = said + inexact(point.recorded, facts)
         recorder.go_on()
-        return recorder
-    folder = start.directory or RUNS
-    check_space(folder, state.model, state.learner.objective.model, state.trainer.objective.groups)
-    run = run_directory.make(start.directory, start.name)
-    held.enter_context(run.lock())
-    facts = environment(state.setting)
-    if start.origin is not None:
-        facts[LINEAGE] = [start.origin.recorded]
-    recorder = Recorder(run, state, listener)
-    recorder.begin(facts, force=start.force)
-    return recorder
-
-
-def _start_event(recorder: Recorder, start: Start) -> StartEvent:
-    state, point, said = recorder.state, start.point, list[str]()
-    if point is not None:
-        said = point.warnings + inexact(point.recorded, environment(state.setting))
-    progress = state.learner.progress
-    return StartEvent(
+    else:
+        check_space(start.directory or RUNS, state)
+        run = run_directory.make(start.directory, start.name)
+        held.enter_context(run.lock())
+        if start.origin is not None:
+            facts[LINEAGE] = [start.origin.recorded]
+        recorder, said = Recorder(run, state, listener), []
+        recorder.begin(facts, force=start.force)
+    begins = StartEvent(
         run=recorder.run.path,
         config=state.config,
         device=str(state.setting.device),
@@ -220,6 +210,8 @@ def _start_event(recorder: Recorder, start: Start) -> StartEvent:
         warnings=said,
         origin=state.kept,
     )
+    listener(begins)
+    return recorder
 
 
 def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
@@ -241,7 +233,8 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
         if recorder is not None:
             recorder.end_pretraining(pretrainer)
     learn(state.trainer)
-    scores: tuple[Scores | None, dict[str, float]] = None, {}
+    scores: Scores | None = None
+    alone: dict[str, Scores] = {}
     if finish:
         if not state.trainer.progress.refit:
             _calibrate_best(state, recorder)
@@ -250,8 +243,12 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
                 if recorder is not None:
                     recorder.save_last()
                 learn(state.trainer)
-        scores = _test_scores(state, recorder)
-    return _finished(state, recorder, *scores)
+        test, names = state.data.splits.get("test"), state.model.preprocessing.labels
+        if test is not None:
+            branches = _branches(state, recorder, test)
+            given = state.model.network, branches, test, names, state.model.thresholds
+            _, scores, alone = score_branches(*given)
+    return _finished(state, recorder, scores, {x: own.accuracy for x, own in alone.items()})
 
 
 def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
@@ -271,26 +268,10 @@ def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
             write_folder(recorder.run.best, model_files(state.model))
 
 
-def _test_scores(
-    state: RunState, recorder: Recorder | None
-) -> tuple[Scores | None, dict[str, float]]:
-    """Score test, where there is one, by the network as it is; and each branch's accuracy alone."""
-    test, network = state.data.splits.get("test"), state.model.network
-    if test is None:
-        return None, {}
-    branches = _branches(state, recorder, test)
-    logits = check_finite(network.combine(branches), test)
-    names, thresholds = state.model.preprocessing.labels, state.model.thresholds
-    scores = score_logits(logits, test, names, thresholds, ranked=True)
-    return scores, accuracies(network, branches, test)
-
-
-def _branches(
-    state: RunState, recorder: Recorder | None, store: SequenceStore
-) -> tuple[Tensor, ...]:
-    stop, network = partial(_stop_if_asked, state, recorder, save=False), state.model.network
-    given = (network, store, state.setting.device, state.processes)
-    return branch_logits(network, lambda c: shared_logits(*given, before_batch=stop, combine=c))
+def _branches(state: RunState, recorder: Recorder | None, store: SequenceStore) -> list[Tensor]:
+    stop = partial(_stop_if_asked, state, recorder, save=False)
+    given = state.model.network, store, state.setting.device, state.processes
+    return shared_logits(*given, stop)
 
 
 def _finished(

@@ -43,14 +43,14 @@ class InputOptions:
     """How an input is read; None: as the model's training file was.
 
     Attributes:
-        format: csv, tsv, jsonl, fasttext, txt or lines; None: by the name of the source.
+        input_format: csv, tsv, jsonl, fasttext, txt or lines; None: by the name of the source.
         delimiter: of a csv file: comma, semicolon, tab or pipe.
         encoding: of lines that aren't UTF-8, such as cp1252.
         keep: columns whose cells come with the predictions, as `Prediction.example.kept`.
         empty, bad_rows: as in `Predictor.predict_examples`.
     """
 
-    format: str | None = None
+    input_format: str | None = None
     delimiter: str | None = None
     encoding: str | None = None
     keep: Sequence[str] = ()
@@ -64,7 +64,7 @@ class InputOptions:
             ConfigError: there is no such encoding, or no columns that could be kept.
         """
         check_encoding(self.encoding)
-        found = reading.for_input(path, self.format)
+        found = reading.for_input(path, self.input_format)
         if self.keep and found.format not in WITH_COLUMNS:
             columns = f"--keep: columns of {found.format} can't be copied"
             raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
@@ -86,12 +86,7 @@ def predict(
     *,
     device: str = "auto",
     ranks: int | None = None,
-    input_format: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    keep: Sequence[str] = (),
-    empty: str | None = None,
-    bad_rows: str = "error",
+    **reading: Any,
 ) -> Iterator[Prediction]:
     """Classify every row of a file or a folder, or of standard input.
 
@@ -104,12 +99,7 @@ def predict(
         run: what `fit` or `load` returned, a run directory or a model folder; None: the newest run.
         device: auto, cpu, cuda, cuda:N or mps.
         ranks: how many labels, the most probable ones, have a probability; None: all.
-        input_format: as `InputOptions.format`.
-        delimiter: as there.
-        encoding: as there.
-        keep: as there.
-        empty: as in `Predictor.predict_examples`.
-        bad_rows: as there.
+        reading: how the source is read: the attributes of `InputOptions`, such as keep=["id"].
 
     Returns:
         One prediction per row, in input order, as soon as they are known.
@@ -118,12 +108,11 @@ def predict(
         ConfigError: columns are to be kept of a format that has none.
         DataError: a row can't be read; the predictions of the rows before it come first.
     """
-    classifier = _loaded(run, device)
-    if not isinstance(source, str | PathLike):
-        rows = classifier.rows_of(source, keep=keep)
-        return classifier.predict_examples([rows], "sequences", None, ranks, empty, bad_rows)
-    options = InputOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
-    return predict_rows(os.fspath(source), classifier, options, None, ranks)
+    classifier, options = _loaded(run, device), InputOptions(**reading)
+    if isinstance(source, str | PathLike):
+        return predict_rows(os.fspath(source), classifier, options, None, ranks)
+    rows, policy = classifier.rows_of(source, keep=options.keep), (options.empty, options.bad_rows)
+    return classifier.predict_examples([rows], "sequences", None, ranks, *policy)
 
 
 def predict_rows(
@@ -283,9 +272,7 @@ def predict_steps(
     run: RunLike | Predictor = None,
     *,
     device: str = "auto",
-    input_format: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
+    **reading: Any,
 ) -> Iterator[StepPredictions]:
     """Classify every row of a file, or of standard input, after every step.
 
@@ -293,7 +280,7 @@ def predict_steps(
     prefix again: T (T + 1) / 2 steps for a sequence of T. Arguments and errors are those of
     `predict`; an ensemble is refused.
     """
-    options = InputOptions(input_format, delimiter, encoding)
+    options = InputOptions(**reading)
     return step_predictions(path_of_file(source), _loaded(run, device), options)
 
 

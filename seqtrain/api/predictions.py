@@ -14,8 +14,8 @@ from seqtrain.data.examples import Example, Steps, label_text
 from seqtrain.data.sources import numbered_rows
 from seqtrain.data.store import class_counts, has_class
 from seqtrain.evaluation.calibration import coverage_points
-from seqtrain.evaluation.logits import accuracies, branch_logits, check_finite, predict_logits
-from seqtrain.evaluation.metrics import Scores, score_logits
+from seqtrain.evaluation.logits import branch_logits
+from seqtrain.evaluation.metrics import Scores, score_branches
 from seqtrain.evaluation.occlusion import occlusion_weights
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.files.reading import number_at
@@ -60,8 +60,9 @@ def predict_split(
     found = load_labelled(run, split=split, data=data, device=device)
     classifier, store, network = found.classifier, found.store, found.classifier.network
     on = classifier.device
-    branches = branch_logits(network, lambda c: predict_logits(network, store, on, combine=c))
-    logits = check_finite(network.combine(branches), store)
+    branches, thresholds = branch_logits(network, store, on), [*classifier.thresholds.values()]
+    labels = classifier.labels
+    logits, scores, alone = score_branches(network, branches, store, labels, thresholds)
     probabilities, separator = network.probabilities(logits), classifier.separator
     _, decided, sure = classifier.ranked(probabilities, 1)
     examples = _read_again(found)
@@ -81,8 +82,6 @@ def predict_split(
     for row in most_confident_errors(rows)[:explain]:
         index = rows.index(row)
         rows[index] = replace(row, weights=_weights(found, index, examples[index]))
-    thresholds = [*classifier.thresholds.values()]
-    scores = score_logits(logits, store, classifier.labels, thresholds, ranked=True)
     if steps:
         refuse_several(classifier, "--steps")
     curves = {}
@@ -92,8 +91,8 @@ def predict_split(
         points = coverage_points(probabilities[:, index], has, CURVE_POINTS, of_class=True)
         curves[scores.labels[index]] = [(point.coverage, point.accuracy) for point in points]
     by_share = score_prefixes(network, store, on) if steps else None
-    alone = accuracies(network, branches, store) if len(branches) > 1 else {}
-    return SplitPredictions(found, rows, scores, by_share, alone, curves)
+    accuracies = {name: own.accuracy for name, own in alone.items()}
+    return SplitPredictions(found, rows, scores, by_share, accuracies, curves)
 
 
 def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:

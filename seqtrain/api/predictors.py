@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as List
 from dataclasses import dataclass, field, replace
-from itertools import tee
+from itertools import chain, tee
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -18,7 +18,7 @@ from torch import Tensor
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import BadRow, Column, Example, column_names
-from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
+from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing, chunked
 from seqtrain.data.readers import read_table
 from seqtrain.data.readers.memory import MemoryTable, columns_of
 from seqtrain.data.readers.sequences import given_sequence
@@ -384,15 +384,7 @@ def _branches(config: ModelConfig) -> str:
 
 def _lists(bursts: Iterable[Iterable[Example]]) -> Iterator[list[Example]]:
     """Yield examples in lists of one chunk at most; where reading fails, the rows before it."""
-    for burst in bursts:
-        rows: list[Example] = []
-        try:
-            for example in burst:
-                rows.append(example)
-                if len(rows) == CHUNK_ROWS:
-                    yield rows
-                    rows = []
-        except DataError:
-            yield rows
-            raise
+    for rows, fault in chain.from_iterable(chunked(burst, CHUNK_ROWS) for burst in bursts):
         yield rows
+        if fault is not None:
+            raise fault

@@ -4,16 +4,16 @@ import os
 import shutil
 from pathlib import Path
 
-from torch import nn
-
+from seqtrain.api.run_state import RunState
 from seqtrain.config.schema import Config, ModelConfig
-from seqtrain.data.spelling import BUCKETS
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError, DataError, RunError
-from seqtrain.model.cells import CELLS
-from seqtrain.runs.checkpoint import expected_size
+from seqtrain.files.writing import blocks_of
+from seqtrain.model.initialization import shapes_alone
+from seqtrain.runs.checkpoint import MOMENTS
 from seqtrain.runs.destination import nearest_existing
-from seqtrain.runs.model_folder import Model
+from seqtrain.runs.model_folder import model_files, new_network
 
 COPIES = 4
 """Weights, gradients, and the optimizer's two moments."""
@@ -24,19 +24,17 @@ CHECKPOINTS = 5
 """Folders that stand at most at one time: best, last, previous and two under way, or pretrained."""
 
 
-def check_model(model: ModelConfig, input_size: int, num_classes: int, ngrams: int = 0) -> None:
+def check_model(model: ModelConfig, preprocessing: Preprocessing) -> None:
     """Refuse weights that, with their optimizer's state, need more than the machine's memory."""
-    available = physical_memory()
-    directions, hidden = (2 if model.bidirectional else 1), model.hidden_size
-    read = model.width + (model.num_layers - 1) * directions * hidden  # by all layers together
-    recurrent = directions * CELLS[model.rnn].gates * hidden * (read + model.num_layers * hidden)
-    rows = input_size + (BUCKETS if model.subwords else 0)
-    parameters = rows * model.width + recurrent + (directions * hidden + ngrams) * num_classes
+    available, ngrams = physical_memory(), preprocessing.num_ngrams * len(preprocessing.labels)
+    with shapes_alone():
+        network = new_network(model, preprocessing)
+    parameters = sum(weight.numel() for weight in network.parameters())
     needed = parameters * COPIES * FLOAT_BYTES
     if available is None or needed <= available:
         return
     key, lower = "model.hidden_size", "model.hidden_size or model.embedding_dim"
-    if 2 * ngrams * num_classes > parameters:
+    if 2 * ngrams > parameters:
         key, lower = "model.max_ngrams", "it"
     raise ConfigError(
         f"{key}: {parameters:,} parameters need {needed:,} bytes ({_gib(needed)}) to train, about; "
@@ -59,10 +57,15 @@ def check_longest(config: Config, train: SequenceStore) -> None:
         )
 
 
-def check_space(folder: Path, model: Model, learning: nn.Module, groups: Ints | None) -> None:
-    """Refuse a run directory on whose disk a run's folders have no room (`expected_size`)."""
-    needed = CHECKPOINTS * expected_size(model, learning, groups)
-    free = shutil.disk_usage(nearest_existing(folder)).free
+def check_space(folder: Path, state: RunState) -> None:
+    """Refuse a run directory on whose disk a run's folders have no room, about."""
+    learning, groups = state.learner.objective.model, state.trainer.objective.groups
+    size = sum(len(block) for x in model_files(state.model).values() for block in blocks_of(x))
+    size += (MOMENTS + 1) * sum(weight.nbytes for weight in learning.parameters())
+    if groups is not None:
+        number_and_state = groups.itemsize + state.model.network.zero_state(1).nbytes
+        size += (int(groups.max(initial=-1)) + 1) * number_and_state
+    needed, free = CHECKPOINTS * size, shutil.disk_usage(nearest_existing(folder)).free
     if free < needed:
         raise RunError(
             f"{folder}: {free:,} bytes are free on its disk; expected {needed:,} for the run's "

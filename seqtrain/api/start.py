@@ -20,7 +20,7 @@ from seqtrain.config.document import flow
 from seqtrain.config.formats import MEMORY
 from seqtrain.config.schema import OF_TRAINING, ModelConfig
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.sources import check_files, data_files
+from seqtrain.data.sources import data_files
 from seqtrain.data.vocabulary import UNK
 from seqtrain.data.word_vectors import WordVectors
 from seqtrain.errors import CheckpointError, ConfigError, RunError, SeqtrainError
@@ -100,12 +100,6 @@ class Start:
         """First part of the run's default name."""
         return "run" if self.source is None else self.source.stem
 
-    def reading(self, config: Config) -> Config:
-        """Return the config to read data by: a vocabulary that grew has a file's words already."""
-        if self.known is None or not self.resume:
-            return config
-        return config.model_copy(update={"model": config.model.architecture})
-
 
 def find_start(held: ExitStack, config: Config, wanted: Start, processes: Processes) -> Start:
     """Find what a run starts from, and lock a run that goes on; nothing is written."""
@@ -137,7 +131,6 @@ def _after_restart(wanted: Start, processes: Processes) -> Start:
 
 def _new_run(config: Config, wanted: Start) -> tuple[Start, Path | None]:
     """Return what a new run starts from, and the model folder whose preprocessing it keeps."""
-    check_files(config, wanted.beside)
     directory, sources = wanted.directory, [wanted.source]
     check_destination(directory, "run", "--run-dir", force=wanted.force, sources=sources)
     for key, path in data_files(config):  # the run's own files could replace it
@@ -165,7 +158,6 @@ def _old_run(held: ExitStack, config: Config, wanted: Start) -> tuple[Start, Pat
     check_config_unchanged(config, run)
     held.enter_context(run.lock())
     point = read_resume_point(run, config)
-    check_files(config, wanted.beside)
     if not has_grown(run):
         return replace(wanted, point=point), None
     return replace(wanted, known=point.checkpoint.model.preprocessing, point=point), point.folder

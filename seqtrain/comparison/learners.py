@@ -31,7 +31,7 @@ from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
     CarriedStates,
-    logits_of_batches,
+    branches_of_batches,
     predict_logits,
 )
 from seqtrain.model.cells import as_one_tensor
@@ -104,7 +104,8 @@ class SeqtrainLearner:
         rows, device = store.__getitems__(np.concatenate(batches)), self.task.device
         if self.padding:  # in these batches, which decide what is predicted
             plan = np.split(np.arange(len(rows)), np.cumsum([len(each) for each in batches])[:-1])
-            return logits_of_batches(self.model, rows, plan, device, collate=self._collate)
+            found = branches_of_batches(self.model, rows, plan, device, collate=self._collate)
+            return self.model.combine(found)
         batching = EVALUATION_BATCHING.model_copy(update={"sort": self.config.batching.sort})
         return predict_logits(self.model, rows, device, batching)
 
@@ -125,7 +126,8 @@ def one_by_one(task: Task, pooling: str) -> Tensor:
     carried = CarriedStates() if task.config.model.initial_state == "carried" else None
     alone = np.split(np.arange(len(rows)), len(rows))
     network = task.new_model(task.config.with_keys(model=changes))
-    return logits_of_batches(network, rows, alone, task.device, carried=carried)
+    found = branches_of_batches(network, rows, alone, task.device, carried=carried)
+    return network.combine(found)
 
 
 class ScriptLearner:

@@ -166,9 +166,7 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
     preprocessing = data.preprocessing
     if preprocessing.several:
         raise ConfigError("data.label: compare measures models of one label per row, not several")
-    check_model(
-        config.model, preprocessing.input_size, len(preprocessing.labels), preprocessing.num_ngrams
-    )
+    check_model(config.model, preprocessing)
     check_longest(config, data.splits["train"])
     train, held_out = _hold_out(data.splits["train"], data.splits.get("validation"), config.seed)
     batches = plan_epoch(train.lengths, config.batching, seed=config.seed, epoch=1)

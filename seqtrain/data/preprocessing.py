@@ -142,7 +142,7 @@ class Preprocessing:
             DataError: a row can't be used; the rows before it come first.
         """
         report, groups = report or EncodingReport(), dict[str, int]()
-        for chunk, fault in chain.from_iterable(_chunks(burst, rows) for burst in bursts):
+        for chunk, fault in chain.from_iterable(chunked(burst, rows) for burst in bursts):
             encoder, lines = self._encoder(), [example.line for example in chunk]
             store, bad = encoder.encode(chunk, lines, source, report, groups, keep_bad=True)
             for i in sorted(bad):
@@ -256,7 +256,7 @@ class Preprocessing:
         return cls(**fields)
 
 
-def _chunks(
+def chunked(
     examples: Iterable[Example], rows: int
 ) -> Iterator[tuple[list[Example], DataError | None]]:
     """Yield lists of examples; where reading fails, the last one comes with the complaint."""

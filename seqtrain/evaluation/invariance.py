@@ -18,8 +18,8 @@ from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
     CarriedStates,
+    branches_of_batches,
     carried_groups,
-    logits_of_batches,
 )
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.choice import serving_engines
@@ -63,7 +63,8 @@ def differences(
     def logits(variant: str, batches: list[Ints], collate: Callable[..., Batch]) -> Tensor:
         states = None if groups is None else CarriedStates()
         network, vocabulary = variants[variant]
-        return logits_of_batches(network, store, batches, device, vocabulary, collate, states)
+        given = device, vocabulary, collate, states
+        return network.combine(branches_of_batches(network, store, batches, *given))
 
     listener("alone, torch", 0.0)
     alone = logits("torch", *ways["alone"])

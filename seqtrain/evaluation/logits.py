@@ -1,8 +1,7 @@
 """Logits of a whole store, batched by length, in its order; states that groups carry on."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,8 +15,6 @@ from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.interface import ProjectedTable
 from seqtrain.model.randomness import RandomNumbers
 
-Combine: TypeAlias = Callable[[Sequence[Tensor]], Tensor]
-"""From the logits of each branch, (B, C), to those of one prediction."""
 EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
 TOKENS_A_ROW = 4
 """Tokens to classify for each token of the vocabulary, from which on it pays to project them all
@@ -109,8 +106,19 @@ def classify(
     return branches
 
 
-@torch.inference_mode()
 def predict_logits(
+    model: ClassifierNetwork,
+    store: SequenceStore,
+    device: torch.device,
+    batching: BatchingConfig = EVALUATION_BATCHING,
+    carried: CarriedStates | None = None,
+) -> Tensor:
+    """Return the calibrated logits of every sequence, (B, C); arguments as `branch_logits`."""
+    return model.combine(branch_logits(model, store, device, batching, carried))
+
+
+@torch.inference_mode()
+def branch_logits(
     model: ClassifierNetwork,
     store: SequenceStore,
     device: torch.device,
@@ -118,10 +126,9 @@ def predict_logits(
     carried: CarriedStates | None = None,
     *,
     before_batch: Callable[[], None] = lambda: None,
-    combine: Combine | None = None,
     share: tuple[int, int] = (0, 1),
-) -> Tensor:
-    """Return the logits of every sequence, (B, C) float32 on the CPU, the same in any batch.
+) -> list[Tensor]:
+    """Return each branch's logits of every sequence, (B, C) float32 on the CPU, equal in any batch.
 
     Args:
         model: on the device; switched to evaluation meanwhile.
@@ -130,7 +137,6 @@ def predict_logits(
         batching: how many go together.
         carried: as for `classify`; None: all groups start from zeros.
         before_batch: is called before each batch.
-        combine: makes one prediction of the model's branches; None: the model's own, calibrated.
         share: rank and size of the processes that divide the batches; other ranks' rows are 0, so
             that a sum over the ranks gives all. Where states are carried, rank 0 computes all.
     """
@@ -142,7 +148,7 @@ def predict_logits(
     elif rank > 0:
         plan = []  # a batch starts from the states of earlier ones
     pays = bool(plan) and len(store.values) >= TOKENS_A_ROW * model.input_size
-    return logits_of_batches(
+    return branches_of_batches(
         model,
         store,
         plan,
@@ -151,16 +157,7 @@ def predict_logits(
         partial(collate, sort=batching.sort),
         None if groups is None else carried or CarriedStates(),
         before_batch,
-        combine,
     )
-
-
-def branch_logits(
-    model: ClassifierNetwork, predict: Callable[[Combine], Tensor]
-) -> tuple[Tensor, ...]:
-    """Return the logits of each branch alone, (B, C); `predict` combines them as it is given."""
-    side_by_side = predict(partial(torch.cat, dim=1))
-    return torch.split(side_by_side, model.head.out_features, dim=1)
 
 
 def are_right(logits: Tensor, labels: Tensor) -> Tensor:
@@ -168,15 +165,6 @@ def are_right(logits: Tensor, labels: Tensor) -> Tensor:
     if labels.ndim == 1:
         return logits.argmax(1) == labels
     return ((logits >= 0) == (labels > 0)).all(1) & (labels >= 0).all(1)
-
-
-def accuracies(
-    model: ClassifierNetwork, branches: Sequence[Tensor], store: SequenceStore
-) -> dict[str, float]:
-    """Return the accuracy of each branch alone, by name."""
-    labels = torch.from_numpy(store.labels)
-    right = [float(are_right(logits, labels).double().mean()) for logits in branches]
-    return dict(zip(model.branch_names, right, strict=True))
 
 
 def carried_groups(model: ClassifierNetwork, store: SequenceStore) -> Ints | None:
@@ -196,7 +184,7 @@ def check_finite(logits: Tensor, store: SequenceStore) -> Tensor:
 
 
 @torch.inference_mode()
-def logits_of_batches(
+def branches_of_batches(
     model: ClassifierNetwork,
     store: SequenceStore,
     plan: Iterable[Ints],
@@ -205,28 +193,26 @@ def logits_of_batches(
     collate: Callable[[SequenceStore], Batch] = collate,
     carried: CarriedStates | None = None,
     before_batch: Callable[[], None] = lambda: None,
-    combine: Combine | None = None,
-) -> Tensor:
-    """Return the logits of every sequence, (B, C) float32 on the CPU, batched as a plan says.
+) -> list[Tensor]:
+    """Return each branch's logits of every sequence, (B, C) float32 on the CPU, by a plan.
 
     The plan holds the rows of each batch, each row once; rows in no batch get zeros. With carried
     states, a row comes in a later batch than the row before it in its group.
     """
-    combine = combine or model.combine
 
-    def compute(batch: Batch) -> Tensor:
-        return combine(classify(model, batch, carried, vocabulary=vocabulary)).float().cpu()
+    def compute(batch: Batch) -> list[Tensor]:
+        branches = classify(model, batch, carried, vocabulary=vocabulary)
+        return [logits.float().cpu() for logits in branches]
 
-    was_training = model.training
+    was_training, shape = model.training, (len(store), model.head.out_features)
     model.eval()
-    none = [torch.zeros(0, model.head.out_features, dtype=torch.float32, device="cpu")]
-    width = combine(none * len(model.branch_names)).shape[1]
-    logits = torch.zeros(len(store), width, dtype=torch.float32, device="cpu")
+    whole = [torch.zeros(shape, dtype=torch.float32, device="cpu") for _ in model.branch_names]
     try:
         for batch, found in map_batches(
             compute, store, plan, device, collate=collate, before_batch=before_batch
         ):
-            logits[torch.from_numpy(batch.examples)] = batch.restore(found)
+            for logits, own in zip(whole, found, strict=True):
+                logits[torch.from_numpy(batch.examples)] = batch.restore(own)
     finally:
         model.train(was_training)
-    return logits
+    return whole

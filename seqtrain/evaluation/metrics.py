@@ -21,6 +21,8 @@ from seqtrain.evaluation.calibration import (
     double_blocks,
     threshold_curve,
 )
+from seqtrain.evaluation.logits import check_finite
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.text import Summarized, quote
 
 MAIN = ("loss", "accuracy", "macro_f1")
@@ -157,6 +159,25 @@ def score_logits(
     """Score the logits (B, C) of a store's sequences; arguments as `score`."""
     labels, lengths = (torch.tensor(x, device="cpu") for x in (store.labels, store.lengths))
     return score(logits, labels, lengths, names, thresholds, ranked=ranked)
+
+
+def score_branches(
+    network: ClassifierNetwork,
+    branches: Sequence[Tensor],
+    store: SequenceStore,
+    names: Sequence[str],
+    thresholds: Sequence[float],
+) -> tuple[Tensor, Scores, dict[str, Scores]]:
+    """Score the logits of a model's branches, (B, C) each, together, and of several each alone.
+
+    Returns:
+        The logits together, (B, C); their scores, with those of any threshold; each branch's, by
+        name.
+    """
+    logits = check_finite(network.combine(branches), store)
+    named = zip(network.branch_names, branches, strict=True) if len(branches) > 1 else ()
+    alone = {name: score_logits(own, store, names) for name, own in named}
+    return logits, score_logits(logits, store, names, thresholds, ranked=True), alone
 
 
 def score(

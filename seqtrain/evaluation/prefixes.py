@@ -19,10 +19,10 @@ from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
     CarriedStates,
+    branches_of_batches,
     carried_groups,
     check_finite,
     classify,
-    logits_of_batches,
     predict_logits,
 )
 from seqtrain.model.classifier import ClassifierNetwork
@@ -144,4 +144,5 @@ def _after(
     if starts is None:
         return predict_logits(model, cut, device)
     plan = plan_in_order_of_length(cut.lengths, EVALUATION_BATCHING)
-    return logits_of_batches(model, replace(cut, groups=rows), plan, device, carried=starts)
+    by_row = replace(cut, groups=rows)
+    return model.combine(branches_of_batches(model, by_row, plan, device, carried=starts))

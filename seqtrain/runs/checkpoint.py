@@ -5,10 +5,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from seqtrain.data.store import Ints
 from seqtrain.errors import CheckpointError
 from seqtrain.files.folder import VerifiedFolder
-from seqtrain.files.writing import Content, blocks_of, to_json
+from seqtrain.files.writing import Content, to_json
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.model.initialization import shapes_alone
 from seqtrain.runs.model_folder import (
@@ -61,19 +60,6 @@ def checkpoint_files(checkpoint: Checkpoint) -> dict[str, Content]:
     return files | {STATE: to_json(state), STATE_TENSORS: tensor_file(checkpoint.tensors)}
 
 
-def expected_size(model: Model, learning: nn.Module, groups: Ints | None) -> int:
-    """Return the bytes that a checkpoint's folder takes at most, about.
-
-    `learning` is the network, or what pretrains it; `groups` are train's, if states are carried.
-    """
-    carried = 0
-    if groups is not None:
-        number_and_state = groups.itemsize + model.network.zero_state(1).nbytes
-        carried = (int(groups.max(initial=-1)) + 1) * number_and_state
-    of_model = sum(len(block) for x in model_files(model).values() for block in blocks_of(x))
-    return of_model + _state_size(_size(learning), carried)
-
-
 def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
     """Return the checkpoint in a saved folder; raises as `load_model`."""
     model = read_model(saved)
@@ -97,10 +83,7 @@ def _largest_state(model: Model, *, pretraining: bool) -> int:
     if pretraining and isinstance(network.embedding, nn.Embedding):
         with shapes_alone():
             learning = max(_size(objective(network, 0.0)) for objective in OBJECTIVES.values())
-    return _state_size(learning, CARRIED if network.config.initial_state == "carried" else 0)
-
-
-def _state_size(learning: int, carried: int) -> int:
+    carried = CARRIED if network.config.initial_state == "carried" else 0
     return (MOMENTS + 1) * learning + COUNTERS + carried
 
 

@@ -1,7 +1,7 @@
 """What is learned: the losses of a batch, the scores of a split, and what belongs to them alone."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,9 +15,9 @@ from seqtrain.errors import ConfigError
 from seqtrain.evaluation.logits import (
     CarriedStates,
     are_right,
+    branch_logits,
     carried_groups,
     classify,
-    predict_logits,
 )
 from seqtrain.evaluation.metrics import Scores, score_logits
 from seqtrain.model.classifier import ClassifierNetwork, combined
@@ -179,9 +179,10 @@ class Classification(Objective):
         """Score the validation split."""
         if self.validation is None:
             return None, None
-        logits = shared_logits(
-            self.classifier, self.validation, self.device, self.processes, before_batch=before_batch
+        branches = shared_logits(
+            self.classifier, self.validation, self.device, self.processes, before_batch
         )
+        logits = self.classifier.combine(branches)
         scores = score_logits(logits, self.validation, self.names)
         return scores.loss, scores
 
@@ -236,19 +237,17 @@ def shared_logits(
     store: SequenceStore,
     device: torch.device,
     processes: Processes,
-    **options: Any,
-) -> Tensor:
-    """Return the logits of every sequence, (B, C), each process computing its share of the batches.
-
-    Options are those of `predict_logits`.
+    before_batch: Callable[[], None],
+) -> list[Tensor]:
+    """Return what `branch_logits` does, each process computing its share of the batches.
 
     Raises:
         RunError: memory ran out, or a process is lost.
     """
     share = processes.rank, processes.size
-    logits = predict_logits(model, store, device, share=share, **options)
+    branches = branch_logits(model, store, device, before_batch=before_batch, share=share)
     processes.broadcast()  # unlike a sum, it waits without end
-    return processes.sum(logits)[0]
+    return processes.sum(*branches)
 
 
 def example_losses(

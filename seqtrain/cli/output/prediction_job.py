@@ -60,7 +60,7 @@ class PredictionJob:
             if not keeps_all(columns.keep) or example_of(prediction).kept is not None:
                 break
         row = example_of(first[0]) if first else None
-        warn(*reading_doubts(source, row, reading, self.options.format))
+        warn(*reading_doubts(source, row, reading, self.options.input_format))
         columns = columns.completed(first, whole_files=reading.whole_files)
         with open_file() as file:
             made = columns.begin(file)
@@ -102,7 +102,7 @@ def _warn(report: EncodingReport, name: str, unknown: int) -> None:
 
 def predict_one(source: str, output: str | None, job: PredictionJob, *, steps: bool) -> None:
     """Predict one input into a file or to standard output."""
-    note(*reading_note(source, job.classifier.preprocessing.reading, job.options.format))
+    note(*reading_note(source, job.classifier.preprocessing.reading, job.options.input_format))
     open_file = partial(open_output, output, line_by_line=source == "-")
     (job.write_steps if steps else job.write)(source, open_file)
 
