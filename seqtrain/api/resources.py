@@ -11,7 +11,7 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.writing import blocks_of
 from seqtrain.model.initialization import shapes_alone
-from seqtrain.runs.checkpoint import MOMENTS
+from seqtrain.runs.checkpoint import COUNTERS, MOMENTS
 from seqtrain.runs.destination import nearest_existing
 from seqtrain.runs.model_folder import model_files, new_network
 
@@ -61,7 +61,7 @@ def check_space(folder: Path, state: RunState) -> None:
     """Refuse a run directory on whose disk a run's folders have no room, about."""
     learning, groups = state.learner.objective.model, state.trainer.objective.groups
     size = sum(len(block) for x in model_files(state.model).values() for block in blocks_of(x))
-    size += (MOMENTS + 1) * sum(weight.nbytes for weight in learning.parameters())
+    size += COUNTERS + (MOMENTS + 1) * sum(weight.nbytes for weight in learning.parameters())
     if groups is not None:
         number_and_state = groups.itemsize + state.model.network.zero_state(1).nbytes
         size += (int(groups.max(initial=-1)) + 1) * number_and_state

@@ -22,7 +22,7 @@ Broken: TypeAlias = Iterator[tuple[str, str]]
 """The key to complain about, as `section.key`, and the text of the problem."""
 
 Keys: TypeAlias = dict[str, Any]
-"""The valid values of a config by `section.key`, defaults included."""
+"""The values of a config by `section.key`, defaults included; each is right by itself."""
 
 FILES = ("data.train", "data.validation", "data.test")
 CLASHES = """
@@ -79,19 +79,15 @@ class Clash(NamedTuple):
 
 
 def broken_rules(keys: Keys) -> Broken:
-    """Yield what doesn't go together; a rule that reads a wrong key ends without a word."""
+    """Yield what doesn't go together."""
     for rule in (_files, _columns, _steps, _ngrams, _groups, _vectors, _layers):
-        try:
-            yield from rule(keys)
-        except KeyError:  # reads a key whose value is wrong by itself
-            continue
+        yield from rule(keys)
     for clash in clashes():
-        if {clash.key, clash.other} <= keys.keys():
-            value, other = keys[clash.key], keys[clash.other]
-            if _is(value, clash.values) and _is(other, clash.others):
-                found = f"found {brief(value)}, but {clash.other} is {brief(other)}"
-                separator = ", " if clash.text.startswith(("which", "whose", "so")) else "; "
-                yield clash.key, f"{found}{separator}{clash.text}"
+        value, other = keys[clash.key], keys[clash.other]
+        if _is(value, clash.values) and _is(other, clash.others):
+            found = f"found {brief(value)}, but {clash.other} is {brief(other)}"
+            separator = ", " if clash.text.startswith(("which", "whose", "so")) else "; "
+            yield clash.key, f"{found}{separator}{clash.text}"
 
 
 @cache

@@ -12,7 +12,6 @@ from pydantic import (
     ConfigDict,
     Field,
     JsonValue,
-    ModelWrapValidatorHandler,
     ValidationError,
     model_validator,
 )
@@ -406,25 +405,19 @@ class Config(Section):
     pretraining: PretrainingConfig = PretrainingConfig()
     tune: TuneConfig = TuneConfig()
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _check_rules(cls, given: Any, validate: ModelWrapValidatorHandler[Config]) -> Config:
-        """Check each key, then the rules between those that are right; raise all errors at once."""
-        if not isinstance(given, dict):
-            return validate(given)
-        errors: list[InitErrorDetails] = []
-        try:
-            config = validate(given)
-        except ValidationError as error:
-            for found in error.errors():
-                kind = PydanticCustomError(found["type"], "{text}", {"text": found["msg"]})
-                errors.append({"type": kind, "loc": found["loc"], "input": found["input"]})
-        wrong = {error["loc"][:2] for error in errors}
-        for key, text in broken_rules(_right_keys(given, wrong)):
-            errors.append({"type": _broken(text), "loc": tuple(key.split(".")), "input": None})
+    @model_validator(mode="after")
+    def _check_rules(self) -> Config:
+        """Check the rules between keys, each of which is right by itself; raise all errors."""
+        keys = {
+            f"{x}.{key}": value for x in SECTIONS for key, value in vars(getattr(self, x)).items()
+        }
+        errors: list[InitErrorDetails] = [
+            {"type": _broken(text), "loc": tuple(key.split(".")), "input": None}
+            for key, text in broken_rules(keys)
+        ]
         if errors:
             raise ValidationError.from_exception_data("config", errors)
-        return config
+        return self
 
     def with_keys(self, **sections: Mapping[str, Any]) -> Config:
         """Return it with other values, which are right, at some keys of some sections."""
@@ -438,20 +431,3 @@ SECTIONS: dict[str, type[Section]] = {
     if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
 }
 """The sections of a config, by name."""
-
-
-def _right_keys(given: dict[str, Any], wrong: set[tuple[str | int, ...]]) -> dict[str, Any]:
-    keys: dict[str, Any] = {}
-    for name, section in SECTIONS.items():
-        values = given.get(name, {})
-        values = vars(values) if isinstance(values, Section) else values
-        for key, field in section.model_fields.items():
-            if not {(name,), (name, key)} & wrong:
-                keys[f"{name}.{key}"] = values.get(key, field.default)
-    if {"data.train", "data.format", "data.kind", "data.steps"} <= keys.keys():
-        train, format, kind, steps = (
-            keys[f"data.{x}"] for x in ("train", "format", "kind", "steps")
-        )
-        return {**keys, "data.kind": resolve_kind(train, format, kind, steps=steps is not None)}
-    keys.pop("data.kind", None)
-    return keys

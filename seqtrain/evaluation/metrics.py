@@ -5,15 +5,17 @@ may have several labels, a prediction is right if all of them are.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.data.store import SequenceStore, has_class
+from seqtrain.data.store import Array, SequenceStore, has_class
 from seqtrain.evaluation.calibration import (
     CELLS,
     best_threshold,
@@ -148,19 +150,6 @@ def one_class_doubts(scores: Scores, name: str) -> list[str]:
     ]
 
 
-def score_logits(
-    logits: Tensor,
-    store: SequenceStore,
-    names: Sequence[str],
-    thresholds: Sequence[float] | None = None,
-    *,
-    ranked: bool = False,
-) -> Scores:
-    """Score the logits (B, C) of a store's sequences; arguments as `score`."""
-    labels, lengths = (torch.tensor(x, device="cpu") for x in (store.labels, store.lengths))
-    return score(logits, labels, lengths, names, thresholds, ranked=ranked)
-
-
 def score_branches(
     network: ClassifierNetwork,
     branches: Sequence[Tensor],
@@ -174,16 +163,16 @@ def score_branches(
         The logits together, (B, C); their scores, with those of any threshold; each branch's, by
         name.
     """
-    logits = check_finite(network.combine(branches), store)
+    logits, rows = check_finite(network.combine(branches), store), (store.labels, store.lengths)
     named = zip(network.branch_names, branches, strict=True) if len(branches) > 1 else ()
-    alone = {name: score_logits(own, store, names) for name, own in named}
-    return logits, score_logits(logits, store, names, thresholds, ranked=True), alone
+    alone = {name: score(own, *rows, names) for name, own in named}
+    return logits, score(logits, *rows, names, thresholds, ranked=True), alone
 
 
 def score(
     logits: Tensor,
-    labels: Tensor,
-    lengths: Tensor,
+    labels: Tensor | Array,
+    lengths: Tensor | Array,
     names: Sequence[str],
     thresholds: Sequence[float] | None = None,
     *,
@@ -202,6 +191,7 @@ def score(
     Reference:
         Guo et al. 2017, section 2: calibration error.
     """
+    labels, lengths = (torch.from_numpy(np.array(each)) for each in (labels, lengths))
     several, classes = labels.ndim == 2, len(names)
     is_unknown = (labels < 0).any(1) if several else labels < 0
     if several:
@@ -272,15 +262,21 @@ def _with_confusions(
     scores: Scores, predicted: Tensor, labels: Tensor, confidence: Tensor
 ) -> Scores:
     """Add what only predictions of one label each have: which are taken for which, and coverage."""
-    classes, known = len(scores.labels), labels >= 0
-    both = torch.stack([labels, predicted])[:, known]
-    pairs, counts = torch.unique(both, dim=1, return_counts=True)
+    classes, known = range(len(scores.labels)), labels >= 0
+    counts = Counter(zip(labels[known].tolist(), predicted[known].tolist(), strict=True))
+    wrong = sorted((-count, *pair) for pair, count in counts.items() if pair[0] != pair[1])
+    matrix = None
+    if len(classes) <= MATRIX_CLASSES:
+        matrix = [[counts[true, found] for found in classes] for true in classes]
     points = coverage_points(confidence, predicted == labels, COVERAGE_LEVELS)
     return replace(
         scores,
-        unknown_predicted=torch.bincount(predicted[~known], minlength=classes).tolist(),
-        confusion_matrix=_matrix(pairs, counts, classes) if classes <= MATRIX_CLASSES else None,
-        confusions=_most_frequent(pairs, counts, scores.labels),
+        unknown_predicted=torch.bincount(predicted[~known], minlength=len(classes)).tolist(),
+        confusion_matrix=matrix,
+        confusions=[
+            {"true": scores.labels[true], "predicted": scores.labels[found], "count": -count}
+            for count, true, found in wrong[:KEPT_CONFUSIONS]
+        ],
         risk_coverage=[point.model_dump() for point in points],
     )
 
@@ -357,42 +353,21 @@ def _surplus(confidence: Tensor, correct: Tensor) -> Tensor:
     return surplus.new_zeros(CONFIDENCE_BINS).index_add(0, interval, surplus)
 
 
-def _matrix(pairs: Tensor, counts: Tensor, classes: int) -> list[list[int]]:
-    matrix = torch.zeros(classes, classes, dtype=torch.int64, device="cpu")
-    matrix[pairs[0], pairs[1]] = counts
-    rows: list[list[int]] = matrix.tolist()
-    return rows
-
-
-def _most_frequent(
-    pairs: Tensor, counts: Tensor, names: Sequence[str]
-) -> list[dict[str, str | int]]:
-    """Return the most frequent pairs (2, P) that differ; equal counts in the order of classes."""
-    wrong = pairs[0] != pairs[1]
-    pairs, counts = pairs[:, wrong], counts[wrong]
-    order = counts.argsort(descending=True, stable=True)[:KEPT_CONFUSIONS]
-    rows = zip(pairs[:, order].T.tolist(), counts[order].tolist(), strict=True)
-    return [
-        {"true": names[true], "predicted": names[predicted], "count": count}
-        for (true, predicted), count in rows
-    ]
-
-
-def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, Any]]:
+def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, float | int]]:
     """Accuracy in at most five groups with like numbers of examples, cut between lengths."""
-    shares = torch.linspace(0, 1, LENGTH_GROUPS + 1, dtype=torch.float64, device="cpu")[1:]
-    ordered = lengths.sort().values
-    ends = ordered[(shares * len(ordered)).round().long().clamp(min=1) - 1]
-    groups, low = [], -1
-    for high in sorted(set(ends.tolist())):
-        inside = (lengths > low) & (lengths <= high)
-        low = high
-        groups.append(
-            {
-                "min": int(lengths[inside].min()),
-                "max": int(lengths[inside].max()),
-                "num_examples": int(inside.sum()),
-                "accuracy": float(correct[inside].mean()),
-            }
-        )
-    return groups
+    ordered, number = lengths.sort().values, len(lengths)
+    last = [
+        max(1, round(number * part / LENGTH_GROUPS)) - 1 for part in range(1, LENGTH_GROUPS + 1)
+    ]
+    ends = torch.unique(ordered[last])
+    groups = (lengths[:, None] > ends).sum(1)
+    parts = [(lengths[groups == group], correct[groups == group]) for group in range(len(ends))]
+    return [
+        {
+            "min": int(own.min()),
+            "max": int(own.max()),
+            "num_examples": len(own),
+            "accuracy": float(right.mean()),
+        }
+        for own, right in parts
+    ]

@@ -19,7 +19,7 @@ from seqtrain.evaluation.logits import (
     carried_groups,
     classify,
 )
-from seqtrain.evaluation.metrics import Scores, score_logits
+from seqtrain.evaluation.metrics import Scores, score
 from seqtrain.model.classifier import ClassifierNetwork, combined
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.randomness import RandomNumbers
@@ -182,8 +182,8 @@ class Classification(Objective):
         branches = shared_logits(
             self.classifier, self.validation, self.device, self.processes, before_batch
         )
-        logits = self.classifier.combine(branches)
-        scores = score_logits(logits, self.validation, self.names)
+        logits, rows = self.classifier.combine(branches), self.validation
+        scores = score(logits, rows.labels, rows.lengths, self.names)
         return scores.loss, scores
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
