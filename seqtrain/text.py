@@ -22,8 +22,6 @@ LISTED = 5
 """Names that a list in a message shows at most."""
 PATH_KEPT = 40
 """Characters of a long path's end that a message keeps at least."""
-LOCATION_KEPT = 59
-"""Characters of a long `file:line:column` that a message keeps at least."""
 
 
 class Summarized:
@@ -80,16 +78,6 @@ def one_line(problem: str) -> str:
         if excess > 0 and kept < len(path) - 1:
             line = line.replace(path, f"…{path[-kept:]}", 1)
     return shorten(line, PROBLEM_LENGTH)
-
-
-def located(where: str, problem: str) -> str:
-    """Put a location, such as `file:line:column`, before a problem; a long one keeps its end."""
-    line = f"{where}: {problem}" if where else problem
-    excess = len(line) - PROBLEM_LENGTH
-    if excess > 0 and len(where) > LOCATION_KEPT + 1:
-        kept = max(LOCATION_KEPT, len(where) - excess - 1)
-        line = "…" + line[len(where) - kept :]
-    return line
 
 
 def counted(count: int, noun: str) -> str:

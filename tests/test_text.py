@@ -9,7 +9,6 @@ from seqtrain.text import (
     PROBLEM_LENGTH,
     display_name,
     json_line,
-    located,
     nearest,
     one_line,
     printable,
@@ -50,9 +49,8 @@ def test_control_characters_and_marks_of_direction_are_escaped():
 
 
 def test_a_long_place_keeps_its_end():
-    assert located("d/a.csv:1", "p" * 80) == f"d/a.csv:1: {'p' * 80}"
-    assert located("", "p") == "p"
-    line = located(f"{'d/' * 200}a.csv:1", "p" * 80)
+    assert one_line(f"d/a.csv:1: {'p' * 80}") == f"d/a.csv:1: {'p' * 80}"
+    line = one_line(f"{'d/' * 200}a.csv:1: {'p' * 80}")
     assert len(line) == PROBLEM_LENGTH
     assert line.startswith("…")
     assert line.endswith(f"/a.csv:1: {'p' * 80}")

@@ -7,7 +7,7 @@ from typing import Any
 from seqtrain.config.document import Keys, Problem, brief
 from seqtrain.config.schema import SECTIONS, Config, Section
 from seqtrain.errors import ConfigError
-from seqtrain.text import PROBLEM_LENGTH, located, nearest, one_of, shorten
+from seqtrain.text import nearest, one_line, one_of, shorten
 
 SHOWN_PROBLEMS = 50
 """Problems of a config that are shown; the rest is counted."""
@@ -58,7 +58,7 @@ def raise_if_any(problems: Iterable[Problem]) -> None:
     for location, path, say in ordered[:SHOWN_PROBLEMS]:
         key = ".".join(shorten(str(step), 40) for step in path)
         text = say() if not key or location.where.startswith(f"--set {key}=") else f"{key}: {say()}"
-        lines.append(shorten(located(location.where, text), PROBLEM_LENGTH))
+        lines.append(one_line(f"{location.where}: {text}" if location.where else text))
     if len(ordered) > SHOWN_PROBLEMS:
         lines.append(f"{len(ordered) - SHOWN_PROBLEMS} more problems not shown")
     if lines:

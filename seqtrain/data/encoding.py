@@ -22,7 +22,7 @@ from seqtrain.data.readers import Digests, Files, read_rows
 from seqtrain.data.store import UNKNOWN_LABEL, Array, FileLines, Ints, SequenceStore, StoreBuilder
 from seqtrain.data.vocabulary import UNK, PieceIds, SpellingIndex
 from seqtrain.errors import DataError
-from seqtrain.text import counted, display_name, located, quote
+from seqtrain.text import counted, display_name, quote
 
 CHUNK_SIZE = 2**14
 """Characters, symbols or numbers from which on rows are encoded at once."""
@@ -331,7 +331,7 @@ class Encoder:
                     where = f"{example.file or source}:{example.line}"
                     own = (quote(x) for x in single_labels(name) if index[x] == UNKNOWN_LABEL)
                     said = f"label {', '.join(own)} doesn't occur in train; it counts as wrong"
-                    report.shown.append(located(where, said))
+                    report.shown.append(f"{where}: {said}")
         return labels
 
 

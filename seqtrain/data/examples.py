@@ -22,7 +22,7 @@ from seqtrain.config.formats import (
     resolve_format,
 )
 from seqtrain.errors import DataError
-from seqtrain.text import display_name, located, nearest, one_of, quote
+from seqtrain.text import display_name, nearest, one_of, quote
 
 Features: TypeAlias = npt.NDArray[np.float32]
 
@@ -133,13 +133,13 @@ class RowProblems:
         file = file or self.name
         number = self._files.setdefault(file, len(self._files))
         if len(self._first) < SHOWN_ROWS or (number, line) < self._first[-1][:2]:
-            insort(self._first, (number, line, located(f"{file}:{line}", problem)))
+            insort(self._first, (number, line, f"{file}:{line}: {problem}"))
             del self._first[SHOWN_ROWS:]
 
     def fail(self, line: int, problem: str) -> NoReturn:
         """Raise this complaint, after which the file can't be read on, and then all others."""
         self.count += 1
-        self._first.insert(0, (0, 0, located(f"{self.file}:{line}", problem)))
+        self._first.insert(0, (0, 0, f"{self.file}:{line}: {problem}"))
         self.raise_if_any()
         raise AssertionError
 

@@ -23,7 +23,6 @@ from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, blocks, concatenat
 from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
 from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, PieceIds, SpellingIndex, Vocabulary
 from seqtrain.errors import DataError
-from seqtrain.text import located
 
 CHUNK_ROWS = 4096
 
@@ -146,7 +145,7 @@ class Preprocessing:
             encoder, lines = self._encoder(), [example.line for example in chunk]
             store, bad = encoder.encode(chunk, lines, source, report, groups, keep_bad=True)
             for i in sorted(bad):
-                said = located(f"{chunk[i].file or source}:{chunk[i].line}", bad[i])
+                said = f"{chunk[i].file or source}:{chunk[i].line}: {bad[i]}"
                 if bad[i] != EMPTY and self.reading.bad_rows != "blank":
                     fault, store = DataError(said), store.__getitems__(np.arange(i))
                     break
