@@ -72,7 +72,7 @@ def display_name(path: str) -> str:
 def one_line(problem: str) -> str:
     """Return a problem on one line of `PROBLEM_LENGTH` characters; long paths keep their end."""
     line = printable(problem)
-    for path in sorted(re.findall(r"[^\s:;,()']{41,}", line), key=len, reverse=True):
+    for path in sorted(re.findall(r"(?![0-9])[^\s:;,()'\"]{41,}", line), key=len, reverse=True):
         excess = len(line) - PROBLEM_LENGTH
         kept = max(PATH_KEPT, len(path) - excess - 1)
         if excess > 0 and kept < len(path) - 1:
