@@ -22,7 +22,7 @@ from seqtrain.signals import (
     ended_by_second_interrupt,
     ended_by_signals,
 )
-from seqtrain.text import listed, nearest, one_line, printable
+from seqtrain.text import nearest, one_line, printable
 
 BUG, BAD_USAGE, RUN_FAULT, CLOSED_PIPE = 1, 2, 3, 141
 COMMANDS = {
@@ -53,13 +53,6 @@ COMMANDS_ELSEWHERE = {
     "validate": "check",
 }
 """Commands by the names that other programs give them."""
-OPTIONS_ELSEWHERE = {"model": "run", "checkpoint": "run", "file": "data", "out": "output"}
-"""Options by the names that other programs give them."""
-WORDING = {
-    "Value error, ": "",
-    r"Input should be greater than or equal to (\S+)": r"expected \1 or more",
-    r"Input should be less than or equal to (\S+)": r"expected \1 or less",
-}
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -200,48 +193,23 @@ def _explained(error: Exception, arguments: list[str]) -> tuple[int, str]:
 
 
 def _usage_problem(error: typer.BadParameter, called: str) -> str:
-    """Say in one line what is wrong with a command line, the valid names, and where help stands."""
+    """Say in one line what is wrong with a command line, what may be meant, and where help is."""
     context: Any = error.ctx
-    text = " ".join(error.format_message().split()).rstrip(".")
-    for pattern, words in WORDING.items():
-        text = re.sub(pattern, words, text)
+    text = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
     if context is None:
         return f"{text}; see: {called} --help"
-    option = getattr(error, "option_name", None)
     command = re.match("No such command '(.*?)'", text)
-    if option and text.startswith("No such option"):
-        text = f"no option {option}; {_instead(option, context)}"
-    elif command:
-        commands = list(COMMANDS)
-        near = COMMANDS_ELSEWHERE.get(command[1].lower()) or nearest(command[1], commands)
-        hint = f"did you mean {near}?" if near else f"expected {', '.join(commands)}"
-        text = f"no command {command[1]}; {hint}"
+    if command:
+        near = COMMANDS_ELSEWHERE.get(command[1].lower()) or nearest(command[1], COMMANDS)
+        text += f"; did you mean {near}?" if near else f"; expected {', '.join(COMMANDS)}"
+    takes_keys = any(each.name == "overrides" for each in context.command.params)
+    if text.startswith("No such option") and takes_keys:
+        from seqtrain.config.problems import nearest_key
+        from seqtrain.config.schema import SECTIONS
+
+        key = nearest_key((str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_"),))
+        text += f"; did you mean --set {key}=…?" if key and key not in SECTIONS else ""
     return f"{text}; see: {context.command_path} --help"
-
-
-def _instead(option: str, context: Any) -> str:
-    """Name the option that may be meant: of the command, of the program, or a key of the config."""
-    from seqtrain.config.problems import nearest_key
-    from seqtrain.config.schema import SECTIONS
-
-    own, of_program = _names(context.command, context), _names(program(), context)
-    name = option.lstrip("-")
-    wanted = name.replace("-", "_")
-    near = nearest(OPTIONS_ELSEWHERE.get(name, name), own, 0.65)
-    key = nearest_key((wanted,)) if "set" in own else None
-    key = None if key in SECTIONS else key
-    if near and not (key or "").endswith(wanted):
-        return f"did you mean --{near}?"
-    if name in of_program:
-        return f"it stands before the command: seqtrain {option} {context.command.name} …"
-    if key:
-        return f"did you mean --set {key}=…?"
-    return f"expected {listed([f'--{each}' for each in own], 8)}"
-
-
-def _names(command: Any, context: Any) -> list[str]:
-    parameters = [*command.params, command.get_help_option(context)]
-    return [name[2:] for each in parameters for name in each.opts if name.startswith("--")]
 
 
 def _is_somewhere() -> bool:

@@ -1,16 +1,22 @@
 """How a file of labelled sequences is read: its format, its encoding, its columns, its kind."""
 
 import codecs
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from os.path import isdir
 from typing import Any
 
 import numpy as np
 
-from seqtrain.config.formats import ENDINGS, OBJECT_FORMATS, check_encoding, resolve_format
+from seqtrain.config.formats import (
+    ENDINGS,
+    OBJECT_FORMATS,
+    advice,
+    check_encoding,
+    resolve_format,
+)
 from seqtrain.data.examples import EVERY_COLUMN, RowProblems
 from seqtrain.data.readers import Column, ReadOptions, read_examples, read_rows
 from seqtrain.data.readers.delimited import read_records
@@ -18,6 +24,7 @@ from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.opening import BUFFER, RowSource, open_input, utf_16
 from seqtrain.data.readers.txt import list_folder
 from seqtrain.errors import DataError
+from seqtrain.files.reading import path_problem
 from seqtrain.proposal.columns import (
     FEWEST_STEPS,
     ColumnFacts,
@@ -52,10 +59,12 @@ def find_columns(path: str, wishes: Wishes) -> Table:
     """
     format = resolve_format(path, wishes.format)
     if format is None:
-        raise DataError(
-            f"{display_name(path)}: its ending names no format; known are {', '.join(ENDINGS)}; "
-            "or give --format"
-        )
+        try:
+            os.lstat(path)
+        except (OSError, ValueError) as error:
+            raise path_problem(path, error, DataError) from None
+        unknown = f"its ending names no format; known are {', '.join(ENDINGS)}; or give --format"
+        raise DataError(f"{display_name(path)}: {advice(path) or unknown}")
     check_encoding(wishes.encoding)
     encoding, doubts = wishes.encoding or _encoding(path, format), list[str]()
     if encoding not in ("utf-8", "utf-16") and wishes.encoding is None:
@@ -64,7 +73,7 @@ def find_columns(path: str, wishes: Wishes) -> Table:
             "letters come out wrong, give --encoding, such as cp1251 or gbk"
         )
     reading = ReadOptions(format, delimiter=wishes.delimiter, encoding=encoding)
-    if format == "txt" and not isdir(path):
+    if format == "txt" and not os.path.isdir(path):
         reading = replace(reading, format=_text_format(path, reading))
     reading = replace(reading, by_name=wishes.format == "auto" and reading.format == format)
     if reading.format in ("csv", "tsv"):
@@ -97,7 +106,7 @@ def _encoding(path: str, format: str) -> str:
     """Return utf-8, utf-16, or cp1252 (latin-1, where a byte has no meaning in that)."""
     if format in ("npz", *OBJECT_FORMATS[1:]):
         return "utf-8"
-    for file in [file for file, _, _ in list_folder(path)] if isdir(path) else [path]:
+    for file in [file for file, _, _ in list_folder(path)] if os.path.isdir(path) else [path]:
         decoder = codecs.getincrementaldecoder("utf-8")()
         with open_input(file) as stream:
             try:

@@ -118,21 +118,16 @@ def render(runs: Sequence[RunFacts], *, title: str) -> str:
     return _environment().get_template("page.html").render(title=title, runs=runs)
 
 
-def templates(package: str) -> Environment:
-    """Return the templates in a package's folder `templates`; every text is escaped."""
-    return Environment(
-        loader=PackageLoader(package),
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("seqtrain.report"),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-
-
-@cache
-def _environment() -> Environment:
-    environment = templates("seqtrain.report")
     assert environment.loader is not None
     sources = (environment.loader.get_source(environment, x)[0] for x in ("style.css", "sort.js"))
     style, script = map(Markup, sources)

@@ -26,8 +26,8 @@ GRACE = 5
 """Seconds after which a lock of the journal counts as that of a killed process."""
 UNPRUNED = 4
 """Complete trials before one may be pruned."""
-SEARCH, RECORD = "search", "record"
-"""What the study keeps of a trial beside Optuna's own: the name of its search; its `Trial`."""
+RECORD = "record"
+"""What the study keeps of a trial that is over, beside Optuna's own: its `Trial`."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,10 @@ def import_optuna() -> Any:
 
 @dataclass(frozen=True)
 class Study:
-    """Optuna's study of a search, in a journal; searches of one config and data may share it."""
+    """Optuna's study of a search, in a journal; its name is of the config and the data."""
 
     journal: Path
     name: str
-    search: str
     config: Config
     space: Space
 
@@ -140,7 +139,6 @@ class Study:
             kept = [key for key in tried if is_first or draw.random() < 0.5]
             self.optuna.enqueue_trial({k: tried[k] for k in kept if tried[k] is not None})
         asked = self.optuna.ask()
-        asked.set_user_attr(SEARCH, self.search)
         for key, range_ in self.space.items():
             choose(asked, key, range_)
         return asked, self._trial(asked)
@@ -166,23 +164,21 @@ class Study:
                 self.end(asked, replace(self._trial(found), problem=problem))
 
     def under_way(self) -> list[Any]:
-        """Return Optuna's trials of this search that aren't over."""
+        """Return Optuna's trials that aren't over."""
         running = (import_optuna().trial.TrialState.RUNNING,)
-        found = self.optuna.get_trials(deepcopy=False, states=running)
-        return [trial for trial in found if trial.user_attrs.get(SEARCH) == self.search]
+        return list(self.optuna.get_trials(deepcopy=False, states=running))
 
     def _trial(self, asked: Any) -> Trial:
         own = {key: value_at(self.config, key) for key in asked.params}
         params = asked.params.items()
         return Trial(asked.number, {k: setting(self.space[k], v, own[k]) for k, v in params})
 
-    def trials(self, *, of_others: bool = False) -> list[Trial]:
-        """Return the trials that are over: of this search, or of other searches in its study."""
+    def trials(self) -> list[Trial]:
+        """Return the trials that are over."""
         found = [trial.user_attrs for trial in self.optuna.get_trials(deepcopy=False)]
-        over = [kept for kept in found if RECORD in kept]
-        wanted = [kept[RECORD] for kept in over if (kept[SEARCH] != self.search) is of_others]
+        over = [kept[RECORD] for kept in found if RECORD in kept]
         try:
-            return TypeAdapter(list[Trial]).validate_python(wanted)
+            return TypeAdapter(list[Trial]).validate_python(over)
         except ValueError as error:
             raise self._damaged(error) from None
 

@@ -4,7 +4,6 @@ Trials are trained one after another, or side by side in processes of their own.
 """
 
 import os
-import socket
 import time
 from collections.abc import Callable, Container, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -51,10 +50,9 @@ from seqtrain.tuning.space import Space, changed, differing, space_of
 from seqtrain.tuning.trials import Study, Trial, best_of, import_optuna
 
 BASE, JOURNAL = "base.yaml", "study.log"
-"""Files of a search: the config that is tuned; Optuna's journal, where no other is given."""
+"""Files of a search: the config that is tuned; Optuna's journal."""
 FOLDER = "trials"
 """The folder of the runs of trials under way, and of the best one, each named by its number."""
-JOURNAL_BEGINS = b'{"op_code"'
 HELD_OUT = 0.1
 """Share of train that chooses nothing, where the config has no test split."""
 WARMUP = 4
@@ -83,13 +81,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Tuned:
-    """The best trial and its finished run, all trials that are over, and other searches'."""
+    """The best trial and its finished run, and all trials that are over."""
 
     run: Run
     best: Trial
     trials: list[Trial]
     config: Config
-    others: list[Trial]
 
 
 def tune(
@@ -102,7 +99,6 @@ def tune(
     resume: bool = False,
     force: bool = False,
     cache: bool = True,
-    storage: Path | None = None,
     listener: TrialListener = lambda trial, is_best: None,
 ) -> Tuned:
     """Train a config with other settings, trial by trial, and finish the best trial's run.
@@ -116,7 +112,6 @@ def tune(
         resume: go on with the search in run_dir (None: the newest one of this name).
         force: replace what is in run_dir.
         cache: keep encoded data between trials.
-        storage: file of Optuna's study, which other searches may share; None: in run_dir.
         listener: receives each trial that is over.
 
     Errors are those of `fit`; a RunError also where no trial came to its end. A signal keeps all
@@ -130,8 +125,6 @@ def tune(
     if begun is None:
         check_destination(run_dir, "run", "--run-dir", force=force)
     check_files(config, None if source is None else source.parent)
-    if storage is not None:
-        _check_journal(storage)
     digests = prepare(config, cache_folder=default_folder() if cache else None).digests
     with ExitStack() as held:
         signals = held.enter_context(StopSignals())
@@ -140,9 +133,7 @@ def tune(
         if begun is None:
             remove_earlier(directory)
             write_file(directory / BASE, render_config(config).encode())
-        own = f"{socket.gethostname()}:{directory.resolve()}"
-        journal = storage or directory / JOURNAL
-        study = Study(journal, _study_name(config, digests, space), own, config, space)
+        study = Study(directory / JOURNAL, _study_name(config, digests, space), config, space)
         study.end_lost(None)
         search = _Search(study, directory, limits, listener, cache)
         try:
@@ -151,7 +142,7 @@ def tune(
             raise Interrupted(error.exit_code - 128, search.how_to_go_on()) from None
         _move(directory / FOLDER / str(best.number), directory)
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
-    return Tuned(run, best, study.trials(), config, study.trials(of_others=True))
+    return Tuned(run, best, study.trials(), config)
 
 
 class _GivenUp(Exception):
@@ -241,9 +232,8 @@ class _Search:
 
     def how_to_go_on(self) -> str:
         """Return the line that a stopped search ends with."""
-        directory, journal = self.directory, self.study.journal
+        directory = self.directory
         how = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
-        how += [] if journal == directory / JOURNAL else ["--storage", str(journal)]
         done = f"stopped after {counted(len(self.study.trials()), 'trial')}, kept"
         return f"{done}; go on with: seqtrain {join(how)}"
 
@@ -280,17 +270,6 @@ def _study_name(config: Config, digests: dict[str, str], space: Space) -> str:
     anywhere = render_config(changed(config, {"training.device": "auto"}))
     same = repr((anywhere, sorted(digests.values()), sorted(space.items())))
     return f"seqtrain-{sha256(same.encode()).hexdigest()[:16]}"
-
-
-def _check_journal(path: Path) -> None:
-    """Refuse what can't be a journal of Optuna's, which would append to any file."""
-    try:
-        is_known = path.read_bytes()[: len(JOURNAL_BEGINS)] in (b"", JOURNAL_BEGINS)
-    except OSError:
-        is_known = path.parent.is_dir() and not path.exists()
-    if not is_known or not os.access(path if path.exists() else path.parent, os.W_OK):
-        expected = "the file of a search's trials, or a new file in a folder that exists"
-        raise ConfigError(f"--storage: found {path}; expected {expected}")
 
 
 def _with_test_split(config: Config) -> Config:

@@ -1,9 +1,8 @@
-"""`seqtrain compare`: a table or JSON on stdout, a chart where asked, on the data that ships."""
+"""`seqtrain compare`: a table or JSON on stdout, on the data that ships."""
 
 import shutil
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -17,28 +16,14 @@ OPTIONS = ["unroll-padded", "unroll-masked", "sort-in-module", "random-batches"]
 RECIPES = ["padded-sorted", "padded-sorted-mask", "padded", "packed-sorted", "packed"]
 WRONG = ["last-of-padding", "mean-over-padding"]
 ALL = [*ENGINES, *OPTIONS, *RECIPES, *WRONG, "mean-valid"]
-HEADINGS = [
-    "engines (model.engine)",
-    "options of seqtrain (model.unroll, batching.sort, batching.bucketing)",
-    "plain torch scripts, nn.GRU (sorted: by like length; mask: finds the last step)",
-    "mistakes: padding read as data; -valid: the same pooling done right",
-]
 MODES = ("training", "prediction")
 PRESENT = ALL[1:] if why_not() else ALL
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-class Compared(NamedTuple):
-    """What `seqtrain compare --json --chart` left: its figures and its chart."""
-
-    found: dict[str, Any]
-    chart: str
 
 
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory) -> Compared:
+def compared(tmp_path_factory) -> dict[str, Any]:
     """One comparison on the data that ships, with a row that can't be read; it leaves no file."""
-    folder, chart = tmp_path_factory.mktemp("compared"), tmp_path_factory.mktemp("c") / "chart.svg"
+    folder = tmp_path_factory.mktemp("compared")
     shutil.copytree(ROOT / "data" / "orders", folder / "data" / "orders")
     with (folder / "data" / "orders" / "train.tsv").open("a") as file:
         file.write("no label\n")
@@ -47,13 +32,14 @@ def compared(tmp_path_factory) -> Compared:
     before = listing(folder)
     config = str(ROOT / "configs" / "quickstart.yaml")
     keys = sets("data.bad_rows=drop", "data.validation=few.tsv")
-    ended = run_in(folder, "compare", config, *SMALL, *keys, "--json", "--chart", str(chart))
+    ended = run_in(folder, "compare", config, *SMALL, *keys, "--json")
     assert listing(folder) == before
-    return Compared(ended.json, chart.read_text())
+    found: dict[str, Any] = ended.json
+    return found
 
 
 def test_figures(compared):
-    found = compared.found
+    found = compared
     assert {"device", "threads", "reason"} <= found.keys()
     assert found["tokens"] == 113_366
     rows = {row["name"]: row for row in found["candidates"]}
@@ -73,14 +59,3 @@ def test_figures(compared):
             assert speed["tokens_per_second"] > 0
             assert speed["turns"] >= 1
             assert 0 < speed["slowest"] <= speed["tokens_per_second"] <= speed["fastest"]
-
-
-def test_chart(compared):
-    picture = ElementTree.fromstring(compared.chart)
-    texts = [element.text for element in picture.iter(f"{SVG}text")]
-    assert [text for text in texts if text in ALL] == PRESENT
-    assert len([text for text in texts if text in HEADINGS]) == len(HEADINGS)
-    assert texts.count("wrong") == len(WRONG)
-    legend = 2
-    assert len(list(picture.iter(f"{SVG}rect"))) == 2 * len(PRESENT) + legend
-    assert len(list(picture.iter(f"{SVG}path"))) == 2 * len(PRESENT) + 1  # spreads

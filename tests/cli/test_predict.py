@@ -405,6 +405,6 @@ def test_runs_are_found_by_name_and_outputs_have_a_short_option(begun, cli):
     shutil.rmtree("r")
     cli("predict", "test.tsv", "mine", "-o", "o.csv")
     assert Path("o.csv").read_text().startswith("label,probability\n")
-    cli("export", "mine", "-o", "exported")
+    cli("export", "mine", "exported")
     assert Path("exported/predict.py").exists()
     assert cli("diff", "mine", "runs/mine").code == cli("report", "mine").code == 0

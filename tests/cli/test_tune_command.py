@@ -1,7 +1,6 @@
 """`seqtrain tune`: trials, what they leave, and that only the trial under way is ever lost."""
 
 import json
-import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -89,17 +88,6 @@ def test_a_search_that_was_killed_goes_on(beside, cli, tmp_path):
     assert len(trials(killed)) == 3
     assert trials(killed)[0]["settings"] == trials("best")[0]["settings"]
     assert not Path(killed, "trials").exists()
-
-
-def test_searches_that_share_a_storage_know_of_better_trials(beside, cli, tmp_path):
-    shared, a, b = (str(tmp_path / name) for name in ("shared.log", "a", "b"))
-    command = ("tune", "c.yaml", "--trials", "1", "--storage", shared)
-    cli(*command, "--run-dir", a)
-    log = Path(shared).read_text().replace('"value":0', '"value":1')
-    Path(shared).write_text(re.sub(r'"curve":\[\[[^]]*\]', '"curve":[[1,9.0]', log))
-    ended = cli(*command, "--run-dir", b)
-    assert "1 trial of other searches in --storage" in ended.err
-    assert "trial 0 of another search is better" in ended.err
 
 
 @pytest.mark.parametrize(

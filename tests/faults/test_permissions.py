@@ -42,7 +42,6 @@ LOCKED: list[tuple[str, tuple[str, ...]]] = [  # what may not be used, and who w
     ("locked", (*FIT, "--run-dir", "locked/r")),
     ("locked", ("predict", "locked/test.tsv", "--run", "r")),
     ("locked", (*PREDICT, "--output", "locked/out.tsv")),
-    ("locked", ("compare", "c.yaml", "--chart", "locked/chart.svg")),
     ("locked", ("runs", "locked")),
     ("locked", ("report", "r", "-o", "locked/r.html")),
     ("locked", ("export", "r", "locked/port")),

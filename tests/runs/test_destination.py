@@ -122,7 +122,6 @@ def test_a_link_is_removed_itself(begun, cli):
 WRITING = (
     ("init", "train.tsv", "--label", "label", "-o", "there.yaml"),
     ("report", "r", "-o", "there.html"),
-    ("compare", "c.yaml", "--chart", "there.svg"),
     ("predict", "test.tsv", "--run", "r", "--output", "there.tsv"),
 )
 

@@ -14,8 +14,8 @@ from tests.helpers.tiny import write_text_project
 CONFIG = config_from_mapping({"data": {"train": "a.csv", "sequence": "s", "label": "l"}})
 
 
-def study(journal: Path, search: str = "here") -> Study:
-    found = Study(journal, "a study", search, CONFIG, space_of(CONFIG))
+def study(journal: Path) -> Study:
+    found = Study(journal, "a study", CONFIG, space_of(CONFIG))
     found.end_lost(None)
     return found
 

@@ -1,5 +1,7 @@
 """`seqtrain data CONFIG`: look at the data without training."""
 
+from pathlib import Path
+
 from seqtrain.cli.options import AsJson, ConfigFile, NoCache, Overrides, option
 
 
@@ -11,8 +13,6 @@ def data(
     no_cache: NoCache = False,
 ) -> None:
     """Example: seqtrain data my.yaml --set data.max_length=200"""
-    from pathlib import Path
-
     from seqtrain.cli.output.console import note, say_json, warn
     from seqtrain.cli.output.data_screen import inspection_json, show_inspection
     from seqtrain.config import load_config

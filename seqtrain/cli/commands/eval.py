@@ -1,5 +1,7 @@
 """`seqtrain eval [RUN]`: score a run, as tables or as JSON."""
 
+from pathlib import Path
+
 from seqtrain.cli.options import (
     AsJson,
     DataFile,
@@ -28,15 +30,15 @@ def eval(
 ) -> None:
     """Example: seqtrain eval runs/mine --split validation --json"""
     from dataclasses import asdict
-    from pathlib import Path
 
     from seqtrain.api.evaluate import evaluate
     from seqtrain.cli.output.console import note_rows, say_json, stdout_console
     from seqtrain.cli.output.score_screen import (
+        OF_SHARES,
         note_floors,
+        print_figures,
         print_parts,
         print_scores,
-        print_shares,
     )
 
     check_split(split, data)
@@ -56,5 +58,4 @@ def eval(
     print_scores(console, result.scores, result.split or Path(result.data).name, every=every)
     branches = {} if result.ensemble else result.parts
     note_floors(result.scores, {name: part.accuracy for name, part in branches.items()})
-    if result.by_share is not None:
-        print_shares(console, result.by_share)
+    print_figures(console, result.by_share or [], OF_SHARES)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import typer
 
@@ -18,9 +19,6 @@ from seqtrain.cli.options import (
     option,
     refuse,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def fit(
@@ -57,7 +55,6 @@ def fit(
     ),
 ) -> None:
     """Example: seqtrain fit my.yaml --set training.lr=0.002 --seeds 0,1,2"""
-    from pathlib import Path
     from shlex import join
 
     from seqtrain.config import load_config

@@ -1,5 +1,7 @@
 """`seqtrain init DATA…`: look at a data file and write a config that `fit` takes as it is."""
 
+import re
+from pathlib import Path
 from shlex import quote
 from typing import Literal
 
@@ -48,18 +50,10 @@ def init(
     force: ForceFile = False,
 ) -> None:
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
-    import os
-    from glob import glob
-    from pathlib import Path
-
     from seqtrain.cli.output.console import note, print_path, warn
-    from seqtrain.config.formats import advice
-    from seqtrain.errors import DataError
-    from seqtrain.files.reading import path_problem
     from seqtrain.files.writing import write_file
     from seqtrain.proposal import Wishes, propose
     from seqtrain.runs.destination import check_destination
-    from seqtrain.text import display_name
 
     wishes = Wishes(
         label=label,
@@ -73,35 +67,23 @@ def init(
         encoding=encoding,
         settings=overrides or (),
     )
-    sources = [*data, *([test] if test else [])]
-    for path in sources:
-        try:
-            if not glob(path, recursive=True):
-                os.lstat(path)
-        except (OSError, ValueError) as error:
-            raise path_problem(path, error, DataError) from None
-        how = advice(path)
-        if how is not None and format is None:
-            raise DataError(f"{display_name(path)}: {how}")
     target = output or default_name(data[0])
     if output != "-":
+        sources = [*data, *([test] if test else [])]
         check_destination(target, "file", "--output", force=force, sources=sources)
     found = propose(data, wishes, test=test)
     note(*found.taken)
     warn(*found.doubts)
     if output == "-":
         print(found.text, end="")
-    else:
-        write_file(Path(target), found.text.encode())
-        print_path(target)
-        note(f"next: seqtrain fit {quote(target)}")
+        return
+    write_file(Path(target), found.text.encode())
+    print_path(target)
+    note(f"next: seqtrain fit {quote(target)}")
 
 
 def default_name(data: str) -> str:
     """Return the config's file for a data file: `reviews.yaml` for `some/reviews-*.csv.gz`."""
-    import re
-    from pathlib import Path
-
     from seqtrain.files.reading import uncompressed
 
     name = re.sub(r"[-_.]?[*?\[\]]+", "", uncompressed(Path(data.rstrip("/")).name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from seqtrain.cli.options import (
@@ -170,8 +171,6 @@ def _given_text(source: str) -> str:
 
 def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
     """Return how predictions are written: as chosen, or as the output's ending says, else tsv."""
-    from pathlib import Path
-
     from seqtrain.errors import ConfigError
     from seqtrain.files.reading import uncompressed
     from seqtrain.text import one_of, quote

@@ -1,5 +1,7 @@
 """`seqtrain report RUN... -o FILE.html`: runs on one offline page."""
 
+from pathlib import Path
+
 from seqtrain.cli.options import (
     DataFile,
     Device,
@@ -27,8 +29,6 @@ def report(
     device: Device = "auto",
 ) -> None:
     """Example: seqtrain report runs/small runs/large -o report.html"""
-    from pathlib import Path
-
     from seqtrain.errors import ConfigError
     from seqtrain.runs.destination import check_destination
 

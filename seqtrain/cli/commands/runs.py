@@ -1,5 +1,7 @@
 """`seqtrain runs`: the runs so far, as a table."""
 
+from pathlib import Path
+
 from seqtrain.cli.options import AsJson, argument, option
 
 
@@ -16,8 +18,6 @@ def runs(
     as_json: AsJson = False,
 ) -> None:
     """Example: seqtrain runs --sort accuracy --filter model.rnn=lstm"""
-    from pathlib import Path
-
     from seqtrain.cli.output.console import note, say_json, warn
     from seqtrain.cli.output.run_screen import runs_json, show_runs
     from seqtrain.runs.overview import filter_runs, sort_runs, summarize_runs, values_found

@@ -1,6 +1,7 @@
 """`seqtrain tune CONFIG`: search for better settings; the last line of output is the best run."""
 
 import re
+from pathlib import Path
 
 from seqtrain.cli.options import (
     ConfigFile,
@@ -26,9 +27,6 @@ def tune(
         "Largest number of trials; the first one is CONFIG itself.", "N", min=1
     ),
     jobs: int = option("Number of trials at the same time.", "N", min=1, default=1),
-    storage: str | None = option(
-        "Share trials through this file with other searches of CONFIG.", "FILE"
-    ),
     device: ConfiguredDevice = None,
     run_dir: str | None = option(
         "Where to write. Default: runs/<config name>-tuned-<time>.", "DIR"
@@ -39,8 +37,6 @@ def tune(
     no_cache: NoCache = False,
 ) -> None:
     """Example: seqtrain tune my.yaml --budget 10m"""
-    from pathlib import Path
-
     from seqtrain.config import load_config
 
     settings = load_config(config, overrides or [])
@@ -66,7 +62,6 @@ def tune(
         resume=resume,
         force=force,
         cache=not no_cache,
-        storage=None if storage is None else Path(storage),
         listener=(lambda trial, is_best: None) if quiet else screen,
     )
     if not quiet:

@@ -1,41 +1,32 @@
-"""A comparison as a table and as a picture: speeds, differences, and the variant to take."""
-
-from itertools import accumulate
+"""A comparison as a table: speeds, differences, and the variant to take."""
 
 from seqtrain.cli.output.console import say, stdout_console
 from seqtrain.cli.output.table import TableColumn, print_table
-from seqtrain.comparison.results import Comparison, Speed, VariantResult, thousands
-from seqtrain.report.page import templates
-from seqtrain.text import counted, shorten
+from seqtrain.comparison.results import Comparison, Speed, thousands
+from seqtrain.text import counted
 
 NOTHING = "·"
-HEADINGS = {
-    ("engine",): "engines (model.engine)",
-    ("option",): "options of seqtrain (model.unroll, batching.sort, batching.bucketing)",
-    ("recipe",): "plain torch scripts, {cell} (sorted: by like length; mask: finds the last step)",
-    ("wrong", "pooling"): "mistakes: padding read as data; -valid: the same pooling done right",
+KINDS = {
+    "engine": "model.engine",
+    "option": "of seqtrain: model.unroll, batching.sort, batching.bucketing",
+    "recipe": "a plain torch script (sorted: by like length; mask: finds the last step)",
+    "wrong": "padding read as data",
+    "pooling": "that of a wrong one, done right",
 }
-"""Of the rows of some kinds, in the order in which they stand."""
-COLOURS = {"training": "#2f81c7", "prediction": "#d08a1d"}
-LEFT, LONGEST_BAR, TITLE = 150, 420, 40
-"""Of the picture: where bars begin, the length of the longest, characters of its title at most."""
-
-
-def _sections(comparison: Comparison) -> list[tuple[str, list[VariantResult]]]:
-    cell = f"nn.{comparison.rnn.upper()}"
-    sections = [
-        (heading.format(cell=cell), [row for row in comparison.candidates if row.kind in kinds])
-        for kinds, heading in HEADINGS.items()
-    ]
-    return [(heading, rows) for heading, rows in sections if rows]
+LEGEND = (
+    "training, prediction: thousand tokens/s",
+    "turns: the slowest and the fastest",
+    "error: largest difference of logits",
+    "*: recommended",
+    f"{NOTHING}: not measured",
+)
 
 
 def show_comparison(comparison: Comparison) -> None:
     """Print the table on stdout, what it was measured on, and at last a recommendation."""
-    sections = _sections(comparison)
-    found = [row for _, members in sections for row in members]
     columns = [
         TableColumn("  variant", "name"),
+        TableColumn("kind", "words", rank=4),
         TableColumn("training"),
         TableColumn("turns", rank=2),
         TableColumn("prediction", rank=1),
@@ -44,24 +35,20 @@ def show_comparison(comparison: Comparison) -> None:
         TableColumn("error"),
         TableColumn("accuracy"),
     ]
-    marks = {comparison.recommended: "*"} | {row.name: "!" for row in found if row.kind == "wrong"}
     rows = [
         (
-            f"{marks.get(row.name, ' ')} {row.name}",
+            f"{'*' if row.name == comparison.recommended else ' '} {row.name}",
+            row.kind,
             *(*_speeds(row.training), *_speeds(row.prediction), f"{row.padding:.0%}"),
             NOTHING if row.largest_difference is None else f"{row.largest_difference:.0e}",
             NOTHING if row.accuracy is None else f"{row.accuracy:.1%}",
         )
-        for row in found
+        for row in comparison.candidates
     ]
-    ends = list(accumulate(len(members) for _, members in sections))
-    print_table(stdout_console(), columns, rows, sections=ends[:-1])
-    say(*(f"part {number}: {heading}" for number, (heading, _) in enumerate(sections, start=1)))
-    legend = ["training, prediction: thousand tokens/s", "turns: the slowest and the fastest"]
-    legend += ["error: largest difference of logits"]
-    legend += ["*: recommended"] * ("*" in marks.values()) + ["!: wrong"] * ("!" in marks.values())
-    legend += [f"{NOTHING}: not measured"] * any(NOTHING in row for row in rows)
-    say("; ".join(legend), _measured(comparison), _recommended(comparison))
+    print_table(stdout_console(), columns, rows)
+    kinds = dict.fromkeys(row.kind for row in comparison.candidates)
+    say(*(f"{kind}: {KINDS[kind]}" for kind in kinds), "; ".join(LEGEND))
+    say(_measured(comparison), _recommended(comparison))
 
 
 def _speeds(speed: Speed | None) -> tuple[str, str]:
@@ -95,38 +82,3 @@ def _recommended(comparison: Comparison) -> str:
             setting = row.setting or (script if row.kind == "recipe" else "the config as it is")
             return f"recommended: {setting}. {comparison.reason}"
     return comparison.reason
-
-
-def draw_speeds(comparison: Comparison, title: str) -> str:
-    """Return an SVG of tokens per second in training and prediction, and of accuracies.
-
-    Variants without figures are left out.
-    """
-    speeds = [speed for row in comparison.candidates for speed in (row.training, row.prediction)]
-    scale = LONGEST_BAR / max((speed.fastest for speed in speeds if speed), default=1.0)
-    headings, rows, top = [], [], 64
-    for heading, members in _sections(comparison):
-        headings.append((top + 12, heading))
-        top += 24
-        for row in members:
-            if row.training or row.prediction:
-                rows.append((top, row, _bars(row, top, scale)))
-                top += 38
-    given = {"headings": headings, "rows": rows, "height": top + 8, "colours": COLOURS}
-    return (
-        templates("seqtrain.cli.output")
-        .get_template("speed.svg")
-        .render(title=shorten(title, TITLE), **given)
-    )
-
-
-def _bars(row: VariantResult, top: int, scale: float) -> list[tuple[object, ...]]:
-    """Return top, length, slowest, fastest, colour and figure of each bar of a variant."""
-    bars = []
-    for speed, colour in zip((row.training, row.prediction), COLOURS.values(), strict=True):
-        if speed:
-            length = round(max(speed.tokens_per_second * scale, 1), 1)
-            ends = [round(LEFT + each * scale, 1) for each in (speed.slowest, speed.fastest)]
-            bars.append((top, length, *ends, colour, thousands(speed.tokens_per_second)))
-        top += 14
-    return bars

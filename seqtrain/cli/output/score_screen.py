@@ -2,7 +2,7 @@
 
 import re
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
@@ -26,6 +26,25 @@ ALONE = {
     "recurrent": ("the recurrent network", "the linear model beside it adds nothing"),
 }
 """Branches in words, and what is said where one alone is as good as all."""
+EXAMPLES, ACCURACY = (TableColumn("examples"), ",.0f"), (TableColumn("accuracy"), ".2%")
+OF_LENGTHS = {
+    "min": (TableColumn("length from"), ",.0f"),
+    "max": (TableColumn("to"), ",.0f"),
+    "num_examples": EXAMPLES,
+    "accuracy": ACCURACY,
+}
+OF_COVERAGE = {
+    "coverage": (TableColumn("most confident"), ".0%"),
+    "min_probability": (TableColumn("probability from"), ".4f"),
+    "accuracy": ACCURACY,
+}
+OF_SHARES = {
+    "share": (TableColumn("after"), ".0%"),
+    "median_steps": (TableColumn("steps (median)", rank=1), ",.0f"),
+    "accuracy": ACCURACY,
+    "agreement": (TableColumn("same label as at the end"), ".2%"),
+}
+"""Figures by length, by confidence, and by the share of each sequence that was read."""
 NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
 
 
@@ -34,15 +53,17 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
 
     `every`: all of many classes, and accuracies by length and by confidence.
     """
-    more = scores.micro_f1 if scores.several else scores.weighted_f1
-    means = (scores.accuracy, scores.macro_f1, more)
-    columns = [TableColumn("scored on", "words"), TableColumn("examples")]
-    columns += [TableColumn("all labels right" if scores.several else "accuracy")]
-    columns += [TableColumn("macro F1")]
-    columns += [TableColumn("micro F1" if scores.several else "weighted F1", rank=2)]
-    columns += [TableColumn("loss", rank=1)]
-    figures = (f"{scores.num_examples:,}", *(f"{x:.2%}" for x in means), f"{scores.loss:.4f}")
-    print_table(console, columns, [(name, *figures)])
+    several = scores.several
+    more = scores.micro_f1 if several else scores.weighted_f1
+    figures = {
+        TableColumn("scored on", "words"): name,
+        TableColumn("examples"): f"{scores.num_examples:,}",
+        TableColumn("all labels right" if several else "accuracy"): f"{scores.accuracy:.2%}",
+        TableColumn("macro F1"): f"{scores.macro_f1:.2%}",
+        TableColumn("micro F1" if several else "weighted F1", rank=2): f"{more:.2%}",
+        TableColumn("loss", rank=1): f"{scores.loss:.4f}",
+    }
+    print_table(console, [*figures], [[*figures.values()]])
     _print_classes(console, scores, every=every)
     if not _print_matrix(console, scores) and scores.confusions:
         words = [TableColumn("most frequent mistakes: true", "words")]
@@ -50,26 +71,22 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
         mistakes = scores.confusions[:SHOWN_CONFUSIONS]
         rows = [(str(r["true"]), str(r["predicted"]), f"{r['count']:,}") for r in mistakes]
         print_table(console, words, rows)
-    no_matrix = "; of several labels per row there is no confusion matrix" * scores.several
+    no_matrix = "; of several labels per row there is no confusion matrix" * several
     console.print(f"calibration error {scores.ece:.2%}, Brier score {scores.brier:.4f}{no_matrix}")
     if every:
-        print_table(
-            console,
-            ["length", "examples", "accuracy"],
-            [
-                (_span(r), f"{r['num_examples']:,}", f"{r['accuracy']:.2%}")
-                for r in scores.by_length
-            ],
-        )
-    if every and scores.risk_coverage:
-        print_table(
-            console,
-            ["most confident", "probability from", "accuracy"],
-            [
-                (f"{r['coverage']:.0%}", f"{r['min_probability']:.4f}", f"{r['accuracy']:.2%}")
-                for r in scores.risk_coverage
-            ],
-        )
+        print_figures(console, scores.by_length, OF_LENGTHS)
+        print_figures(console, scores.risk_coverage, OF_COVERAGE)
+
+
+def print_figures(
+    console: Console,
+    rows: Sequence[Mapping[str, float]],
+    columns: Mapping[str, tuple[TableColumn, str]],
+) -> None:
+    """Print rows of figures, if there are any: by key the column of each, and how it is written."""
+    cells = [[format(row[key], form) for key, (_, form) in columns.items()] for row in rows]
+    if cells:
+        print_table(console, [column for column, _ in columns.values()], cells)
 
 
 def print_parts(console: Console, scores: Mapping[str, Scores]) -> None:
@@ -95,62 +112,41 @@ def note_floors(scores: Scores, alone: Mapping[str, float]) -> None:
         note(f"always {quote(label)}: {majority:.1%}; {NO_GAIN}")
 
 
-def print_shares(console: Console, by_share: list[dict[str, float]]) -> None:
-    """Print the scores of predictions before the end of each sequence."""
-    steps = TableColumn("steps (median)", rank=1)
-    print_table(
-        console,
-        ["after", steps, "accuracy", "same label as at the end"],
-        [
-            (
-                *(f"{r['share']:.0%}", f"{r['median_steps']:,.0f}"),
-                *(f"{r['accuracy']:.2%}", f"{r['agreement']:.2%}"),
-            )
-            for r in by_share
-        ],
-    )
-
-
-def _span(row: Mapping[str, float]) -> str:
-    least, most = int(row["min"]), int(row["max"])
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
-
-
 def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     """Print the figures of each class, of many the worst, and at the end the means of all."""
     labels, heading = display_order(scores.labels), "class"
-    figures = scores.per_class
+    figures, unknown = dict(scores.per_class), scores.num_unknown_labels
     if not every and len(labels) > MOST_CLASSES:
         labels.sort(key=lambda label: (figures[label]["f1"], -figures[label]["support"]))
         labels, heading = labels[:WORST], f"worst {WORST} classes"
-    columns = [TableColumn(heading, "words"), TableColumn("precision", rank=2)]
-    columns += [TableColumn("recall", rank=1), TableColumn("F1")]
-    keys, means = ["precision", "recall", "f1"], [scores.macro_precision, scores.macro_recall]
-    means += [scores.macro_f1]
-    shown = every or scores.several or len(labels) == 2
-    if shown and scores.auc is not None and scores.average_precision is not None:
-        keys += ["auc", "average_precision"]
-        means += [scores.auc, scores.average_precision]
-        columns += [TableColumn("AUC", rank=4), TableColumn("average precision", rank=3)]
+    columns: dict[TableColumn, tuple[str, float | None]] = {
+        TableColumn("precision", rank=2): ("precision", scores.macro_precision),
+        TableColumn("recall", rank=1): ("recall", scores.macro_recall),
+        TableColumn("F1"): ("f1", scores.macro_f1),
+    }
+    if (every or scores.several or len(labels) == 2) and scores.auc is not None:
+        columns[TableColumn("AUC", rank=4)] = ("auc", scores.auc)
+        columns[TableColumn("average precision", rank=3)] = (
+            "average_precision",
+            scores.average_precision,
+        )
     if scores.several:
-        columns += [TableColumn("threshold", rank=5)]
-    columns += [TableColumn("examples")]
-    threshold = ["threshold"] * scores.several
+        columns[TableColumn("threshold", rank=5)] = ("threshold", None)
+    if unknown:
+        labels.append(UNKNOWN)
+        figures[UNKNOWN] = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": unknown}
+    every_one = f"all {len(scores.labels) + (unknown > 0):,}, mean"
+    figures[every_one] = {key: mean for key, mean in columns.values() if mean is not None}
+    figures[every_one]["support"] = scores.num_examples
     rows = [
         (
-            *(x, *(f"{figures[x][key]:.2%}" if key in figures[x] else "-" for key in keys)),
-            *(f"{figures[x][key]:.3f}" for key in threshold),
-            f"{int(figures[x]['support']):,}",
+            *(name, *(f"{own[key]:.2%}" if key in own else "-" for key, _ in columns.values())),
+            f"{int(own['support']):,}",
         )
-        for x in labels
+        for name, own in ((name, figures[name]) for name in [*labels, every_one])
     ]
-    unknown, blank = scores.num_unknown_labels, [""] * len(threshold)
-    rows += [(UNKNOWN, *["0.00%"] * 3, *["-"] * (len(keys) - 3), *blank, f"{unknown:,}")] * (
-        unknown > 0
-    )
-    every_one = f"all {len(scores.labels) + (unknown > 0):,}, mean"
-    last = (every_one, *(f"{mean:.2%}" for mean in means), *blank, f"{scores.num_examples:,}")
-    print_table(console, columns, [*rows, last], sections=[len(rows)])
+    titles = [TableColumn(heading, "words"), *columns, TableColumn("examples")]
+    print_table(console, titles, rows, sections=[len(rows) - 1])
 
 
 def display_order(labels: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.text import counted
 from seqtrain.tuning.space import differing
-from seqtrain.tuning.trials import Trial, best_of
+from seqtrain.tuning.trials import Trial
 from seqtrain.tuning.tune import Tuned
 
 SHOWN = 10
@@ -51,11 +51,6 @@ class TuneScreen:
             if self._monitor == "accuracy":
                 score += f" ± {math.sqrt(value * (1 - value) / rows):.1%} (standard error)"
             note(f"{score} on {counted(rows, 'test row')}, which no trial has seen")
-        if found.others:
-            note(f"{counted(len(found.others), 'trial')} of other searches in --storage")
-        other = best_of(found.others)
-        if other is not None and other.order > found.best.order:
-            note(f"trial {other.number} of another search is better: {self._score(other)}")
         note_next(found.run.path, "predict FILE", "eval", "report")
 
     def _score(self, trial: Trial) -> str:
