@@ -140,6 +140,16 @@ def project(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def table_project(tmp_path, monkeypatch) -> Path:
+    """A current directory with tables of a row per time step, a config for them, and no run."""
+    from tests.helpers.tables import write_table_project
+
+    write_table_project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory) -> Path:
     """A folder with a config, its data, and `run`: a text model. Read only."""

@@ -65,23 +65,16 @@ def module_of(path: Path) -> str:
     return ".".join(parts).removesuffix(".__init__")
 
 
-def imported_at_once(body: list[ast.stmt], modules: set[str]) -> Iterator[str]:
-    """Yield our modules that statements import as the file is read, also for its types alone."""
-    for node in body:
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in modules)
-        elif isinstance(node, ast.ImportFrom):
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            yield from names & modules or {str(node.module)} & modules
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            for field in ("body", "orelse", "finalbody"):
-                yield from imported_at_once(getattr(node, field, []), modules)
+def own_modules(path: Path, modules: set[str]) -> set[str]:
+    """Return our modules that a file imports as it is read."""
+    names = {*imports(path, top_level_only=True)}
+    return (names | {name.rpartition(".")[0] for name in names}) & modules
 
 
 def test_nothing_imports_in_a_circle():
     modules = {module_of(path) for path in FILES}
     graph = {
-        module_of(path): set(imported_at_once(parsed(path).body, modules))
+        module_of(path): own_modules(path, modules)
         for path in FILES
         if path != PACKAGE / "__init__.py"  # names every part for its users
     }

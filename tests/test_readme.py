@@ -149,6 +149,13 @@ def test_own_data_configs_are_valid(tmp_path):
     assert [data.sequence or data.id for data in configs] == [["title", "body"], "visitor"]
 
 
+@pytest.mark.parametrize("path", [*(ROOT / "configs").rglob("*.yaml")], ids=lambda x: x.name)
+def test_a_config_that_ships_is_valid_and_its_data_that_ship_are_there(path):
+    data = load_config(path).data
+    named = [x for x in (data.train, data.validation, data.test) if str(x).startswith("data/")]
+    assert all((ROOT / str(name)).exists() for name in named)
+
+
 @pytest.mark.parametrize("words", IN_BLOCKS, ids=" ".join)
 def test_command_parses(words):
     name, *rest = words

@@ -61,12 +61,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def beside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(trained)
-    return trained
-
-
 def predicted(cli: Cli, *options: str) -> list[Any]:
     found = cli("predict", "test.csv", "run", "--format", "jsonl", *options).out
     return [json.loads(line) for line in found.splitlines()]

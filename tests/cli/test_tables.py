@@ -19,7 +19,7 @@ NGRAMS = "model.ngrams={place: [1, 2], mood: [1, 1]}"
 
 
 @pytest.fixture(scope="session")
-def trained_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a config, its data, and `run`: a model of a table. Read only."""
     folder = tmp_path_factory.mktemp("table")
     write_table_project(folder)
@@ -27,25 +27,12 @@ def trained_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def there(trained_table: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(trained_table)
-    return trained_table
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    write_table_project(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
 
 
 def test_a_row_of_predictions_per_id_in_the_order_of_first_appearance(
-    there: Path, cli: Cli, tmp_path: Path
+    beside: Path, cli: Cli, tmp_path: Path
 ) -> None:
     rows = table(30, seed=2)
     found = rows_of(cli("predict", "test.csv", "--run", "run", "--keep", "country,place").out)
@@ -64,7 +51,7 @@ def test_a_row_of_predictions_per_id_in_the_order_of_first_appearance(
         again = rows_of(cli("predict", str(path), "--run", "run").out)
         assert [row["visit"] for row in again] == list(dict.fromkeys(x["visit"] for x in mixed))
         assert {row["visit"]: row["probability"] for row in again} == plain
-    given = (there / "test.csv").read_bytes()
+    given = (beside / "test.csv").read_bytes()
     streamed = rows_of(cli("predict", "-", "--run", "run", stdin=given).out)
     assert {row["visit"]: row["probability"] for row in streamed} == plain
     given = path.with_suffix(".csv").read_bytes()
@@ -74,7 +61,7 @@ def test_a_row_of_predictions_per_id_in_the_order_of_first_appearance(
 
 
 @pytest.fixture
-def swapped(there: Path, tmp_path: Path) -> str:
+def swapped(beside: Path, tmp_path: Path) -> str:
     """A table on which nearly every prediction is wrong."""
     other = {"ann": "bob", "bob": "ann"}
     rows = [{**row, "who": other[row["who"]]} for row in table(12, seed=2)]
@@ -107,10 +94,14 @@ def test_reports_differences_checks_and_inspections(swapped: str, cli: Cli, tmp_
     steps = cli("predict", "--steps", "test.csv", "--run", "run").out.splitlines()
     assert len(steps) == len(table(30, seed=2))
     assert json.loads(steps[0])["token"].startswith(table(1, seed=2)[0]["place"])
+    last = {row["index"]: row["probabilities"] for row in map(json.loads, steps)}
+    plain = cli("predict", "test.csv", "--run", "run", "--format", "jsonl").out.splitlines()
+    for row in map(json.loads, plain):
+        assert last[row["index"]] == pytest.approx(row["probabilities"], abs=1e-5)
 
 
 def test_the_exported_script_writes_the_rows_of_predict(
-    there: Path, cli: Cli, tmp_path: Path
+    beside: Path, cli: Cli, tmp_path: Path
 ) -> None:
     cli("export", "run", str(tmp_path / "port"))
     path = write_rows(tmp_path / "new.csv", shuffled(table(30, seed=2)))
@@ -123,10 +114,10 @@ def test_the_exported_script_writes_the_rows_of_predict(
         assert float(own["probability"]) == pytest.approx(float(other["probability"]), abs=2e-6)
 
 
-def test_numbers_alone_take_kernels_and_augmentation(project: Path, cli: Cli) -> None:
+def test_numbers_alone_take_kernels_and_augmentation(table_project: Path, cli: Cli) -> None:
     numbers = ("data.steps={heat: number, time: number}", "data.static=null")
     series = ("model.kernels=true", "training.augment={shift: 0.1, slice: 0.2}")
-    fit(project, CONFIG, *numbers, *series)
+    fit(table_project, CONFIG, *numbers, *series)
     scores = json.loads(cli("eval", "run", "--split", "test", "--json").out)
     assert scores["accuracy"] > 0.7
     cli("export", "run", "port")
@@ -142,20 +133,20 @@ def test_numbers_alone_take_kernels_and_augmentation(project: Path, cli: Cli) ->
         assert "data.steps has a column of tokens" in ended.err
 
 
-def test_an_interrupted_run_goes_on_to_the_same_bits(project: Path) -> None:
+def test_an_interrupted_run_goes_on_to_the_same_bits(table_project: Path) -> None:
     sets = (NGRAMS, "training.max_epochs=3")
-    fit(project, CONFIG, *sets, run="whole")
+    fit(table_project, CONFIG, *sets, run="whole")
     fit_until(2, "parts", *sets)
     seqtrain.fit(seqtrain.load_config("c.yaml", list(sets)), run_dir="parts", resume=True)
     assert fingerprint("parts") == fingerprint("whole")
 
 
-def test_folds_old_models_and_searches(project: Path, cli: Cli) -> None:
+def test_folds_old_models_and_searches(table_project: Path, cli: Cli) -> None:
     cli("fit", "c.yaml", "--folds", "2", "--run-dir", "folds", "--quiet")
     assert len(rows_of(cli("predict", "test.csv", "--run", "folds").out)) == 30
     rows = table(60, seed=5)
     rows[0]["place"] = "moon"
-    write_rows(project / "train.csv", rows)
+    write_rows(table_project / "train.csv", rows)
     begun = cli("fit", "c.yaml", "--init-from", "folds/fold-1", "--run-dir", "next")
     assert "added 0 labels, 1 token" in begun.err
     other = ["--set", "data.steps={place: token}"]
@@ -165,20 +156,20 @@ def test_folds_old_models_and_searches(project: Path, cli: Cli) -> None:
     assert Path("tuned/best.yaml").exists()
 
 
-def test_facts_stand_beside_texts_too(project: Path, cli: Cli) -> None:
+def test_facts_stand_beside_texts_too(table_project: Path, cli: Cli) -> None:
     rows = [
         {"text": f"word{n % 3} again", "who": "ann" if age > 40 else "bob", "age": age}
         for n, age in enumerate(range(20, 62))
     ]
-    write_rows(project / "texts.csv", rows)
+    write_rows(table_project / "texts.csv", rows)
     data = "{train: texts.csv, sequence: text, label: who, static: {age: number}}"
-    (project / "t.yaml").write_text(f"data: {data}\ntraining: {{max_epochs: 30, lr: 0.02}}\n")
+    (table_project / "t.yaml").write_text(f"data: {data}\ntraining: {{max_epochs: 30, lr: 0.02}}\n")
     cli("fit", "t.yaml", "--run-dir", "run", "--quiet")
     new = [{"text": "word1 again", "age": age} for age in (20, 60)]
-    found = cli("predict", str(write_rows(project / "new.csv", new)), "--run", "run").out
+    found = cli("predict", str(write_rows(table_project / "new.csv", new)), "--run", "run").out
     assert [row["label"] for row in rows_of(found)] == ["bob", "ann"]
     with pytest.raises(DataError, match="the model reads age beside each; give a table"):
         seqtrain.load("run").predict(["word1 again"])
-    write_rows(project / "bad.csv", [{"text": "word1", "age": "old"}])
+    write_rows(table_project / "bad.csv", [{"text": "word1", "age": "old"}])
     refused = cli("predict", "bad.csv", "--run", "run", code=2).err
     assert "bad.csv:2: age: expected a number, found 'old'" in refused

@@ -9,28 +9,21 @@ import pytest
 from seqtrain.config import load_config
 from seqtrain.data.dataset import PreparedData, prepare
 from seqtrain.errors import DataError
-from tests.helpers.tables import table, write_rows, write_table_project
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    write_table_project(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+from tests.helpers.tables import table, write_rows
 
 
 def prepared(*options: str, **keys: Any) -> PreparedData:
     return prepare(load_config("c.yaml", list(options)), cache_folder=keys.get("cache"))
 
 
-def rare(project: Path) -> None:
+def rare(table_project: Path) -> None:
     rows = table(60, seed=1)
     rows[0]["mood"], rows[0]["place"] = "once", "moon"
-    write_rows(project / "train.csv", rows)
+    write_rows(table_project / "train.csv", rows)
 
 
-def test_train_chooses_each_columns_tokens_and_scales(project: Path) -> None:
-    rare(project)
+def test_train_chooses_each_columns_tokens_and_scales(table_project: Path) -> None:
+    rare(table_project)
     data = prepared("data.validation=null")
     coding, facts = data.preprocessing.steps, data.preprocessing.static
     assert coding is not None
@@ -52,11 +45,11 @@ def test_train_chooses_each_columns_tokens_and_scales(project: Path) -> None:
 
 
 @pytest.mark.parametrize("column", ["heat", "age"])
-def test_missing_numbers_are_refused_or_masked(column: str, project: Path) -> None:
+def test_missing_numbers_are_refused_or_masked(column: str, table_project: Path) -> None:
     rows = table(60, seed=1)
     for row in rows[:1] if column == "heat" else rows:
         row[column] = None if row["visit"] == "v0" else row[column]
-    write_rows(project / "train.csv", rows)
+    write_rows(table_project / "train.csv", rows)
     where = "step 1: heat" if column == "heat" else "age"
     with pytest.raises(DataError, match=rf"train\.csv:2: {where} is missing; data.missing: mask"):
         prepared()
@@ -69,20 +62,20 @@ def test_missing_numbers_are_refused_or_masked(column: str, project: Path) -> No
     assert (train.values[1:, 4:] == 0).all()
 
 
-def test_equal_sequences_are_held_out_together(project: Path) -> None:
+def test_equal_sequences_are_held_out_together(table_project: Path) -> None:
     rows = table(40, seed=1)
     again = [{**row, "visit": f"{row['visit']}-again", "time": row["time"] + 7} for row in rows]
-    write_rows(project / "train.csv", rows + again)
+    write_rows(table_project / "train.csv", rows + again)
     splits = prepared("data.validation=0.3").splits
     assert len(splits["validation"]) == 24
     keys = [set(np.asarray(splits[name].keys).tolist()) for name in ("train", "validation")]
     assert not keys[0] & keys[1]
 
 
-def test_bad_rows_are_dropped_where_asked(project: Path) -> None:
+def test_bad_rows_are_dropped_where_asked(table_project: Path) -> None:
     rows = table(60, seed=1)
     rows[0]["heat"] = "hot"
-    write_rows(project / "train.csv", rows)
+    write_rows(table_project / "train.csv", rows)
     with pytest.raises(DataError, match=r"train\.csv:2: heat: expected a number, found 'hot'"):
         prepared()
     data = prepared("data.bad_rows=drop", "data.validation=null")

@@ -49,17 +49,6 @@ def test_lengths_are_those_before_the_cut(look):
     assert found.data.splits["train"].lengths.max() == 3
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_held_out_rows_belong_to_validation(look, seed):
-    train = [*BASE, *[(f"t{i}", "xy"[i % 2]) for i in range(10)], ("", "x")]
-    found = look(train, validation=0.2, seed=seed)
-    assert {name: sum(counts.values()) for name, counts in found.labels.items()} == {
-        "train": 16,
-        "validation": 4,
-    }
-    assert found.num_refused["train"] == 1
-
-
 def test_characters_and_words_that_look_alike(look):
     found = look([*BASE, ("don't", "x"), ("don’t", "y"), ("bаnk", "x"), ("привет", "y")])
     assert {"'": 1, "’": 1} in found.alike

@@ -14,14 +14,7 @@ from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.export import script
 from seqtrain.export.export_folder import export_model
-from seqtrain.files.folder import write_folder
-from seqtrain.runs.model_folder import model_files
 from tests.helpers.small_models import LABELS, WORDS, make_model
-
-FILES = {
-    *("model.onnx", "preprocessing.json", "vocabulary.json", "predict.py", "golden.jsonl"),
-    *("manifest.json", "reading.zip"),
-}
 
 
 def names(folder: Path) -> set[str]:
@@ -31,26 +24,6 @@ def names(folder: Path) -> set[str]:
 def golden(port: Path) -> list[dict[str, Any]]:
     lines = (port / "golden.jsonl").read_text("utf-8").split("\n")[:-1]
     return [json.loads(line) for line in lines]
-
-
-@pytest.fixture
-def saved(tmp_path, monkeypatch) -> None:
-    """A saved model, `run`, in the current directory."""
-    write_folder(tmp_path / "run", model_files(make_model()))
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.usefixtures("saved")
-def test_only_an_earlier_export_is_replaced(cli) -> None:
-    port = Path("new/port")
-    ended = cli("export", "run", port)
-    assert (names(port), names(Path("new")), ended.out) == (FILES, {"port"}, "")
-    assert "golden rows: probabilities differ by" in ended.err
-    (port / "golden.jsonl").write_text("")
-    cli("export", "run", port, code=2)
-    assert golden(port) == []
-    cli("export", "run", port, "--force")
-    assert golden(port)
 
 
 def test_what_predicts_otherwise_is_not_written(tmp_path):
@@ -82,7 +55,7 @@ def test_nothing_of_a_model_is_written_into_the_script(tmp_path):
     assert (port / "predict.py").read_bytes() == Path(script.__file__).read_bytes()
     assert json.loads((port / "vocabulary.json").read_text("utf-8")) == {"tokens": list(tokens)}
     assert json.loads((port / "preprocessing.json").read_text("utf-8"))["labels"] == list(LABELS)
-    assert all((port / name).read_bytes() == (again / name).read_bytes() for name in FILES)
+    assert all((port / name).read_bytes() == (again / name).read_bytes() for name in names(port))
 
 
 @pytest.mark.parametrize("kind", ["text", "tokens", "features"])

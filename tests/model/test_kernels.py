@@ -76,14 +76,6 @@ def test_a_row_alone_has_the_same_bits_as_in_a_batch(scale):
     assert torch.equal(lowered, fitted(3)(pack_sequence(rows)))
 
 
-def test_logits_of_a_batch_seen_before_are_those_of_the_bank_as_it_is_now():
-    bank, packed = fitted(2), pack_sequence(series(2))
-    before = bank(packed)
-    assert torch.equal(bank(packed), before)
-    bank.fit(series_store(2), seed=5)
-    assert not torch.equal(bank(packed), before)
-
-
 @pytest.mark.parametrize("rows", [1, 2, 7])
 def test_series_that_are_all_alike_leave_the_shares_of_the_classes(rows):
     bank = KernelBank(KernelSizes(2, indicators=False, lengths=(1, 4, 9)), num_classes=3)

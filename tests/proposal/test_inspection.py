@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from seqtrain.cli.commands.init import default_name
@@ -64,15 +63,6 @@ def test_which_column_is_what(tmp_path, name):
     assert (facts.rows, facts.family) == (60, "words")
 
 
-@pytest.mark.parametrize(
-    ("value", "family"),
-    [(["a", "b"], "symbols"), ([[1.0, 2.0]], "channels"), ([1.5], "series")],
-)
-def test_what_a_list_is_made_of(tmp_path, value, family):
-    rows = [json.dumps({"y": y, "v": value * len(text)}) for y, text in PAIRS]
-    assert write(tmp_path / "a.jsonl", rows).family == family
-
-
 def dna(draw: random.Random) -> str:
     return "".join(draw.choices("ACGT", k=draw.randint(60, 90)))
 
@@ -108,15 +98,6 @@ def test_words_that_only_characters_tell_apart(tmp_path):
 
     rows = [f"{end}\t{words(end)}" for _ in range(80) for end in ("ski", "tzu")]
     assert write(tmp_path / "a.tsv", ["label\ttext", *rows]).family == "characters"
-
-
-def test_fasttext_and_npz(tmp_path):
-    lines = [f"__label__{label.replace(' ', '_')} {text}" for label, text in labelled()]
-    assert write(tmp_path / "a.txt", lines).reading.format == "fasttext"
-    offsets, labels = np.arange(0, 101, 10), np.arange(10) % 2
-    for values, expected in ((np.arange(100) % 7, "symbols"), (np.ones((100, 3)) / 3, "channels")):
-        np.savez(tmp_path / "a.npz", values=values, offsets=offsets, labels=labels)
-        assert inspect([str(tmp_path / "a.npz")], Wishes()).family == expected
 
 
 TWO_LABELS = [f"{label}\t{label}:{n % 5}\t{t}" for n, (label, t) in enumerate(labelled())]

@@ -12,6 +12,10 @@ from tests.helpers.tiny import listing
 
 SHORT = ("--quiet", "--set", "training.max_epochs=1")
 FORCE = ("fit", "c.yaml", "--run-dir", "r", "--force", *SHORT)
+EXPORT = {
+    *("model.onnx", "preprocessing.json", "vocabulary.json", "predict.py", "golden.jsonl"),
+    *("manifest.json", "reading.zip"),
+}
 RUN = {"best", "last", "config.yaml", "environment.json", "metrics.jsonl", "test.json"}
 
 
@@ -155,7 +159,9 @@ def test_a_file_is_replaced_where_that_was_asked_for(begun, cli, arguments):
     ],
 )
 def test_only_an_export_is_replaced(begun, cli, make, words):
-    cli("export", "r", "port")
+    ended = cli("export", "r", "port")
+    assert (names("port"), ended.out) == (EXPORT, "")
+    assert "golden rows: probabilities differ by" in ended.err
     assert "holds an export; replace it with --force" in cli("export", "r", "port", code=2).err
     cli("export", "r", "port", "--force")
     make()

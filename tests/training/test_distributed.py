@@ -5,10 +5,11 @@ import random
 import re
 import shutil
 import signal
+import socket
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -23,14 +24,16 @@ from tests.helpers.program import (
     Running,
     ended,
     fit,
+    fit_arguments,
     signals_within,
     started,
     write_project,
 )
+from tests.helpers.tables import table, write_rows
 from tests.helpers.tiny import fingerprint, series, sets, write_npz
-from tests.helpers.together import fit_together, free_port, launched, take_place
 from tests.helpers.vectors import write_vectors
 
+Prepare = Callable[[], None]
 FIT = ("fit", "c.yaml", "--run-dir", "several", "--quiet")
 UPDATE = "_shared_gradient"
 """Function that each update of several processes calls."""
@@ -45,7 +48,7 @@ PHASES = sets(
     "pretraining.objective=language_model", "pretraining.max_epochs=1", "model.vectors=w.vec",
     "model.freeze=1", "training.max_epochs=2", "model.bidirectional=true",
 )  # fmt: skip
-TABLES = sets(
+GRAMS = sets(
     "model.ngrams=[1, 2]", "model.subwords=[3, 4]", "training.optimizer=sgd", "data.min_count=2",
     "model.ngrams_spelling=true", "training.ngrams_lr=1.5",
     "training.max_epochs=2", "batching.sort=module", "training.refit=true",
@@ -58,10 +61,17 @@ SERIES = sets(
 )  # fmt: skip
 
 
+TABLE = sets(
+    "data={train: rows.csv, id: visit, order: time, label: who}", "data.static={age: number}",
+    "data.steps={place: token, heat: number}", "model.ngrams=[1, 2]", "training.max_epochs=2",
+)  # fmt: skip
+
+
 def write_chats(folder: Path) -> Path:
     """Write a config and its data; its rows belong to chats, and some to none."""
     write_project(folder)
     write_vectors(folder / "w.vec")
+    write_rows(folder / "rows.csv", table(40, seed=1))
     write_npz(folder / "x.npz", series(40, seed=1), ["ab"[i % 2] for i in range(40)])
     for name in ("test", "train"):
         heading, *lines = (folder / f"{name}.tsv").read_text().splitlines()
@@ -70,6 +80,76 @@ def write_chats(folder: Path) -> Path:
         (folder / f"{name}.tsv").write_text(f"{heading}\tchat\n{''.join(rows)}")
     (folder / "said.tsv").write_text((folder / "test.tsv").read_text() + "slip\tdown\t\n")
     return folder
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def take_place(variables: dict[str, str], prepare: Prepare | None) -> None:
+    """Set what a launcher sets, and prepare the process."""
+    os.environ |= variables
+    if prepare is not None:
+        prepare()
+
+
+@contextmanager
+def launched(
+    folder: Path,
+    size: int,
+    *arguments: str,
+    prepare: dict[int, Prepare] | None = None,
+    restarts: int = 0,
+    variables: dict[str, str] | None = None,
+) -> Iterator[list[Running]]:
+    """Start processes that train together; they are gone when the block is left.
+
+    What `prepare` has for a rank is called in its process first; `restarts` were made before.
+    """
+    shared = {
+        "WORLD_SIZE": str(size),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "TORCHELASTIC_RUN_ID": "tests",
+        "TORCHELASTIC_RESTART_COUNT": str(restarts),
+        **(variables or {}),
+    }
+    with ExitStack() as held:
+        yield [
+            held.enter_context(
+                started(
+                    folder,
+                    *arguments,
+                    prepare=partial(
+                        take_place, {**shared, "RANK": str(rank)}, (prepare or {}).get(rank)
+                    ),
+                )
+            )
+            for rank in range(size)
+        ]
+
+
+def fit_together(
+    folder: Path,
+    run: str,
+    size: int,
+    *options: str,
+    prepare: dict[int, Prepare] | None = None,
+    code: int = 0,
+) -> list[Running]:
+    """Train, or go on with a run that has begun, until all processes have ended with a code.
+
+    The first process alone prints.
+    """
+    with launched(folder, size, *fit_arguments(folder, run, *options), prepare=prepare) as ranks:
+        codes = [rank.end() for rank in ranks]
+        assert codes == [code] * size, [rank.err for rank in ranks]
+    assert not any(rank.out or rank.err for rank in ranks[1:]), [rank.err for rank in ranks]
+    return ranks
 
 
 @pytest.fixture
@@ -95,8 +175,8 @@ def difference(one: Path, other: Path) -> float:
 
 @pytest.mark.parametrize(
     ("size", "options"),
-    [(4, CARRIED), (2, PHASES), (3, TABLES), (2, SERIES)],
-    ids=["carried", "phases", "tables", "series"],
+    [(4, CARRIED), (2, PHASES), (3, GRAMS), (2, SERIES), (2, TABLE)],
+    ids=["carried", "phases", "n-grams and subwords", "series", "a row per step"],
 )
 def test_weights_are_those_of_one_process(project, size, options):
     fit(project, "one", *options)
