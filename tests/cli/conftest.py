@@ -4,14 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.tiny import (
-    CONFIG,
-    fit,
-    rows,
-    series,
-    write_jsonl,
-    write_npz,
-)
+from tests.helpers.tiny import CONFIG, fit, rows, series, write_jsonl, write_npz
 
 
 @pytest.fixture(scope="session")

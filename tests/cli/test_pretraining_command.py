@@ -7,11 +7,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.helpers.tiny import (
-    CONFIG,
-    metrics,
-    trained_folder,
-)
+from tests.helpers.tiny import CONFIG, metrics, trained_folder
 
 AUTOENCODER = ("--set", "pretraining.objective=autoencoder", "--set", "pretraining.max_epochs=2")
 

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.tiny import (
-    CONFIG,
-    trained_folder,
-)
+from tests.helpers.tiny import CONFIG, trained_folder
 
 TEXTS = ["Rise the climb", "fall", "the sink, the drop", "never seen words"]
 

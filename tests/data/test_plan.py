@@ -7,11 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.data.plan import (
-    plan_epoch,
-    plan_epoch_of_groups,
-    plan_in_order_of_length,
-)
+from seqtrain.data.plan import plan_epoch, plan_epoch_of_groups, plan_in_order_of_length
 
 LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=300).map(
     lambda values: np.array(values, dtype=np.int64)

@@ -12,12 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.program import (
-    UPDATE,
-    fit,
-    fit_until_killed,
-    signals_within,
-)
+from tests.helpers.program import UPDATE, fit, fit_until_killed, signals_within
 from tests.helpers.tiny import fingerprint, sets
 
 SMALL = 2**20

@@ -10,16 +10,7 @@ from seqtrain.runs.run_directory import RunDirectory
 from tests.faults.conftest import SHORT
 from tests.helpers.program import FORKS, fit, fit_arguments, run_program, started
 from tests.helpers.tiny import fingerprint
-from tests.helpers.tracing import (
-    NEW,
-    calls,
-    copied,
-    good,
-    recovered,
-    save,
-    save_new,
-    trace,
-)
+from tests.helpers.tracing import NEW, calls, copied, good, recovered, save, save_new, trace
 
 every = pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
 """Of so many calls one is tried."""

@@ -9,21 +9,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.model.cells import as_one_tensor, as_torch_takes
-from seqtrain.model.decoder import (
-    END,
-    OBJECTIVES,
-    LanguageModel,
-    PretrainingModel,
-    token_softmax,
-)
+from seqtrain.model.decoder import END, OBJECTIVES, LanguageModel, PretrainingModel, token_softmax
 from tests.helpers.examples import some
-from tests.helpers.networks import (
-    CPU_WAYS,
-    assert_equal_gradients,
-    gradients,
-    ids,
-    make_network,
-)
+from tests.helpers.networks import CPU_WAYS, assert_equal_gradients, gradients, ids, make_network
 
 CASES = [
     (objective, {"rnn": rnn, "bidirectional": both, "num_layers": layers})

@@ -10,13 +10,7 @@ from torch import Tensor
 from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.engines.native.library import load_library, why_not
 from tests.helpers.examples import examples
-from tests.helpers.native_cases import (
-    CASES,
-    Case,
-    assert_close,
-    assert_same_as_torch,
-    every_cell,
-)
+from tests.helpers.native_cases import CASES, Case, assert_close, assert_same_as_torch, every_cell
 from tests.helpers.networks import needs_library, num_threads
 
 needs_bfloat16 = pytest.mark.skipif(

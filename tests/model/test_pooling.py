@@ -3,10 +3,7 @@
 import pytest
 import torch
 
-from seqtrain.model.pooling import (
-    StepPooling,
-    pool_at_once,
-)
+from seqtrain.model.pooling import StepPooling, pool_at_once
 
 
 def test_equal_largest_steps_share_the_gradient():

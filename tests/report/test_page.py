@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.dom import minidom
 
-from tests.helpers.tiny import Cli, listing, write_jsonl
+from tests.helpers.tiny import Cli, listing, sets, write_jsonl
 
 EVIL = '"><script>alert("x")</script><img src=x onerror=y>&amp;\x1b[31m\u202e'
 
@@ -82,8 +82,7 @@ def fitted(cli: Cli, labels: list[str], run: str) -> str:
     write_jsonl(Path("train.jsonl"), given)
     write_jsonl(Path("test.jsonl"), [*given, {"text": "new", "label": "train has none"}])
     files = ("data.train=train.jsonl", "data.validation=0.3", "data.test=test.jsonl")
-    sets = [word for key in (*files, "training.max_epochs=1") for word in ("--set", key)]
-    cli("fit", "c.yaml", "--run-dir", run, *sets)
+    cli("fit", "c.yaml", "--run-dir", run, *sets(*files, "training.max_epochs=1"))
     cli("report", run, "-o", f"{run}.html")
     return Path(f"{run}.html").read_text()
 
