@@ -23,7 +23,6 @@ from seqtrain.evaluation.logits import (
 )
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.choice import serving_engines
-from seqtrain.model.engines.interface import ProjectedTable
 
 SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 20_000, 10_000
 """Compared at most: sequences, steps of all together, and steps of one, which is cut there."""
@@ -62,8 +61,8 @@ def differences(
 
     def logits(variant: str, batches: list[Ints], collate: Callable[..., Batch]) -> Tensor:
         states = None if groups is None else CarriedStates()
-        network, vocabulary = variants[variant]
-        given = device, vocabulary, collate, states
+        network = variants[variant]
+        given = device, collate, states
         return network.combine(branches_of_batches(network, store, batches, *given))
 
     listener("alone, torch", 0.0)
@@ -111,24 +110,14 @@ def _spaced(order: Ints, count: int) -> Ints:
     return spaced
 
 
-def _variants(
-    model: ClassifierNetwork, device: torch.device
-) -> dict[str, tuple[ClassifierNetwork, ProjectedTable | None]]:
-    """Return the weights under each engine that serves them, and projected vocabularies."""
+def _variants(model: ClassifierNetwork, device: torch.device) -> dict[str, ClassifierNetwork]:
+    """Return models with these weights, by the engine that computes them."""
     ways = {
         name: {"engine": name, "unroll": "packed"} for name in serving_engines(model.config, device)
     }
     if model.config.unroll != "packed":
         ways[model.config.unroll] = {"engine": "torch"}
-    variants: dict[str, tuple[ClassifierNetwork, ProjectedTable | None]] = {}
-    for name, keys in ways.items():
-        variant = model.computed_by(**keys)
-        variants[name] = variant, None
-        with torch.inference_mode():
-            vocabulary = variant.project_vocabulary()
-        if vocabulary is not None:
-            variants[f"{name}, table"] = variant, vocabulary
-    return variants
+    return {name: model.computed_by(**keys) for name, keys in ways.items()}
 
 
 def _ways(

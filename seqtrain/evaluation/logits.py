@@ -12,13 +12,10 @@ from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.interface import ProjectedTable
 from seqtrain.model.randomness import RandomNumbers
 
-EVALUATION_BATCHING = BatchingConfig(max_tokens=16384)
-TOKENS_A_ROW = 4
-"""Tokens to classify for each token of the vocabulary, from which on it pays to project them all
-beforehand: the distinct tokens of a batch are about a quarter of it."""
+EVALUATION_BATCHING = BatchingConfig(max_tokens=32768)
+"""Large batches: a token is embedded and projected once in each."""
 
 
 class CarriedStates:
@@ -81,7 +78,6 @@ def classify(
     batch: Batch,
     carried: CarriedStates | None = None,
     *,
-    vocabulary: ProjectedTable | None = None,
     bptt: int | None = None,
     random: RandomNumbers | None = None,
 ) -> list[Tensor]:
@@ -95,7 +91,6 @@ def classify(
         batch.inputs,
         batch.lengths,
         start,
-        vocabulary=vocabulary,
         bptt=bptt,
         spellings=batch.spellings,
         static=batch.static,
@@ -147,13 +142,11 @@ def branch_logits(
         plan = plan[rank::size]
     elif rank > 0:
         plan = []  # a batch starts from the states of earlier ones
-    pays = bool(plan) and len(store.values) >= TOKENS_A_ROW * model.input_size
     return branches_of_batches(
         model,
         store,
         plan,
         device,
-        model.project_vocabulary() if pays else None,
         partial(collate, sort=batching.sort),
         None if groups is None else carried or CarriedStates(),
         before_batch,
@@ -189,7 +182,6 @@ def branches_of_batches(
     store: SequenceStore,
     plan: Iterable[Ints],
     device: torch.device,
-    vocabulary: ProjectedTable | None = None,
     collate: Callable[[SequenceStore], Batch] = collate,
     carried: CarriedStates | None = None,
     before_batch: Callable[[], None] = lambda: None,
@@ -201,8 +193,7 @@ def branches_of_batches(
     """
 
     def compute(batch: Batch) -> list[Tensor]:
-        branches = classify(model, batch, carried, vocabulary=vocabulary)
-        return [logits.float().cpu() for logits in branches]
+        return [logits.float().cpu() for logits in classify(model, batch, carried)]
 
     was_training, shape = model.training, (len(store), model.head.out_features)
     model.eval()

@@ -25,7 +25,7 @@ from seqtrain.model.encoder import (
     run_in_segments,
 )
 from seqtrain.model.engines.choice import choose_engine
-from seqtrain.model.engines.interface import Between, Engine, ProjectedTable
+from seqtrain.model.engines.interface import Between, Engine
 from seqtrain.model.engines.operations import SparseRows
 from seqtrain.model.initialization import draw_as_torch, initialize, undrawn
 from seqtrain.model.inputs import FittedLayers, Inputs
@@ -160,11 +160,6 @@ class ClassifierNetwork(nn.Module):
 
         ngrams.rows = ngrams_of_store(train, find)
 
-    def project_vocabulary(self) -> ProjectedTable | None:
-        """Project every token once, for `branches` with these weights; None: of no use."""
-        table = self.inputs.table()
-        return None if table is None else self.engine.project(table, self.encoder)
-
     @property
     def branch_names(self) -> list[str]:
         """Names of the branches in evaluation, in the order of their logits."""
@@ -181,7 +176,6 @@ class ClassifierNetwork(nn.Module):
         lengths: Tensor | None = None,
         start: Tensor | None = None,
         *,
-        vocabulary: ProjectedTable | None = None,
         bptt: int | None = None,
         random: RandomNumbers | None = None,
         spellings: Spellings | None = None,
@@ -193,7 +187,6 @@ class ClassifierNetwork(nn.Module):
             inputs: ids or feature vectors: packed, longest sequence first; or padded, in any order.
             lengths: steps of each padded row, on the CPU.
             start: state before the first step of each row; None: as model.initial_state has it.
-            vocabulary: `project_vocabulary` of these weights, where no gradients are wanted.
             bptt: time steps of truncated BPTT; None: all.
             random: for dropout and random initial states, its examples row by row of the inputs;
                 None: neither (evaluation).
@@ -210,7 +203,7 @@ class ClassifierNetwork(nn.Module):
         """
         self.check_random(random)
         if isinstance(inputs, PackedSequence):
-            return self._classify(inputs, start, vocabulary, bptt, random, spellings, static)
+            return self._classify(inputs, start, bptt, random, spellings, static)
         if lengths is None:
             raise ValueError("lengths: missing; padded inputs need them")
         packed, sorted_indices, unsorted_indices = sort_and_pack(inputs, lengths)
@@ -218,7 +211,7 @@ class ClassifierNetwork(nn.Module):
         start = None if start is None else start[:, :, sorted_indices]
         random = None if random is None else random.rows(sorted_indices)
         static = None if static is None else static[sorted_indices]
-        branches, state = self._classify(packed, start, vocabulary, bptt, random, spellings, static)
+        branches, state = self._classify(packed, start, bptt, random, spellings, static)
         return [logits[unsorted_indices] for logits in branches], state[:, :, unsorted_indices]
 
     def combine(self, branches: Sequence[Tensor]) -> Tensor:
@@ -277,7 +270,6 @@ class ClassifierNetwork(nn.Module):
         self,
         packed: PackedSequence,
         start: Tensor | None,
-        vocabulary: ProjectedTable | None,
         bptt: int | None,
         random: RandomNumbers | None,
         spellings: Spellings | None,
@@ -291,7 +283,7 @@ class ClassifierNetwork(nn.Module):
             wide.append(self.ngrams(self.ngrams.find(packed, grams)))
         if self.kernels is not None and not self.training:
             wide.append(self.kernels(packed))
-        run = self._run_packed(self.pooling is not None, vocabulary, random, grams)
+        run = self._run_packed(self.pooling is not None, random, grams)
         packed = self.inputs.read_whole(packed, grams, random)
         start = self.start(int(packed.batch_sizes[0]), random) if start is None else start
         seen, state = self._pooled(run, packed, start, bptt)
@@ -310,7 +302,6 @@ class ClassifierNetwork(nn.Module):
     def _run_packed(
         self,
         need_outputs: bool,
-        vocabulary: ProjectedTable | None = None,
         random: RandomNumbers | None = None,
         grams: Grams | None = None,
     ) -> RunPacked:
@@ -321,7 +312,7 @@ class ClassifierNetwork(nn.Module):
         ) -> tuple[Tensor | None, Tensor]:
             outputs, state = self.engine.run(
                 self.encoder,
-                self.inputs.read(packed, grams, random, begin, vocabulary),
+                self.inputs.read(packed, grams, random, begin),
                 start,
                 need_outputs=need_outputs,
                 between=self.dropout_between_layers(random, packed.batch_sizes, begin),

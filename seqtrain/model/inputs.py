@@ -24,7 +24,7 @@ from seqtrain.data.spelling import WordGrams
 from seqtrain.data.vocabulary import PAD
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import Convolutions
-from seqtrain.model.engines.interface import DistinctInputs, ProjectedTable
+from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.kernels import KernelSizes
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.standardization import SeriesStandardization
@@ -113,7 +113,6 @@ class Inputs:
             return packed
         if isinstance(self.embedding, nn.Embedding):
             vectors = embed(self.embedding, packed, self.rate, random, self.subwords, grams)
-            assert isinstance(vectors.table, Tensor), "no vocabulary is projected here"
             steps = vectors.table.index_select(0, vectors.index)
             packed = PackedSequence(steps, packed.batch_sizes)
         elif isinstance(self.embedding, ColumnEmbedding):
@@ -127,15 +126,12 @@ class Inputs:
         grams: Grams | None,
         random: RandomNumbers | None,
         begin: Tensor | None,
-        vocabulary: ProjectedTable | None,
     ) -> PackedSequence | DistinctInputs:
         """Return what an engine reads of steps that `read_whole` packed, or of a segment.
 
         `grams` are of words with ids beyond the vocabulary's; `begin` is each row's first time step
-        in its sequence (None: 0). With a `vocabulary` projected by the engine nothing is embedded.
+        in its sequence (None: 0).
         """
-        if vocabulary is not None:
-            return DistinctInputs(vocabulary, packed.data, packed.batch_sizes)
         if self.convolutions is not None and not isinstance(self.embedding, nn.Identity):
             return packed  # embedded before the convolutions
         if isinstance(self.embedding, nn.Embedding):
@@ -150,12 +146,6 @@ class Inputs:
         if random is None:
             return vectors
         return random.drop_steps(vectors, self.rate, Purpose.EMBEDDING, packed.batch_sizes, begin)
-
-    def table(self) -> Tensor | None:
-        """Return the vector of each id, for many batches without gradients; None: there is none."""
-        if self.subwords is not None or self.convolutions is not None:
-            return None
-        return self.embedding.weight if isinstance(self.embedding, nn.Embedding) else None
 
 
 def embed(

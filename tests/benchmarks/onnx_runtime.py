@@ -64,12 +64,9 @@ def main() -> None:
     )
     runs: dict[str, Callable[[int], Floats]] = {
         "ONNX Runtime": lambda i: session.run(None, fed[i])[0],
-        model.engine.name: lambda i: (
-            model(batches[i].packed, vocabulary=vocabulary).softmax(1).numpy()
-        ),
+        model.engine.name: lambda i: model(batches[i].packed).softmax(1).numpy(),
     }
     with torch.inference_mode():
-        vocabulary = model.project_vocabulary()
         measure(runs, batches, given.seconds)
 
 

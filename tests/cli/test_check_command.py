@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native.library import why_not
 
-ENGINES = {"torch"} | (set() if why_not() else {"native", "native, table"})
+ENGINES = {"torch"} | (set() if why_not() else {"native"})
 
 
 def test_every_way_and_engine_agree(beside, cli):

@@ -19,20 +19,6 @@ Between: TypeAlias = Callable[[Tensor, int], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class ProjectedTable:
-    """What each vector of a table adds to the gates of an encoder's first layer.
-
-    The rows are one tensor a direction, (U, …), in the engine's own layout. Project again once
-    table or weights changed.
-    """
-
-    rows: tuple[Tensor, ...]
-
-    def __len__(self) -> int:
-        return len(self.rows[0])
-
-
-@dataclass(frozen=True, eq=False)
 class DistinctInputs:
     """Packed time steps many of which share a vector, so that each vector is projected once.
 
@@ -41,7 +27,7 @@ class DistinctInputs:
         order. batch_sizes: sequences at every time step, (T,), int64, on the CPU.
     """
 
-    table: Tensor | ProjectedTable
+    table: Tensor
     index: Tensor
     batch_sizes: Tensor
 
@@ -82,7 +68,3 @@ class Engine(ABC):
             inputs: N vectors of size E. start: (S, L * D, B, H). Returns: outputs (N, D * H) of the
             top layer, packed (None where not wanted), and the last valid states (S, L * D, B, H).
         """
-
-    def project(self, table: Tensor, encoder: nn.RNNBase) -> ProjectedTable | None:
-        """Project a table (U, E) once for runs without gradients; None: this engine doesn't."""
-        return None

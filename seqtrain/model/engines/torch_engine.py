@@ -181,9 +181,7 @@ def _options(*, batch_first: bool) -> tuple[bool, int, float, bool, bool, bool]:
 
 
 def as_packed(inputs: PackedSequence | DistinctInputs) -> PackedSequence:
-    """Return every time step with a vector of its own; a TypeError for another engine's table."""
+    """Return every time step with a vector of its own."""
     if isinstance(inputs, PackedSequence):
         return inputs
-    if not isinstance(inputs.table, Tensor):
-        raise TypeError("inputs: projected vectors are for the native engine alone")
     return PackedSequence(inputs.table[inputs.index], inputs.batch_sizes)

@@ -62,8 +62,7 @@ static const Kernels* find(const char* wanted) {
   return any || strcmp(wanted, BASE.name) == 0 ? &BASE : nullptr;
 }
 
-// The same path with bfloat16 products where the processor has them; both have the same layouts of
-// what they save and project.
+// The same path with bfloat16 products where the processor has them; both save the same layouts.
 static const Kernels* find_rounding(const Kernels* found) {
 #if defined(HAS_bfloat16) && defined(HAS_avx512)
   if (found == &seqtrain_kernels_avx512 && this_processor().bfloat16)

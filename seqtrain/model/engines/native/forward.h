@@ -19,8 +19,7 @@ struct ForwardPlan {
   Index* start;                              // (T) number of the first token of every step
   Word *recurrent_panels, *input_panels;     // gate panels of W_hh, W_ih
   float *recurrent_bias, *input_bias;        // a GRU's b_hn; the other biases
-  float* table;                              // (U, gates), where tokens share vectors:
-                                             // our own, or the one that was given
+  float* table;                              // (U, gates), where tokens share vectors
   Index runners, per_runner;                 // bytes before the first thread's memory; of each
 };
 
@@ -49,9 +48,7 @@ ForwardPlan plan_forward(const LayerCall& call, Arena& arena) {
   plan.recurrent_bias = arena.take<float>(shape.padded);
   plan.input_panels = arena.take<Word>(shape.gates * words_of(shape.input));
   plan.input_bias = arena.take<float>(shape.gates);
-  plan.table = call.projected;
-  if (call.index && !plan.table)
-    plan.table = arena.take<float>(call.vectors * shape.gates);
+  if (call.index) plan.table = arena.take<float>(call.vectors * shape.gates);
   plan.runners = arena.used;
   plan_runner(call, shape, arena);
   plan.per_runner = arena.used - plan.runners;
@@ -233,19 +230,6 @@ void run_block(const LayerCall& call, const ForwardPlan& plan, Member member, In
   }
 }
 
-// Projects a table once, for many forwards.
-void project(const LayerCall* call) {
-  Arena arena{call->scratch, 0};
-  ForwardPlan plan = plan_forward(*call, arena);
-  Index next_chunk = 0;
-  as_team(call->threads, [&](Member member) {
-    pack_input(*call, plan, member);
-    wait_for_all(member);
-    project_table(*call, plan, member, &next_chunk);
-  });
-  arena.give_back();
-}
-
 template <class Cell>
 void forward(const LayerCall* call) {
   Arena arena{call->scratch, 0};
@@ -254,9 +238,9 @@ void forward(const LayerCall* call) {
   Index next_chunk = 0, next_block = 0;
   as_team(call->threads, [&](Member member) {
     pack_recurrence(*call, plan, member);
-    if (!call->projected) pack_input(*call, plan, member);
+    pack_input(*call, plan, member);
     wait_for_all(member);
-    if (call->index && !call->projected) project_table(*call, plan, member, &next_chunk);
+    if (call->index) project_table(*call, plan, member, &next_chunk);
     wait_for_all(member);
     // Blocks are taken longest first: who is free takes the next.
     for (Index number; (number = take_next(&next_block)) < plan.blocks.count;)

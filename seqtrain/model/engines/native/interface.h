@@ -34,8 +34,6 @@ struct LayerCall {
   const float* b_hh;           // (GH)
   const float* h0;             // (B, H); null: zeros
   const float* c0;             // (B, H); null where h0 is
-  float* projected;            // (U, projected_row) what the vectors add to the gates: written by
-                               // project, read by a forward that has it in place of vectors_in
 
   float* states;  // (N, H) every state; null in a forward without a backward that needs none
   float* gates;   // (N, gate_row) what backward needs and overwrites; null without a backward
@@ -113,9 +111,7 @@ extern "C" __attribute__((visibility("hidden"))) Threads seqtrain_threads;
 struct Kernels {
   const char* name;
   int64_t (*gate_row)(int64_t cell, int64_t hidden_size);
-  int64_t (*projected_row)(int64_t cell, int64_t hidden_size);
   int64_t (*scratch)(const LayerCall* call, int backward);
-  void (*project)(const LayerCall* call);
   void (*forward)(const LayerCall* call);
   void (*backward)(const LayerCall* call);
   float (*adam)(const Update* update);

@@ -14,10 +14,6 @@ int64_t gate_row(int64_t cell, int64_t hidden_size) {
   return shape_of(cell, hidden_size).gate_row;
 }
 
-int64_t projected_row(int64_t cell, int64_t hidden_size) {
-  return shape_of(cell, hidden_size).gates;
-}
-
 int64_t scratch(const LayerCall* call, int backward) {
   Arena arena{nullptr, 0};
   if (backward) plan_backward(*call, arena);
@@ -42,5 +38,5 @@ void backward(const LayerCall* call) {
 
 extern "C" const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH);
 const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {
-    TEXT(SEQTRAIN_PATH), gate_row, projected_row, scratch, project, forward, backward, adam,
+    TEXT(SEQTRAIN_PATH), gate_row, scratch, forward, backward, adam,
     sum_rows, summed_rows, add_to_rows, drop, pool_scratch, pool, pool_back};

@@ -36,7 +36,7 @@ class LayerCall(ctypes.Structure):
         *_fields(_NUMBER, "cell threads reverse tokens steps batch vectors"),
         *_fields(_NUMBER, "input_size hidden_size states_stride"),
         *_fields(_POINTER, "batch_sizes index vectors_in w_ih w_hh b_ih b_hh h0 c0"),
-        *_fields(_POINTER, "projected states gates last last_c"),
+        *_fields(_POINTER, "states gates last last_c"),
         *_fields(_POINTER, "scratch d_states d_last d_last_c d_vectors"),
         *_fields(_NUMBER, "add_d_vectors"),
         *_fields(_POINTER, "d_w_ih d_w_hh d_b_ih d_b_hh d_h0 d_c0"),
@@ -100,9 +100,9 @@ class Kernels(ctypes.Structure):
 
     _fields_ = (
         ("name", ctypes.c_char_p),
-        *_fields(_function(_NUMBER, _NUMBER, _NUMBER), "gate_row projected_row"),
+        ("gate_row", _function(_NUMBER, _NUMBER, _NUMBER)),
         ("scratch", _function(_NUMBER, _CALL, ctypes.c_int)),
-        *_fields(_function(None, _CALL), "project forward backward"),
+        *_fields(_function(None, _CALL), "forward backward"),
         ("adam", _function(ctypes.c_float, _UPDATE)),
         ("sum_rows", _function(_NUMBER, _SUMS)),
         ("summed_rows", _function(_NUMBER, _SUMS, _POINTER)),
@@ -122,9 +122,8 @@ class Kernels(ctypes.Structure):
 class Library(SimpleNamespace):
     """The functions of a vector path; they release Python's lock while they run.
 
-    Given the kind of cell and the hidden size, gate_row and projected_row are how many numbers
-    forward saves for a token, and a projected vector has. `rounding` are those whose products
-    round to bfloat16: itself where the processor has none.
+    Given the kind of cell and the hidden size, gate_row is how many numbers forward saves for a
+    token. `rounding` are those whose products round to bfloat16: itself where there are none.
     """
 
     def __init__(self, kernels: Kernels) -> None:

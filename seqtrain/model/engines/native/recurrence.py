@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.model.cells import Cell, cell_of
-from seqtrain.model.engines.interface import Between, DistinctInputs, Engine, ProjectedTable
+from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.engines.native.library import (
     KINDS,
     LayerCall,
@@ -65,14 +65,12 @@ class NativeEngine(Engine):
     ) -> tuple[Tensor | None, Tensor]:
         """Run all layers; as `Engine.run`, float32 whatever autocast says."""
         library, directions = chosen_library(), 2 if encoder.bidirectional else 1
-        layer = _first_layer(library, encoder, inputs, start)
+        layer = _first_layer(encoder, inputs, start)
         vectors, outputs, lasts = layer.vectors, None, []
         tensors = [vectors, start, *encoder.parameters()]
         saving = torch.is_grad_enabled() and any(
             isinstance(tensor, Tensor) and tensor.requires_grad for tensor in tensors
         )
-        if saving and isinstance(vectors, ProjectedTable):
-            raise ValueError("inputs: projected vectors have no gradients; use torch.no_grad()")
         run: Callable[..., tuple[Tensor | None, Tensor]] = _RunLayer.apply
         for number in range(encoder.num_layers):
             top = number == encoder.num_layers - 1
@@ -94,23 +92,6 @@ class NativeEngine(Engine):
                 layer = replace(layer, vectors=below, index=None)
         return outputs, lasts[0] if len(lasts) == 1 else torch.cat(lasts, dim=1)
 
-    @torch.no_grad()
-    def project(self, table: Tensor, encoder: nn.RNNBase) -> ProjectedTable:
-        """Multiply each row of a table by the first layer's input weights; as `Engine.project`."""
-        library = chosen_library()
-        one = new(1, dtype=torch.int64)
-        inputs = DistinctInputs(table, torch.zeros_like(one), torch.ones_like(one))
-        layer, rows = _first_layer(library, encoder, inputs, None), []
-        for direction in range(2 if encoder.bidirectional else 1):
-            rows.append(new(len(table), library.projected_row(layer.kind, encoder.hidden_size)))
-            parameters = [tensor.contiguous() for tensor in encoder.all_weights[direction]]
-            call = layer.call(parameters, direction, directions=1)
-            call.projected = address(rows[-1])
-            scratch = new(library.scratch(call, 0) // 4)
-            call.scratch = address(scratch)
-            library.project(call)
-        return ProjectedTable(tuple(rows))
-
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
@@ -122,7 +103,7 @@ class _Layer:
     """
 
     cell: Cell
-    vectors: Tensor | ProjectedTable
+    vectors: Tensor
     index: Tensor | None
     batch_sizes: Tensor
     start: Tensor | None
@@ -151,16 +132,13 @@ class _Layer:
             states_stride=directions * hidden,
             batch_sizes=address(self.batch_sizes, dtype=torch.int64),
             index=address(self.index, dtype=torch.int64),
+            vectors_in=address(self.vectors),
             w_ih=address(w_ih),
             w_hh=address(w_hh),
             b_ih=address(b_ih),
             b_hh=address(b_hh),
         )
         call.h0, call.c0 = self.states_of(self.start, direction, directions, hidden)
-        if isinstance(self.vectors, ProjectedTable):
-            call.projected = address(self.vectors.rows[direction])
-        else:
-            call.vectors_in = address(self.vectors)
         return call
 
     def states_of(
@@ -182,7 +160,7 @@ class _RunLayer(torch.autograd.Function):
         layer: _Layer,
         need_outputs: bool,
         saving: bool,
-        vectors: Tensor | ProjectedTable,
+        vectors: Tensor,
         start: Tensor | None,
         *parameters: Tensor,
     ) -> tuple[Tensor | None, Tensor]:
@@ -273,7 +251,6 @@ class Lent:
 
 
 def _first_layer(
-    library: Library,
     encoder: nn.RNNBase,
     inputs: PackedSequence | DistinctInputs,
     start: Tensor | None,
@@ -281,20 +258,14 @@ def _first_layer(
     """Check what is read before native code sees it; return the first layer, without a start."""
     cell, sizes = cell_of(encoder), inputs.batch_sizes.contiguous()
     directions = 2 if encoder.bidirectional else 1
-    vectors: Tensor | ProjectedTable
     if isinstance(inputs, DistinctInputs):
         vectors, index = inputs.table, inputs.index.contiguous()
     else:
         vectors, index = inputs.data, None
-    if isinstance(vectors, ProjectedTable):
-        columns = library.projected_row(KINDS[cell], encoder.hidden_size)
-        if [rows.shape[1] for rows in vectors.rows] != [columns] * directions:
-            raise ValueError("inputs: projected for another encoder; project again")
-    else:
-        vectors = vectors.to(torch.float32).contiguous()
-        if vectors.dim() != 2 or vectors.shape[1] != encoder.input_size:
-            found = tuple(vectors.shape)
-            raise ValueError(f"inputs: shape {found}, must be (tokens, {encoder.input_size})")
+    vectors = vectors.to(torch.float32).contiguous()
+    if vectors.dim() != 2 or vectors.shape[1] != encoder.input_size:
+        found = tuple(vectors.shape)
+        raise ValueError(f"inputs: shape {found}, must be (tokens, {encoder.input_size})")
     rows = sizes.tolist()
     tokens = sum(rows)
     if sizes.dtype != torch.int64 or not rows or min(rows) < 1 or rows != sorted(rows)[::-1]:
