@@ -13,7 +13,7 @@ from seqtrain.data.readers.jsonl import read_jsonl
 from seqtrain.data.readers.memory import MemoryTable, held_table, read_memory
 from seqtrain.data.readers.npz import labels_beside, read_npz
 from seqtrain.data.readers.opening import BUFFER, RowSource, note_digest, open_input
-from seqtrain.data.readers.parquet import arrow_files, read_arrow, read_parquet
+from seqtrain.data.readers.parquet import arrow_files, read_arrow
 from seqtrain.data.readers.time_steps import (
     AT_ONCE,
     SequencesOfRows,
@@ -45,7 +45,7 @@ READERS: dict[str, Callable[[RowSource], Iterator[Example]]] = {
     "txt": read_txt,
     "ts": read_ts,
     "npz": read_npz,
-    "parquet": read_parquet,
+    "parquet": read_arrow,
     "arrow": read_arrow,
     "fasta": read_fasta,
     "lines": read_unlabelled,
