@@ -288,7 +288,6 @@ def parse_rows(
     parse: Callable[[Any], tuple[Any, ...]],
     *,
     blank_rows: bool = True,
-    file: str | None = None,
 ) -> Iterator[Example]:
     """Yield the example of each row, in order; of a bad one with its problem.
 
@@ -302,16 +301,16 @@ def parse_rows(
             blanks.append(line)
             continue
         for blank in blanks:
-            yield Example("", None, blank, file, problem="the line is blank")
+            yield Example("", None, blank, problem="the line is blank")
         del blanks[:]
         try:
             if isinstance(row, BadRow):
                 raise row
             sequence, label, *more = parse(row)
         except BadRow as bad:
-            yield Example("", None, line, file, problem=str(bad))
+            yield Example("", None, line, problem=str(bad))
         else:
-            yield Example(sequence, label, line, file, *more)
+            yield Example(sequence, label, line, None, *more)
 
 
 def token_columns(columns: Columns | None) -> list[str]:

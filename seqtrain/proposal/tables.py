@@ -106,7 +106,7 @@ def _encoding(path: str, format: str) -> str:
     """Return utf-8, utf-16, or cp1252 (latin-1, where a byte has no meaning in that)."""
     if format in ("npz", *OBJECT_FORMATS[1:]):
         return "utf-8"
-    for file in [file for file, _, _ in list_folder(path)] if os.path.isdir(path) else [path]:
+    for file in list_folder(path) if os.path.isdir(path) else [path]:
         decoder = codecs.getincrementaldecoder("utf-8")()
         with open_input(file) as stream:
             try:

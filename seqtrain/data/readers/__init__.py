@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -23,24 +23,23 @@ from seqtrain.data.readers.time_steps import (
 )
 from seqtrain.data.readers.timeseries import read_ts
 from seqtrain.data.readers.txt import (
+    Reader,
     list_folder,
-    read_class_file,
     read_fasta,
     read_fasttext,
-    read_files,
     read_txt,
     read_unlabelled,
+    read_whole_files,
 )
 from seqtrain.errors import DataError
 from seqtrain.text import display_name
 
 __all__ = ["Column", "ReadOptions", "digest_of", "read_examples", "read_rows", "read_table"]
 
-READERS: dict[str, Callable[[RowSource], Iterator[Example]]] = {
+READERS: dict[str, Reader] = {
     "csv": read_delimited,
     "tsv": read_delimited,
     "jsonl": read_jsonl,
-    "memory": read_memory,
     "fasttext": read_fasttext,
     "txt": read_txt,
     "ts": read_ts,
@@ -82,7 +81,7 @@ def read_rows(
     problems = problems or RowProblems(display_name(path))
     options.check_format(problems.name)
     rows = 0
-    for example in _read(path, options, problems, labelled, digests):
+    for example in _sequences(path, options, problems, labelled, digests):
         rows += 1
         yield example
     if labelled and not rows:
@@ -119,9 +118,7 @@ def digest_of(path: str) -> str:
     if path.startswith(MEMORY):
         return held_table(path).digest
     if os.path.isdir(path):
-        is_saved = resolve_format(path, "auto") == "arrow"
-        files = arrow_files(path) if is_saved else [file for file, _, _ in list_folder(path)]
-        return _digest_of_folder(path, {file: digest_of(file) for file in files})
+        return _digest_of_folder(path, {file: digest_of(file) for file in _folder(path)})
     total = hashlib.sha256()
     for file in filter(None, (path, labels_beside(path))):
         with open_input(file, raw=True) as stream:
@@ -138,59 +135,64 @@ def _digest_of_folder(folder: str, digests: Digests) -> str:
     return total.hexdigest()
 
 
-def _read(
+def _folder(path: str) -> dict[str, Reader]:
+    return (arrow_files if resolve_format(path, "auto") == "arrow" else list_folder)(path)
+
+
+def _sequences(
     path: str, options: ReadOptions, problems: RowProblems, labelled: bool, digests: Digests | None
 ) -> Iterator[Example]:
-    if options.format == "files":
-        yield from read_files(path, options, problems)
-    elif options.format == "txt" and os.path.isdir(path):
-        parts: Digests = {}
-        for file in list_folder(path):
-            yield from read_class_file(file, options, problems, parts)
-        if digests is not None:
-            note_digest(digests, path, _digest_of_folder(path, parts))
-    elif options.steps is None:
-        rows = _read_file(path, options, problems, labelled, digests)
-        yield from rows if options.static is None else with_static(rows, options.static)
-    else:
-        come_back, at_once = None, 1  # of a stream, more may come much later
-        if os.path.isfile(path) or options.format in ("memory", "arrow"):
-            ids = replace(
-                options, header=True, order=None, steps={}, static=None, group=None, keep=()
-            )
-            at_once = AT_ONCE
-            read = _read_file(path, ids, RowProblems(problems.name), labelled=False)
-            come_back = ids_come_back(rows_of(read, at_once))
-        rows = _read_file(path, options, problems, labelled, digests)
-        sequences = SequencesOfRows(options, come_back, labelled=labelled)
-        yield from sequences.of(rows_of(rows, at_once))
+    rows = _rows(path, options, problems, labelled, digests)
+    if options.steps is None:
+        return rows if options.static is None else with_static(rows, options.static)
+    come_back, at_once = None, 1  # of a stream, more may come much later
+    if os.path.isfile(path) or options.format in ("memory", "arrow"):
+        ids = replace(options, header=True, order=None, steps={}, static=None, group=None, keep=())
+        read = _rows(path, ids, RowProblems(problems.name), labelled=False)
+        at_once = AT_ONCE
+        come_back = ids_come_back(rows_of(read, at_once))
+    sequences = SequencesOfRows(options, come_back, labelled=labelled)
+    return sequences.of(rows_of(rows, at_once))
 
 
-def _read_file(
+def _rows(
     path: str,
     options: ReadOptions,
     problems: RowProblems,
     labelled: bool,
     digests: Digests | None = None,
 ) -> Iterator[Example]:
-    if options.format == "memory":
+    if options.format == "files":
+        yield from read_whole_files(path, options, problems)
+    elif options.format == "memory":
         table = held_table(path)
-        yield from READERS["memory"](RowSource(table, options, problems, labelled))
+        yield from read_memory(RowSource(table, options, problems, labelled))
         if digests is not None:
             note_digest(digests, path, table.digest)
-        return
-    if options.format == "arrow" and os.path.isdir(path):
+    elif options.format in ("txt", "arrow") and os.path.isdir(path):
         parts: Digests = {}
-        for file in arrow_files(path):
-            for row in _read_file(file, options, problems, labelled, parts):
-                yield row._replace(file=display_name(file))
+        for file, read in _folder(path).items():
+            problems.file = display_name(file)
+            for row in _opened(file, read, options, problems, labelled, parts):
+                yield row._replace(file=problems.file)
         if digests is not None:
             note_digest(digests, path, _digest_of_folder(path, parts))
-        return
+    else:
+        yield from _opened(path, READERS[options.format], options, problems, labelled, digests)
+
+
+def _opened(
+    path: str,
+    read: Reader,
+    options: ReadOptions,
+    problems: RowProblems,
+    labelled: bool,
+    digests: Digests | None,
+) -> Iterator[Example]:
     jumping = options.format in JUMPING
     if jumping and digests is not None:
         note_digest(digests, path, digest_of(path))
         digests = None
     pipes, encoding = not labelled and not jumping, "" if jumping else options.encoding
     with open_input(path, pipes=pipes, digests=digests, encoding=encoding) as stream:
-        yield from READERS[options.format](RowSource(stream, options, problems, labelled))
+        yield from read(RowSource(stream, options, problems, labelled))

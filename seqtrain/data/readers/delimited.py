@@ -207,7 +207,7 @@ def read_records(source: RowSource) -> Numbered:
 
 def _records(source: RowSource, mark: str, *, quoted: bool) -> Numbered:
     csv.field_size_limit(LINE_BYTES)
-    blocks, number = source.blocks(keep_ends=True), 1
+    blocks, number = source.blocks(), 1
     for block in blocks:
         line, number = number, number + len(block)
         if not quoted:

@@ -61,8 +61,8 @@ class RowSource:
     problems: RowProblems
     labelled: bool = True
 
-    def blocks(self, *, keep_ends: bool = False) -> Iterator[list[Any]]:
-        r"""Yield the lines, many at once; they end with `\n` or `\r\n` and nothing else.
+    def blocks(self) -> Iterator[list[Any]]:
+        r"""Yield the lines, many at once, with their ends: `\n` or `\r\n` and nothing else.
 
         A byte order mark at the start is dropped. A line that is no UTF-8 text, or holds a NUL, is
         damage; in prediction it is a BadRow where the options say blank.
@@ -74,12 +74,13 @@ class RowSource:
         set_it = "set data.encoding" if self.labelled else "give --encoding"
         try:
             for block in _blocks(self.stream, self.problems, set_it):
-                lines = _split(block, keep_ends)
-                if lines is None:  # which one is it?
-                    lines = [
-                        _decode(line, keep_ends, self.options.encoding, set_it)
-                        for line in io.BytesIO(block)
-                    ]
+                try:
+                    lines: list[Any] = [*io.StringIO(block.decode(), "\n")]
+                except UnicodeDecodeError:
+                    lines = []
+                if b"\0" in block or not lines:  # which one is it?
+                    encoding = self.options.encoding
+                    lines = [_decode(line, encoding, set_it) for line in io.BytesIO(block)]
                     bad = next((i for i, x in enumerate(lines) if isinstance(x, BadRow)), None)
                     if bad is not None and self.options.bad_rows != "blank":
                         yield lines[:bad]
@@ -90,10 +91,10 @@ class RowSource:
             self.problems.fail(number, error.strerror or str(error))
 
     def lines(self) -> Numbered:
-        """Yield each line with its number from 1."""
+        """Yield each line with its number from 1, without its end."""
         number = 1
         for lines in self.blocks():
-            yield from enumerate(lines, number)
+            yield from enumerate(map(without_end, lines), number)
             number += len(lines)
 
     def sequence(self, text: str) -> Sequence:
@@ -280,36 +281,23 @@ def _blocks(stream: Any, problems: RowProblems, set_it: str) -> Iterator[bytes]:
     yield b"".join(parts)
 
 
-def _split(block: bytes, keep_ends: bool) -> list[Any] | None:
-    if b"\0" in block:
-        return None
-    try:
-        *lines, last = block.decode().split("\n")
-    except UnicodeDecodeError:
-        return None
-    if keep_ends:
-        lines = [line + "\n" for line in lines]
-    elif b"\r" in block:
-        lines = [line.removesuffix("\r") for line in lines]
-    return [*lines, last] if last else lines
-
-
-def _decode(raw: bytes, keep_end: bool, encoding: str, set_it: str) -> str | BadRow:
+def _decode(raw: bytes, encoding: str, set_it: str) -> str | BadRow:
     """Decode one line; never replaces a byte."""
     if b"\0" in raw:
         return BadRow(f"byte {raw.index(0) + 1} is NUL; expected UTF-8 text, found binary data")
     try:
-        text = raw.decode()
+        return raw.decode()
     except UnicodeDecodeError as error:
         try:
-            text = raw.decode("utf-8" if encoding == "utf-16" else encoding)
+            return raw.decode("utf-8" if encoding == "utf-16" else encoding)
         except UnicodeDecodeError:
             at, name = error.start, encoding.upper()
             advice = f"save the file as UTF-8, or {set_it}, such as cp1252"
             return BadRow(f"byte {at + 1} is not {name} (0x{raw[at]:02x}); {advice}")
-    return text if keep_end else without_end(text)
 
 
-def without_end(text: str) -> str:
-    r"""Drop the line end, `\n` or `\r\n`."""
-    return text[:-1].removesuffix("\r") if text.endswith("\n") else text
+def without_end(line: Any) -> Any:
+    r"""Drop the line end, `\n` or `\r\n`, where this is a line."""
+    if isinstance(line, str) and line.endswith("\n"):
+        return line[:-1].removesuffix("\r")
+    return line

@@ -55,14 +55,14 @@ def read_arrow(source: RowSource) -> Iterator[Example]:
         ) from None
 
 
-def arrow_files(folder: str) -> list[str]:
-    """Return the files of a folder that Hugging Face's save_to_disk wrote; refuse several sets."""
+def arrow_files(folder: str) -> dict[str, Callable[[RowSource], Iterator[Example]]]:
+    """Return what reads each file that Hugging Face's save_to_disk wrote; refuse several sets."""
     files = sorted(glob.glob(os.path.join(glob.escape(folder), "*.arrow")))
     if not files:
         sets = sorted(x for x in os.listdir(folder) if os.path.isdir(os.path.join(folder, x)))
         given = f"; give one of these: {', '.join(sets)}" if sets else ""
         raise DataError(f"{display_name(folder)}: holds no file .arrow{given}")
-    return files
+    return dict.fromkeys(files, read_arrow)
 
 
 def _open_arrow(stream: BinaryIO, size: int, name: str) -> Opened:
@@ -78,7 +78,7 @@ def _open_parquet(stream: BinaryIO, size: int, name: str) -> Opened:
     groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
     every = [group.column(i) for group in groups for i in range(group.num_columns)]
 
-    def batches(columns: list[str]) -> Iterable[Any]:
+    def batches(columns: list[str]) -> Any:
         """A value stored once may stand in many rows, so a text may be as large as its column."""
         chunks = [chunk for chunk in every if chunk.path_in_schema.partition(".")[0] in columns]
         _refuse_bomb(name, NUMBER_BYTES * sum(chunk.num_values for chunk in chunks), size)

@@ -27,8 +27,7 @@ from seqtrain.text import display_name, quote
 
 UNLABELLED = ("unsup", "unlabelled", "unlabeled")
 """Folders that hold no class."""
-ClassFile: TypeAlias = tuple[str, str, Callable[[RowSource], Numbered]]
-"""A file of a folder: its path, its class, and what reads its rows."""
+Reader: TypeAlias = Callable[[RowSource], Iterator[Example]]
 HEADER = re.compile(r"[\s|=]+")
 """Parts the words of a line that begins a record of FASTA."""
 LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
@@ -96,8 +95,8 @@ def read_unlabelled(source: RowSource) -> Iterator[Example]:
     return parse_rows(source.lines(), parse)
 
 
-def list_folder(path: str) -> list[ClassFile]:
-    """Return the files that are read of a folder, in the order of their names.
+def list_folder(path: str) -> dict[str, Reader]:
+    """Return what reads each file of a folder, in the order of their names.
 
     It holds either a sub-folder per class, with a file per example (of FASTA an example per
     record), or a file `<class>.txt` (or `.txt.gz`, `.fasta`) per class, with an example per line.
@@ -123,47 +122,41 @@ def list_folder(path: str) -> list[ClassFile]:
             "expected one kind"
         )
     if files:
-        each = [(os.path.join(path, file), _class_of(file)) for file in files]
-        return [(file, label, _rows_of(file, RowSource.lines)) for file, label in each]
-    return [
-        (os.path.join(path, label, file), label, _rows_of(file, _whole))
-        for label in classes
-        for file, _ in _entries(os.path.join(path, label))
-    ]
+        each = {os.path.join(path, file): _class_of(file) for file in files}
+    else:
+        parts = ((label, file) for label in classes for file, _ in _entries(path, label))
+        each = {os.path.join(path, label, file): label for label, file in parts}
+    rows = RowSource.lines if files else _whole
+    return {file: of_class(label, _rows_of(file, rows)) for file, label in each.items()}
 
 
-def read_class_file(
-    file: ClassFile,
-    options: ReadOptions,
-    problems: RowProblems,
-    digests: dict[str, str] | None = None,
-) -> Iterator[Example]:
-    """Read a file of a folder; its damage is reported under its own name."""
-    path, label, read_rows = file
-    problems.file = display_name(path)
-    with open_input(path, digests=digests, encoding=options.encoding) as stream:
-        source = RowSource(stream, options, problems)
-        yield from parse_rows(
-            read_rows(source),
-            lambda text: (source.sequence(text), label or None),
-            file=problems.file,
-        )
-
-
-def read_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterator[Example]:
+def read_whole_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterator[Example]:
     """Read a file, or each in a folder and the folders in it, as one sequence (prediction)."""
     files = list(_files_below(path)) if os.path.isdir(path) else [path]
     if not files:
         raise DataError(f"{display_name(path)}: no files in it; expected a file per sequence")
     for file in files:
+        problems.file = display_name(file)
         try:
-            yield from read_class_file((file, "", _rows_of(file, _whole)), options, problems)
+            with open_input(file, encoding=options.encoding) as stream:
+                source = RowSource(stream, options, problems)
+                for row in of_class("", _rows_of(file, _whole))(source):
+                    yield row._replace(file=problems.file)
         except DataError as error:
             if options.bad_rows != "blank":
                 raise
             where = re.compile(re.escape(problems.file) + r"(:[0-9]+)?: ")
             problem = where.sub("", error.problems[0], count=1)
             yield Example("", None, 1, problems.file, problem=problem)
+
+
+def of_class(label: str, rows: Callable[[RowSource], Numbered]) -> Reader:
+    """Return what reads a file of a folder, whose rows have a label in common, or none."""
+
+    def read(source: RowSource) -> Iterator[Example]:
+        return parse_rows(rows(source), lambda text: (source.sequence(text), label or None))
+
+    return read
 
 
 def holds_whole_files(path: str) -> bool:
@@ -195,7 +188,7 @@ def _sequences(source: RowSource) -> Numbered:
 
 def _whole(source: RowSource) -> Numbered:
     """Yield a whole file as one row, without its last line end."""
-    lines = list(chain.from_iterable(source.blocks(keep_ends=True)))
+    lines = list(chain.from_iterable(source.blocks()))
     bad = next((line for line in lines if isinstance(line, BadRow)), None)
     yield 1, bad or without_end("".join(lines))
 
@@ -206,12 +199,13 @@ def _files_below(folder: str) -> Iterator[str]:
         yield from _files_below(path) if stat.S_ISDIR(mode) else [path]
 
 
-def _entries(path: str) -> list[tuple[str, int]]:
+def _entries(*path: str) -> list[tuple[str, int]]:
+    folder = os.path.join(*path)
     try:
-        names = sorted(name for name in os.listdir(path) if not name.startswith("."))
-        return [(name, os.stat(os.path.join(path, name)).st_mode) for name in names]
+        names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+        return [(name, os.stat(os.path.join(folder, name)).st_mode) for name in names]
     except OSError as error:
-        raise path_problem(error.filename or path, error, DataError) from None
+        raise path_problem(error.filename or folder, error, DataError) from None
 
 
 def _class_of(name: str) -> str:
