@@ -269,8 +269,8 @@ def has_grown(run: RunDirectory) -> bool:
 def _check_alike(config: Config, old: Model, run: str) -> None:
     """Refuse other keys that change what a weight means, or that draw new weights."""
     rules, network = old.preprocessing, old.network.config
-    of_kind = {"text": ("tokenizer", "lowercase"), "features": ("missing", "standardize")}
-    of_kind |= {"steps": ("missing", "steps")}
+    scale = ("missing", "standardize")
+    of_kind = {"text": ("tokenizer", "lowercase"), "features": scale, "steps": (*scale, "steps")}
     keys = [("data", name) for name in ("kind", "static", *of_kind.get(rules.kind, ()))]
     keys += [("model", name) for name in ModelConfig.model_fields if name not in OF_TRAINING]
     for section, name in keys:

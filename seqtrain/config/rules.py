@@ -32,7 +32,7 @@ data.steps set | data.kind not steps | expected auto
 data.kind steps | data.steps null | name the columns there
 data.order set | data.steps null | expected null
 data.sequence set | data.steps set | which takes its place; leave this key out
-data.standardize not train | data.kind not features | expected train
+data.standardize not train | data.kind text tokens | expected train
 training.augment set | data.kind text tokens | expected null
 model.freeze set | data.kind features steps | expected false
 model.kernels true | data.kind text tokens | expected false
@@ -166,8 +166,11 @@ def _steps(keys: Keys) -> Broken:
     if "order" in steps.values() and keys["data.order"] is None:
         grown = next(name for name in steps if steps[name] == "order")
         yield "data.steps", f"found {grown}: order, but data.order is null; name the column there"
+    kinds, numbers = {*map(str, steps.values())}, {"number", "order"}
+    if kinds and not kinds & numbers and keys["data.standardize"] != "train":
+        yield "data.standardize", "data.steps has no column of numbers; expected train"
     for key, default in (("model.kernels", "false"), ("training.augment", "null")):
-        if keys[key] and not {*map(str, steps.values())} <= {"number", "order"}:
+        if keys[key] and not kinds <= numbers:
             yield key, f"data.steps has a column of tokens; expected {default}"
     for format, key in _formats(keys).items():
         if static and not holds(format, "steps"):

@@ -211,7 +211,7 @@ class DataConfig(Section):
     missing: Literal["error", "mask"] = "error"
     """A missing number is an error, or 0 with a channel beside it that marks it."""
     standardize: Literal["train", "series", "both"] = "train"
-    """features: scale by mean and deviation of train, of each series, or both side by side."""
+    """numbers: scale by mean and deviation of train, of each sequence, or both side by side."""
     bad_rows: Literal["error", "drop"] = "error"
     """Row that can't be read: error, or drop (fit and eval name and count them)."""
 

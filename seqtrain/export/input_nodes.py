@@ -66,8 +66,8 @@ def columns(graph: Graph, embedding: ColumnEmbedding, name: str, values: str, ax
         ids = graph.add("Squeeze", graph.cast(bounded, INT64), [axis])
         rows = graph.constant(graph.weight(f"{name}.tables.{number}.weight"), name)
         found.append(graph.add("Gather", rows, ids))
-    if embedding.coding.width > len(found):
-        found.append(graph.slice(values, len(found), embedding.coding.width, axis))
+    if embedding.columns > len(found):
+        found.append(graph.slice(values, len(found), embedding.columns, axis))
     joined = graph.add("Concat", *found, axis=axis)
     return joined if embedding.linear is None else graph.linear(joined, f"{name}.linear")
 
@@ -108,10 +108,11 @@ def _unknown_words(graph: Graph) -> str:
 
 def standardized(graph: Graph, series: SeriesStandardization, steps: str) -> str:
     """Standardise each channel of each series by its own valid steps, (B, T, columns)."""
-    values, absent, channels = steps, "", series.channels
-    if series.indicators:
-        values = graph.slice(steps, 0, channels, 2)
-        absent = graph.slice(steps, channels, 2 * channels, 2)
+    values, absent, begin = steps, "", series.ids
+    if series.ids or series.indicators:
+        end = begin + series.channels
+        values = graph.slice(steps, begin, end, 2)
+        absent = graph.slice(steps, end, end + series.channels, 2) if series.indicators else ""
     zero, one = np.zeros(1), np.ones(1)
     valid = valid_steps(graph, steps, LENGTHS, time=1)
     if absent:
@@ -128,7 +129,8 @@ def standardized(graph: Graph, series: SeriesStandardization, steps: str) -> str
     scaled = graph.add("Div", away, graph.add("Where", alike, one, deviation))
     columns = [graph.cast(graph.add("Where", alike, zero, scaled), FLOAT)]
     columns = [values, *columns] if series.both else columns
-    return graph.add("Concat", *columns, *([absent] if absent else []), axis=2)
+    ids = [graph.slice(steps, 0, begin, 2)] if begin else []
+    return graph.add("Concat", *ids, *columns, *([absent] if absent else []), axis=2)
 
 
 def _convolved(graph: Graph, layer: ConvolutionLayer, name: str, steps: str, lengths: str) -> str:

@@ -72,7 +72,7 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
     states, last = _encoded(graph, config, steps, lengths, all_states=all_states)
     pooled = _pooled(graph, config, states, last, lengths)
     if network.static is not None:
-        graph.takes(STATIC, FLOAT, ["batch", network.static.coding.width])
+        graph.takes(STATIC, FLOAT, ["batch", network.static.columns])
         pooled = graph.add(
             "Concat", pooled, columns(graph, network.static, "static", STATIC, 1), axis=1
         )

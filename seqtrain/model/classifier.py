@@ -92,10 +92,11 @@ class ClassifierNetwork(nn.Module):
             self.convolutions = self.inputs.convolutions
             self.encoder = make_encoder(config, self.inputs.width)
             self.pooling = make_pooling(config.pooling, width, config.attention_size)
-            self.static = None if fitted.static is None else ColumnEmbedding(fitted.static)
-            beside = 0 if self.static is None else self.static.width
+            beside = fitted.static
+            self.static = None if beside is None else ColumnEmbedding(beside, beside.width)
             pooled = width * len(pooling_names(config.pooling))
-            self.head = nn.Linear(pooled + beside, num_classes)
+            pooled += 0 if self.static is None else self.static.width
+            self.head = nn.Linear(pooled, num_classes)
             if config.initial_state == "learned":
                 self.initial_state = nn.Parameter(self.zero_state(1).squeeze(2))
             self.ngrams = None

@@ -17,16 +17,16 @@ WIDEST = 64
 class ColumnEmbedding(nn.Module):
     """Embeds each column of tokens by a table of its own; one linear map makes a step of all.
 
-    Without a `width` there is no map: the embeddings and numbers are the result.
+    `columns` is K. Without a `width` there is no map: embeddings and numbers are the result.
     """
 
-    def __init__(self, coding: ColumnCoding, width: int | None = None) -> None:
+    def __init__(self, coding: ColumnCoding, columns: int, width: int | None = None) -> None:
         super().__init__()
-        self.coding = coding
+        self.columns = columns
         sizes = [len(vocabulary) for vocabulary in coding.vocabularies]
         widths = [min(WIDEST, round(1.6 * size**0.56)) for size in sizes]
         self.tables = nn.ModuleList(map(nn.Embedding, sizes, widths))
-        numbers = coding.width - len(sizes)
+        numbers = columns - len(sizes)
         self.width = sum(widths) + numbers if width is None else width
         self.linear = None if width is None else nn.Linear(sum(widths) + numbers, width)
 

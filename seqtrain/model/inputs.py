@@ -51,13 +51,13 @@ class FittedLayers:
         """Return what a model takes from a preprocessing."""
         words = series = kernels = None
         coded = preprocessing if preprocessing.steps is None else preprocessing.steps
+        ids = 0 if preprocessing.steps is None else preprocessing.steps.num_tokens
         channels, indicators = len(coded.mean), preprocessing.missing == "mask"
         if preprocessing.subwords is not None and preprocessing.vocabulary is not None:
             words = preprocessing.vocabulary.grams(*preprocessing.subwords)
         if preprocessing.standardize != "train":
-            series = SeriesStandardization(
-                channels, both=preprocessing.standardize == "both", indicators=indicators
-            )
+            both = preprocessing.standardize == "both"
+            series = SeriesStandardization(channels, both=both, indicators=indicators, ids=ids)
         if preprocessing.kernels is not None:
             kernels = KernelSizes(channels, indicators, preprocessing.kernels)
         columns = preprocessing.steps, preprocessing.static
@@ -82,7 +82,7 @@ class Inputs:
         self.embedding: nn.Embedding | nn.Linear | nn.Identity | ColumnEmbedding
         self.width = config.width
         if fitted.steps is not None:
-            self.embedding = ColumnEmbedding(fitted.steps, self.width)
+            self.embedding = ColumnEmbedding(fitted.steps, channels, self.width)
         elif not features:
             self.embedding = nn.Embedding(input_size, self.width, padding_idx=PAD)
         elif config.convolutions is None:

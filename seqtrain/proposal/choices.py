@@ -81,7 +81,7 @@ def _data(facts: Facts) -> Iterator[Choice]:
         yield Choice("data.tokenizer", "char", facts.text.why)
         if not facts.text.lowercase:
             yield Choice("data.lowercase", False, "upper and lower case may differ in meaning")
-    if facts.family == "series" and facts.reading.kind == "features":
+    if facts.family == "series":
         yield Choice("data.standardize", "both", "each series by its own scale, then by train's")
     if facts.rows < FEW_ROWS:
         yield Choice("batching.batch_size", SMALL_BATCH, "few rows need small batches")

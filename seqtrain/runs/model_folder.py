@@ -233,7 +233,7 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
         "steps": (kind == "steps") != (found.steps is not None),
         "reading.steps": found.reading.steps != (found.steps and found.steps.columns),
         "reading.static": found.reading.static != (found.static and found.static.columns),
-        "standardize": found.standardize != "train" and not is_features,
+        "standardize": found.standardize != "train" and kind in ("text", "tokens"),
         "subwords, ngrams": is_features and (found.subwords or found.ngrams),
         "kernels": checked.kernels != (checked.kernels and sorted(checked.kernels)),
         "kernels, kind": checked.kernels is not None

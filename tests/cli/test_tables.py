@@ -114,10 +114,17 @@ def test_the_exported_script_writes_the_rows_of_predict(
         assert float(own["probability"]) == pytest.approx(float(other["probability"]), abs=2e-6)
 
 
-def test_numbers_alone_take_kernels_and_augmentation(table_project: Path, cli: Cli) -> None:
-    numbers = ("data.steps={heat: number, time: number}", "data.static=null")
-    series = ("model.kernels=true", "training.augment={shift: 0.1, slice: 0.2}")
-    fit(table_project, CONFIG, *numbers, *series)
+NUMBERS = ("data.steps={heat: number, time: number}", "data.static=null")
+SERIES = ("model.kernels=true", "training.augment={shift: 0.1, slice: 0.2}")
+
+
+@pytest.mark.parametrize(
+    "keys", [(*NUMBERS, *SERIES), ("data.standardize=both", NGRAMS, "training.max_epochs=6")]
+)
+def test_numbers_take_what_series_take(
+    keys: tuple[str, ...], table_project: Path, cli: Cli
+) -> None:
+    fit(table_project, CONFIG, *keys)
     scores = json.loads(cli("eval", "run", "--split", "test", "--json").out)
     assert scores["accuracy"] > 0.7
     cli("export", "run", "port")
@@ -128,7 +135,7 @@ def test_numbers_alone_take_kernels_and_augmentation(table_project: Path, cli: C
     ):
         assert own["label"] == other["label"]
         assert float(own["probability"]) == pytest.approx(float(other["probability"]), abs=1e-5)
-    for each in series:
+    for each in SERIES:
         ended = cli("fit", "c.yaml", "--set", each, code=2)
         assert "data.steps has a column of tokens" in ended.err
 

@@ -16,6 +16,7 @@ from seqtrain.data.ngram_vocabulary import GramColumn, fit_ngrams
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.inputs import FittedLayers
+from seqtrain.model.standardization import SeriesStandardization
 from tests.helpers.networks import CPU_WAYS, LENGTHS
 from tests.helpers.stores import store_of
 
@@ -25,6 +26,7 @@ BRANCHES: dict[str, dict[str, Any]] = {
     "deep": {"num_layers": 2, "bidirectional": True, "pooling": ["max", "last"]},
     "convolutions": {"convolutions": [[8, 3, 2]], "pooling": "mean"},
     "ngrams": {"ngrams": {"a": [1, 2], "b": [1, 1]}, "rnn": "lstm"},
+    "own scale": {"pooling": "mean"},
 }
 every_branch = pytest.mark.parametrize("branch", BRANCHES)
 
@@ -55,7 +57,11 @@ def make(branch: str, **keys: Any) -> ClassifierNetwork:
         values, ends = torch.cat(ROWS).numpy(), np.cumsum([0, *LENGTHS])
         columns = (GramColumn(0, 1, 2), GramColumn(1, 1, 1))
         ngrams = fit_ngrams(values, ends, 1, 2, most=40, columns=columns)
-    fitted = FittedLayers(ngrams=ngrams, steps=coding("n"), static=coding("n", "m"))
+    series = None
+    if branch == "own scale":
+        series = SeriesStandardization(1, both=True, indicators=True, ids=len(SIZES))
+    codings = {"steps": coding("n"), "static": coding("n", "m")}
+    fitted = FittedLayers(ngrams=ngrams, series=series, **codings)
     model = ClassifierNetwork(config, input_size=4, num_classes=3, features=False, fitted=fitted)
     model.initialize(seed=0)
     if model.ngrams is not None:
