@@ -191,7 +191,7 @@ def score(
     Reference:
         Guo et al. 2017, section 2: calibration error.
     """
-    labels, lengths = (torch.from_numpy(np.array(each)) for each in (labels, lengths))
+    labels, lengths = (torch.tensor(np.asarray(x)) for x in (labels, lengths))
     several, classes = labels.ndim == 2, len(names)
     is_unknown = (labels < 0).any(1) if several else labels < 0
     if several:
