@@ -45,6 +45,8 @@ from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.objectives import shared_logits
 from seqtrain.training.trainer import Trainer
 
+CLEARLY = 2.0
+"""Standard errors by which a model should be better than always the largest class."""
 WHOLE_BATCHES = "their batch normalisation must see whole batches; train with one process"
 
 
@@ -300,6 +302,12 @@ def _advice(trainer: Trainer) -> str | None:
     progress, budget = trainer.progress, trainer.budget
     if progress.best_value is not None and progress.best_value >= 1:
         return None  # all of validation is right
+    if not trainer.beats_chance(CLEARLY):
+        return (
+            f"validation accuracy {progress.best_value:.1%} is hardly better than always the "
+            f"largest class ({trainer.objective.chance:.1%}): are data.sequence and data.label the "
+            "right columns (seqtrain data)? else try training.lr, or more rows"
+        )
     if trainer.out_of_patience and progress.loss_fell:
         return (
             f"training.patience ({budget.patience} epochs) ended it while the validation loss "

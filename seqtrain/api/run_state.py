@@ -118,6 +118,8 @@ class RunState:
             since = f"no epoch was better since epoch {progress.best_epoch}"
             if self.trainer.is_perfect:
                 return f"all of validation is right, and {since}"
+            if self.trainer.is_hopeless:
+                return "no epoch was better than always the largest class; set training.patience"
             return f"training.patience is {budget.patience}, and {since}; raise it to go on"
         return None
 

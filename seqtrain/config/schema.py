@@ -337,8 +337,8 @@ class TrainingConfig(Section):
     """Largest norm of the gradients; larger ones are scaled down. null: no clipping."""
     patience: PositiveInt | Literal["auto"] | None = "auto"
     """Epochs without a better monitor before training stops. auto: 3 or a fifth of all epochs,
-    counted from the last fall of the validation loss. null: never, unless all of validation, 100
-    rows or more, is right for as long."""
+    counted from the last fall of the validation loss; or half of them, if none beats always the
+    largest class. null: never, unless all of validation, 100 rows or more, is right for as long."""
     monitor: Metric = "accuracy"
     """Validation score that chooses the best epoch (without validation: score of train)."""
     class_weights: Literal["balanced"] | ClassWeights | None = None

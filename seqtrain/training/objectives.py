@@ -44,9 +44,11 @@ class Objective:
         refit: whether it trains on train and validation together, once the best epoch is known.
         key: the config's section where its learning rate stands.
         lower: keys to lower where memory runs out.
+        chance: accuracy of always the largest class on validation, where that is monitored; or -1.
     """
 
     pretraining = False
+    chance = -1.0
     refit = False
     key = "training"
     sort = "collate"
@@ -146,6 +148,10 @@ class Classification(Objective):
         self.lower = f"batching.{size}, data.max_length or model.hidden_size"
         weights = class_weights(config.training, train.labels, names)
         self.class_weights = None if weights is None else weights.to(device)
+        one = settings.monitor == "accuracy" and train.labels.ndim == 1
+        if validation is not None and one:
+            largest = class_counts(train.labels, len(names)).argmax()
+            self.chance = float((validation.labels == largest).mean())
 
     def changed(self, rows: SequenceStore, epoch: int, number: int) -> SequenceStore:
         """Return the sequences of a batch, changed as training.augment says."""

@@ -28,12 +28,14 @@ class Budget:
         patience: epochs without progress that end it earlier; None: they never do.
         progress: a better monitored value, or also a validation loss lower than ever.
         perfect: epochs that follow the first one of which all of validation is right.
+        hopeless: epochs after which it ends if none beat always the largest class; None: never.
     """
 
     epochs: int
     patience: int | None
     progress: Literal["value", "value or loss"]
     perfect: int
+    hopeless: int | None = None
 
 
 def budget(settings: TrainingConfig, updates_per_epoch: int) -> Budget:
@@ -44,7 +46,8 @@ def budget(settings: TrainingConfig, updates_per_epoch: int) -> Budget:
         epochs = settings.max_epochs
     auto = max(PATIENCE, round(PATIENCE_SHARE * epochs))
     if settings.patience == "auto":
-        return Budget(epochs, auto, "value or loss", perfect=auto)
+        hopeless = max(EPOCHS, epochs // 2)
+        return Budget(epochs, auto, "value or loss", perfect=auto, hopeless=hopeless)
     return Budget(epochs, settings.patience, "value", perfect=auto)
 
 

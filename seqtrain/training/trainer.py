@@ -91,15 +91,29 @@ class Trainer:
 
     @property
     def out_of_patience(self) -> bool:
-        """Whether too many epochs went by without progress."""
+        """Whether too many epochs went by without progress, or without any beyond chance."""
         patience = self.budget.perfect if self.is_perfect else self.budget.patience
-        return patience is not None and self.progress.epochs_without_better >= patience
+        waited = self.progress.epochs_without_better
+        return self.is_hopeless or (patience is not None and waited >= patience)
 
     @property
     def is_perfect(self) -> bool:
         """Whether all of validation was right after an epoch: no chance where the rows are many."""
         best, rows = self.progress.best_value, self.objective.validation
         return rows is not None and len(rows) >= MANY_ROWS and best is not None and best >= 1
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether no epoch beat always the largest class, for half of training."""
+        ends = self.budget.hopeless
+        return ends is not None and self.progress.epoch >= ends and not self.beats_chance()
+
+    def beats_chance(self, errors: float = 0.0) -> bool:
+        """Whether an epoch beat always the largest class, by so many standard errors."""
+        best, chance = self.progress.best_value, self.objective.chance
+        rows = self.objective.validation
+        error = 0.0 if rows is None else math.sqrt(max(0.0, chance * (1 - chance)) / len(rows))
+        return best is None or best > chance + errors * error
 
     def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return all that going on needs beside the classifier: named tensors, and JSON values."""

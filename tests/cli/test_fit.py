@@ -57,6 +57,18 @@ def test_the_end_compares_with_the_n_grams_alone(project, cli):
     assert figures == tuple(f"{100 * value:.1f}" for value in expected)
 
 
+def test_a_model_that_learns_nothing_of_validation_says_what_to_look_at(project, cli):
+    lines = [f"{'ab'[i * i % 7 % 2]},w{i * 31 % 17} w{i * 13 % 11}\n" for i in range(120)]
+    Path("odd.csv").write_text("label,text\n" + "".join(lines))
+    keys = [
+        "data={train: odd.csv, validation: 0.4, sequence: text, label: label}",
+        "training.lr=1e-6",
+    ]
+    said = cli("fit", "c.yaml", *sets(*keys), "--run-dir", "r").err
+    assert "hardly better than always the largest class (" in said
+    assert "are data.sequence and data.label the right columns (seqtrain data)?" in said
+
+
 def test_what_is_as_good_as_the_whole_is_named(project, cli):
     """A branch alone, and always the largest class, of a model that learns next to nothing."""
     examples = [(f"w{i % 5} w{i % 3}", "up" if i % 4 else "down") for i in range(40)]

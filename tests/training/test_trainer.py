@@ -133,6 +133,15 @@ def test_training_stops_when_patience_runs_out(make_trainer, make_store):
     assert len(epochs(make_trainer(training={**keys, "patience": None, "max_epochs": 6}))) == 6
 
 
+@pytest.mark.parametrize(("patience", "trained"), [("auto", 20), (None, 40)])
+def test_training_ends_where_half_of_it_beats_never_the_largest_class(
+    patience, trained, make_trainer
+):
+    rows = replace(store_of([[2, 2], [3, 3]] * 9), labels=np.zeros(18, dtype=np.int64))
+    keys = {"lr": 1e-4, "patience": patience, "max_epochs": 40, "monitor": "accuracy"}
+    assert len(epochs(make_trainer(train=rows, validation=rows, training=keys))) == trained
+
+
 @pytest.mark.parametrize(("patience", "pairs"), [(None, 50), ("auto", 50), (50, 50), (None, 49)])
 def test_training_stops_when_all_of_validation_was_right_for_long(patience, pairs, make_trainer):
     rows = replace(store_of([[2, 2], [3, 3]] * pairs), labels=np.array([0, 1] * pairs))
