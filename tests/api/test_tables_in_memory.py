@@ -311,9 +311,6 @@ def test_init_proposes_what_it_does_for_a_file(
     assert capsys.readouterr().err == said
     assert config.model_copy(update={"data": of_file.data}) == of_file
     assert seqtrain.load_config(tmp_path / "c.yaml") == config
-    short = {"training": config.training.model_copy(update={"max_epochs": 1, "refit": False})}
-    given = {"train": KINDS[kind](ROWS), "run_dir": tmp_path / "r", "progress": False}
-    assert seqtrain.fit(config.model_copy(update=short), **given).epochs == 1
 
 
 def test_init_says_what_is_wrong(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import io
 import json
 import random
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -209,9 +210,10 @@ def test_numbers_named_as_times_sort_rows_wherever_they_stand(init, when, elapse
     assert "warning" not in said
 
 
-@pytest.mark.parametrize("mark", ["NA", "N/A", "NULL", "None", "-", "?", ""])
-@pytest.mark.parametrize("patient", ["{}", "P{}"])
-def test_words_for_nothing_among_numbers_are_missing(init, mark, patient):
+@pytest.mark.parametrize(
+    ("patient", "mark"), [*zip(cycle(["{}", "P{}"]), ["NA", "N/A", "NULL", "None", "-", "?", ""])]
+)
+def test_words_for_nothing_among_numbers_are_missing(init, patient, mark):
     day = "2024-03-0{} 09:{}".format
     config, _ = init(visits(lambda d, m: day(d, 10 + m % 50), patient, mark), "--label", "outcome")
     assert (config.data.order, config.data.missing) == ("when", "mask")

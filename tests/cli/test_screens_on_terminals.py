@@ -18,7 +18,7 @@ from tests.helpers.terminal import Terminal, terminal
 from tests.helpers.tiny import CONFIG
 
 Show = Callable[[list[str], int], Terminal]
-WIDEST, NARROWER = 200, (60, 80, 120)
+WIDEST, NARROWER = 200, (60, 100)
 FIGURE = re.compile(r"(?<![\w.])[+-]?[0-9][0-9,.]*(?:e[+-]?[0-9]+)?%?(?![\w…])")
 CUT = re.compile(r"[0-9.,]…")
 CLASSES = [f"class {number} of many letters" for number in (1, 2, 10)]

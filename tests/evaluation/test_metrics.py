@@ -156,9 +156,9 @@ def test_ranks_of_classes_are_those_of_scikit_learn(several):
 
 def test_without_thresholds_several_labels_have_the_best_common_one():
     draw = torch.Generator().manual_seed(2)
-    logits = torch.randn(50, 4, generator=draw)
-    labels = (logits + torch.randn(50, 4, generator=draw) > 1).to(torch.int8)
-    found = score(logits, labels, torch.full((50,), 3), NAMES)
+    logits = torch.randn(20, 4, generator=draw)
+    labels = (logits + torch.randn(20, 4, generator=draw) > 1).to(torch.int8)
+    found = score(logits, labels, torch.full((20,), 3), NAMES)
     probabilities = logits.double().sigmoid()
     of_each = [
         metrics.f1_score(labels, probabilities >= least, average="micro", zero_division=0)

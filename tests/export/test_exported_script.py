@@ -158,21 +158,18 @@ def test_the_script_needs_numpy_and_onnxruntime_alone(model, both, tmp_path):
     file = pair.write("new.txt", rows_as("txt", kind, ROWS[kind]))
     wanted = pair.by_seqtrain(file).out
     pair.port = pair.port.rename(tmp_path / "elsewhere")
-    for argument, given in ((str(file), b""), ("-", file.read_bytes())):
-        found = pair.by_script_alone(argument, given)
-        assert not found.err
-        assert_alike(found.out, wanted)
+    piped = kind == "features"
+    found = pair.by_script_alone("-" if piped else str(file), file.read_bytes() if piped else b"")
+    assert not found.err
+    assert_alike(found.out, wanted)
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "content"),
     [
-        ("text", "new.csv", "s,s\nmove,no\n"),
-        ("text", "new.jsonl", '{"s": "move"}\n{"s": "20", "s": "?"}\n'),
         ("text", "none.csv", None),
         ("text", "new.txt.gz", gzip.compress(b"move 20\n" * 999, mtime=0)[:-8]),
         ("tokens", "new.jsonl", '{"s": ["move"]}\n{"s": ["1", true]}\n'),
-        ("features", "new.txt", "[[1, 2]]\n[[1, 2], [3, null]]\n"),
         ("features", "new.txt", "[[1, 2]]\n" + "[" * 100_000 + "\n"),
     ],
 )

@@ -12,7 +12,7 @@ from tests.helpers.program import FORKS, fit, fit_arguments, run_program, starte
 from tests.helpers.tiny import fingerprint
 from tests.helpers.tracing import NEW, calls, copied, good, recovered, save, save_new, trace
 
-every = pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+every = pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 """Of so many calls one is tried."""
 
 
@@ -79,7 +79,9 @@ def go_on(folder: Path) -> None:
     run_program(str(folder), fit_arguments(folder, "r"), None)
 
 
-@pytest.mark.parametrize("fault", ["read:error=EIO", "openat:error=EMFILE"])
+@pytest.mark.parametrize(
+    "fault", ["read:error=EIO", pytest.param("openat:error=EMFILE", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     ("name", "task"),
     [
@@ -130,7 +132,7 @@ def test_readers_see_whole_folders(disk, count):
     assert seen == sorted(seen)
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_of_two_fits_one_wins(project, count):
     fit(project, "whole")
     for turn in range(count):

@@ -146,27 +146,21 @@ def test_a_file_is_replaced_where_that_was_asked_for(begun, cli, arguments):
     assert "no folder" in cli(*arguments[:-1], f"missing/{path}", code=2).err
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: Path("port/mine").write_text(""), "holds 'mine', which is no part of an export"),
-        (
-            lambda: Path("port/ngrams.npz").mkdir(),
-            "holds 'ngrams.npz', which is no part of an export",
-        ),
-        (lambda: Path("port/manifest.json").unlink(), "which is no part of an export"),
-        (lambda: os.chdir("port"), "is the current directory or a mount point"),
-    ],
-)
-def test_only_an_export_is_replaced(begun, cli, make, words):
+def test_only_an_export_is_replaced(begun, cli, monkeypatch):
     ended = cli("export", "r", "port")
     assert (names("port"), ended.out) == (EXPORT, "")
     assert "golden rows: probabilities differ by" in ended.err
     assert "holds an export; replace it with --force" in cli("export", "r", "port", code=2).err
     cli("export", "r", "port", "--force")
-    make()
-    before = listing(begun)
-    ended = cli("export", str(begun / "r"), str(begun / "port"), "--force", code=2)
-    assert words in ended.err
-    assert listing(begun) == before
+    for change, words in (
+        (lambda port: (port / "mine").touch(), "holds 'mine', which is no part of an export"),
+        (lambda port: (port / "ngrams.npz").mkdir(), "holds 'ngrams.npz', which is no part of"),
+        (lambda port: (port / "manifest.json").unlink(), "which is no part of an export"),
+        (monkeypatch.chdir, "is the current directory or a mount point"),
+    ):
+        port = shutil.copytree(begun / "port", begun / f"port {words[:10]}")
+        change(port)
+        before = listing(begun)
+        assert words in cli("export", str(begun / "r"), str(port), "--force", code=2).err
+        assert listing(begun) == before
     cli("export", str(begun / "r"), str(begun / "r/best"), "--force", code=2)
