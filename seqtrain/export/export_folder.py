@@ -5,7 +5,6 @@ itself. They are made up from the vocabulary, or around the mean of each channel
 leaves with an exported model.
 """
 
-import ast
 import io
 import os
 import random
@@ -40,6 +39,8 @@ NGRAMS, SCRIPT, READING, GOLDEN = "ngrams.npz", "predict.py", "reading.zip", "go
 FORMAT_VERSION = 2
 PACKAGE = Path(seqtrain.__file__).parent
 SOURCE = PACKAGE / "export" / "script.py"
+ROOMS, EMPTY = ("config", "data", "files"), ("seqtrain/__init__.py", "seqtrain/config/__init__.py")
+"""Folders whose modules go into the archive, and files of it that import what isn't there."""
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """Time of every file in the archive, so that equal modules give equal bytes."""
 TOLERANCE = 1e-5
@@ -108,7 +109,7 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
         ),
         VOCABULARY: to_json(fitted.token_lists()),
         SCRIPT: SOURCE.read_bytes(),
-        READING: bundled(SOURCE),
+        READING: bundled(),
         GOLDEN: _golden_lines(ported, sequences, store, wanted),
     }
     if fitted.ngrams is not None:
@@ -182,7 +183,7 @@ def _sequences(rules: Preprocessing) -> Iterator[Any]:
         if rules.kind == "tokens":
             yield [*tokens[:-1], "no such symbol"] if length > 2 else tokens
         else:
-            yield _as_text(tokens, rules.tokenizer)
+            yield " ".join(x.title() if i % 3 == 2 else x for i, x in enumerate(tokens))
     if rules.kind == "text":
         yield from TEXTS
 
@@ -195,16 +196,6 @@ def _drawn(coding: ColumnCoding, numbers: np.random.Generator, length: int) -> S
     )
     drawn = numbers.normal(coding.mean, coding.std, (length, len(coding.mean)))
     return Steps(tokens, drawn.astype(np.float32))
-
-
-def _as_text(tokens: list[str], tokenizer: str) -> str:
-    """Write tokens as a text that holds most of them, some in capitals."""
-    if tokenizer == "byte":
-        return "".join(tokens[:200]).encode("latin-1", "replace").decode("utf-8", "replace")
-    if tokenizer == "bpe":
-        return "".join(tokens).replace("Ġ", " ")
-    words = [token.title() if index % 3 == 2 else token for index, token in enumerate(tokens)]
-    return ("" if tokenizer == "char" else " ").join(words)
 
 
 def _golden_lines(
@@ -224,40 +215,17 @@ def _golden_lines(
     return "".join(lines).encode()
 
 
-def bundled(script: Path) -> bytes:
-    """Return a zip archive of the modules that a script of the package imports.
+def bundled() -> bytes:
+    """Return a zip archive of the modules that read and encode rows.
 
-    They read and encode rows, so that the script can't read a row otherwise than `seqtrain
-    predict`. The `__init__.py` of a folder stays empty where nothing is imported from it.
+    With them the script can't read a row otherwise than `seqtrain predict`. What they import at
+    the top of the package is left out.
     """
-    needed: dict[str, bytes] = {}
-    waiting = [*_imported(script)]
-    while waiting:
-        path = waiting.pop()
-        inner = path.relative_to(PACKAGE.parent)
-        if not needed.get(inner.as_posix()):
-            needed[inner.as_posix()] = path.read_bytes()
-            for folder in inner.parents[:-1]:
-                needed.setdefault(f"{folder.as_posix()}/__init__.py", b"")
-            waiting += _imported(path)
+    inner = [path for room in ROOMS for path in (PACKAGE / room).rglob("*.py")]
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(needed):
-            archive.writestr(zipfile.ZipInfo(name, EPOCH), needed[name], zipfile.ZIP_DEFLATED)
+        for path in sorted([*PACKAGE.glob("*.py"), *inner]):
+            name = path.relative_to(PACKAGE.parent).as_posix()
+            text = b"" if name in EMPTY else path.read_bytes()
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), text, zipfile.ZIP_DEFLATED)
     return content.getvalue()
-
-
-def _imported(path: Path) -> Iterator[Path]:
-    """Yield the files of our modules that a file imports."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from filter(None, (_file(alias.name) for alias in node.names))
-        elif isinstance(node, ast.ImportFrom):
-            names = (f"{node.module}.{alias.name}" for alias in node.names)
-            yield from filter(None, (_file(name) or _file(str(node.module)) for name in names))
-
-
-def _file(module: str) -> Path | None:
-    path = PACKAGE.parent.joinpath(*module.split("."))
-    found = (path.with_suffix(".py"), path / "__init__.py")
-    return next((file for file in found if PACKAGE in file.parents and file.is_file()), None)

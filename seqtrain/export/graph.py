@@ -38,15 +38,11 @@ def import_onnx() -> Any:
 
 
 class Graph:
-    """Nodes, and the constants that they read; what a node returns is known by its name.
-
-    `unused` are the names of the model's weights that nothing has read so far.
-    """
+    """Nodes, and the constants that they read; what a node returns is known by its name."""
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
         self._onnx = import_onnx()
         self._weights = weights
-        self.unused = set(weights)
         self._nodes: list[Any] = []
         self._constants: dict[str, Array] = {}
         self._inputs: list[Any] = []
@@ -54,7 +50,6 @@ class Graph:
 
     def weight(self, name: str) -> Array:
         """Return a weight of the model as an array."""
-        self.unused.discard(name)
         array: Array = self._weights[name].detach().cpu().numpy()
         return array
 

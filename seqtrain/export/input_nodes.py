@@ -139,7 +139,6 @@ def _convolved(graph: Graph, layer: ConvolutionLayer, name: str, steps: str, len
     weight, gain, shift, mean, variance = (
         graph.weight(f"{name}.{part}").astype(np.float64) for part in parts
     )
-    graph.unused.discard(f"{name}.norm.num_batches_tracked")
     factor = gain / np.sqrt(variance + layer.norm.eps)
     valid = masked(graph, steps, valid_steps(graph, steps, lengths, time=1), 0.0)
     convolved = graph.add(
@@ -168,7 +167,6 @@ def masked(graph: Graph, values: str, valid: str, other: float) -> str:
 def kernel_logits(graph: Graph, bank: KernelBank) -> str:
     """Return the logits of a bank of kernels, (B, K), from the graph's inputs."""
     bias, valid = graph.weight("kernels.bias"), valid_steps(graph, FEATURES, LENGTHS, time=1)
-    graph.unused.discard("kernels.channels")
     views = _views(graph, bank, valid)
     counted, width = graph.unsqueeze(valid, 3), TAPS * bank.channels.shape[-1]
     found = []

@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -173,19 +174,18 @@ def main() -> int:
     model, report, output = load(FOLDER), EncodingReport(), sys.stdout
     output.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     shown = printable if output.isatty() else str
-    reading, begun = model.fitted.reading, False
-    names = [] if reading.id is None else [str(reading.id)]
+    reading, where, names = model.fitted.reading, list[str](), list[str]()
     try:
-        for row, *found in predictions(arguments[0], model, report):
-            if reading.id is None and row.file is not None:
-                names = ["file"] if reading.whole_files else ["file", "line"]
-            if not begun:
-                output.write("\t".join([*map(cell, names), "label\tprobability\n"]))
-            begun = True
-            where = [row.id or ""] if reading.id is not None else [str(row.file), str(row.line)]
-            texts = (*where[: len(names)], *found)
+        rows = predictions(arguments[0], model, report)
+        first = [*islice(rows, 1)]
+        if reading.id is not None:
+            where, names = ["id"], [cell(str(reading.id))]
+        elif first and first[0][0].file is not None:
+            where = names = ["file"] if reading.whole_files else ["file", "line"]
+        output.write("\t".join([*names, "label\tprobability\n"]))
+        for row, *found in chain(first, rows):
+            texts = [*(str(getattr(row, name)) for name in where), *found]
             output.write("\t".join([shown(cell(text)) for text in texts]) + "\n")
-        output.write("" if begun else "\t".join([*map(cell, names), "label\tprobability\n"]))
         output.flush()
     except BrokenPipeError:  # nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())

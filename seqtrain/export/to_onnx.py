@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqtrain.config.schema import OF_TRAINING, ModelConfig
+from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.export.graph import FLOAT, INT32, INT64, Array, Graph
 from seqtrain.export.input_nodes import (
@@ -23,16 +23,7 @@ from seqtrain.export.input_nodes import (
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.ngrams import GAIN
 from seqtrain.model.pooling import pooling_names
-from seqtrain.text import listed
 
-COMPUTED = {
-    *("embedding_dim", "subwords", "convolutions", "ngrams", "ngrams_spelling", "rnn"),
-    *("hidden_size", "num_layers", "attention_size"),
-    *("bidirectional", "join", "pooling", "initial_state", "kernels"),
-}
-"""Keys of the model section that the graph follows."""
-POOLINGS = {"last", "mean", "max", "attention"}
-"""Those that `_pooled` knows."""
 NGRAMS, NGRAM_ROWS, NGRAM_VALUES = "ngrams", "ngram_rows", "ngram_values"
 
 
@@ -93,8 +84,6 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
         logits = graph.add("Add", logits, np.array(network.shift, np.float32))
     each = {} if network.several else {"axis": 1}
     probabilities = graph.add("Sigmoid" if network.several else "Softmax", logits, **each)
-    if graph.unused:
-        raise _unknown(f"the weights {listed(sorted(graph.unused))}")
     classes = network.head.out_features
     return graph.to_bytes(probabilities, "probabilities", ["batch", classes], made_by="seqtrain")
 
@@ -106,18 +95,6 @@ def check_exportable(config: ModelConfig) -> None:
             "model.initial_state: carried can't be exported: a prediction depends on the rows of "
             "its group before it, and an ONNX file keeps nothing from call to call"
         )
-    if config.rnn not in OPERATORS:
-        raise _unknown(f"model.rnn: {config.rnn}")
-    if not set(pooling_names(config.pooling)) <= POOLINGS:
-        raise _unknown(f"model.pooling: {config.pooling}")
-    for name, field in ModelConfig.model_fields.items():
-        value = getattr(config, name)
-        if name not in COMPUTED | OF_TRAINING and value != field.get_default():
-            raise _unknown(f"model.{name}: {value}")
-
-
-def _unknown(part: str) -> ConfigError:
-    return ConfigError(f"{part} can't be exported yet; seqtrain predict reads such a model")
 
 
 def _encoded(
@@ -201,6 +178,9 @@ def _pooled(graph: Graph, config: ModelConfig, states: str, last: str, lengths: 
             scores = graph.linear(hidden, f"{weights}.score", bias=False)
             shares = graph.add("Softmax", masked(graph, scores, valid, -np.inf), axis=0)
             found.append(graph.sum(graph.add("Mul", shares, zeroed), 0))
+        elif name != "last":
+            how = "can't be exported yet; seqtrain predict reads such a model"
+            raise ConfigError(f"model.pooling: {name} {how}")
     return graph.add("Concat", *found, axis=1) if len(found) > 1 else found[0]
 
 

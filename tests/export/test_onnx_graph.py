@@ -9,8 +9,7 @@ import onnxruntime
 import pytest
 import torch
 
-from seqtrain.errors import ConfigError
-from seqtrain.export.to_onnx import check_exportable, to_onnx
+from seqtrain.export.to_onnx import to_onnx
 from seqtrain.model.classifier import ClassifierNetwork
 from tests.helpers.examples import some
 from tests.helpers.small_models import PARTS, make_model
@@ -68,22 +67,3 @@ def test_what_stands_in_the_padding_counts_for_nothing(part):
     padding = torch.arange(6) >= LENGTHS.unsqueeze(1)
     steps[padding] = 1e6
     assert np.abs(predicted(content, steps, LENGTHS) - before).max() < 1e-6
-
-
-def test_unknown_weights_are_refused():
-    network = make_model().network
-    network.gain = torch.nn.Linear(2, 2)
-    with pytest.raises(
-        ConfigError, match=r"weights gain\.bias, gain\.weight can't be exported yet"
-    ):
-        to_onnx(network)
-
-
-@pytest.mark.parametrize("key", ["pooling", "rnn", "highway"])
-def test_unknown_keys_are_refused(key, monkeypatch):
-    config = make_model().network.config
-    field = type(config).model_fields["embedding_dim"]
-    monkeypatch.setitem(type(config).model_fields, key, field)
-    other = config.model_copy(update={key: "new"})
-    with pytest.raises(ConfigError, match=f"model.{key}: new can't be exported yet"):
-        check_exportable(other)
