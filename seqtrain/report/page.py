@@ -7,8 +7,9 @@ import base64
 import hashlib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
+from statistics import fmean
 from typing import Any, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -34,7 +35,6 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 400, 14, 183
 """Edges of the plotted area, on a picture of 420 × 220."""
 SMALLEST = 1e-300
 """Least width of an axis: floats can't divide a smaller one."""
-FRACTIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 Point: TypeAlias = tuple[float, float]
 
@@ -55,19 +55,13 @@ class Chart:
     Attributes:
         x_ticks, y_ticks: coordinate and text of each tick.
         lines: a line of one point is a dot.
-        dots: x, y and radius.
-        bars: left, top, width, height, the name below and the text above.
-        diagonal: whether a dotted line rises from corner to corner.
     """
 
     title: str
     x_name: str
     x_ticks: list[tuple[float, str]]
     y_ticks: list[tuple[float, str]]
-    lines: list[Line] = field(default_factory=list)
-    dots: list[tuple[float, float, float]] = field(default_factory=list)
-    bars: list[tuple[float, float, float, float, str, str]] = field(default_factory=list)
-    diagonal: bool = False
+    lines: list[Line]
 
 
 def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool = False) -> Chart:
@@ -83,7 +77,7 @@ def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool 
         Line(line.name, [(x(a), y(b)) for a, b in points], line.style)
         for line, points in zip(lines, finite, strict=True)
     ]
-    return Chart(title, x_name, _ticks(across, x), _ticks(up, y, percent=percent), lines=placed)
+    return Chart(title, x_name, _ticks(across, x), _ticks(up, y, percent=percent), placed)
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
@@ -178,16 +172,16 @@ def reliability(run: RunFacts) -> Chart | None:
         number = min(BINS - 1, int(row.probability * BINS))
         bins.setdefault(number, []).append((row.probability, row.is_correct))
     columns = (zip(*rows, strict=True) for _, rows in sorted(bins.items()))
-    points = [(sum(p) / len(p), sum(right) / len(p), len(p)) for p, right in columns]
+    points = [(100 * fmean(sure), fmean(right)) for sure, right in columns]
     if not points:
         return None
-    x, y = _scale(0, 1, LEFT, RIGHT), _scale(0, 1, BOTTOM, TOP)
-    most = max(count for _, _, count in points)
-    dots = [(x(p), y(a), round(3 + 7 * math.sqrt(count / most), 2)) for p, a, count in points]
-    axes = _ticks(FRACTIONS, x, percent=True), _ticks(FRACTIONS, y, percent=True)
     of_what = OF_SEVERAL if run.scores.get("several") else "of the predicted label"
-    name = f"probability {of_what}"
-    return Chart("accuracy by probability", name, *axes, dots=dots, diagonal=True)
+    lines = [
+        Line("predictions", points),
+        Line("as often as probable", [(0, 0), (100, 1)], "s5 dashed"),
+    ]
+    title, x_name = "accuracy by probability", f"% probability {of_what}"
+    return line_chart(title, lines, x_name, percent=True)
 
 
 def precision_recall(run: RunFacts) -> list[Chart]:
@@ -203,16 +197,10 @@ def precision_recall(run: RunFacts) -> list[Chart]:
 
 def by_length(run: RunFacts) -> list[Chart]:
     """Return accuracy by length, and by the share of each sequence that was read."""
-    rows, charts = run.scores.get("by_length", []), []
-    if rows:
-        x, y = _scale(0, len(rows), LEFT, RIGHT), _scale(0, 1, BOTTOM, TOP)
-        width, bars = round(0.7 * (RIGHT - LEFT) / len(rows), 2), []
-        for number, row in enumerate(rows):
-            top, share = y(row["accuracy"]), f"{row['accuracy']:.0%}"
-            name = f"{row['min']}" + (f"–{row['max']}" if row["max"] > row["min"] else "")
-            bars.append((x(number + 0.15), top, width, round(BOTTOM - top, 2), name, share))
-        ticks = _ticks(FRACTIONS, y, percent=True)
-        charts.append(Chart("accuracy by length in time steps", "", [], ticks, bars=bars))
+    charts, of_length = [], [(row["max"], row["accuracy"]) for row in run.scores["by_length"]]
+    if of_length:
+        title, x_name = "accuracy by length", "time steps, up to"
+        charts.append(line_chart(title, [Line("accuracy", of_length)], x_name, percent=True))
     if run.prefixes:
         line = Line("accuracy", [(100 * row["share"], row["accuracy"]) for row in run.prefixes])
         x_name = "% of each sequence"
