@@ -176,12 +176,9 @@ def reliability(run: RunFacts) -> Chart | None:
     if not points:
         return None
     of_what = OF_SEVERAL if run.scores.get("several") else "of the predicted label"
-    lines = [
-        Line("predictions", points),
-        Line("as often as probable", [(0, 0), (100, 1)], "s5 dashed"),
-    ]
+    ideal = Line("as often as probable", [(0, 0), (100, 1)], "s5 dashed")
     title, x_name = "accuracy by probability", f"% probability {of_what}"
-    return line_chart(title, lines, x_name, percent=True)
+    return line_chart(title, [Line("predictions", points), ideal], x_name, percent=True)
 
 
 def precision_recall(run: RunFacts) -> list[Chart]:
