@@ -23,7 +23,7 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import data_files
 from seqtrain.data.vocabulary import UNK
 from seqtrain.data.word_vectors import WordVectors
-from seqtrain.errors import CheckpointError, ConfigError, RunError, SeqtrainError
+from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.folder import read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.destination import CONFIG, ENVIRONMENT, check_destination
@@ -188,20 +188,17 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
 
 def _newest_checkpoint(run: RunDirectory) -> ResumePoint:
     """Return the last checkpoint; where it is damaged, the one before it."""
-    errors: list[SeqtrainError] = []
+    problems: list[str] = []
     recorded = run.environment()
     for folder in (run.last, run.previous):
         try:
             checkpoint = read_folder(folder, read_checkpoint)
-        except (CheckpointError, RunError) as error:
-            errors.append(error)
+        except CheckpointError as error:
+            problems += error.problems
             continue
         where = f"going on from {folder} (step {checkpoint.progress.get('updates')})"
-        skipped = [f"{problem}; {where}" for error in errors for problem in error.problems]
+        skipped = [f"{problem}; {where}" for problem in problems]
         return ResumePoint(run, recorded, folder, checkpoint, skipped)
-    problems = [problem for error in errors for problem in error.problems]
-    if any(isinstance(error, RunError) for error in errors):
-        raise RunError(*problems)
     raise CheckpointError(*problems, f"{run.path}: no whole checkpoint to go on from; {NEW_RUN}")
 
 

@@ -91,23 +91,15 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
 
     Where states are carried, these are the first rows; else evenly spaced by length, shuffled.
     """
-    lengths = np.minimum(store.lengths, SAMPLE_LENGTH)
-    if carried:
-        steps = lengths[:SAMPLE_ROWS].cumsum()
-        rows = np.arange(max(1, int((steps <= SAMPLE_STEPS).sum())))
-    else:
-        order, count = np.argsort(store.lengths, kind="stable"), min(len(store), SAMPLE_ROWS)
-        rows = _spaced(order, count)
-        while count > 2 and lengths[rows].sum() > SAMPLE_STEPS:
-            count = max(2, count * 3 // 4)
-            rows = _spaced(order, count)
-        rows = np.random.default_rng(0).permutation(rows)
+    lengths, count = np.minimum(store.lengths, SAMPLE_LENGTH), min(len(store), SAMPLE_ROWS)
+    rows = np.arange(count)
+    if not carried:
+        spaced = np.linspace(len(store) - 1, 0, count).round().astype(np.int64)
+        rows = np.argsort(store.lengths, kind="stable")[spaced]
+        rows = np.roll(rows, 1)  # the shortest, the longest, and then all others
+        rows[2:] = np.random.default_rng(0).permutation(rows[2:])
+    rows = rows[: max(1, int((lengths[rows].cumsum() <= SAMPLE_STEPS).sum()))]
     return store.prefixes(rows, lengths[rows]), int((store.lengths[rows] > SAMPLE_LENGTH).sum())
-
-
-def _spaced(order: Ints, count: int) -> Ints:
-    spaced: Ints = order[np.linspace(len(order) - 1, 0, count).round().astype(np.int64)]
-    return spaced
 
 
 def _variants(model: ClassifierNetwork, device: torch.device) -> dict[str, ClassifierNetwork]:

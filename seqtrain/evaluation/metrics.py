@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -128,20 +127,14 @@ class Scores(Summarized):
         share: float = getattr(self, name)
         return math.sqrt(share * (1 - share) / self.num_examples)
 
-    def only_prediction(self) -> str | None:
-        """Return the class predicted for all examples, rightly for some of them; or None."""
-        for label, row in self.per_class.items():
-            if row["precision"] and not self.several:
-                predicted = row["support"] * row["recall"] / row["precision"]
-                return label if round(predicted) == self.num_examples else None
-        return None
-
 
 def one_class_doubts(scores: Scores, name: str) -> list[str]:
     """Say where one class alone is predicted for a split (or file) that holds several."""
-    only = scores.only_prediction()
-    classes = sum(row["support"] > 0 for row in scores.per_class.values())
-    if only is None or scores.num_examples < FEWEST_TO_DOUBT or classes < 2:
+    rows = scores.per_class.items() if not scores.several else ()
+    found = [label for label, row in rows if row["support"]]
+    times = {x: row["support"] * row["recall"] / (row["precision"] or math.inf) for x, row in rows}
+    only = next((label for label in times if round(times[label]) == scores.num_examples), None)
+    if only is None or scores.num_examples < FEWEST_TO_DOUBT or len(found) < 2:
         return []
     return [
         f"{name}: every prediction is {quote(only)}, so the model hasn't learned to tell classes "
@@ -191,7 +184,7 @@ def score(
     Reference:
         Guo et al. 2017, section 2: calibration error.
     """
-    labels, lengths = (torch.tensor(np.asarray(x)) for x in (labels, lengths))
+    labels, lengths = (torch.asarray(x, copy=True, device="cpu") for x in (labels, lengths))
     several, classes = labels.ndim == 2, len(names)
     is_unknown = (labels < 0).any(1) if several else labels < 0
     if several:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -38,8 +37,6 @@ NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
 NGRAM_BYTES = 12
 """Of an n-gram's key and idf."""
-TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
-"""What tensors that are saved consist of, as safetensors names it."""
 LARGEST_HEADER = 2**20
 """Most bytes of a safetensors file beside its tensors."""
 
@@ -105,18 +102,11 @@ def model_files(
     return files
 
 
-def tensor_file(tensors: Mapping[str, Tensor]) -> list[bytes | memoryview]:
-    """Return tensors as the content of a safetensors file; numbers on the CPU are not copied."""
-    header, blocks, end = dict[str, Any](), list[bytes | memoryview](), 0
-    for name, tensor in tensors.items():
-        flat = tensor.detach().cpu().contiguous().view(-1)
-        begin, end = end, end + flat.nbytes
-        shape, offsets = list(tensor.shape), [begin, end]
-        header[name] = {"dtype": TYPES[tensor.dtype], "shape": shape, "data_offsets": offsets}
-        blocks.append(flat.view(torch.uint8).numpy().data)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    return [len(text).to_bytes(8, "little"), text, *blocks]
+def tensor_file(tensors: Mapping[str, Tensor]) -> bytes:
+    """Return tensors as the content of a safetensors file."""
+    return safetensors.torch.save(
+        {x: own.detach().cpu().contiguous() for x, own in tensors.items()}
+    )
 
 
 def load_model(folder: Path) -> Model:
