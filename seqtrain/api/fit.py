@@ -4,7 +4,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -110,12 +110,17 @@ def fit(
         return _train(state, recorder, finish=finish)
 
 
-def resolved_config(config: Config | Mapping[str, Any] | str | Path, device: str | None) -> Config:
+def resolved_config(
+    config: Config | Mapping[str, Any] | str | Path,
+    device: str | None = None,
+    overrides: Sequence[str] = (),
+) -> Config:
     """Return a config from what a caller gave; a device takes the place of training.device."""
     if isinstance(config, str | Path):
-        config = load_config(config)
-    elif not isinstance(config, Config):
-        config = config_from_mapping(config)
+        config = load_config(config, overrides)
+    elif overrides or not isinstance(config, Config):
+        sections = vars(config) if isinstance(config, Config) else config
+        config = config_from_mapping(sections, overrides)
     return config if device is None else config.with_keys(training={"device": device})
 
 
@@ -132,14 +137,9 @@ def with_data(
     in_memory = {name: x for name, x in given.items() if not isinstance(x, str | float | None)}
     named = {**given, **{name: MEMORY + name for name in in_memory}}
     overrides = [f"data.{name}={flow(value)}" for name, value in named.items()]
-    if isinstance(config, str | Path):
-        config = load_config(config, overrides)
-    else:
-        sections = vars(config) if isinstance(config, Config) else config
-        config = config_from_mapping(sections, overrides)
-    data = config.data
+    config = resolved_config(config, overrides=overrides)
     tables = [
-        MemoryTable(table, read_options(data, MEMORY + name), name).hold()
+        MemoryTable(table, read_options(config.data, MEMORY + name), name).hold()
         for name, table in in_memory.items()
     ]
     paths = {table.name: table.path for table in tables}
@@ -235,6 +235,7 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
         if recorder is not None:
             recorder.end_pretraining(pretrainer)
     learn(state.trainer)
+    test, names = state.data.splits.get("test"), state.model.preprocessing.labels
     scores: Scores | None = None
     alone: dict[str, Scores] = {}
     if finish:
@@ -245,12 +246,26 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
                 if recorder is not None:
                     recorder.save_last()
                 learn(state.trainer)
-        test, names = state.data.splits.get("test"), state.model.preprocessing.labels
         if test is not None:
             branches = _branches(state, recorder, test)
             given = state.model.network, branches, test, names, state.model.thresholds
             _, scores, alone = score_branches(*given)
-    return _finished(state, recorder, scores, {x: own.accuracy for x, own in alone.items()})
+    progress, best = state.trainer.progress, state.trainer.progress.best_value
+    sign = -1 if state.config.training.monitor == "loss" else 1
+    run = Run(
+        path=Path() if recorder is None else recorder.run.path,
+        epochs=progress.epoch,
+        best_epoch=progress.best_epoch,
+        best_value=math.nan if best is None else sign * best,
+        stopped_early=state.trainer.out_of_patience,
+        refit=progress.refit,
+        test=scores,
+        branches={name: own.accuracy for name, own in alone.items()},
+        advice=_advice(state.trainer) if "validation" in state.data.splits else None,
+    )
+    if recorder is not None:
+        recorder.finish(run)
+    return run
 
 
 def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
@@ -274,28 +289,6 @@ def _branches(state: RunState, recorder: Recorder | None, store: SequenceStore) 
     stop = partial(_stop_if_asked, state, recorder, save=False)
     given = state.model.network, store, state.setting.device, state.processes
     return shared_logits(*given, stop)
-
-
-def _finished(
-    state: RunState, recorder: Recorder | None, scores: Scores | None, branches: dict[str, float]
-) -> Run:
-    trainer, monitor = state.trainer, state.config.training.monitor
-    progress = trainer.progress
-    best = math.nan if progress.best_value is None else progress.best_value
-    run = Run(
-        path=Path() if recorder is None else recorder.run.path,
-        epochs=progress.epoch,
-        best_epoch=progress.best_epoch,
-        best_value=-best if monitor == "loss" else best,
-        stopped_early=trainer.out_of_patience,
-        refit=progress.refit,
-        test=scores,
-        branches=branches,
-        advice=_advice(trainer) if "validation" in state.data.splits else None,
-    )
-    if recorder is not None:
-        recorder.finish(run)
-    return run
 
 
 def _advice(trainer: Trainer) -> str | None:

@@ -15,12 +15,12 @@ from seqtrain.api.start import ResumePoint
 from seqtrain.config import render_config
 from seqtrain.errors import RunError
 from seqtrain.evaluation.metrics import OF_AN_EPOCH, Scores, one_class_doubts
-from seqtrain.files.folder import write_folder
+from seqtrain.files.folder import remove_strays, write_folder
 from seqtrain.files.writing import remove, to_json, write_file
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
-from seqtrain.runs.destination import CONFIG, ENVIRONMENT, TEST
+from seqtrain.runs.destination import CONFIG, ENVIRONMENT, FOLDERS, TEST
 from seqtrain.runs.model_folder import load_model, model_files
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
@@ -68,7 +68,7 @@ class Recorder:
 
     def go_on(self) -> None:
         """Bring the directory to where the run goes on from; what is out of date is removed."""
-        self.run.remove_strays()
+        remove_strays(self.run.path, FOLDERS)
         self.run.cut_metrics(self._metrics_length)
         if not self.state.nothing_left:
             remove(self.run.path / TEST)  # of the model before

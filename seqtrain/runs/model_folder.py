@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import safetensors.numpy
@@ -177,20 +177,10 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
     return config
 
 
-class SavedReading(BaseModel):
-    """What no key of the data section says of a saved model's reading."""
-
-    model_config = ConfigDict(strict=True)
-    kind: Literal["text", "tokens", "features", "steps"]
-    by_name: bool
-    whole_files: bool
-
-
 class SavedPreprocessing(BaseModel):
     """What no key of the data section says of a saved model's preprocessing."""
 
     model_config = ConfigDict(strict=True)
-    reading: SavedReading
     labels: list[str] = Field(min_length=2)
     mean: list[FiniteFloat]
     std: list[Annotated[FiniteFloat, Field(gt=0)]]
@@ -201,20 +191,20 @@ class SavedPreprocessing(BaseModel):
 def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
     """Return preprocessing that a fit can have saved, so that no prediction stumbles over it."""
     checked = SavedPreprocessing.model_validate(values)
-    kind, lists = checked.reading.kind, dict[str, Any]()
+    kind, lists = values["reading"]["kind"], dict[str, Any]()
     is_features = kind == "features"
     if not is_features or values.get("static") is not None:
         lists = saved.read_json(VOCABULARY)
     tokens = lists["tokens"] if kind in ("text", "tokens") else None
     found = Preprocessing.from_json(values, lists, _read_ngrams(saved, values.get("ngrams")))
     keys = {**asdict(found.reading), **asdict(found.lengths)}
-    of_no_key = {name: keys.pop(name) for name in ("by_name", "whole_files", "keep")}
+    by_name, whole_files, kept = (keys.pop(name) for name in ("by_name", "whole_files", "keep"))
     for name in ("tokenizer", "lowercase", "missing", "standardize"):
         keys[name] = getattr(found, name)
     DataConfig.model_validate({"train": "-", **keys})
     ModelConfig.model_validate({"subwords": values.get("subwords")})
     wrong = {
-        "reading.keep": of_no_key["keep"],
+        "reading": kept or kind == "auto" or not {by_name, whole_files} <= {False, True},
         "labels": len({*checked.labels}) < len(checked.labels),
         "mean, std": len(checked.mean) != len(checked.std) or bool(checked.mean) != is_features,
         "ngrams.columns": found.ngrams is not None

@@ -10,14 +10,12 @@ from typing import Any
 
 from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError
-from seqtrain.files.folder import remove_strays
 from seqtrain.files.lock import locked
 from seqtrain.files.reading import NotJSONError, parse_json, path_problem, read_file, read_json
 from seqtrain.runs.destination import (
     BEST,
     CONFIG,
     ENVIRONMENT,
-    FOLDERS,
     LAST,
     METRICS,
     PRETRAINED,
@@ -129,13 +127,6 @@ class RunDirectory:
         if not isinstance(values, dict) or not isinstance(values.get("data"), dict):
             raise CheckpointError(f"{path}: expected an object with the digests of the data files")
         return values
-
-    def remove_strays(self) -> None:
-        """Clean up after a process that was killed while writing here."""
-        try:
-            remove_strays(self.path, FOLDERS)
-        except OSError as error:
-            raise path_problem(error.filename or self.path, error, RunError) from None
 
 
 def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:

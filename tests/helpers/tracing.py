@@ -12,8 +12,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from seqtrain.errors import CheckpointError, RunError
-from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
+from seqtrain.files.folder import VerifiedFolder, read_folder, remove_strays, write_folder
 from seqtrain.files.writing import write_file
+from seqtrain.runs.destination import FOLDERS
 from seqtrain.runs.run_directory import RunDirectory
 from tests.helpers.program import FORKS
 
@@ -37,7 +38,7 @@ class Call:
 def save(folder: Path, number: int) -> None:
     """Save as a run does; each file holds a number, so that a mix of two saves is noticed."""
     run = RunDirectory(folder)
-    run.remove_strays()
+    remove_strays(run.path, FOLDERS)
     length = run.append_metrics({"number": number})
     files = {"weights": str(number).encode() * 999, "state": f"{number} {length}".encode()}
     write_folder(run.last, files, previous=run.previous)
@@ -142,7 +143,7 @@ def recovered(folder: Path) -> int:
     """Recover as a resumed run does; return the number of the save that it goes on from."""
     run = RunDirectory(folder)
     assert {found for found, _ in good(run.best)} <= {OLD, NEW}
-    run.remove_strays()
+    remove_strays(run.path, FOLDERS)
     (best,) = good(run.best)
     number, length = good(run.last, run.previous)[0]
     assert {best[0], number} <= {OLD, NEW}
