@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -65,91 +64,45 @@ class NativeEngine(Engine):
     ) -> tuple[Tensor | None, Tensor]:
         """Run all layers; as `Engine.run`, float32 whatever autocast says."""
         library, directions = chosen_library(), 2 if encoder.bidirectional else 1
-        layer = _first_layer(encoder, inputs, start)
-        vectors, outputs, lasts = layer.vectors, None, []
-        tensors = [vectors, start, *encoder.parameters()]
+        vectors, steps = _checked(encoder, inputs, start)
+        outputs, lasts, layer_start = None, [], None
         saving = torch.is_grad_enabled() and any(
-            isinstance(tensor, Tensor) and tensor.requires_grad for tensor in tensors
+            tensor is not None and tensor.requires_grad
+            for tensor in (vectors, start, *encoder.parameters())
         )
         run: Callable[..., tuple[Tensor | None, Tensor]] = _RunLayer.apply
         for number in range(encoder.num_layers):
             top = number == encoder.num_layers - 1
             begin, end = number * directions, (number + 1) * directions
             if start is not None:
-                layer = replace(layer, start=start[:, begin:end].contiguous())
+                layer_start = start[:, begin:end].contiguous()
             parameters = [
                 tensor.contiguous()
                 for of_direction in encoder.all_weights[begin:end]
                 for tensor in of_direction
             ]
             outputs, last = run(
-                library, layer, need_outputs or not top, saving, layer.vectors, layer.start,
-                *parameters,
+                library, cell_of(encoder), steps, need_outputs or not top, saving,
+                vectors, layer_start, *parameters,
             )  # fmt: skip
             lasts.append(last)
             if outputs is not None and not top:
-                below = outputs if between is None else between(outputs, number).contiguous()
-                layer = replace(layer, vectors=below, index=None)
+                vectors = outputs if between is None else between(outputs, number).contiguous()
+                steps = steps._replace(which=None)
         return outputs, lasts[0] if len(lasts) == 1 else torch.cat(lasts, dim=1)
 
 
-@dataclass(frozen=True, eq=False)
-class _Layer:
-    """What a layer reads besides its parameters; tensors are contiguous.
+class _Steps(NamedTuple):
+    """The time steps of a batch of sequences; tensors are contiguous.
 
     Shape:
-        vectors: (U, E). index: vector of each time step, (N,); None: vector i is step i.
-        batch_sizes: (T,). start: (S, D, B, H); None: zeros.
+        which: vector of each time step, (N,); None: vector i is step i. sizes: (T,).
     """
 
-    cell: Cell
-    vectors: Tensor
-    index: Tensor | None
-    batch_sizes: Tensor
-    start: Tensor | None
+    which: Tensor | None
+    sizes: Tensor
     tokens: int
     batch: int
-    threads: int
-
-    @property
-    def kind(self) -> int:
-        return KINDS[self.cell]
-
-    def call(self, parameters: Sequence[Tensor], direction: int, directions: int) -> LayerCall:
-        """Describe one direction to the library: sizes, and what is read."""
-        w_ih, w_hh, b_ih, b_hh = parameters
-        hidden = w_hh.shape[1]
-        call = LayerCall(
-            cell=self.kind,
-            threads=self.threads,
-            reverse=direction,
-            tokens=self.tokens,
-            steps=len(self.batch_sizes),
-            batch=self.batch,
-            vectors=len(self.vectors),
-            input_size=w_ih.shape[1],
-            hidden_size=hidden,
-            states_stride=directions * hidden,
-            batch_sizes=address(self.batch_sizes, dtype=torch.int64),
-            index=address(self.index, dtype=torch.int64),
-            vectors_in=address(self.vectors),
-            w_ih=address(w_ih),
-            w_hh=address(w_hh),
-            b_ih=address(b_ih),
-            b_hh=address(b_hh),
-        )
-        call.h0, call.c0 = self.states_of(self.start, direction, directions, hidden)
-        return call
-
-    def states_of(
-        self, states: Tensor | None, direction: int, directions: int, hidden: int
-    ) -> tuple[int, int]:
-        """Return the addresses of h and c of a direction in states (S, D, B, H); 0: null."""
-        if states is None:
-            return 0, 0
-        h = direction * self.batch * hidden
-        c = directions * self.batch * hidden + h
-        return address(states, h), address(states, c) if len(states) > 1 else 0
 
 
 class _RunLayer(torch.autograd.Function):
@@ -157,7 +110,8 @@ class _RunLayer(torch.autograd.Function):
     def forward(
         ctx: Any,
         library: Library,
-        layer: _Layer,
+        cell: Cell,
+        steps: _Steps,
         need_outputs: bool,
         saving: bool,
         vectors: Tensor,
@@ -166,73 +120,83 @@ class _RunLayer(torch.autograd.Function):
     ) -> tuple[Tensor | None, Tensor]:
         """Return outputs (N, D * H), None where not needed, and last states (S, D, B, H)."""
         directions, hidden = len(parameters) // 4, parameters[1].shape[1]
-        outputs = new(layer.tokens, directions * hidden) if need_outputs else None
-        last = new(layer.cell.tensors, directions, layer.batch, hidden)
-        saved = None
-        if saving:
-            row = library.gate_row(layer.kind, hidden)
-            gates = Lent(directions * layer.tokens * row)
-            states = None if need_outputs else Lent(layer.tokens * directions * hidden)
-            saved = gates, states
+        tokens, kind, row = steps.tokens, KINDS[cell], library.gate_row(KINDS[cell], hidden)
+        last = new(cell.tensors, directions, steps.batch, hidden)
+        outputs = new(tokens, directions * hidden) if need_outputs else None
+        gates = Lent(directions * tokens * row) if saving else None
+        own = Lent(tokens * directions * hidden) if saving and not need_outputs else None
+        states = outputs if own is None else own.tensor
+        calls = []
         for direction in range(directions):
-            own = parameters[4 * direction : 4 * direction + 4]
-            call = layer.call(own, direction, directions)
-            _add_steps(call, library, saved, outputs)
-            call.last, call.last_c = layer.states_of(last, direction, directions, hidden)
+            w_ih, w_hh, b_ih, b_hh = parameters[4 * direction : 4 * direction + 4]
+            call = LayerCall(
+                cell=kind,
+                threads=torch.get_num_threads(),
+                reverse=direction,
+                tokens=tokens,
+                steps=len(steps.sizes),
+                batch=steps.batch,
+                vectors=len(vectors),
+                input_size=w_ih.shape[1],
+                hidden_size=hidden,
+                states_stride=directions * hidden,
+                batch_sizes=address(steps.sizes, dtype=torch.int64),
+                index=address(steps.which, dtype=torch.int64),
+                vectors_in=address(vectors),
+                w_ih=address(w_ih),
+                w_hh=address(w_hh),
+                b_ih=address(b_ih),
+                b_hh=address(b_hh),
+                states=address(states, direction * hidden),
+                gates=0 if gates is None else address(gates.tensor, direction * tokens * row),
+            )
+            call.h0, call.c0 = _addresses(start, direction)
+            call.last, call.last_c = _addresses(last, direction)
             scratch = Lent(library.scratch(call, 0) // 4)
             call.scratch = address(scratch.tensor)
             library.forward(call)
+            calls.append(call)
         if saving:
             ctx.set_materialize_grads(False)
             ctx.save_for_backward(vectors, start, outputs, *parameters)
-            ctx.library, ctx.saved = library, saved
-            ctx.layer = replace(layer, vectors=new(0), start=None)
+            ctx.library, ctx.calls = library, calls
+            ctx.read = steps, gates, own  # they live as long as their addresses are known
         return outputs, last
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_last: Tensor | None) -> tuple[Any, ...]:
         """Return the gradients of vectors and start, where they are wanted, and parameters."""
-        vectors, start, outputs, *parameters = ctx.saved_tensors
-        library, saved = ctx.library, ctx.saved
-        if saved is None:
+        vectors, start, _, *parameters = ctx.saved_tensors
+        library, calls, ctx.calls = ctx.library, ctx.calls, None
+        if calls is None:
             raise RuntimeError("the native engine goes back through a forward pass once only")
-        ctx.saved = None
-        layer = replace(ctx.layer, vectors=vectors, start=start)
         d_outputs = None if d_outputs is None else d_outputs.contiguous()
         d_last = None if d_last is None else d_last.contiguous()
-        d_vectors = new(*vectors.shape) if ctx.needs_input_grad[4] else None
-        d_start = new(*start.shape) if ctx.needs_input_grad[5] else None
+        d_vectors = new(*vectors.shape) if ctx.needs_input_grad[5] else None
+        d_start = new(*start.shape) if ctx.needs_input_grad[6] else None
         d_parameters = [new(*parameter.shape) for parameter in parameters]
-        directions, hidden = len(parameters) // 4, parameters[1].shape[1]
-        for direction in range(directions):
-            own = slice(4 * direction, 4 * direction + 4)
-            call = layer.call(parameters[own], direction, directions)
-            _add_steps(call, library, saved, outputs)
-            call.d_states = address(d_outputs, direction * hidden)
-            call.d_last, call.d_last_c = layer.states_of(d_last, direction, directions, hidden)
-            call.d_h0, call.d_c0 = layer.states_of(d_start, direction, directions, hidden)
+        for direction, call in enumerate(calls):
+            call.d_states = address(d_outputs, direction * call.hidden_size)
+            call.d_last, call.d_last_c = _addresses(d_last, direction)
+            call.d_h0, call.d_c0 = _addresses(d_start, direction)
             call.d_vectors, call.add_d_vectors = address(d_vectors), direction
-            call.d_w_ih, call.d_w_hh, call.d_b_ih, call.d_b_hh = map(address, d_parameters[own])
+            own = d_parameters[4 * direction : 4 * direction + 4]
+            call.d_w_ih, call.d_w_hh, call.d_b_ih, call.d_b_hh = map(address, own)
             scratch = Lent(library.scratch(call, 1) // 4)
             call.scratch = address(scratch.tensor)
             library.backward(call)
-        return (*(None,) * 4, d_vectors, d_start, *d_parameters)
+        ctx.read = None
+        return (*(None,) * 5, d_vectors, d_start, *d_parameters)
 
 
-def _add_steps(
-    call: LayerCall,
-    library: Library,
-    saved: tuple[Lent, Lent | None] | None,
-    outputs: Tensor | None,
-) -> None:
-    states = outputs
-    if saved is not None:
-        gates, own_states = saved
-        row = library.gate_row(call.cell, call.hidden_size)
-        call.gates = address(gates.tensor, call.reverse * call.tokens * row)
-        states = outputs if own_states is None else own_states.tensor
-    call.states = address(states, call.reverse * call.hidden_size)
+def _addresses(states: Tensor | None, direction: int) -> tuple[int, int]:
+    """Return the addresses of h and c of a direction in states (S, D, B, H); 0: null."""
+    if states is None:
+        return 0, 0
+    size = states[0, 0].numel()
+    c = address(states, (states.shape[1] + direction) * size) if len(states) > 1 else 0
+    return address(states, direction * size), c
 
 
 class Lent:
@@ -250,14 +214,11 @@ class Lent:
             insort(_FREE, self.tensor, key=Tensor.numel)
 
 
-def _first_layer(
-    encoder: nn.RNNBase,
-    inputs: PackedSequence | DistinctInputs,
-    start: Tensor | None,
-) -> _Layer:
-    """Check what is read before native code sees it; return the first layer, without a start."""
+def _checked(
+    encoder: nn.RNNBase, inputs: PackedSequence | DistinctInputs, start: Tensor | None
+) -> tuple[Tensor, _Steps]:
+    """Check what is read before native code sees it; return the vectors and the time steps."""
     cell, sizes = cell_of(encoder), inputs.batch_sizes.contiguous()
-    directions = 2 if encoder.bidirectional else 1
     if isinstance(inputs, DistinctInputs):
         vectors, index = inputs.table, inputs.index.contiguous()
     else:
@@ -276,11 +237,11 @@ def _first_layer(
         low, high = (int(bound) for bound in index.aminmax())
         if low < 0 or high >= len(vectors):
             raise ValueError(f"index: {low} to {high}, must be 0 to {len(vectors) - 1}")
-    layers = encoder.num_layers * directions
+    layers = encoder.num_layers * (2 if encoder.bidirectional else 1)
     shape = (cell.tensors, layers, rows[0], encoder.hidden_size)
     if start is not None and start.shape != shape:
         raise ValueError(f"start: shape {tuple(start.shape)}, must be {shape}")
-    return _Layer(cell, vectors, index, sizes, None, tokens, rows[0], torch.get_num_threads())
+    return vectors, _Steps(index, sizes, tokens, rows[0])
 
 
 def chosen_library() -> Library:
