@@ -203,17 +203,36 @@ class ClassifierNetwork(nn.Module):
             ValueError: lengths don't fit padded inputs; random numbers are missing in training.
         """
         self.check_random(random)
-        if isinstance(inputs, PackedSequence):
-            return self._classify(inputs, start, bptt, random, spellings, static)
-        if lengths is None:
-            raise ValueError("lengths: missing; padded inputs need them")
-        packed, sorted_indices, unsorted_indices = sort_and_pack(inputs, lengths)
-        spellings = None if spellings is None else spellings.packed(lengths)
-        start = None if start is None else start[:, :, sorted_indices]
-        random = None if random is None else random.rows(sorted_indices)
-        static = None if static is None else static[sorted_indices]
-        branches, state = self._classify(packed, start, bptt, random, spellings, static)
-        return [logits[unsorted_indices] for logits in branches], state[:, :, unsorted_indices]
+        if not isinstance(inputs, PackedSequence):
+            if lengths is None:
+                raise ValueError("lengths: missing; padded inputs need them")
+            packed, order, back = sort_and_pack(inputs, lengths)
+            branches, state = self.branches(
+                packed,
+                start=None if start is None else start[:, :, order],
+                bptt=bptt,
+                random=None if random is None else random.rows(order),
+                spellings=None if spellings is None else spellings.packed(lengths),
+                static=None if static is None else static[order],
+            )
+            return [logits[back] for logits in branches], state[:, :, back]
+        grams, packed = _grams(spellings), self.inputs.numbered(inputs, spellings)
+        wide = []
+        if self.ngrams is not None and self.ngrams.rows is not None and random is not None:
+            wide.append(self.ngrams(self.ngrams.rows, random.examples))
+        elif self.ngrams is not None:
+            wide.append(self.ngrams(self.ngrams.find(packed, grams)))
+        if self.kernels is not None and not self.training:
+            wide.append(self.kernels(packed))
+        run = self._run_packed(self.pooling is not None, random, grams)
+        packed = self.inputs.read_whole(packed, grams, random)
+        start = self.start(int(packed.batch_sizes[0]), random) if start is None else start
+        seen, state = self._pooled(run, packed, start, bptt)
+        if self.static is not None:
+            seen = torch.cat((seen, self._beside(static)), dim=1)
+        if random is not None:
+            seen = random.drop(seen, self.config.dropout, Purpose.HEAD, random.examples)
+        return [self.head(seen), *wide], state
 
     def combine(self, branches: Sequence[Tensor]) -> Tensor:
         """Return the calibrated logits of one prediction, (B, C), of the branches' logits."""
@@ -266,33 +285,6 @@ class ClassifierNetwork(nn.Module):
             row, _ = rows_and_steps(packed.batch_sizes)
             seen.append(self._beside(static)[row.to(states.device)])
         return self.combine([self.head(torch.cat(seen, dim=1))]), last
-
-    def _classify(
-        self,
-        packed: PackedSequence,
-        start: Tensor | None,
-        bptt: int | None,
-        random: RandomNumbers | None,
-        spellings: Spellings | None,
-        static: Tensor | None,
-    ) -> tuple[list[Tensor], Tensor]:
-        grams, packed = _grams(spellings), self.inputs.numbered(packed, spellings)
-        wide = []
-        if self.ngrams is not None and self.ngrams.rows is not None and random is not None:
-            wide.append(self.ngrams(self.ngrams.rows, random.examples))
-        elif self.ngrams is not None:
-            wide.append(self.ngrams(self.ngrams.find(packed, grams)))
-        if self.kernels is not None and not self.training:
-            wide.append(self.kernels(packed))
-        run = self._run_packed(self.pooling is not None, random, grams)
-        packed = self.inputs.read_whole(packed, grams, random)
-        start = self.start(int(packed.batch_sizes[0]), random) if start is None else start
-        seen, state = self._pooled(run, packed, start, bptt)
-        if self.static is not None:
-            seen = torch.cat((seen, self._beside(static)), dim=1)
-        if random is not None:
-            seen = random.drop(seen, self.config.dropout, Purpose.HEAD, random.examples)
-        return [self.head(seen), *wide], state
 
     def _beside(self, static: Tensor | None) -> Tensor:
         if static is None or self.static is None:

@@ -86,7 +86,7 @@ class PretrainingModel(nn.Module):
         between: Between | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Run a recurrence, over packed sequences whatever model.unroll says."""
-        engine = self.classifier.engine.over_packed
+        engine = self.classifier.computed_by(unroll="packed").engine
         states, last = engine.run(rnn, inputs, start, between=between)
         assert states is not None, "they were asked for"
         return states, last

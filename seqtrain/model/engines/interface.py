@@ -40,11 +40,6 @@ class Engine(ABC):
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
-    @property
-    def over_packed(self) -> Engine:
-        """The engine for where both h and c of the last states are wanted."""
-        return self
-
     @abstractmethod
     def run(
         self,

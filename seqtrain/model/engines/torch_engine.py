@@ -37,11 +37,6 @@ class TorchEngine(Engine):
         super().__init__(reason)
         self.unroll = unroll
 
-    @property
-    def over_packed(self) -> TorchEngine:
-        """The same over packed steps: of a padded LSTM the last c is lost in the padding."""
-        return TorchEngine(self.reason)
-
     def run(
         self,
         encoder: nn.RNNBase,
