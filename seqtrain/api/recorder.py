@@ -89,7 +89,6 @@ class Recorder:
                 self._best = {name: weight.clone() for name, weight in weights.items()}
                 self._best_is_saved = False
             self._best_scores = event.validation if event.is_best else self._best_scores
-            self._check_finite(self.state.model.network.state_dict())
             if time.monotonic() - self._saved_at >= SECONDS_BETWEEN:
                 self.save_last()
         self.listener(event)
@@ -129,6 +128,7 @@ class Recorder:
         checkpoint = Checkpoint(model, *learner.capture(), self._metrics_length)
         self._check_finite(model.network.state_dict() | checkpoint.tensors)
         if not self._best_is_saved:
+            self._check_finite(self._best or {})
             write_folder(self.run.best, model_files(model, weights=self._best))
             self._best_is_saved = True
         kept = self.run.previous if self._last_is_whole else None
