@@ -1,6 +1,8 @@
 """What `seqtrain data` promises: figures and rows to look at, without training."""
 
-from tests.helpers.tiny import listing, rows, write_table
+from typing import Any
+
+from tests.helpers.tiny import listing, rows, sets, write_table
 
 
 def test_json_holds_figures_of_each_split(project, cli):
@@ -47,3 +49,30 @@ def test_rows_to_look_at_are_named(project, cli):
         assert words in ended.out
     assert "train.tsv:44" not in ended.err  # it is said once
     cli("fit", "c.yaml", code=2)
+
+
+def test_json_names_what_comes_again_contradicts_and_looks_alike(project, cli):
+    base = [(f"word{i} two three", "xy"[i % 2]) for i in range(10)]
+    train = [*base, ("a b", "x"), ("a b", "x"), ("A, B!", "y"), ("call 12", "x"), ("call 7", "y")]
+    train += [("w " * 50, "x"), ("don't", "x"), ("don’t", "y"), ("bаnk", "x"), ("банк", "rare")]
+    write_table(project / "train.tsv", train)
+    test = [("word3 two three", "y"), ("a b", "y"), ("new", "sideways")]
+    write_table(project / "test.tsv", test)
+    keys = sets("data.validation=null", "data.max_length=3")
+    found = cli("data", "c.yaml", "--json", *keys).json
+
+    def places(groups: list[list[dict[str, Any]]]) -> list[list[tuple[str, int]]]:
+        return [[(row["split"], row["line"]) for row in rows] for rows in groups]
+
+    again = [("train", 12), ("train", 13), ("test", 3)]
+    assert places(found["duplicates"]) == [[("train", 5), ("test", 2)], again]
+    pairs = [[("train", 12), ("train", 14)], [("train", 15), ("train", 16)]]
+    assert places(found["near_duplicates"])[:2] == pairs
+    assert places([each["rows"] for each in found["conflicts"]]) == [again]
+    assert found["conflicts"][0]["labels"] == ["x", "y"]
+    assert found["rare_labels"] == {"rare": 1}
+    assert found["splits"]["test"]["unseen_labels"] == ["sideways"]
+    assert found["splits"]["train"]["labels"] == {"rare": 1, "x": 11, "y": 8}
+    assert (found["splits"]["train"]["cut"], found["splits"]["train"]["lengths"]["1.0"]) == (2, 50)
+    assert {"'": 1, "’": 1} in found["alike"]
+    assert found["mixed_words"] == {"bаnk": 1}

@@ -8,7 +8,6 @@ import pytest
 
 from seqtrain.errors import CheckpointError, RunError
 from seqtrain.files.folder import VerifiedFolder, read_folder, remove_strays, write_folder
-from seqtrain.files.writing import write_file
 from seqtrain.runs.run_directory import RunDirectory
 from tests.helpers.tiny import file_size_limit
 
@@ -22,18 +21,6 @@ def content(saved: VerifiedFolder) -> dict[str, bytes]:
 
 def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
-
-
-def test_folder_is_replaced_whole_and_previous_ones_move_on(tmp_path):
-    last, previous = tmp_path / "last", tmp_path / "previous"
-    write_folder(last, {**OLD, "gone": b"x"})
-    write_folder(last, NEW)
-    assert read_folder(last, content) == NEW
-    assert names(last) == {"a", "b", "manifest.json"}
-    for number in range(4):
-        write_folder(last, {**OLD, "a": str(number).encode()}, previous)
-    assert [read_folder(folder, content)["a"] for folder in (last, previous)] == [b"3", b"2"]
-    assert names(tmp_path) == {"last", "previous"}
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
@@ -70,23 +57,6 @@ def test_foreign_manifest_is_refused(tmp_path, manifest):
         read_folder(tmp_path / "best", content)
 
 
-@pytest.mark.parametrize("then", ["clean", "write"])
-def test_kill_between_the_two_renames_loses_nothing(tmp_path, then):
-    target = tmp_path / "best"
-    write_folder(target, OLD)
-    target.rename(tmp_path / ".best-old")
-    (tmp_path / ".best-77").mkdir()
-    assert read_folder(target, content) == OLD
-    if then == "clean":
-        remove_strays(tmp_path, ["best"])
-        assert read_folder(target, content) == OLD
-    else:
-        write_folder(target, NEW, tmp_path / "previous")
-        remove_strays(tmp_path, ["best"])
-        assert read_folder(tmp_path / "previous", content) == OLD
-    assert names(tmp_path) - {"previous"} == {"best"}
-
-
 def test_strays_alone_are_removed(tmp_path):
     write_folder(tmp_path / "best", OLD)
     (tmp_path / ".metrics.jsonl-12").write_text("half")
@@ -96,24 +66,6 @@ def test_strays_alone_are_removed(tmp_path):
     shutil.copytree(tmp_path / "best", tmp_path / ".best-old")
     remove_strays(tmp_path, ["best"])
     assert names(tmp_path) == {"best", ".hidden", "notes-12"}
-
-
-def test_failed_write_leaves_the_old_content_and_no_temporaries(tmp_path):
-    write_file(tmp_path / "file", b"old")
-    write_folder(tmp_path / "best", OLD)
-    large = {"a": b"x", "b": b"x" * 1000}
-    with file_size_limit(100):
-        for write in (
-            lambda: write_file(tmp_path / "file", large["b"]),
-            lambda: write_folder(tmp_path / "best", large),
-            lambda: write_file(tmp_path / "new", large["b"]),
-            lambda: write_folder(tmp_path / "last", large),
-        ):
-            with pytest.raises(RunError, match="File too large; what stood there before"):
-                write()
-    assert (tmp_path / "file").read_bytes() == b"old"
-    assert read_folder(tmp_path / "best", content) == OLD
-    assert names(tmp_path) == {"file", "best"}
 
 
 def test_metrics_are_whole_lines_and_cut_at_a_checkpoint(tmp_path):
