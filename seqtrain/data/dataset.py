@@ -26,7 +26,13 @@ from seqtrain.data.ngram_vocabulary import (
 )
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digest_of, read_examples
-from seqtrain.data.sources import SPLITS, data_files, read_options, split_files
+from seqtrain.data.sources import (
+    SPLITS,
+    data_files,
+    order_is_dated,
+    read_options,
+    split_files,
+)
 from seqtrain.data.splits import Part, hold_out
 from seqtrain.data.store import (
     Array,
@@ -201,6 +207,7 @@ class _Preparation:
         data, vectors = self.config.data, self.config.model.vectors
         train = split_files(data, "train")
         rules = self._rules(train)
+        train = [(path, replace(x, dated=rules.reading.dated)) for path, x in train]
         encoder = rules.encoder(provisional_index(), GrowingIndex())
         read = encoder.encode_files(train, digests=self.digests)
         parts, reports = self._parts([*encoder.labels], *read)
@@ -217,7 +224,8 @@ class _Preparation:
             others = [*fitted.parts.values()]
             unlabelled = joined_stores([splits["train"], *others]) if others else splits["train"]
         for name in ("validation", "test"):
-            files = [*split_files(data, name)]
+            dated = rules.reading.dated
+            files = [(path, replace(x, dated=dated)) for path, x in split_files(data, name)]
             if files:
                 encoded = fitted.preprocessing.encode_files(files, self.digests)
                 splits[name], reports[name] = encoded
@@ -241,7 +249,7 @@ class _Preparation:
         merges = None if self.known is None else self.known.bpe_model
         if _is_bpe(data) and merges is None:
             merges = self._train_bpe(train)
-        reading = train[0][1]
+        reading = replace(train[0][1], dated=order_is_dated(*train[0]))
         if reading.format == "memory":  # a model says how files are read; tables have no format
             reading = replace(reading, format="jsonl")
         return Preprocessing(

@@ -175,6 +175,7 @@ class ReadOptions:
             features are channels or time steps; None, of features in a csv file: all others.
         id: column by which rows are one sequence, where a row is a time step.
         order: column that sorts the rows of an id; None: they stand as in the file.
+        dated: whether train's order are dates; None: it isn't known yet, or none.
         steps, static: what is read of a time step and beside a sequence: token, number or order
             (growth of the column `order`), by column.
         label_separator: stands between the labels of a row; None: each row has one.
@@ -195,6 +196,7 @@ class ReadOptions:
     group: Column | None = None
     id: Column | None = None
     order: Column | None = None
+    dated: bool | None = None
     steps: Columns | None = None
     static: Columns | None = None
     label_separator: str | None = None

@@ -3,6 +3,7 @@
 import glob
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from seqtrain.config.formats import MEMORY, names_of, resolve_format
@@ -10,6 +11,8 @@ from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data.examples import Example, ReadOptions
 from seqtrain.data.readers import Digests, Files, read_rows
 from seqtrain.data.readers.memory import held_table
+from seqtrain.data.readers.sequences import number_of
+from seqtrain.data.readers.time_steps import is_dated, seconds_of
 from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.errors import DataError
 from seqtrain.files.reading import nearest_file
@@ -99,6 +102,19 @@ def split_files(data: DataConfig, split: str) -> Files:
     """Return the files of a split, each with how it is read; none where rows are held out."""
     paths = files_of(f"data.{split}", getattr(data, split))
     return [(path, read_options(data, path)) for path in paths]
+
+
+def order_is_dated(path: str, options: ReadOptions) -> bool | None:
+    """Return whether the order of a file's first row is a date; None where it has none."""
+    if options.order is None:
+        return None
+    alone = replace(options, kind="text", sequence=options.id, id=None, order=None, steps=None)
+    alone = replace(alone, label=None, static=None, group=None, keep=(str(options.order),))
+    row = next(iter(read_rows(path, alone, labelled=False)), None)
+    cell = None if row is None else (row.kept or {}).get(str(options.order))
+    dated = is_dated(cell)
+    time = seconds_of(cell) if dated else number_of(cell)
+    return dated if time == time else None
 
 
 def numbered_rows(

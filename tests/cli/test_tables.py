@@ -27,6 +27,24 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+GIVEN = {
+    "predict": ["new.csv", "--run", "run"],
+    "eval": ["run", "--data", "new.csv"],
+    "fit": ["c.yaml", "--set", "data.test=new.csv"],
+}
+
+
+@pytest.mark.parametrize("command", GIVEN)
+def test_dates_are_not_taken_where_the_order_of_train_is_numbers(
+    beside: Path, cli: Cli, command: str
+) -> None:
+    rows = [{**row, "time": f"2024-03-{1 + row['time'] % 9:02d}"} for row in table(9, seed=4)]
+    write_rows(Path("new.csv"), rows)
+    ended = cli(command, *GIVEN[command], code=2)
+    assert "new.csv:2: time: found '2024-03-0" in ended.err
+    assert "expected a number as in train's first row" in ended.err
+
+
 def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
 

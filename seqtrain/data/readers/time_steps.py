@@ -86,6 +86,7 @@ class SequencesOfRows:
 
     def __init__(self, options: ReadOptions, come_back: bool | None, *, labelled: bool) -> None:
         self.id, self.order, self.labelled = options.id, options.order, labelled
+        self.dated = options.dated
         self.static = options.static or {}
         self.tokens = ID + (1 if options.order is None else 2)
         self.numbers = self.tokens + len(token_columns(options.steps))
@@ -171,7 +172,7 @@ class SequencesOfRows:
                     found = f"id {quote(name)} has {what}{quote(str(column[at]))} here, but "
                     raise _BadCell(at, f"{found}{quote(str(column[0]))} on line {lines[0]}")
             if self.order is not None:
-                times = _times(rows[ID + 1], str(self.order), lines[0])
+                times = _times(rows[ID + 1], str(self.order), lines[0], self.dated)
                 if (times[1:] < times[:-1]).any():
                     order = np.argsort(times, kind="stable")
                     rows, times = _taken(rows, order), times[order]
@@ -290,23 +291,32 @@ def _one_by_one(cells: Column, name: str) -> list[float]:
     return found
 
 
-def _times(cells: Column, name: str, line: int) -> Any:
-    """Read the cells of the order: all numbers, or all dates."""
-    if isinstance(cells, np.ndarray) and not np.isnan(cells).any():
+def _times(cells: Column, name: str, line: int, dated: bool | None) -> Any:
+    """Read the cells of the order: all numbers, or all dates, as train has them."""
+    if isinstance(cells, np.ndarray) and not dated and not np.isnan(cells).any():
         return cells
-    found, is_date = list[float](), False
+    found, than = list[float](), " as in train's first row"
     for row, cell in enumerate(cells):
-        try:
-            time, a_date = number_of(cell), False
-        except BadRow:
-            time, a_date = seconds_of(cell), True
-        is_date = is_date or (row == 0 and a_date)
-        if time != time or a_date != is_date:
-            than = f" as on line {line}" if row else ""
-            wanted = ("a date" if is_date else "a number") if row else "a number or an ISO date"
-            raise _BadCell(row, f"{name}: found {quote(str(cell))}; expected {wanted}{than}")
+        is_date = is_dated(cell)
+        time = seconds_of(cell) if is_date else number_of(cell)
+        if time != time or (dated is not None and is_date != dated):
+            wanted = "a number or an ISO date"
+            if dated is not None:
+                wanted = ("a date" if dated else "a number") + than
+            raise _BadCell(row, f"{name}: found {quote(str(cell))}; expected {wanted}")
+        if dated is None:
+            dated, than = is_date, f" as on line {line}"
         found.append(time)
     return np.array(found)
+
+
+def is_dated(cell: object) -> bool:
+    """Whether a cell of the order is no number, and so a date."""
+    try:
+        number_of(cell)
+    except BadRow:
+        return True
+    return False
 
 
 def seconds_of(cell: object) -> float:
