@@ -60,6 +60,12 @@ class VariantRun:
         self._at_once = 1
         self._turns: dict[str, list[tuple[int, float]]] = {mode: [] for mode in SPEED_SHARES}
 
+    @property
+    def model(self) -> object:
+        """What is the same for variants with equal logits and equal batches."""
+        alone = VARIANTS[self.name].kind in ("wrong", "pooling")
+        return self.name if alone else self.config.batching.bucketing
+
     def seconds(self, mode: str) -> list[float]:
         """Return the time of each turn so far."""
         return [seconds for _, seconds in self._turns[mode]]
@@ -150,40 +156,36 @@ def take_turns(
 
 
 def learn_equally(
-    runs: Iterable[VariantRun], task: Task, seconds: float, before: Callable[[VariantRun], None]
+    runs: Sequence[VariantRun], task: Task, seconds: float, before: Callable[[VariantRun], None]
 ) -> int:
     """Train all variants on as many examples in the time left, at most as long as `fit` would.
 
     Variants with equal logits and equal batches are the same model, so the fastest of them learns
     for all. Returns the examples of train that each learned from, each pass counted; 0: no time.
     """
-    models: dict[object, list[VariantRun]] = {}
+    fastest: dict[object, tuple[VariantRun, SeqtrainLearner]] = {}
     for run in sorted(runs, key=lambda each: -each.rate("training")):
-        alone = VARIANTS[run.name].kind in ("wrong", "pooling")
-        models.setdefault(run.name if alone else run.config.batching.bucketing, []).append(run)
-    learners = []
-    for alike in models.values():
-        able = [run for run in alike if run.rate("training") and not run.problem]
-        ours = [(r, r.learner, alike) for r in able if isinstance(r.learner, SeqtrainLearner)]
-        learners += ours[:1]
-    held_out, fastest = task.held_out.lengths.sum(), [run for run, _, _ in learners]
-    scoring = sum(held_out / (run.rate("prediction") or run.rate("training")) for run in fastest)
-    example = sum(task.train.lengths.mean() / run.rate("training") for run in fastest)
+        if isinstance(run.learner, SeqtrainLearner) and run.rate("training") and not run.problem:
+            fastest.setdefault(run.model, (run, run.learner))
+    rates = [(run.rate("training"), run.rate("prediction")) for run, _ in fastest.values()]
+    held_out = task.held_out.lengths.sum()
+    scoring = sum(held_out / (predicting or training) for training, predicting in rates)
+    example = sum(task.train.lengths.mean() / training for training, _ in rates)
     left = seconds / MARGIN - scoring
-    if not held_out or not learners or left < example:
+    if not held_out or not fastest or left < example:
         return 0
     plan = plan_epoch(task.train.lengths, task.config.batching, seed=task.config.seed, epoch=0)
     epochs = budget(task.config.training, len(plan)).epochs
     examples = min(epochs * len(task.train), int(left / example))
-    for run, learner, alike in learners:
+    accuracies: dict[object, float] = {}
+    for model, (run, learner) in fastest.items():
         before(run)
         try:
-            accuracy = learner.accuracy(examples)
+            accuracies[model] = learner.accuracy(examples)
         except SeqtrainError as error:
             run.problem = str(error)
-            continue
-        for each in alike:
-            each.accuracy = accuracy
+    for run in runs:
+        run.accuracy = accuracies.get(run.model)
     return examples
 
 
@@ -225,7 +227,7 @@ def compare(
     for mode, share in SPEED_SHARES.items():
         take_turns(runs.values(), mode, share * seconds, partial(before, mode))
     left = (1 - sum(SPEED_SHARES.values())) * seconds  # however long first turns took
-    examples = learn_equally(runs.values(), task, left, partial(before, "accuracy"))
+    examples = learn_equally([*runs.values()], task, left, partial(before, "accuracy"))
     left_out = {n: VariantResult(n, VARIANTS[n].kind, problem=why) for n, why in problems.items()}
     results = [runs[name].result() if name in runs else left_out[name] for name in problems]
     recommended, reason = recommend(results, usual_engine(config, where))

@@ -25,9 +25,7 @@ class Speed:
     @property
     def spread(self) -> str:
         """The slowest and the fastest turn, in thousands."""
-        if self.turns == 1:
-            return "1 turn"
-        return f"turns {thousands(self.slowest)}-{thousands(self.fastest)}"
+        return f"{thousands(self.slowest)}-{thousands(self.fastest)}"
 
     def beyond_noise(self, other: Speed) -> bool:
         """Whether even its slowest turn was faster than the other's fastest, of enough turns."""
@@ -114,18 +112,14 @@ def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, 
         and (each.kind == "engine" or speed.tokens_per_second >= AS_FAST * own.tokens_per_second)
     )
     best, speed = next(chosen, (usual, own))
-    others = [one for each, one in right if each.kind == "engine" and each is not best]
-    why = "It is what model.engine: auto takes; no other engine is faster beyond noise."
-    if best is not usual or (others and all(speed.beyond_noise(one) for one in others)):
-        kind = "engine" if best.kind == "engine" else "variant"
-        why = f"It is the fastest {kind} in training here, beyond noise."
-    why += f" {thousands(speed.tokens_per_second)} thousand tokens/s ({speed.spread})"
+    why = "It is the fastest in training here, beyond noise."
+    if best.name == auto:
+        why = "It is what model.engine: auto takes; no other engine is faster beyond noise."
+    why += f" {thousands(speed.tokens_per_second)} thousand tokens/s (turns {speed.spread})"
     kind = "engine" if best.kind == "recipe" else "recipe"
-    what = {"engine": "engine of seqtrain", "recipe": "plain torch script"}[kind]
+    what = "engine of seqtrain" if best.kind == "recipe" else "plain torch script"
     for each, other in [one for one in right if one[0].kind == kind][:1]:
-        why += (
-            f": {speed.tokens_per_second / other.tokens_per_second:.1f} times as fast as "
-            f"{each.name}, the fastest {what} ({thousands(other.tokens_per_second)}; "
-            f"{other.spread})"
-        )
+        times = speed.tokens_per_second / other.tokens_per_second
+        its_own = f"{thousands(other.tokens_per_second)}; turns {other.spread}"
+        why += f": {times:.1f} times as fast as {each.name}, the fastest {what} ({its_own})"
     return best.name, f"{why}."

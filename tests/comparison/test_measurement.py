@@ -28,14 +28,14 @@ def test_a_batch_that_would_take_too_long_is_given_up(task, monkeypatch):
 def test_what_is_alike_learns_once_and_what_differs_for_itself(task):
     runs = measured(task, *LEARNERS)
     before: list[str] = []
-    examples = learn_equally(runs.values(), task, 60.0, lambda run: before.append(run.name))
+    examples = learn_equally([*runs.values()], task, 60.0, lambda run: before.append(run.name))
     assert examples == task.config.training.max_epochs * ROWS
     accuracies = {name: run.accuracy for name, run in runs.items()}
     assert None not in accuracies.values()
     assert accuracies["torch"] == accuracies["padded-sorted"]
     assert accuracies["random-batches"] == accuracies["packed"]
     assert set(before) == {"torch", "random-batches", "last-of-padding"}
-    assert learn_equally(runs.values(), task, 0.0, lambda run: None) == 0
+    assert learn_equally([*runs.values()], task, 0.0, lambda run: None) == 0
 
 
 def test_no_time_is_an_error():

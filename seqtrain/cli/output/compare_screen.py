@@ -54,7 +54,7 @@ def show_comparison(comparison: Comparison) -> None:
 def _speeds(speed: Speed | None) -> tuple[str, str]:
     if speed is None:
         return NOTHING, NOTHING
-    return thousands(speed.tokens_per_second), speed.spread.removeprefix("turns ")
+    return thousands(speed.tokens_per_second), speed.spread
 
 
 def _measured(comparison: Comparison) -> str:
