@@ -164,12 +164,13 @@ def run_facts(
     environment = {**environment, "data": {**environment["data"], **found.digests}}
     learned = learned_rows(config, found.split)
     weights = sum(weight.numel() for weight in found.classifier.network.parameters())
+    model = f"{found.classifier.summary()['model']}; {weights:,} parameters"
     return RunFacts(
         name=directory.path.name or str(directory.path),
         config=render_config(config),
         environment=environment,
         epochs=epochs,
-        card=model_card(directory, config, epochs, scores.labels, found.source, weights),
+        card=model_card(directory, config, epochs, scores.labels, found.source, model),
         split=(found.split or Path(found.source).name) + (learned and f", trained on {learned}"),
         scores=asdict(scores),
         prefixes=shown.by_share or [],

@@ -377,9 +377,9 @@ def _branches(config: ModelConfig) -> str:
     more = [
         name for name in ("subwords", "convolutions", "ngrams", "kernels") if getattr(config, name)
     ]
-    return ", ".join(
-        [f"{config.rnn} of {config.hidden_size}", f"pooling {' + '.join(pooling)}", *more]
-    )
+    layers = f"{config.num_layers} × " if config.num_layers > 1 else ""
+    rnn = f"{config.rnn} of {layers}{config.hidden_size}" + " both ways" * config.bidirectional
+    return ", ".join([rnn, f"pooling {' + '.join(pooling)}", *more])
 
 
 def _lists(bursts: Iterable[Iterable[Example]]) -> Iterator[list[Example]]:

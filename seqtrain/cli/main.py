@@ -45,14 +45,6 @@ COMMANDS = {
 """What each command does; its function stands in the file of its name in `cli/commands/`."""
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """Typer's own base of usage errors: click's, or its copy of click's, by version."""
-COMMANDS_ELSEWHERE = {
-    **dict.fromkeys(("train", "learn", "run"), "fit"),
-    **dict.fromkeys(("evaluate", "test", "score"), "eval"),
-    **dict.fromkeys(("infer", "classify"), "predict"),
-    "benchmark": "compare",
-    "validate": "check",
-}
-"""Commands by the names that other programs give them."""
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -200,7 +192,7 @@ def _usage_problem(error: typer.BadParameter, called: str) -> str:
         return f"{text}; see: {called} --help"
     command = re.match("No such command '(.*?)'", text)
     if command:
-        near = COMMANDS_ELSEWHERE.get(command[1].lower()) or nearest(command[1], COMMANDS)
+        near = nearest(command[1], COMMANDS)
         text += f"; did you mean {near}?" if near else f"; expected {', '.join(COMMANDS)}"
     takes_keys = any(each.name == "overrides" for each in context.command.params)
     if text.startswith("No such option") and takes_keys:

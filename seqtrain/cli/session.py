@@ -1,7 +1,7 @@
 """The verbs `init` and `fit` of a Python session: they say what they do, in a notebook too."""
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from seqtrain.errors import ConfigError, DataError
 from seqtrain.files.writing import write_file
 from seqtrain.proposal import Wishes, propose
 from seqtrain.runs.destination import check_destination
-from seqtrain.text import nearest, one_of
 
 WHAT = "a file, or a table: a DataFrame, a Dataset, a dict of lists, or a list of dicts"
 """What a config is written for."""
@@ -47,12 +46,6 @@ def init(
     Raises:
         DataError: the data can't be read, or something isn't clear and has to be said.
     """
-    known = [each.name for each in fields(Wishes)]
-    for name in wishes:
-        if name not in known:
-            near = nearest(name, [*known, "test", "output", "force"])
-            hint = f"; did you mean {near}?" if near else f"; expected {one_of(known)}"
-            raise TypeError(f"init() has no option {name!r}{hint}")
     if not isinstance(data, str | PathLike) and hasattr(data, "__len__") and not len(data):
         raise DataError(f"data: found an empty {type(data).__name__}; expected {WHAT}")
     if output is not None:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any
 
-from seqtrain.config.schema import Config, ModelConfig
+from seqtrain.config.schema import Config
 from seqtrain.data.sources import named_text
 from seqtrain.files.reading import number_at
 from seqtrain.runs.destination import CONFIG
 from seqtrain.runs.overview import summarize_run
 from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.text import counted, listed, shorten
+from seqtrain.text import listed, shorten
 
 LONGEST = 400
 """Characters of a line of the model card at most."""
@@ -87,9 +87,9 @@ def model_card(
     epochs: Sequence[Mapping[str, Any]],
     labels: Sequence[str],
     scored: str,
-    weights: int,
+    model: str,
 ) -> dict[str, str]:
-    """Return names and values of the card, in order; `weights` is how many the model has."""
+    """Return names and values of the card, in order; `model` says what it is, in words."""
     data, summary, environment = config.data, summarize_run(run), run.environment()
     best = "-" if summary.best_epoch is None else summary.best_epoch
     again = ", then retrained on train and validation (training.refit)" if summary.refit else ""
@@ -108,29 +108,10 @@ def model_card(
         "scored on": scored,
         "labels": f"{len(labels)}: {listed([shorten(name, 40) for name in labels], LABELS)}",
         "sequences": data.kind + (f", tokenizer {data.tokenizer}" if data.kind == "text" else ""),
-        "model": f"{_branches(config.model)}; {weights:,} parameters",
+        "model": model,
         "epochs": f"best {best} of {summary.epochs}{again}",
         "time": f"{summary.seconds:,.1f} s on {environment.get('device', 'an unknown device')}",
         "versions": ", ".join(f"{name} {environment[name]}" for name in versions),
         "repeat with": f"seqtrain fit {quote(str(run.path / CONFIG))}",
     }
     return {name: shorten(value, LONGEST) for name, value in card.items()}
-
-
-def _branches(model: ModelConfig) -> str:
-    direction = "in both directions" if model.bidirectional else "in one direction"
-    pooling = [model.pooling] if isinstance(model.pooling, str) else model.pooling
-    branches = [
-        f"{model.rnn}, {counted(model.num_layers, 'layer')} of {model.hidden_size}, {direction}, "
-        f"pooling {', '.join(pooling)}"
-    ]
-    if model.subwords:
-        branches.append("subwords of {} to {} characters".format(*model.subwords))
-    if model.convolutions:
-        sizes = (f"{channels} of {kernel} steps" for channels, kernel, _ in model.convolutions)
-        branches.append(f"convolutions: {', '.join(sizes)}")
-    if model.ngrams:
-        branches.append("n-grams of {} to {} tokens".format(*model.ngrams))
-    if model.kernels:
-        branches.append("a bank of fixed kernels")
-    return "; ".join(branches)

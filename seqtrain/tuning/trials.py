@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from seqtrain.config import Config
+from seqtrain.config import Config, render_config
 from seqtrain.config.document import flow
 from seqtrain.errors import CheckpointError, missing_package
 from seqtrain.files.writing import write_file
@@ -191,17 +191,10 @@ class Study:
         if best is None:
             return
         changes = differing(config, best.settings)
-        found = [
+        header = [
             f"# Written by: seqtrain tune; trial {best.number}, the best of {len(trials)}",
             f"# {config.training.monitor} on validation, which chose it: {best.value:.4f}",
+            *(f"# {k}: {flow(x)}, was {flow(value_at(config, k))}" for k, x in changes.items()),
         ]
-        for name, section in changed(config, changes).model_dump(exclude_unset=True).items():
-            if not isinstance(section, dict):
-                found.append(f"{name}: {flow(section)}")
-                continue
-            found += [f"{name}:"] if section else []
-            for key, value in section.items():
-                path = f"{name}.{key}"
-                was = f"  # was {flow(value_at(config, path))}" if path in changes else ""
-                found.append(f"  {key}: {flow(value)}{was}")
-        write_file(directory / BEST_CONFIG, ("\n".join(found) + "\n").encode())
+        text = "\n".join([*header, render_config(changed(config, changes))])
+        write_file(directory / BEST_CONFIG, text.encode())

@@ -289,13 +289,8 @@ def _begun(run_dir: Path | None, name: str, config: Config) -> Path:
         where = f"{run_dir}: no {BASE} in it" if run_dir else f"no search of {name} under {RUNS}"
         raise CheckpointError(f"{where}; name the directory of a search with --run-dir")
     base = max(bases, key=lambda path: path.stat().st_mtime_ns)
-    before, now = (render_config(each).splitlines() for each in (load_config(base), config))
-    for was, is_ in zip(before, now, strict=False):
-        if was != is_:
-            raise CheckpointError(
-                f"{base.parent}: the search is of another config: found {is_.strip()}, then "
-                f"{was.strip()}; start a new search in another --run-dir"
-            )
+    if render_config(load_config(base)) != render_config(config):
+        raise CheckpointError(f"{base}: the search is of this other config; choose a new --run-dir")
     return base.parent
 
 

@@ -94,7 +94,10 @@ def test_a_search_that_was_killed_goes_on(beside, cli, tmp_path):
     ("arguments", "said"),
     [
         (["--run-dir", "best"], "--run-dir: best isn't empty"),
-        (["--resume", "--run-dir", "best", "--set", "seed=3"], "found seed: 3, then seed: 2"),
+        (
+            ["--resume", "--run-dir", "best", "--set", "seed=3"],
+            "is of this other config",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_tried(beside, cli, arguments, said):

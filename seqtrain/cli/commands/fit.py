@@ -1,7 +1,5 @@
 """`seqtrain fit CONFIG`: train, once or once per seed or fold, and print the run directory."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from pathlib import Path
@@ -59,6 +57,8 @@ def fit(
 
     from seqtrain.config import load_config
     from seqtrain.errors import Interrupted
+    from seqtrain.runs.destination import check_destination
+    from seqtrain.runs.finding import find
     from seqtrain.runs.run_directory import default_path
 
     settings, source = load_config(config, overrides or []), Path(config)
@@ -92,17 +92,16 @@ def fit(
             how = f"what was trained is saved; go on with: seqtrain {join(words)}"
             raise Interrupted(error.exit_code - 128, f"stopped; {how}") from None
         return
-    if not is_launched:  # of a launcher's processes the first one looks
-        path = _checked(path, source, resume=resume, force=force, quiet=quiet)
     if launches and not is_launched:
         from seqtrain.training.distributed import launch
 
+        if resume and path is None:
+            path = find(None, source.stem).path
+        check_destination(None if resume else path, "run", "--run-dir", force=force)
         path = path or default_path(source.stem)  # so that processes started again find the run
-        started = partial(
-            launch, [*context.obj, "--run-dir", str(path)], restarts=max_restarts or 0
-        )
-        code = started(processes=nproc_per_node or 1, hosts=nnodes, endpoint=rdzv_endpoint)
-        raise typer.Exit(code)
+        words = [*context.obj, "--run-dir", str(path)]
+        counts = {"processes": nproc_per_node or 1, "restarts": max_restarts or 0}
+        raise typer.Exit(launch(words, hosts=nnodes, endpoint=rdzv_endpoint, **counts))
     from seqtrain.api.fit import fit as run_fit
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.event_log import EventLog
@@ -113,20 +112,3 @@ def fit(
         run = run_fit(settings, run_dir=path, device=device, listener=screen, **given)
     if os.environ.get("RANK", "0") == "0":
         print_path(run.path)
-
-
-def _checked(
-    path: Path | None, source: Path, *, resume: bool, force: bool, quiet: bool
-) -> Path | None:
-    """Return the run directory to write or to go on with; refuse it before torch is loaded."""
-    from seqtrain.cli.output.console import note
-    from seqtrain.runs.destination import check_destination
-    from seqtrain.runs.finding import find
-
-    if not resume:
-        check_destination(path, "run", "--run-dir", force=force, sources=[source])
-    elif path is None and not force:
-        path = find(None, source.stem).path
-        if not quiet:
-            note(f"going on with the newest run of {source.stem}: {path}")
-    return path

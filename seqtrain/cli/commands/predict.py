@@ -78,7 +78,6 @@ def predict(
         "Predict after every time step: jsonl, or coloured lines on a terminal.", "--steps"
     ),
     output_dir: str | None = option("Write one file there for each file that INPUT names.", "DIR"),
-    shard: str | None = option("With --output-dir: take every N-th file, from the K-th on.", "K/N"),
     spreadsheet_safe: bool = flag(
         "csv: put a ' before cells that a spreadsheet would run as a formula.", "--spreadsheet-safe"
     ),
@@ -108,7 +107,6 @@ def predict(
         (f"--top-k: --probabilities writes every class; {one}", top_k and probabilities),
         (f"--precision: it chooses --min-probability; {one}", both),
         (f"--output: --output-dir says where to write; {one}", output and output_dir),
-        ("--shard: chooses among files; give --output-dir with it", shard and not output_dir),
         *((f"{name}: --steps writes rows; {one}", steps and on) for name, on in of_rows.items()),
         *((f"--keep: {x} is named twice; expected each once", kept.count(x) > 1) for x in kept),
     )
@@ -151,7 +149,7 @@ def predict(
     options = InputOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
     job = PredictionJob(classifier, columns, options)
     if output_dir is not None:
-        return predict_files(source, output_dir, shard, job, force=force)
+        return predict_files(source, output_dir, job, force=force)
     if run is None and named is None:
         note(f"run: {path}")
     return predict_one(_given_text(source), output, job, steps=steps)

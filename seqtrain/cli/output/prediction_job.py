@@ -4,7 +4,6 @@ import gzip
 import io
 import mmap
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -34,7 +33,6 @@ from seqtrain.files.writing import replacing
 from seqtrain.text import counted, display_name
 from seqtrain.training.distributed import Processes
 
-SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})")
 SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 1) / 2 steps"
 
 
@@ -107,37 +105,25 @@ def predict_one(source: str, output: str | None, job: PredictionJob, *, steps: b
     (job.write_steps if steps else job.write)(source, open_file)
 
 
-def predict_files(
-    source: str, output_dir: str, shard: str | None, job: PredictionJob, *, force: bool
-) -> None:
-    """Predict each file into a file of its own, whole or not at all, but those done before."""
+def predict_files(source: str, output_dir: str, job: PredictionJob, *, force: bool) -> None:
+    """Predict each file into a file of its own, whole or not at all, but those done before.
+
+    Of N processes that a launcher started, with RANK and WORLD_SIZE, each takes every N-th file.
+    """
     files = [path for path in matching_files(source) if os.path.isfile(path)]
     if not files:
         raise DataError(
             f"{display_name(source)}: no such file (looked in {os.path.abspath(os.curdir)}); "
             "expected a file, or a pattern in quotes such as 'in/*.jsonl'"
         )
-    own = _shard_of(files, shard)
+    processes = Processes.launched()
+    own = files[processes.rank :: processes.size]
     every = _output_paths(files, Path(output_dir), job.columns.format)
     left = {file: every[file] for file in own if force or not every[file].exists()}
     for file, path in left.items():
         with replacing(path) as unfinished:
             job.write(file, partial(open_output, str(unfinished), line_by_line=False), file)
     note(f"{counted(len(left), 'file')} predicted, {len(own) - len(left):,} predicted before")
-
-
-def _shard_of(files: list[str], shard: str | None) -> list[str]:
-    """Return every N-th file from the K-th on, of K/N: those of one of N processes.
-
-    None: as a launcher set RANK and WORLD_SIZE, else all files.
-    """
-    if shard is None:
-        processes = Processes.launched()
-        return files[processes.rank :: processes.size]
-    parts = SHARD.fullmatch(shard)
-    if parts is None or not int(parts[1]) < int(parts[2]):
-        raise ConfigError(f"--shard: found {shard}; expected K/N, with K from 0 to N - 1")
-    return files[int(parts[1]) :: int(parts[2])]
 
 
 def _output_paths(files: list[str], folder: Path, format: str) -> dict[str, Path]:

@@ -18,11 +18,11 @@ from seqtrain.runs.overview import RunSummary, differing_keys
 from seqtrain.text import listed, printable, quote
 
 UNKNOWN = "-"
-REFIT = "*: of the model before training.refit, which trains on the rows of validation too"
+REFIT = "refit: the scores on validation are of the model before it, which didn't learn these rows"
 FOR, AGAINST = "bold green", "bold red"
 """Styles of what speaks for a prediction and against it."""
 SHOWN_TOKENS, STRONGEST = 200, 5
-RIGHT = ("both", "only A", "only B", "neither", "all")
+RIGHT = ("both", "only A", "only B", "neither")
 
 
 def runs_json(runs: Sequence[RunSummary]) -> dict[str, Any]:
@@ -53,19 +53,18 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
         TableColumn("val. loss", rank=3),
         *(TableColumn(name, "words", rank) for rank, name in enumerate(names, start=4)),
     ]
-    mark = "*" if any(run.refit for run in runs) else ""
     rows = [
         (
-            *(run.name, _data(run), _figure(run.validation.get("accuracy"), ".2%", run, mark)),
+            *(run.name, _data(run), _figure(run.validation.get("accuracy"), ".2%")),
             *(_figure(run.test.get("accuracy"), ".2%"), _duration(run.seconds), _epochs(run)),
-            _figure(run.validation.get("loss"), ".4f", run, mark),
+            _figure(run.validation.get("loss"), ".4f"),
             *(run.setting(key) or UNKNOWN for key in keys),
         )
         for run in runs
     ]
     console = stdout_console()
     print_table(console, columns, rows, edge=console.is_terminal, also="seqtrain runs --json")
-    if mark:
+    if any(run.refit for run in runs):
         note(REFIT)
 
 
@@ -77,12 +76,12 @@ def _data(run: RunSummary) -> str:
 
 def _epochs(run: RunSummary) -> str:
     best = UNKNOWN if run.best_epoch is None else f"{run.best_epoch}"
-    return f"{best} of {run.epochs}" + ("" if run.finished else ", unfinished")
+    more = ", refit" * run.refit + ", unfinished" * (not run.finished)
+    return f"{best} of {run.epochs}{more}"
 
 
-def _figure(value: float | None, form: str, run: RunSummary | None = None, mark: str = "") -> str:
-    marked = "" if run is None else mark if run.refit else " " * len(mark)
-    return (UNKNOWN if value is None else format(value, form)) + marked
+def _figure(value: float | None, form: str) -> str:
+    return UNKNOWN if value is None else format(value, form)
 
 
 def _duration(seconds: float) -> str:
@@ -191,9 +190,8 @@ def show_diff(found: RunDifference, top: int) -> None:
         "95% interval",
     ]
     print_table(console, titles, [(x, *own) for x, own in zip(names, cells, strict=True)])
-    counts = [f"{count:,}" for count in (*found.counts.values(), found.num_examples)]
-    rows = zip(RIGHT, counts, strict=True)
-    print_table(console, [TableColumn("right", "words"), "examples"], rows)
+    right = [f"{who} {count:,}" for who, count in zip(RIGHT, found.counts.values(), strict=True)]
+    say(f"right: {', '.join(right)}; of {found.num_examples:,} examples")
     accuracy = found.metrics[0]
     better = "B" if accuracy.difference > 0 else "A"
     verdict = f"{better} is better, by more than chance would explain"

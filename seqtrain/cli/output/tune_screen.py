@@ -1,19 +1,15 @@
-"""A search on the screen: a line per trial, and a table at the end."""
+"""A search on the screen: a line per trial, and what was found."""
 
 import math
 
-from seqtrain.cli.output.console import note, stderr_console
+from seqtrain.cli.output.console import note
 from seqtrain.cli.output.fit_screen import note_next, score_text
-from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.config import Config
 from seqtrain.config.document import flow
 from seqtrain.text import counted
 from seqtrain.tuning.space import differing
 from seqtrain.tuning.trials import Trial
 from seqtrain.tuning.tune import Tuned
-
-SHOWN = 10
-"""Trials of the table at the end."""
 
 
 class TuneScreen:
@@ -30,15 +26,7 @@ class TuneScreen:
         note(f"{trial.number:3d} {mark} {what} ({trial.seconds:.0f} s): {self._settings(trial)}")
 
     def show_end(self, found: Tuned) -> None:
-        """Show the best trials, and the score of the best one on rows that didn't choose it."""
-        scored = [t for t in found.trials if t.state in ("complete", "stopped") and t.curve]
-        shown = sorted(scored, key=lambda trial: trial.order, reverse=True)[:SHOWN]
-        columns = [
-            *map(TableColumn, ("trial", f"val. {self._monitor}")),
-            TableColumn("state", rank=1),
-        ]
-        cells = [(str(t.number), self._score(t), t.state, self._settings(t)) for t in shown]
-        print_table(stderr_console(), [*columns, TableColumn("settings", "words")], cells)
+        """Name the best trial, and the score of the best one on rows that didn't choose it."""
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
         note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
