@@ -6,7 +6,6 @@ numbers per step, the jsonl file the first column. Example:
     python tests/benchmarks/table_reading.py --ids 20000
 """
 
-import argparse
 import json
 import random
 import resource
@@ -15,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from common import fit
+from common import fit, make_parser
 
 from seqtrain.config import config_from_mapping, render_config
 from seqtrain.data.dataset import prepare
@@ -54,10 +53,9 @@ def write(folder: Path, ids: int, *, mixed: bool) -> dict[str, Path]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__, config=False)
     parser.add_argument("--ids", type=int, default=20_000)
     parser.add_argument("--mixed", action="store_true", help="ids come back all over the table")
-    parser.add_argument("--reading-only", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -76,8 +74,6 @@ def main() -> None:
         ratio = speeds["table"] / speeds["jsonl"]
         print(f"table / jsonl: {ratio:.2f} by steps, {3 * ratio:.2f} by tokens")
         print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
-        if arguments.reading_only:
-            return
         learned = {}
         for kind in KEYS:
             events = fit(folder / f"{kind}.yaml", ["training.max_epochs=2"], folder / kind)

@@ -1,6 +1,6 @@
 """How good is what `init` writes for tables with a row per time step? Beside models of no order.
 
-    python tests/benchmarks/tables.py TRAIN TEST... [--seeds 0,1,2] [--without fit svm trees]
+    python tests/benchmarks/tables.py TRAIN TEST... [--seeds 0,1,2]
         [--init "--label COLUMN --id COLUMN"] [--set KEY=VALUE]...
 
 For each pair of files: `seqtrain init` and `seqtrain fit`, unedited, a run for each seed; a linear
@@ -36,7 +36,6 @@ from seqtrain.data.sources import read_options
 
 MOST_TOKENS, MOST_TREES = 300, 4000
 QUANTILES = np.arange(1, 10) / 10
-MODELS = ("fit", "svm", "trees")
 
 
 def read(config: Config, path: str) -> tuple[list[Any], list[str]]:
@@ -102,7 +101,7 @@ def measure(train: str, test: str, given: Any) -> None:
             f"{train}: {len(sequences):,} and {len(tested):,} sequences, {len(set(labels))} "
             f"classes; the most frequent: {expected.count(majority) / len(expected):.1%}"
         )
-        for seed in given.seeds.split(",") if "fit" not in given.without else ():
+        for seed in given.seeds.split(","):
             began, run = time.time(), Path(folder) / f"run-{seed}"
             ended = fit(path, [f"seed={seed}", *given.set], run)[-1]
             scores, took = json.loads((run / "test.json").read_text()), time.time() - began
@@ -112,23 +111,20 @@ def measure(train: str, test: str, given: Any) -> None:
                 flush=True,
             )
     learn, judge, tokens = features(sequences, tested)
-    if "svm" not in given.without:
-        began, svm = time.time(), make_pipeline(MaxAbsScaler(), LinearSVC())
-        search = GridSearchCV(svm, {"linearsvc__C": [0.01, 0.1, 1.0, 10.0]}, cv=3)
-        score("linear SVM", expected, search.fit(learn, labels).predict(judge), began)
-    if "trees" not in given.without:
-        began, rounds = time.time(), max(5, min(100, MOST_TREES // len(set(labels))))
-        trees = HistGradientBoostingClassifier(random_state=0, max_iter=rounds)
-        kept = [*range(min(MOST_TOKENS, tokens)), *range(tokens, learn.shape[1])]
-        trees.fit(learn[:, kept].toarray(), labels)
-        score("trees", expected, trees.predict(judge[:, kept].toarray()), began)
+    began, svm = time.time(), make_pipeline(MaxAbsScaler(), LinearSVC())
+    search = GridSearchCV(svm, {"linearsvc__C": [0.01, 0.1, 1.0, 10.0]}, cv=3)
+    score("linear SVM", expected, search.fit(learn, labels).predict(judge), began)
+    began, rounds = time.time(), max(5, min(100, MOST_TREES // len(set(labels))))
+    trees = HistGradientBoostingClassifier(random_state=0, max_iter=rounds)
+    kept = [*range(min(MOST_TOKENS, tokens)), *range(tokens, learn.shape[1])]
+    trees.fit(learn[:, kept].toarray(), labels)
+    score("trees", expected, trees.predict(judge[:, kept].toarray()), began)
 
 
 def main() -> None:
     parser = make_parser(__doc__, config=False)
     parser.add_argument("files", nargs="+", metavar="TRAIN TEST")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--without", nargs="*", default=[], choices=MODELS)
     parser.add_argument("--init", default="", help="options of init")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args()

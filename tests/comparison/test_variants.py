@@ -1,13 +1,43 @@
 """What each variant computes: right ones the same, wrong ones what padding makes of it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from seqtrain.comparison.compare import VariantRun, learn_equally, take_turns
 from seqtrain.comparison.learners import make_learner, one_by_one
 from seqtrain.comparison.task import VARIANTS, Task, variants_for
+from seqtrain.config.schema import Config
+from tests.helpers.stores import store_of
+
+ROWS = 90
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    sequences = [np.arange(row, 2 * row + 1) % 20 + 2 for row in range(ROWS)]
+    train = store_of(sequences, [row % 2 for row in range(ROWS)], range(ROWS))
+    sections: dict[str, dict[str, Any]] = {
+        "data": {"train": "a.tsv", "sequence": 0, "label": 1},
+        "batching": {"batch_size": 6},
+        "model": {"embedding_dim": 4, "hidden_size": 4},
+        "training": {"max_epochs": 3},
+    }
+    return Task(
+        config=Config.model_validate(sections),
+        train=train,
+        held_out=train.__getitems__(np.arange(0, ROWS, 3)),
+        input_size=22,
+        labels=("a", "b"),
+        device=torch.device("cpu"),
+        threads=1,
+        warnings=[],
+        probe=np.arange(3),
+    )
 
 
 def test_variants_that_cannot_run_here_say_why(task):
@@ -74,3 +104,32 @@ def test_accuracy_is_of_what_was_learned_anew(task):
     assert learner.accuracy(10 * len(task.train)) == 1.0
     unlearned = learner.accuracy(0)
     assert unlearned < 1.0
+
+
+LEARNERS = ["torch", "padded-sorted", "random-batches", "packed", "last-of-padding"]
+
+
+def measured(task: Task, *names: str, seconds: float = 0.0) -> Mapping[str, VariantRun]:
+    runs = [VariantRun(name, task) for name in names]
+    take_turns(runs, "training", seconds, lambda run: None)
+    return {run.name: run for run in runs}
+
+
+def test_a_batch_that_would_take_too_long_is_given_up(task, monkeypatch):
+    monkeypatch.setattr("seqtrain.comparison.compare.LONGEST", 1e-9)
+    runs = measured(task, "torch", "packed", seconds=-1.0)
+    assert all("allow more seconds" in run.problem for run in runs.values())
+    assert all(run.speed("training") is None for run in runs.values())
+
+
+def test_what_is_alike_learns_once_and_what_differs_for_itself(task):
+    runs = measured(task, *LEARNERS)
+    before: list[str] = []
+    examples = learn_equally([*runs.values()], task, 60.0, lambda run: before.append(run.name))
+    assert examples == task.config.training.max_epochs * len(task.train)
+    accuracies = {name: run.accuracy for name, run in runs.items()}
+    assert None not in accuracies.values()
+    assert accuracies["torch"] == accuracies["padded-sorted"]
+    assert accuracies["random-batches"] == accuracies["packed"]
+    assert set(before) == {"torch", "random-batches", "last-of-padding"}
+    assert learn_equally([*runs.values()], task, 0.0, lambda run: None) == 0

@@ -53,6 +53,21 @@ def test_vocabulary_and_labels_come_from_train_alone(write, ready):
     assert set(tokens(data)) == {"a", "b", "<", "pad", ">"}
 
 
+@pytest.mark.parametrize("tokenizer", ["word", "whitespace", "char", "byte"])
+def test_tokens_have_the_same_ids_however_many_pieces_are_remembered(
+    write, ready, monkeypatch, tokenizer
+):
+    draw = random.Random(0)
+    texts = ["".join(draw.choices([*"abΣ'. \u3000", "long" * 20], k=9)) + "a" for _ in range(60)]
+    path = write("train.tsv", [(text, "xy"[i % 2]) for i, text in enumerate(texts)])
+    found = []
+    for remembered in (1000, 2, 0):
+        monkeypatch.setattr("seqtrain.data.vocabulary.REMEMBERED_PIECES", remembered)
+        data = ready(train=path, tokenizer=tokenizer, min_count=3)
+        found.append((words(data, "train"), data.splits["train"].values.tolist()))
+    assert found[0] == found[1] == found[2]
+
+
 def test_what_is_held_out_teaches_nothing(write, ready):
     rows = [(f"shared only{i}", "xy"[i % 2]) for i in range(40)]
     keys = {"train": write("train.tsv", rows), "validation": 0.25, "tokenizer": "whitespace"}

@@ -1,17 +1,11 @@
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data import vocabulary as module
-from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.data.vocabulary import (
     SPECIAL,
-    UNK,
-    FixedIndex,
-    PieceIds,
     Vocabulary,
     fit_vocabulary,
     provisional_index,
@@ -46,30 +40,3 @@ def test_the_most_frequent_tokens_stay_in_an_order_that_rows_do_not_change(
     shuffled = list(tokens)
     chance.shuffle(shuffled)
     assert fit(shuffled, min_count=min_count, max_size=max_size)[0] == vocabulary
-
-
-LETTERS = st.lists(st.sampled_from([*"abΣ'. \u3000", "long" * 20]), max_size=9)
-LINES = st.lists(LETTERS.map("".join), max_size=20)
-
-
-@pytest.mark.parametrize("remembered", [0, 2, 1000])
-@pytest.mark.parametrize("name", ["word", "whitespace", "char", "byte"])
-def test_remembered_pieces_have_the_ids_of_their_tokens(monkeypatch, name, remembered):
-    monkeypatch.setattr(module, "REMEMBERED_PIECES", remembered)
-    tokenizer = make_tokenizer(name, lowercase=True)
-
-    @given(LINES)
-    def check(lines: list[str]) -> None:
-        growing, expected = provisional_index(), provisional_index()
-        piece_ids = PieceIds(tokenizer, growing)
-        for line in lines:
-            assert piece_ids.encode([line])[0].tolist() == [expected[t] for t in tokenizer(line)]
-        assert growing == expected
-        known = FixedIndex({"a": 2, "long": 3, ".": 4}, UNK)
-        piece_ids = PieceIds(tokenizer, known)
-        for line in [*lines, *lines]:
-            assert piece_ids.encode([line])[0].tolist() == [known[t] for t in tokenizer(line)]
-        assert len(piece_ids) <= remembered
-        assert max(map(len, piece_ids), default=0) <= module.REMEMBERED_LENGTH
-
-    check()

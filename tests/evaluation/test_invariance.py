@@ -1,17 +1,13 @@
 """The sample that a check takes, and batches padded with other values."""
 
 import numpy as np
-import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.batch import collate
 from seqtrain.evaluation.invariance import (
     SAMPLE_LENGTH,
     SAMPLE_ROWS,
     SAMPLE_STEPS,
-    collate_padded,
     sampled,
 )
 from tests.helpers.examples import examples
@@ -36,12 +32,3 @@ def test_a_sample_keeps_its_limits_and_holds_the_extremes(lengths, first):
     else:
         assert steps.max() == kept.max()
         assert len(found) == 1 or steps.min() == kept.min()
-
-
-@pytest.mark.parametrize("channels", [0, 2])
-def test_other_padding_reaches_the_model_and_leaves_the_real_steps(channels):
-    shapes = [(length, channels) if channels else (length,) for length in (2, 5, 1)]
-    store = store_of(np.full(shape, shape[0]) for shape in shapes)
-    plain, padded = collate(store), collate_padded(store, value=9)
-    assert bool((padded.inputs[0, 2:] == 9).all())
-    assert torch.equal(plain.packed.data, padded.packed.data)

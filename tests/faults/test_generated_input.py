@@ -1,7 +1,8 @@
-"""Generated configs and rows: a run ends with 0, or with 2 and words; nothing else happens."""
+"""Generated configs and rows: a run ends with 0, or with 2 and short lines, and nothing else."""
 
 import contextlib
 import io
+import re
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from seqtrain.cli.main import run as run_program
-from tests.helpers.tiny import WORDS
+from tests.helpers.tiny import CONFIG, WORDS
 
 TEXT = st.text(st.sampled_from('ab \t\n\r"\\\x00\u2028\u202eé🙂\x1b[,;:0_-'), max_size=12)
 WORD = st.sampled_from([word for words in WORDS.values() for word in words])
@@ -53,6 +54,12 @@ CHOICES = {
 OPTION = st.sampled_from(sorted(CHOICES)).flatmap(
     lambda key: st.tuples(st.just(key), st.one_of(st.sampled_from(CHOICES[key]), VALUE))
 )
+PIECES = [
+    *"\n :-,[]{}#&*!|>'\"%@`?~\t\0\x85\u2028٣\r\ufeff",
+    *("\n  ", ": ", "- ", "<<: ", "&a ", "*a", "!!str ", "!x ", "---\n", "...\n", "%YAML 1.1\n"),
+    *("no", "012", "1e999", "9" * 20, "1:30", '"\\UFFFFFFFF"', '"\\0"', "[[[[", "{a: {b: ", "? "),
+]
+EDIT = st.tuples(st.integers(0, len(CONFIG)), st.integers(0, 12), st.sampled_from(PIECES) | TEXT)
 BASE = {
     "data.train": "train.csv", "data.sequence": "text", "data.label": "label",
     "model.embedding_dim": "2", "model.hidden_size": "2", "training.max_epochs": "1",
@@ -60,14 +67,24 @@ BASE = {
 }  # fmt: skip
 
 
-def run_once(rows: list[tuple[str, str]], options: list[tuple[str, str]]) -> tuple[int, str]:
-    """Train on generated rows with generated options; return the exit code and stderr."""
+def run_once(
+    rows: list[tuple[str, str]], options: list[tuple[str, str]], edits: list[tuple[int, int, str]]
+) -> tuple[int, str]:
+    """Train on generated rows with generated options; return the exit code and stderr.
+
+    A config that is edited names no file, so that nothing is read.
+    """
     quoted = [",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows]
     content = "\n".join(["text,label", *quoted, ""])
     Path("train.csv").write_bytes(content.encode())
     chosen = {**BASE, **dict(options)}
     sets = [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
-    arguments = ["fit", "empty.yaml", *sets, "--run-dir", "r", "--force", "--quiet", "--no-cache"]
+    text = CONFIG if edits else "seed: 0\n"
+    for start, length, piece in edits:
+        text = text[:start] + piece + text[start + length :]
+    Path("c.yaml").write_text(text, newline="")
+    sets = [] if edits else sets
+    arguments = ["fit", "c.yaml", *sets, "--run-dir", "r", "--force", "--quiet", "--no-cache"]
     err = io.StringIO()
     with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
         try:
@@ -80,7 +97,6 @@ def run_once(rows: list[tuple[str, str]], options: list[tuple[str, str]]) -> tup
 @pytest.mark.parametrize("examples", [80, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_generated_configs_and_rows(disk, monkeypatch, examples):
     monkeypatch.chdir(disk)
-    Path("empty.yaml").write_text("seed: 0\n")
     codes: Counter[int] = Counter()
 
     @settings(
@@ -90,15 +106,21 @@ def test_generated_configs_and_rows(disk, monkeypatch, examples):
         derandomize=True,
         suppress_health_check=list(HealthCheck),
     )
-    @given(rows=ROWS, options=st.lists(OPTION, max_size=3))
-    def ends_with_0_or_2(rows: list[tuple[str, str]], options: list[tuple[str, str]]) -> None:
+    @given(ROWS, st.lists(OPTION, max_size=3), st.just([]) | st.lists(EDIT, max_size=4))
+    def ends_with_0_or_2(
+        rows: list[tuple[str, str]],
+        options: list[tuple[str, str]],
+        edits: list[tuple[int, int, str]],
+    ) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            code, err = run_once(rows, options)
+            code, err = run_once(rows, options, edits)
         codes[code] += 1
         assert code in (0, 2), err
-        assert code == 0 or any(line.startswith("seqtrain: ") for line in err.splitlines())
-        assert "Traceback" not in err
+        problems = [line for line in err.splitlines() if line.startswith("seqtrain: ")]
+        assert bool(problems) == (code == 2)
+        assert all(len(line) < 220 and line.isprintable() for line in err.splitlines()), err
+        assert not re.search("Input should|constrained|pydantic|Traceback", err)
 
     ends_with_0_or_2()
     assert codes[0]

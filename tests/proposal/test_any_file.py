@@ -76,15 +76,10 @@ def json_lines(draw: st.DrawFn, found: list[tuple[str, str]]) -> tuple[str, str]
     return "a.jsonl", "".join(json.dumps(row(*each)) + "\n" for each in found)
 
 
-def fasttext(draw: st.DrawFn, found: list[tuple[str, str]]) -> tuple[str, str]:
-    lines = [f"__label__{x.replace(' ', '_')} {' '.join(text.split())}\n" for x, text in found]
-    return draw(st.sampled_from(["a.txt", "a.ft"])), "".join(lines)
-
-
 @st.composite
 def files(draw: st.DrawFn) -> tuple[str, str]:
     """Draw a file's name and content."""
-    make = draw(st.sampled_from([delimited, delimited, json_lines, fasttext]))
+    make = draw(st.sampled_from([delimited, delimited, json_lines]))
     name, content = make(draw, draw(rows()))
     if draw(st.integers(0, 9)) == 0:
         content = content[: draw(st.integers(0, len(content)))]
@@ -114,33 +109,11 @@ def test_a_config_is_accepted_or_the_reason_is_said(file):
         check(path)
 
 
-@given(rows())
-def test_a_folder_of_texts(found):
-    with TemporaryDirectory() as folder:
-        for n, (label, text) in enumerate(found):
-            path = Path(folder) / "docs" / (label.replace("/", "_") or "none") / f"{n}.txt"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8", errors="replace")
-        check(Path(folder) / "docs")
-
-
 def write_npz(path: Path, lengths: list[int], channels: int = 1, *, scale: float = 1.0) -> str:
     values = np.random.default_rng(0).normal(size=(sum(lengths), channels)) * scale
     labels = np.array([f"c{n % 2}" for n in range(len(lengths))])
     np.savez(path, values=values, offsets=np.cumsum([0, *lengths]), labels=labels)
     return str(path)
-
-
-@given(
-    st.integers(1, 3),
-    st.lists(st.integers(0, 40), min_size=1, max_size=12),
-    st.sampled_from([0.0, 1.0, 1e30, float("nan")]),
-)
-def test_series(channels, lengths, scale):
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "a.npz"
-        write_npz(path, lengths, channels, scale=scale)
-        check(path)
 
 
 def test_rows_without_a_sequence_and_missing_values_are_allowed_for(tmp_path):

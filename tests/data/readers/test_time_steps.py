@@ -95,16 +95,6 @@ def test_missing_cells_are_unknown_tokens_and_missing_numbers(ending: str, tmp_p
     assert np.array_equal(steps.numbers, [[1.5, 0], [np.nan, 1]], equal_nan=True)
 
 
-def test_facts_beside_the_sequence_are_the_same_in_all_rows(tmp_path: Path) -> None:
-    rows = steps_of(("i", 1, "a", 1, "x"), ("i", 2, "b", 1, "x"))
-    path = write_rows(tmp_path / "a.csv", rows)
-    (found,) = read(path, steps={"heat": "number"}, static={"place": "token"})
-    assert (found.line, found.problem) == (
-        3,
-        "id 'i' has place: 'b' here, but 'a' on line 2",
-    )
-
-
 @pytest.mark.parametrize("quoted", [False, True])
 def test_rows_around_a_bad_one_are_read(quoted: bool, tmp_path: Path) -> None:
     mark = '"' if quoted else ""
@@ -119,14 +109,6 @@ def test_rows_around_a_bad_one_are_read(quoted: bool, tmp_path: Path) -> None:
     first, second = (content(x) for x in found if not x.problem)
     assert first[2:4] == ((("a", "<unk>", "c"),), [[1, 0], [2, 1], [4, 2]])
     assert second[2:4] == ((("d",),), [[5, 0]])
-
-
-def test_a_bad_row_of_another_id_loses_none(tmp_path: Path) -> None:
-    rows = steps_of(("i", 1, "a", 1, "x"), ("j", 1, "b", 1, None), ("i", 2, "c", 1, "x"))
-    rows += steps_of(("k", 1, "d", 1, "x"))
-    found = read(write_rows(tmp_path / "a.csv", rows))
-    assert [(x.line, x.problem) for x in found if x.problem] == [(3, "the label is blank")]
-    assert {x.id: len(x.sequence) for x in found if not x.problem} == {"i": 2, "k": 1}
 
 
 def test_one_row_of_an_id_has_its_label_and_blanks_around_ids_count_not(
