@@ -1,6 +1,6 @@
 """Options that several commands share."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import typer
 
@@ -8,10 +8,7 @@ import typer
 def option(
     help: str, metavar: str | None = None, *names: str, default: Any = None, **limits: Any
 ) -> Any:
-    """Return an option that takes a value; without names it is called as its parameter.
-
-    In `Annotated` the default is `...`: there it stands behind the type.
-    """
+    """Return an option that takes a value; without names it is called as its parameter."""
     return typer.Option(default, *names, metavar=metavar, help=help, **limits)
 
 
@@ -20,9 +17,9 @@ def argument(help: str, metavar: str, default: Any = ...) -> Any:
     return typer.Argument(default, metavar=metavar, help=help)
 
 
-def flag(help: str, *names: str, default: Any = False) -> Any:
+def flag(help: str, *names: str) -> Any:
     """Return an option without a value."""
-    return typer.Option(default, *names, help=help)
+    return typer.Option(False, *names, help=help)
 
 
 def _check_device(name: str | None) -> str | None:
@@ -47,59 +44,35 @@ def complete_override(incomplete: str) -> list[str]:
     return [f"{key}={word}" for word in words if word.startswith(value)]
 
 
-ConfigFile = Annotated[str, argument("YAML file of the run.", "CONFIG")]
-Overrides = Annotated[
-    list[str] | None,
-    option(
-        "Set a key of the config, such as training.lr=3e-4. Can be repeated.",
-        "SECTION.KEY=VALUE",
-        "--set",
-        autocompletion=complete_override,
-        default=...,
-    ),
-]
-Device = Annotated[
-    str,
-    option(
-        "Device to compute on: cpu, cuda, cuda:N, mps, or auto (cuda, else mps, else cpu).",
-        "DEVICE",
-        callback=_check_device,
-        default=...,
-    ),
-]
-ConfiguredDevice = Annotated[
-    str | None,
-    option(
-        "Device to train on, in place of training.device. Default: that of the config.",
-        "DEVICE",
-        "--device",
-        callback=_check_device,
-        default=...,
-    ),
-]
-RunOrNewest = Annotated[
-    str | None, argument("Run directory or model folder. Default: the newest run.", "RUN")
-]
-RunOption = Annotated[
-    str | None, option("The same as the argument RUN.", "RUN", "--run", default=...)
-]
-Split = Annotated[
-    Literal["test", "validation", "train"] | None,
-    option("Split of the run's config. Default: test, or validation without a test.", default=...),
-]
-DataFile = Annotated[
-    str | None, option("Labelled file to use instead of a split.", "FILE", default=...)
-]
-StepScores = Annotated[
-    bool,
-    flag("Also score predictions after 10 %, 20 % … of each sequence.", "--steps", default=...),
-]
-AsJson = Annotated[bool, flag("Print one JSON object.", "--json", default=...)]
-Quiet = Annotated[bool, flag("Show warnings only.", "--quiet", "-q", default=...)]
-NoCache = Annotated[
-    bool, flag("Read and encode the data again; use and write no cache.", "--no-cache", default=...)
-]
-ForceFile = Annotated[bool, flag("Replace an existing file.", "--force", default=...)]
+SplitName: TypeAlias = Literal["test", "validation", "train"] | None
+
+CONFIG = argument("YAML file of the run.", "CONFIG")
+OVERRIDES = option(
+    "Set a key of the config, such as training.lr=3e-4. Can be repeated.",
+    "SECTION.KEY=VALUE",
+    "--set",
+    autocompletion=complete_override,
+)
+DEVICE = option(
+    "Device to compute on: cpu, cuda, cuda:N, mps, or auto (cuda, else mps, else cpu).",
+    "DEVICE",
+    callback=_check_device,
+    default="auto",
+)
+TRAIN_DEVICE = option(
+    "Device to train on, in place of training.device. Default: that of the config.",
+    "DEVICE",
+    callback=_check_device,
+)
+RUN = argument("Run directory or model folder. Default: the newest run.", "RUN", None)
+RUN_OPTION = option("The same as the argument RUN.", "RUN", "--run")
+SPLIT = option("Split of the run's config. Default: test, or validation without a test.")
+DATA = option("Labelled file to use instead of a split.", "FILE")
+STEPS = flag("Also score predictions after 10 %, 20 % … of each sequence.", "--steps")
+AS_JSON = flag("Print one JSON object.", "--json")
+QUIET = flag("Show warnings only.", "--quiet", "-q")
+NO_CACHE = flag("Read and encode the data again; use and write no cache.", "--no-cache")
+FORCE = flag("Replace an existing file.", "--force")
 
 
 def chosen_run(run: str | None, named: str | None = None) -> str:

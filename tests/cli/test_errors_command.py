@@ -103,3 +103,4 @@ def test_explained_mistakes_show_their_tokens(beside, cli):
         rf"strongest: {re.escape(strongest[0])}( \(step \d+\))? {re.escape(f'{strongest[1]:+.2f}')}"
     )
     assert re.search(told, ended.out)
+    assert "+ (green): the token speaks for the predicted label" in ended.err

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from seqtrain.cli.options import AsJson, Device, RunOption, RunOrNewest, chosen_run, option
+from seqtrain.cli.options import AS_JSON, DEVICE, RUN, RUN_OPTION, chosen_run, option
 
 if TYPE_CHECKING:
     from seqtrain.api.check import Check
 
 
 def check(
-    run: RunOrNewest = None,
-    named: RunOption = None,
+    run: str | None = RUN,
+    named: str | None = RUN_OPTION,
     data: str | None = option(
         "File of sequences to check with. Default: the run's test split.", "FILE"
     ),
-    device: Device = "auto",
-    as_json: AsJson = False,
+    device: str = DEVICE,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Example: seqtrain check runs/mine --data new.csv"""
     from dataclasses import asdict

@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from seqtrain.cli.options import AsJson, ConfigFile, ConfiguredDevice, Overrides, option
+from seqtrain.cli.options import AS_JSON, CONFIG, OVERRIDES, TRAIN_DEVICE, option
 
 
 def compare(
-    config: ConfigFile,
-    overrides: Overrides = None,
+    config: str = CONFIG,
+    overrides: list[str] | None = OVERRIDES,
     seconds: int = option(
         "Seconds for measuring; the start takes about 10 more.", "S", min=1, default=60
     ),
-    device: ConfiguredDevice = None,
-    as_json: AsJson = False,
+    device: str | None = TRAIN_DEVICE,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Example: seqtrain compare my.yaml --seconds 120"""
     from dataclasses import asdict

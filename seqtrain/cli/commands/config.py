@@ -1,11 +1,11 @@
 """`seqtrain config CONFIG`: the resolved config, the schema for editors, the reference."""
 
-from seqtrain.cli.options import Overrides, argument, flag
+from seqtrain.cli.options import OVERRIDES, argument, flag
 
 
 def config(
     config: str | None = argument("YAML file of the run.", "CONFIG", None),
-    overrides: Overrides = None,
+    overrides: list[str] | None = OVERRIDES,
     schema: bool = flag("Print the JSON Schema of a config instead.", "--schema"),
     reference: bool = flag("Print a Markdown table of all keys instead.", "--reference"),
 ) -> None:

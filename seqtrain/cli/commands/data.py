@@ -2,15 +2,15 @@
 
 from pathlib import Path
 
-from seqtrain.cli.options import AsJson, ConfigFile, NoCache, Overrides, option
+from seqtrain.cli.options import AS_JSON, CONFIG, NO_CACHE, OVERRIDES, option
 
 
 def data(
-    config: ConfigFile,
-    overrides: Overrides = None,
+    config: str = CONFIG,
+    overrides: list[str] | None = OVERRIDES,
     top: int = option("Number of rows and labels shown of each kind.", "N", min=1, default=5),
-    as_json: AsJson = False,
-    no_cache: NoCache = False,
+    as_json: bool = AS_JSON,
+    no_cache: bool = NO_CACHE,
 ) -> None:
     """Example: seqtrain data my.yaml --set data.max_length=200"""
     from seqtrain.cli.output.console import note, say_json, warn

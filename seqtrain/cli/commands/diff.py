@@ -1,6 +1,7 @@
 """`seqtrain diff A B`: the difference of two runs on the same examples."""
 
-from seqtrain.cli.options import AsJson, DataFile, Device, Split, argument, check_split, option
+from seqtrain.cli import options
+from seqtrain.cli.options import argument, check_split, option
 
 SHOWN = 20
 
@@ -8,11 +9,11 @@ SHOWN = 20
 def diff(
     a: str = argument("Run directory or model folder.", "A"),
     b: str = argument("The run or model folder to compare with.", "B"),
-    split: Split = None,
-    data: DataFile = None,
+    split: options.SplitName = options.SPLIT,
+    data: str | None = options.DATA,
     top: int | None = option(f"Number of rows shown. Default: {SHOWN}; in JSON all.", "N", min=0),
-    as_json: AsJson = False,
-    device: Device = "auto",
+    as_json: bool = options.AS_JSON,
+    device: str = options.DEVICE,
 ) -> None:
     """Example: seqtrain diff runs/small runs/large --split validation"""
     from seqtrain.api.diff import diff as run_diff

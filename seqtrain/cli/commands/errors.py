@@ -2,27 +2,21 @@
 
 from typing import Literal
 
-from seqtrain.cli.options import (
-    AsJson,
-    DataFile,
-    Device,
-    RunOption,
-    RunOrNewest,
-    Split,
-    check_split,
-    chosen_run,
-    flag,
-    option,
-)
+from seqtrain.cli import options
+from seqtrain.cli.options import check_split, chosen_run, flag, option
 
 SHOWN = 20
+EXPLAINED = (
+    "+ (green): the token speaks for the predicted label, - (red): against it; the number is how "
+    "far the log-probability of that label falls without the token"
+)
 
 
 def errors(
-    run: RunOrNewest = None,
-    named: RunOption = None,
-    split: Split = None,
-    data: DataFile = None,
+    run: str | None = options.RUN,
+    named: str | None = options.RUN_OPTION,
+    split: options.SplitName = options.SPLIT,
+    data: str | None = options.DATA,
     top: int | None = option(
         f"Number of mistakes shown. Default: {SHOWN}; in JSON all.", "N", min=1
     ),
@@ -30,8 +24,8 @@ def errors(
         "A table, or one JSON object per mistake.", default="table"
     ),
     explain: bool = flag("Show which tokens each prediction rests on.", "--explain"),
-    as_json: AsJson = False,
-    device: Device = "auto",
+    as_json: bool = options.AS_JSON,
+    device: str = options.DEVICE,
 ) -> None:
     """Example: seqtrain errors runs/mine --split validation --top 50"""
     from seqtrain.api.predictions import predict_split
@@ -53,6 +47,8 @@ def errors(
         show_errors(wrong)
         if wrong and result.scores.several:
             note(f"probability: {OF_SEVERAL}")
+        if wrong and explain:
+            note(EXPLAINED)
         note(f"{len(every):,} of {count:,} predictions are wrong")
         note_floors(result.scores, result.branches)
     elif as_json:

@@ -2,31 +2,21 @@
 
 from pathlib import Path
 
-from seqtrain.cli.options import (
-    AsJson,
-    DataFile,
-    Device,
-    RunOption,
-    RunOrNewest,
-    Split,
-    StepScores,
-    check_split,
-    chosen_run,
-    flag,
-)
+from seqtrain.cli import options
+from seqtrain.cli.options import check_split, chosen_run, flag
 
 
 def eval(
-    run: RunOrNewest = None,
-    named: RunOption = None,
-    split: Split = None,
-    data: DataFile = None,
-    steps: StepScores = False,
+    run: str | None = options.RUN,
+    named: str | None = options.RUN_OPTION,
+    split: options.SplitName = options.SPLIT,
+    data: str | None = options.DATA,
+    steps: bool = options.STEPS,
     every: bool = flag(
         "Also show each branch or run, all classes, and accuracy by length and confidence.", "--all"
     ),
-    device: Device = "auto",
-    as_json: AsJson = False,
+    device: str = options.DEVICE,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Example: seqtrain eval runs/mine --split validation --json"""
     from dataclasses import asdict

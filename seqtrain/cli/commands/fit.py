@@ -7,23 +7,15 @@ from typing import Any, Literal
 
 import typer
 
-from seqtrain.cli.options import (
-    ConfigFile,
-    ConfiguredDevice,
-    NoCache,
-    Overrides,
-    Quiet,
-    flag,
-    option,
-    refuse,
-)
+from seqtrain.cli import options
+from seqtrain.cli.options import flag, option, refuse
 
 
 def fit(
     context: typer.Context,
-    config: ConfigFile,
-    overrides: Overrides = None,
-    device: ConfiguredDevice = None,
+    config: str = options.CONFIG,
+    overrides: list[str] | None = options.OVERRIDES,
+    device: str | None = options.TRAIN_DEVICE,
     run_dir: str | None = option("Run directory. Default: runs/<config name>-<time>.", "DIR"),
     resume: bool = flag(
         "Go on from the last checkpoint in --run-dir, or of the newest run of CONFIG.", "--resume"
@@ -40,9 +32,9 @@ def fit(
     log: Literal["tensorboard"] | None = option(
         "Also write event files for TensorBoard, in tensorboard/ of the run."
     ),
-    quiet: Quiet = False,
+    quiet: bool = options.QUIET,
     verbose: bool = flag("Also show padding, word vectors, and the engine.", "--verbose", "-v"),
-    no_cache: NoCache = False,
+    no_cache: bool = options.NO_CACHE,
     nproc_per_node: int | None = option("Train with N processes on this host.", "N", min=1),
     nnodes: str | None = option("Train with N hosts, or with MIN:MAX of them.", "N"),
     rdzv_endpoint: str | None = option(

@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Literal
 
-from seqtrain.cli.options import ForceFile, Overrides, argument, option
+from seqtrain.cli.options import FORCE, OVERRIDES, argument, option
 
 
 def init(
@@ -33,7 +33,7 @@ def init(
         "Whether the first row names the columns. Default: detected.", None, "--header/--no-header"
     ),
     test: str | None = option("Test file, scored once at the end.", "FILE"),
-    overrides: Overrides = None,
+    overrides: list[str] | None = OVERRIDES,
     format: Literal[
         "csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "ts", "npz", "parquet", "arrow"
     ]
@@ -47,7 +47,7 @@ def init(
     output: str | None = option(
         "Where to write. Default: DATA.yaml; - prints.", "FILE", "-o", "--output"
     ),
-    force: ForceFile = False,
+    force: bool = FORCE,
 ) -> None:
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
     from seqtrain.cli.output.console import note, print_path, warn

@@ -8,17 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from seqtrain.cli.options import (
-    Device,
-    ForceFile,
-    RunOption,
-    RunOrNewest,
-    argument,
-    chosen_run,
-    flag,
-    option,
-    refuse,
-)
+from seqtrain.cli import options
+from seqtrain.cli.options import argument, chosen_run, flag, option, refuse
 
 if TYPE_CHECKING:
     from seqtrain.api.predictors import Predictor
@@ -29,8 +20,8 @@ ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 def predict(
     source: str = argument("File of sequences, - for standard input, or a text.", "INPUT"),
-    run: RunOrNewest = None,
-    named: RunOption = None,
+    run: str | None = options.RUN,
+    named: str | None = options.RUN_OPTION,
     output: str | None = option(
         "Where to write. Default: standard output.", "FILE", "--output", "-o"
     ),
@@ -81,8 +72,8 @@ def predict(
     spreadsheet_safe: bool = flag(
         "csv: put a ' before cells that a spreadsheet would run as a formula.", "--spreadsheet-safe"
     ),
-    force: ForceFile = False,
-    device: Device = "auto",
+    force: bool = options.FORCE,
+    device: str = options.DEVICE,
 ) -> None:
     """Example: seqtrain predict new.csv --keep id --output predictions.csv"""
     from seqtrain.runs.destination import check_destination
@@ -146,8 +137,8 @@ def predict(
         spreadsheet_safe=spreadsheet_safe,
         separator=classifier.separator,
     )
-    options = InputOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
-    job = PredictionJob(classifier, columns, options)
+    how = InputOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
+    job = PredictionJob(classifier, columns, how)
     if output_dir is not None:
         return predict_files(source, output_dir, job, force=force)
     if run is None and named is None:

@@ -3,7 +3,7 @@
 from itertools import chain, islice
 from typing import Literal
 
-from seqtrain.cli.options import Device, argument, option
+from seqtrain.cli.options import DEVICE, argument, option
 
 
 def reconstruct(
@@ -11,7 +11,7 @@ def reconstruct(
     run: str | None = option("Run directory. Default: the newest run.", "RUN"),
     max_steps: int = option("Largest number of tokens per row.", "STEPS", min=1, default=100),
     format: Literal["tsv", "jsonl"] = option("Output format.", default="tsv"),
-    device: Device = "auto",
+    device: str = DEVICE,
 ) -> None:
     """Example: seqtrain reconstruct new.txt --run runs/mine"""
     from seqtrain.api.reconstruct import reconstruct as run_reconstruction

@@ -2,17 +2,8 @@
 
 from pathlib import Path
 
-from seqtrain.cli.options import (
-    DataFile,
-    Device,
-    ForceFile,
-    Split,
-    StepScores,
-    argument,
-    check_split,
-    chosen_run,
-    option,
-)
+from seqtrain.cli import options
+from seqtrain.cli.options import argument, check_split, chosen_run, option
 
 
 def report(
@@ -22,11 +13,11 @@ def report(
     output: str = option(
         "Where to write the page.", "FILE.html", "--output", "-o", default="report.html"
     ),
-    split: Split = None,
-    data: DataFile = None,
-    steps: StepScores = False,
-    force: ForceFile = False,
-    device: Device = "auto",
+    split: options.SplitName = options.SPLIT,
+    data: str | None = options.DATA,
+    steps: bool = options.STEPS,
+    force: bool = options.FORCE,
+    device: str = options.DEVICE,
 ) -> None:
     """Example: seqtrain report runs/small runs/large -o report.html"""
     from seqtrain.errors import ConfigError

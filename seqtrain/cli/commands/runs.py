@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from seqtrain.cli.options import AsJson, argument, option
+from seqtrain.cli.options import AS_JSON, argument, option
 
 
 def runs(
@@ -15,7 +15,7 @@ def runs(
     filters: list[str] | None = option(
         "Show only runs with this. Can be repeated.", "KEY=VALUE", "--filter"
     ),
-    as_json: AsJson = False,
+    as_json: bool = AS_JSON,
 ) -> None:
     """Example: seqtrain runs --sort accuracy --filter model.rnn=lstm"""
     from seqtrain.cli.output.console import note, say_json, warn

@@ -3,23 +3,16 @@
 import re
 from pathlib import Path
 
-from seqtrain.cli.options import (
-    ConfigFile,
-    ConfiguredDevice,
-    NoCache,
-    Overrides,
-    Quiet,
-    flag,
-    option,
-)
+from seqtrain.cli import options
+from seqtrain.cli.options import flag, option
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 DEFAULT_BUDGET = 600.0
 
 
 def tune(
-    config: ConfigFile,
-    overrides: Overrides = None,
+    config: str = options.CONFIG,
+    overrides: list[str] | None = options.OVERRIDES,
     budget: str | None = option(
         "Time for the search, such as 90 (seconds), 10m or 2h. Default: 10m.", "TIME"
     ),
@@ -27,14 +20,14 @@ def tune(
         "Largest number of trials; the first one is CONFIG itself.", "N", min=1
     ),
     jobs: int = option("Number of trials at the same time.", "N", min=1, default=1),
-    device: ConfiguredDevice = None,
+    device: str | None = options.TRAIN_DEVICE,
     run_dir: str | None = option(
         "Where to write. Default: runs/<config name>-tuned-<time>.", "DIR"
     ),
     resume: bool = flag("Go on with the search in --run-dir.", "--resume"),
     force: bool = flag("Replace an earlier search in --run-dir.", "--force"),
-    quiet: Quiet = False,
-    no_cache: NoCache = False,
+    quiet: bool = options.QUIET,
+    no_cache: bool = options.NO_CACHE,
 ) -> None:
     """Example: seqtrain tune my.yaml --budget 10m"""
     from seqtrain.config import load_config
