@@ -70,14 +70,6 @@ PoolWorker pool_worker_of(const PoolCall& call, const PoolPlan& plan, Index thre
   return plan_pool_worker(plan.shape, arena);
 }
 
-INLINE float dot(const float* a, const float* b, Index count) {
-  Vec sum = {};
-  for (Index k = 0; k < count; k += LANES) sum += load_part(a + k, count - k) * load_part(b + k, count - k);
-  float total = 0;
-  for (int lane = 0; lane < LANES; ++lane) total += sum[lane];
-  return total;
-}
-
 // A few sequences next to each other, whose tokens of a step lie next to each other.
 struct Rows {
   Index first, count;

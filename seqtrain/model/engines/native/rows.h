@@ -17,24 +17,8 @@ Index threads_for(const RowSums& call) {
   return larger(1, smaller(call.threads, entries * call.width / WORTH_A_THREAD));
 }
 
-// W vectors of a sum from column `at` on. Reading goes on beyond a row's end where a row follows.
-template <int W>
-NOINLINE void sum_columns(const RowSums& call, Index sum, Index at) {
-  Vec total[W] = {};
-  Index end = end_of(call, sum), last = call.rows * call.width - W * LANES;
-  for (Index i = begin_of(call, sum); i < end; ++i) {
-    Index from = call.which[i] * call.width + at;
-    if (i + 2 < end) prefetch(call.table + call.which[i + 2] * call.width + at, W * LANES);
-    Vec weight = splat(call.weights[i]);
-    UNROLL for (int v = 0; v < W; ++v) {
-      const float* row = call.table + from + v * LANES;
-      Index left = from > last ? call.width - at - v * LANES : LANES;
-      total[v] += weight * load_part(row, left);
-    }
-  }
-  UNROLL for (int v = 0; v < W; ++v)
-    store_part(call.totals + sum * call.width + at + v * LANES, total[v],
-               call.width - at - v * LANES);
+NOINLINE void add_scaled(float* __restrict to, const float* __restrict from, float by, Index count) {
+  for (Index k = 0; k < count; ++k) to[k] += by * from[k];
 }
 
 // Returns -1 where a chosen row isn't one of the matrix, or an entry none of the table; it then has
@@ -45,14 +29,13 @@ int64_t sum_rows(const RowSums* call) {
     for (Index i = begin_of(*call, sum); i < end_of(*call, sum); ++i)
       if (call->which[i] < 0 || call->which[i] >= call->rows) return -1;
   }
-  Index vectors = round_up(call->width, LANES) / LANES;
   as_team(threads_for(*call), [&](Member member) {
-    Index end = member.end(call->sums);
-    for (Index sum = member.begin(call->sums); sum < end; ++sum)
-      for (Index at = 0; at < vectors; at += 4)
-        with_constant<4>(smaller(4, vectors - at), [&](auto wide) {
-          sum_columns<decltype(wide)::value>(*call, sum, at * LANES);
-        });
+    for (Index sum = member.begin(call->sums); sum < member.end(call->sums); ++sum) {
+      float* total = call->totals + sum * call->width;
+      memset(total, 0, call->width * sizeof(float));
+      for (Index i = begin_of(*call, sum); i < end_of(*call, sum); ++i)
+        add_scaled(total, call->table + call->which[i] * call->width, call->weights[i], call->width);
+    }
   });
   return 0;
 }
@@ -65,10 +48,6 @@ int64_t summed_rows(const RowSums* call, int64_t* unique) {
     for (Index i = begin_of(*call, sum); i < end_of(*call, sum); ++i)
       call->place[call->which[i]] = 1;
   return number_marked(call->place, call->rows, unique);
-}
-
-NOINLINE void add_scaled(float* __restrict to, const float* __restrict from, float by, Index count) {
-  for (Index k = 0; k < count; ++k) to[k] += by * from[k];
 }
 
 // The gradient: adds those of the totals to the rows that `summed_rows` found, which `table` then is

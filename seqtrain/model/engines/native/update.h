@@ -34,21 +34,6 @@ INLINE void for_share(const Update& update, Index numbers, Member member, F f) {
   }
 }
 
-double sum_of_squares(const float* from, Index count) {
-  Vec sums[4] = {};
-  for (Index k = 0; k < count; k += 4 * LANES) {
-    UNROLL for (int v = 0; v < 4; ++v) {
-      if (k + v * LANES >= count) break;
-      Vec x = load_part(from + k + v * LANES, count - k - v * LANES);
-      sums[v] += x * x;
-    }
-  }
-  Vec sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  double total = 0;
-  for (int lane = 0; lane < LANES; ++lane) total += sum[lane];
-  return total;
-}
-
 // Whether the touched rows of each weight ascend, each once, and are rows of it.
 bool rows_ascend(const Update& update) {
   for (Index i = 0; i < update.count; ++i) {
@@ -67,8 +52,10 @@ double gradient_norm(const Update& update) {
   as_team(threads_for(update), [&](Member member) {
     for (Index part = member.number; part < PARTS; part += member.of)
       for_share(update, numbers, {part, PARTS}, [&](const Weight& weight, Index begin, Index end) {
-        for (Index i = begin; i < end; ++i)
-          parts[part] += sum_of_squares(weight.gradient + i * weight.row_size, weight.row_size);
+        for (Index i = begin; i < end; ++i) {
+          const float* row = weight.gradient + i * weight.row_size;
+          parts[part] += dot(row, row, weight.row_size);
+        }
       });
   });
   double sum = 0;

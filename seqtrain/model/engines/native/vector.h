@@ -119,6 +119,15 @@ INLINE void sigmoid_and_tanh(Vec& x, Vec& y) {
   y = splat(1.f) - splat(2.f) * a * inverse;
 }
 
+INLINE float dot(const float* a, const float* b, Index count) {
+  Vec sum = {};
+  for (Index k = 0; k < count; k += LANES)
+    sum += load_part(a + k, count - k) * load_part(b + k, count - k);
+  float total = 0;
+  for (int lane = 0; lane < LANES; ++lane) total += sum[lane];
+  return total;
+}
+
 INLINE Index smaller(Index a, Index b) { return a < b ? a : b; }
 INLINE Index larger(Index a, Index b) { return a > b ? a : b; }
 INLINE Index round_up(Index n, Index to) { return (n + to - 1) / to * to; }
