@@ -83,11 +83,12 @@ def fit(
     """
     source = source or (Path(config) if isinstance(config, str | Path) else None)
     config, directory = resolved_config(config, device), None if run_dir is None else Path(run_dir)
-    wanted = Start(directory, source, init_from, resume, force)
+    name, beside = ("run", None) if source is None else (source.stem, source.parent)
+    wanted = Start(directory, source, name, init_from, resume, force)
     with ExitStack() as held:
         processes, chosen = held.enter_context(connected(select_device(config.training.device)))
         with processes.first_before_others():
-            check_files(config, wanted.beside)
+            check_files(config, beside)
             config = with_width(config)
             choose_engine(config.model, chosen)
             if processes.size > 1 and config.model.convolutions is not None:

@@ -74,7 +74,8 @@ class Start:
 
     Attributes:
         directory: of the run; None: runs/<name>-<time>.
-        source: the YAML file, which names the run and stands beside data; None: "run".
+        source: the YAML file, if the config is from one.
+        name: first part of the run's default name.
         init_from: run or model folder whose weights training begins from.
         known: the preprocessing that it keeps; None: it is fitted on train.
         origin: an old model; None: fresh weights, the run's own, or another process's.
@@ -83,22 +84,13 @@ class Start:
 
     directory: Path | None
     source: Path | None
+    name: str
     init_from: str | Path | None
     resume: bool
     force: bool
     known: Preprocessing | None = None
     origin: Origin | None = None
     point: ResumePoint | None = None
-
-    @property
-    def beside(self) -> Path | None:
-        """Folder of the YAML file."""
-        return None if self.source is None else self.source.parent
-
-    @property
-    def name(self) -> str:
-        """First part of the run's default name."""
-        return "run" if self.source is None else self.source.stem
 
 
 def find_start(held: ExitStack, config: Config, wanted: Start, processes: Processes) -> Start:

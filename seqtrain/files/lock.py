@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,8 +11,6 @@ from seqtrain.files.reading import path_problem
 
 LOCK = ".lock"
 """The file in a folder that its owner keeps locked; it holds its process id, and is removed."""
-TRIES, PAUSE = 20, 0.005
-"""A process that only asks holds the lock for a moment, so it is tried again, after seconds."""
 
 
 @contextmanager
@@ -58,15 +55,11 @@ def _lock(folder: Path, descriptor: int) -> None:
         return
     import fcntl
 
-    for _ in range(TRIES):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(PAUSE)
-        except OSError:  # the file system has no locks
-            return
-        else:
-            return
-    owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
-    user = f"in use by process {owner or '(unknown)'}"
-    raise CheckpointError(f"{folder}: {user}; wait until it ends, or choose another")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+        user = f"in use by process {owner or '(unknown)'}"
+        raise CheckpointError(f"{folder}: {user}; wait until it ends, or choose another") from None
+    except OSError:  # the file system has no locks
+        return

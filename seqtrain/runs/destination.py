@@ -3,13 +3,13 @@
 import os
 import re
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.folder import MANIFEST, VerifiedFolder, remove_strays
-from seqtrain.files.lock import LOCK, locked
+from seqtrain.files.lock import LOCK
 from seqtrain.files.reading import kind_of, path_problem, read_json
 from seqtrain.files.writing import is_stray, remove
 from seqtrain.text import quote
@@ -24,8 +24,6 @@ SEARCH_FILES = ("base.yaml", "study.log", "trials.jsonl", "best.yaml")
 """What a search leaves beside the files and folders of a run."""
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
 """Name of one of the repeats; runs of a search stand in the folder `trials`, by their numbers."""
-SAVED = re.compile(r"(model|training_state|vocabulary|ngrams|decoder|manifest)\.(json|safetensors)")
-"""Name of a file in a model folder."""
 What: TypeAlias = Literal["file", "stream", "export", "run"]
 
 
@@ -65,8 +63,6 @@ def check_destination(
             _check_export(target, force=force)
         if what == "run" and found == target:
             check_replaceable(target, option, force=force, sources=given)
-            with locked(target) if (target / LOCK).exists() else nullcontext():
-                pass
     except (OSError, ValueError) as error:
         refused = f"{option}: {getattr(error, 'filename', None) or target}"
         raise path_problem(refused, error, ConfigError, "choose another") from None
@@ -131,22 +127,14 @@ def check_replaceable(
 
 
 def _foreign(path: Path) -> Path | None:
-    """Return what would be replaced with the runs in a directory, and isn't theirs.
+    """Return what would be replaced where no run is.
 
     Files are listed before it is asked whose they are: a run that begins now writes
     environment.json first.
     """
     names = [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]
     found = [each for each in names if each.exists() and not each.is_symlink()]
-    is_ours = _holds_runs(path)
-    for each in found:
-        is_folder = each.name in FOLDERS
-        if not is_ours or each.is_dir() != is_folder:
-            return each
-        for file in sorted(each.iterdir()) if is_folder else ():
-            if not SAVED.fullmatch(file.name):
-                return file
-    return next((each for each in map(_foreign, _inner_runs(path)) if each is not None), None)
+    return found[0] if found and not _holds_runs(path) else None
 
 
 def _holds_runs(path: Path) -> bool:

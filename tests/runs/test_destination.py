@@ -48,17 +48,6 @@ def test_data_that_cannot_be_read_leave_what_they_would_replace(begun, cli):
     assert listing(begun) == before
 
 
-def keep_a_file_in_best() -> None:
-    Path("r/best/mine.txt").write_text("mine")
-
-
-def keep_a_file_in_a_member() -> None:
-    Path("r").rename("moved")
-    Path("r").mkdir()
-    Path("moved").rename("r/seed-0")
-    Path("r/seed-0/last/mine.txt").write_text("mine")
-
-
 def keep_another_config() -> None:
     """A folder of the user's own that looks like a run's."""
     shutil.rmtree("r")
@@ -73,25 +62,11 @@ def keep_an_environment() -> None:
     Path("r/environment.json").write_text("{}")
 
 
-def keep_a_folder_in_a_files_place() -> None:
-    Path("r/test.json").unlink()
-    Path("r/test.json").mkdir()
-
-
-def keep_a_file_in_a_folders_place() -> None:
-    shutil.rmtree("r/last")
-    Path("r/last").write_text("mine")
-
-
 @pytest.mark.parametrize(
     ("keep", "kept"),
     [
-        (keep_a_file_in_best, "r/best/mine.txt"),
-        (keep_a_file_in_a_member, "r/seed-0/last/mine.txt"),
         (keep_another_config, "r/config.yaml"),
         (keep_an_environment, "r/environment.json"),
-        (keep_a_folder_in_a_files_place, "r/test.json"),
-        (keep_a_file_in_a_folders_place, "r/last"),
     ],
 )
 @pytest.mark.parametrize("more", [(), ("--seeds", "0,1")])
