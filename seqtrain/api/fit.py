@@ -4,7 +4,7 @@ import math
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from seqtrain.api.resources import check_longest, check_model, check_space
 from seqtrain.api.run_events import DataEvent, Listener, Run, StartEvent
 from seqtrain.api.run_state import RunState
 from seqtrain.api.start import LINEAGE, Start, find_start, inexact
-from seqtrain.config import Config, config_from_mapping, load_config
+from seqtrain.config import Config, resolved_config
 from seqtrain.config.document import flow
 from seqtrain.config.formats import MEMORY
 from seqtrain.data.cache import default_folder
@@ -45,8 +45,6 @@ from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.objectives import shared_logits
 from seqtrain.training.trainer import Trainer
 
-CLEARLY = 2.0
-"""Standard errors by which a model should be better than always the largest class."""
 WHOLE_BATCHES = "their batch normalisation must see whole batches; train with one process"
 
 
@@ -109,20 +107,6 @@ def fit(
         if processes.is_first:
             recorder = _recorder(held, state, start, listener)
         return _train(state, recorder, finish=finish)
-
-
-def resolved_config(
-    config: Config | Mapping[str, Any] | str | Path,
-    device: str | None = None,
-    overrides: Sequence[str] = (),
-) -> Config:
-    """Return a config from what a caller gave; a device takes the place of training.device."""
-    if isinstance(config, str | Path):
-        config = load_config(config, overrides)
-    elif overrides or not isinstance(config, Config):
-        sections = vars(config) if isinstance(config, Config) else config
-        config = config_from_mapping(sections, overrides)
-    return config if device is None else config.with_keys(training={"device": device})
 
 
 def with_data(
@@ -262,7 +246,7 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
         refit=progress.refit,
         test=scores,
         branches={name: own.accuracy for name, own in alone.items()},
-        advice=_advice(state.trainer) if "validation" in state.data.splits else None,
+        advice=state.advice,
     )
     if recorder is not None:
         recorder.finish(run)
@@ -290,27 +274,6 @@ def _branches(state: RunState, recorder: Recorder | None, store: SequenceStore) 
     stop = partial(_stop_if_asked, state, recorder, save=False)
     given = state.model.network, store, state.setting.device, state.processes
     return shared_logits(*given, stop)
-
-
-def _advice(trainer: Trainer) -> str | None:
-    progress, budget = trainer.progress, trainer.budget
-    if progress.best_value is not None and progress.best_value >= 1:
-        return None  # all of validation is right
-    if not trainer.beats_chance(CLEARLY):
-        return (
-            f"validation accuracy {progress.best_value:.1%} is hardly better than always the "
-            f"largest class ({trainer.objective.chance:.1%}): are data.sequence and data.label the "
-            "right columns (seqtrain data)? else try training.lr, or more rows"
-        )
-    if trainer.out_of_patience and progress.loss_fell:
-        return (
-            f"training.patience ({budget.patience} epochs) ended it while the validation loss "
-            "still fell; more patience may help"
-        )
-    if 1 < progress.epoch == progress.best_epoch == budget.epochs:
-        more = f"more than {budget.epochs} may help: training.max_epochs"
-        return f"the last epoch was the best; {more}"
-    return None
 
 
 def _stop_if_asked(state: RunState, recorder: Recorder | None, *, save: bool = True) -> None:

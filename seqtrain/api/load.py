@@ -5,26 +5,29 @@ from functools import cache, partial
 
 import torch
 
-from seqtrain.api.predictors import Classifier, Ensemble, one_model
+from seqtrain.api.predictors import Classifier, Ensemble, Predictor, one_model
 from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.finding import members, model_folder
 from seqtrain.runs.model_folder import load_model
 
 
-def load(run: RunLike = None, *, device: str = "auto") -> Classifier | Ensemble:
+def load(run: RunLike | Predictor = None, *, device: str = "auto") -> Predictor:
     """Load the classifier of a run.
 
     A process forked later computes with one thread; spawned ones with as many as torch chooses.
 
     Args:
-        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
+        run: a run directory, a model folder, or what `fit` returned; None: the newest run. What is
+            loaded already is returned as it is.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
         CheckpointError: there is no whole model there.
         ConfigError: there is no such device.
     """
+    if isinstance(run, Predictor):
+        return run
     chosen = select_device(device)
     path = directory_of(run).path
     _one_thread_after_fork()

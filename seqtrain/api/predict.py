@@ -108,7 +108,7 @@ def predict(
         ConfigError: columns are to be kept of a format that has none.
         DataError: a row can't be read; the predictions of the rows before it come first.
     """
-    classifier, options = _loaded(run, device), InputOptions(**reading)
+    classifier, options = load(run, device=device), InputOptions(**reading)
     if isinstance(source, str | PathLike):
         return predict_rows(os.fspath(source), classifier, options, None, ranks)
     rows, policy = classifier.rows_of(source, keep=options.keep), (options.empty, options.bad_rows)
@@ -126,10 +126,6 @@ def predict_rows(
     bursts = arrivals(path, options.of_source(path, classifier.preprocessing.reading))
     given = display_name(path), report, ranks, options.empty, options.bad_rows
     return classifier.predict_examples(bursts, *given)
-
-
-def _loaded(run: RunLike | Predictor, device: str) -> Predictor:
-    return run if isinstance(run, Predictor) else load(run, device=device)
 
 
 def input_of(given: Any, reading: ReadOptions) -> tuple[str, MemoryTable | None]:
@@ -281,7 +277,7 @@ def predict_steps(
     `predict`; an ensemble is refused.
     """
     options = InputOptions(**reading)
-    return step_predictions(path_of_file(source), _loaded(run, device), options)
+    return step_predictions(path_of_file(source), load(run, device=device), options)
 
 
 def step_predictions(

@@ -7,21 +7,26 @@ import safetensors.torch
 import torch
 
 from seqtrain.api.environment import Setting, check_held_out
-from seqtrain.api.start import Origin, ResumePoint, check_unchanged, take_weights
+from seqtrain.api.start import Origin, ResumePoint, check_unchanged
 from seqtrain.data.batch import memory_errors
 from seqtrain.data.store import SequenceStore, joined_stores
+from seqtrain.data.vocabulary import UNK
+from seqtrain.data.word_vectors import WordVectors
 from seqtrain.errors import CheckpointError
 from seqtrain.evaluation.calibration import UNCALIBRATED, Calibration
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.model.initialization import take_vectors
 from seqtrain.runs.checkpoint import STATE
 from seqtrain.runs.model_folder import Model, new_network
+from seqtrain.text import counted, listed
 from seqtrain.training.objectives import Classification
 from seqtrain.training.token_prediction import TokenPrediction
 from seqtrain.training.trainer import Trainer
 
 OF_MODEL = "model."
 """Before the name of a weight that the first process sends to the others."""
+CLEARLY = 2.0
+"""Standard errors by which a model should be better than always the largest class."""
 
 
 class RunState:
@@ -123,6 +128,30 @@ class RunState:
             return f"training.patience is {budget.patience}, and {since}; raise it to go on"
         return None
 
+    @property
+    def advice(self) -> str | None:
+        """What may be gained by training longer; None where nothing hints at it."""
+        trainer, progress, budget = self.trainer, self.trainer.progress, self.trainer.budget
+        if "validation" not in self.data.splits:
+            return None
+        if progress.best_value is not None and progress.best_value >= 1:
+            return None  # all of validation is right
+        if not trainer.beats_chance(CLEARLY):
+            return (
+                f"validation accuracy {progress.best_value:.1%} is hardly better than always the "
+                f"largest class ({trainer.objective.chance:.1%}): are data.sequence and data.label "
+                "the right columns (seqtrain data)? else try training.lr, or more rows"
+            )
+        if trainer.out_of_patience and progress.loss_fell:
+            return (
+                f"training.patience ({budget.patience} epochs) ended it while the validation loss "
+                "still fell; more patience may help"
+            )
+        if 1 < progress.epoch == progress.best_epoch == budget.epochs:
+            more = f"more than {budget.epochs} may help: training.max_epochs"
+            return f"the last epoch was the best; {more}"
+        return None
+
 
 def new_model(setting: Setting, rows: SequenceStore) -> Model:
     """Return a model with initial weights: drawn, of a file of word vectors, or fitted on rows.
@@ -141,6 +170,45 @@ def new_model(setting: Setting, rows: SequenceStore) -> Model:
     alone = network.kernels is not None and "validation" not in data.splits
     shares = UNCALIBRATED if alone else None
     return Model(network, data.preprocessing).calibrated(Calibration(shares=shares))
+
+
+@torch.no_grad()
+def take_weights(old: Model, new: Model, vectors: WordVectors | None = None) -> str:
+    """Copy an old model's weights into a new one; return what was kept and what is new, in a line.
+
+    A new token begins with its vector of a file, if there is one, else with that of <unk>, as which
+    the old model read it; a new label begins with its initial weights.
+    """
+    before, after = old.network.state_dict(), new.network.state_dict()
+    for name, weight in after.items():
+        if name.startswith("kernels."):
+            continue  # fitted on the new train
+        kept = before[name].to(weight.device)
+        weight[tuple(map(slice, kept.shape))] = kept
+    vocabulary, rules = old.preprocessing.vocabulary, new.preprocessing
+    labels = len(old.preprocessing.labels)
+    kept_parts, added = [counted(labels, "label")], [counted(len(rules.labels) - labels, "label")]
+    kept_tokens = added_tokens = 0
+    if vocabulary is not None:
+        rows = after["embedding.weight"]
+        is_new = torch.arange(len(rows), device="cpu") >= len(vocabulary)
+        if vectors is not None:
+            is_new[torch.from_numpy(np.array(vectors.rows))] = False
+        rows[is_new] = rows[UNK].clone()
+        kept_tokens, added_tokens = len(vocabulary), len(rows) - len(vocabulary)
+    for name, coding in old.preprocessing.codings.items():
+        sizes = [len(known) for known in coding.vocabularies]
+        for number, size in enumerate(sizes):
+            rows = after[f"{'embedding' if name == 'steps' else name}.tables.{number}.weight"]
+            rows[size:] = rows[UNK]
+            added_tokens += len(rows) - size
+        kept_tokens += sum(sizes)
+    if kept_tokens:
+        kept_parts.append(counted(kept_tokens, "token"))
+        added.append(counted(added_tokens, "token"))
+    if rules.ngrams is not None:
+        kept_parts.append(counted(len(rules.ngrams), "n-gram"))
+    return f"kept {listed(kept_parts)}; added {listed(added)}"
 
 
 def begin(setting: Setting, origin: Origin | None) -> RunState:

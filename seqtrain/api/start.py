@@ -12,17 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.formats import MEMORY
 from seqtrain.config.schema import OF_TRAINING, ModelConfig
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import data_files
-from seqtrain.data.vocabulary import UNK
-from seqtrain.data.word_vectors import WordVectors
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.folder import read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
@@ -30,7 +25,6 @@ from seqtrain.runs.destination import CONFIG, ENVIRONMENT, check_destination
 from seqtrain.runs.finding import find, model_folder
 from seqtrain.runs.model_folder import WEIGHTS, Model, load_model, read_model
 from seqtrain.runs.run_directory import RunDirectory, other_data
-from seqtrain.text import counted, listed
 from seqtrain.training.distributed import Processes
 from seqtrain.training.state import checked_progress
 
@@ -276,42 +270,3 @@ def _check_alike(config: Config, old: Model, run: str) -> None:
         if value:
             why = "which begins with new weights, and --init-from with old ones"
             raise ConfigError(f"{key}: found {flow(value)}, {why}; give one of them")
-
-
-@torch.no_grad()
-def take_weights(old: Model, new: Model, vectors: WordVectors | None = None) -> str:
-    """Copy an old model's weights into a new one; return what was kept and what is new, in a line.
-
-    A new token begins with its vector of a file, if there is one, else with that of <unk>, as which
-    the old model read it; a new label begins with its initial weights.
-    """
-    before, after = old.network.state_dict(), new.network.state_dict()
-    for name, weight in after.items():
-        if name.startswith("kernels."):
-            continue  # fitted on the new train
-        kept = before[name].to(weight.device)
-        weight[tuple(map(slice, kept.shape))] = kept
-    vocabulary, rules = old.preprocessing.vocabulary, new.preprocessing
-    labels = len(old.preprocessing.labels)
-    kept_parts, added = [counted(labels, "label")], [counted(len(rules.labels) - labels, "label")]
-    kept_tokens = added_tokens = 0
-    if vocabulary is not None:
-        rows = after["embedding.weight"]
-        is_new = torch.arange(len(rows), device="cpu") >= len(vocabulary)
-        if vectors is not None:
-            is_new[torch.from_numpy(np.array(vectors.rows))] = False
-        rows[is_new] = rows[UNK].clone()
-        kept_tokens, added_tokens = len(vocabulary), len(rows) - len(vocabulary)
-    for name, coding in old.preprocessing.codings.items():
-        sizes = [len(known) for known in coding.vocabularies]
-        for number, size in enumerate(sizes):
-            rows = after[f"{'embedding' if name == 'steps' else name}.tables.{number}.weight"]
-            rows[size:] = rows[UNK]
-            added_tokens += len(rows) - size
-        kept_tokens += sum(sizes)
-    if kept_tokens:
-        kept_parts.append(counted(kept_tokens, "token"))
-        added.append(counted(added_tokens, "token"))
-    if rules.ngrams is not None:
-        kept_parts.append(counted(len(rules.ngrams), "n-gram"))
-    return f"kept {listed(kept_parts)}; added {listed(added)}"

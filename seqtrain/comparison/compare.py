@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import torch
 import torch._dynamo  # the first optimizer would load it, in seconds
 
-from seqtrain.api.fit import resolved_config
 from seqtrain.comparison.learners import SeqtrainLearner, make_learner, one_by_one
 from seqtrain.comparison.results import Comparison, Speed, VariantResult, recommend
 from seqtrain.comparison.task import (
@@ -24,7 +23,7 @@ from seqtrain.comparison.task import (
     usual_engine,
     variants_for,
 )
-from seqtrain.config import Config
+from seqtrain.config import Config, resolved_config
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.store import Ints
 from seqtrain.errors import ConfigError, SeqtrainError

@@ -1,7 +1,12 @@
 """Typed config: strict YAML in, all problems reported together."""
 
 from seqtrain.config.formats import FIXED_COLUMNS, resolve_format
-from seqtrain.config.loading import config_from_mapping, load_config, parse_config
+from seqtrain.config.loading import (
+    config_from_mapping,
+    load_config,
+    parse_config,
+    resolved_config,
+)
 from seqtrain.config.rendering import config_schema, key_reference, render_config, values_by_key
 from seqtrain.config.schema import (
     BatchingConfig,
@@ -27,5 +32,6 @@ __all__ = [
     "parse_config",
     "render_config",
     "resolve_format",
+    "resolved_config",
     "values_by_key",
 ]

@@ -71,6 +71,20 @@ def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = (
     return _checked(Document({key: _plain(value) for key, value in mapping.items()}), overrides)
 
 
+def resolved_config(
+    config: Config | Mapping[str, Any] | str | Path,
+    device: str | None = None,
+    overrides: Sequence[str] = (),
+) -> Config:
+    """Return a config from what a caller gave; a device takes the place of training.device."""
+    if isinstance(config, str | Path):
+        config = load_config(config, overrides)
+    elif overrides or not isinstance(config, Config):
+        sections = vars(config) if isinstance(config, Config) else config
+        config = config_from_mapping(sections, overrides)
+    return config if device is None else config.with_keys(training={"device": device})
+
+
 def check_device(name: str) -> None:
     """Refuse, as a ConfigError, the name of a device that no machine has; needs no torch."""
     try:

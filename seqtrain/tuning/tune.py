@@ -17,10 +17,10 @@ from pathlib import Path
 from shlex import join
 from typing import TypeAlias
 
-from seqtrain.api.fit import fit, resolved_config
+from seqtrain.api.fit import fit
 from seqtrain.api.repeats import Workers
 from seqtrain.api.run_events import Event, Run, StartEvent
-from seqtrain.config import Config, load_config, render_config
+from seqtrain.config import Config, load_config, render_config, resolved_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare
 from seqtrain.data.sources import check_files

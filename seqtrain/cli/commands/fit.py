@@ -47,7 +47,7 @@ def fit(
     """Example: seqtrain fit my.yaml --set training.lr=0.002 --seeds 0,1,2"""
     from shlex import join
 
-    from seqtrain.config import load_config
+    from seqtrain.config import load_config, resolved_config
     from seqtrain.errors import Interrupted
     from seqtrain.runs.destination import check_destination
     from seqtrain.runs.finding import find
@@ -68,7 +68,6 @@ def fit(
         ("--resume: --seeds and --folds need --run-dir", several and resume and path is None),
     )
     if several:
-        from seqtrain.api.fit import resolved_config
         from seqtrain.api.repeats import fit_repeats, repeats_of, seeds_of
         from seqtrain.cli.output.fit_screen import show_repeats
 
