@@ -119,14 +119,14 @@ def _new_run(config: Config, wanted: Start) -> tuple[Start, Path | None]:
     """Return what a new run starts from, and the model folder whose preprocessing it keeps."""
     directory, sources = wanted.directory, [wanted.source]
     check_destination(directory, "run", "--run-dir", force=wanted.force, sources=sources)
+    origin = None if wanted.init_from is None else read_origin(wanted.init_from, config)
     for key, path in data_files(config):  # the run's own files could replace it
         real = Path(os.path.realpath(path))  # unlike resolve(), also of a loop of links
         if directory is not None and real.is_relative_to(os.path.realpath(directory)):
             held = f"{directory} holds {key} ({real})"
             raise ConfigError(f"--run-dir: {held}; choose another directory")
-    if wanted.init_from is None:
+    if origin is None:
         return wanted, None
-    origin = read_origin(wanted.init_from, config)
     return replace(wanted, known=origin.model.preprocessing, origin=origin), origin.folder
 
 
