@@ -37,6 +37,7 @@ from seqtrain.evaluation.calibration import adjustment, calibrate
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.metrics import Scores, score_branches
 from seqtrain.files.folder import write_folder
+from seqtrain.files.lock import locked
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.destination import CONFIG, RUNS
@@ -178,7 +179,7 @@ def _recorder(held: ExitStack, state: RunState, start: Start, listener: Listener
     else:
         check_space(start.directory or RUNS, state)
         run = run_directory.make(start.directory, start.name)
-        held.enter_context(run.lock())
+        held.enter_context(locked(run.path))
         if start.origin is not None:
             facts[LINEAGE] = [start.origin.recorded]
         recorder, said = Recorder(run, state, listener), []
@@ -210,7 +211,7 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
             if recorder is not None:
                 recorder.record(event)
             stop()
-        if recorder is not None and trainer is state.trainer and not recorder.is_saved:
+        if recorder is not None and trainer is state.trainer:
             recorder.save_last()
 
     if state.pretrainer is not None:

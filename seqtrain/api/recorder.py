@@ -20,7 +20,14 @@ from seqtrain.files.writing import remove, to_json, write_file
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
-from seqtrain.runs.destination import CONFIG, ENVIRONMENT, FOLDERS, TEST
+from seqtrain.runs.destination import (
+    CONFIG,
+    ENVIRONMENT,
+    FOLDERS,
+    TEST,
+    check_replaceable,
+    remove_earlier,
+)
 from seqtrain.runs.model_folder import load_model, model_files
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
@@ -57,11 +64,12 @@ class Recorder:
         self._saved_at = time.monotonic()
         self._best_scores: Scores | None = None  # on validation, of an epoch since the start
         self._best: dict[str, Tensor] | None = None  # its weights
-        self._best_is_saved = self.is_saved = True
+        self._best_is_saved = True
 
     def begin(self, facts: dict[str, Any], *, force: bool) -> None:
         """Write a new run's first files; the config comes last, when the run can be resumed."""
-        self.run.clear(force=force)
+        check_replaceable(self.run.path, "--run-dir", force=force)
+        remove_earlier(self.run.path)
         write_file(self.run.path / ENVIRONMENT, to_json(facts))
         self.save_last()
         self._write_config()
@@ -82,7 +90,6 @@ class Recorder:
             if self._is_due(event.update):
                 self.save_last()
         else:
-            self.is_saved = False
             self._append(metrics_line(event) | ({} if event.pretraining else self.engine))
             if self.state.trainer.progress.is_best and not event.pretraining:
                 weights = self.state.model.network.state_dict()
@@ -133,7 +140,7 @@ class Recorder:
             self._best_is_saved = True
         kept = self.run.previous if self._last_is_whole else None
         write_folder(self.run.last, checkpoint_files(checkpoint), previous=kept)
-        self._last_is_whole, self._saved_at, self.is_saved = True, time.monotonic(), True
+        self._last_is_whole, self._saved_at = True, time.monotonic()
 
     def where(self) -> str:
         """Say after which update the run stands."""

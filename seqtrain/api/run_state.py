@@ -117,15 +117,9 @@ class RunState:
         if progress.refit:
             done = f"the {progress.epoch} epochs of training.refit are done"
             return f"{done}, and none can follow; for another model begin a new run"
-        if progress.epoch >= budget.epochs:
-            return f"all {budget.epochs} epochs of training.max_epochs are done; raise it to go on"
-        if self.trainer.out_of_patience:
-            since = f"no epoch was better since epoch {progress.best_epoch}"
-            if self.trainer.is_perfect:
-                return f"all of validation is right, and {since}"
-            if self.trainer.is_hopeless:
-                return "no epoch was better than always the largest class; set training.patience"
-            return f"training.patience is {budget.patience}, and {since}; raise it to go on"
+        if progress.epoch >= budget.epochs or self.trainer.out_of_patience:
+            done = f"training ended after epoch {progress.epoch}, the best is {progress.best_epoch}"
+            return f"{done}; to go on, raise training.max_epochs or training.patience"
         return None
 
     @property

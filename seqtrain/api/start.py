@@ -20,6 +20,7 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import data_files
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.folder import read_folder
+from seqtrain.files.lock import locked
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.destination import CONFIG, ENVIRONMENT, check_destination
 from seqtrain.runs.finding import find, model_folder
@@ -142,7 +143,7 @@ def _old_run(held: ExitStack, config: Config, wanted: Start) -> tuple[Start, Pat
         raise CheckpointError(f"{path}: {problem}; to begin one there, leave out --resume")
     run = find(path, wanted.name)
     check_config_unchanged(config, run)
-    held.enter_context(run.lock())
+    held.enter_context(locked(run.path))
     point = read_resume_point(run, config)
     if not has_grown(run):
         return replace(wanted, point=point), None

@@ -134,6 +134,8 @@ def _foreign(path: Path) -> Path | None:
     """
     names = [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]
     found = [each for each in names if each.exists() and not each.is_symlink()]
+    for folder in filter(Path.is_dir, found):
+        os.listdir(folder)  # or it can't be removed
     return found[0] if found and not _holds_runs(path) else None
 
 

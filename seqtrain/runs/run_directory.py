@@ -4,13 +4,11 @@ import json
 import os
 import time
 from collections.abc import Container, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError
-from seqtrain.files.lock import locked
 from seqtrain.files.reading import NotJSONError, parse_json, path_problem, read_file, read_json
 from seqtrain.runs.destination import (
     BEST,
@@ -21,8 +19,6 @@ from seqtrain.runs.destination import (
     PRETRAINED,
     PREVIOUS,
     RUNS,
-    check_replaceable,
-    remove_earlier,
 )
 
 TIME = "%Y%m%d-%H%M%S"
@@ -42,18 +38,6 @@ class RunDirectory:
         self.path = path
         self.best, self.last = path / BEST, path / LAST
         self.previous, self.pretrained = path / PREVIOUS, path / PRETRAINED
-
-    def lock(self) -> AbstractContextManager[None]:
-        """Return the lock of this directory, for a `with` statement."""
-        return locked(self.path)
-
-    def clear(self, *, force: bool) -> None:
-        """Remove what earlier runs and searches wrote here; raises as `check_destination`."""
-        try:
-            check_replaceable(self.path, "--run-dir", force=force)
-            remove_earlier(self.path)
-        except OSError as error:
-            raise path_problem(error.filename or self.path, error, ConfigError) from None
 
     def append_metrics(self, event: dict[str, Any]) -> int:
         """Append one line to metrics.jsonl; return the length of the file afterwards, in bytes."""
