@@ -31,6 +31,7 @@ from seqtrain.text import quote
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.preprocessing import MultiLabelBinarizer
     from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
     from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -104,7 +105,10 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def fit(self, X: Any, y: Any) -> SequenceClassifier:
         """Train on sequences and their labels; an InputError says what is wrong with them."""
+        binarizer = MultiLabelBinarizer() if _are_lists(y) else None
+        y = y if binarizer is None else binarizer.fit_transform(y)
         sequences = self._sequences(X, y, reset=True)
+        self._listed = binarizer is not None
         self._several = type_of_target(y) == "multilabel-indicator"
         y = check_array(y, accept_sparse=False) if self._several else column_or_1d(y, warn=True)
         check_consistent_length(sequences, y)
@@ -112,7 +116,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.classes_, indices = np.unique(y, return_inverse=True)
         labels: list[Any] = indices.tolist()
         if self._several:
-            self.classes_ = np.arange(y.shape[1])
+            self.classes_ = np.arange(y.shape[1]) if binarizer is None else binarizer.classes_
             labels = [np.flatnonzero(row).tolist() for row in y]
         if len(self.classes_) < 2:
             raise InputError(
@@ -129,13 +133,16 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.classifier_ = self._classifier(model)
         return self
 
-    def predict(self, X: Any) -> Array:
-        """Return the label of each sequence, (B,); or 0s and 1s, (B, C), where y was such."""
+    def predict(self, X: Any) -> Any:
+        """Return the label of each sequence, (B,); or 0s and 1s, (B, C), or lists, as y was."""
         found = self._predictions(X)
         if not self._several:
             return np.array([self.classes_[int(each.label)] for each in found])
-        columns = [np.isin(self.classes_, [int(label) for label in each.labels]) for each in found]
-        return np.array(columns).astype(int)
+        indices = [sorted(map(int, each.labels)) for each in found]
+        if self._listed:
+            return [self.classes_[each].tolist() for each in indices]
+        classes = np.arange(len(self.classes_))
+        return np.array([np.isin(classes, each) for each in indices]).astype(int)
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each of classes_ for each sequence, (B, C)."""
@@ -251,6 +258,14 @@ def _checked(sequence: Any) -> Any:
             "Reshape your data"
         )
     return plain(sequence) if isinstance(sequence, str) else sequence
+
+
+def _are_lists(y: Any) -> bool:
+    """Whether each row has a list of labels, which are no 0s and 1s."""
+    is_list = isinstance(y, list | tuple)
+    if not is_list or not all(isinstance(each, list | tuple | set) for each in y):
+        return False
+    return len({*map(len, y)}) > 1 or any(isinstance(label, str) for each in y for label in each)
 
 
 def _kind(sequences: list[Any]) -> str:

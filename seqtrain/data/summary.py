@@ -131,6 +131,7 @@ class _Doubts:
         yield from unsplit or self._unknown()
         yield from self._symbols()
         yield from number_doubts(self.data)
+        yield from static_doubts(self.data)
         if self.data.vectors is not None:
             yield from self.data.vectors.coverage.doubts()
         yield from self._vocabulary()
@@ -300,6 +301,16 @@ def number_doubts(data: PreparedData) -> list[str]:
         f"train: {share:.0%} of the words are numbers, each a symbol of its own; measurements are "
         "read with data.kind: features, from cells such as [0.1, 0.2]"
     ]
+
+
+def static_doubts(data: PreparedData) -> list[str]:
+    """Say which columns of data.static have one value in train."""
+    coding, cells = data.preprocessing.static, data.splits["train"].static
+    if coding is None or cells is None:
+        return []
+    names = [quote(x) for i, x in enumerate(coding.names) if (cells[:, i] == cells[0, i]).all()]
+    said = "has one value, or is blank, in all of train, so it tells nothing; leave it out"
+    return [f"data.static: {name} {said}" for name in names]
 
 
 def are_uneven(counts: Mapping[str, int]) -> bool:

@@ -53,10 +53,10 @@ class Choice:
 
 def choices(facts: Facts, validation: object) -> list[Choice]:
     """Return what suits this data, section by section; validation: of the config."""
-    found = [*_data(facts), *_beside(facts), *_encoder(facts), *_training(facts)]
-    few = facts.family not in ("alphabet", "symbols") and facts.rows < REFIT_ROWS * len(
-        facts.classes
-    )
+    found = [*_data(facts), *_beside(facts), *_encoder(facts)]
+    found += _training(facts, held_out=validation is not None)
+    few = facts.rows < REFIT_ROWS * len(facts.classes)
+    few = few and facts.family not in ("alphabet", "symbols")
     if few and isinstance(validation, float) and validation >= REFIT_FRACTION:
         found.append(Choice("training.refit", True, "few rows: in the end all of them are learned"))
     return found
@@ -148,7 +148,7 @@ def _encoder(facts: Facts) -> Iterator[Choice]:
         yield Choice("model.embedding_dropout", 0.1, "few tokens need little dropout")
 
 
-def _training(facts: Facts) -> Iterator[Choice]:
+def _training(facts: Facts, *, held_out: bool) -> Iterator[Choice]:
     batch_size = SMALL_BATCH if facts.rows < FEW_ROWS else 64
     per_epoch = -(-facts.rows * 9 // 10 // batch_size)
     updates = UPDATES + UPDATES_PER_CLASS * len(facts.classes)
@@ -167,7 +167,9 @@ def _training(facts: Facts) -> Iterator[Choice]:
         yield Choice("training.precision", "bfloat16", "much text: faster where processors can")
     if few_classes and not facts.several:
         yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
-    yield Choice("training.patience", None, "trains all epochs, and keeps the best one")
+    patience = "auto" if held_out else None
+    why = "ends where a fifth of the epochs brought nothing" if held_out else "trains all epochs"
+    yield Choice("training.patience", patience, why)
     counts = facts.classes.values()
     if facts.several:
         yield Choice("training.monitor", "micro_f1", "the F1 of all labels together")

@@ -17,7 +17,7 @@ from seqtrain.data.dataset import prepare
 from seqtrain.data.readers import ReadOptions, read_rows
 from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of
-from seqtrain.data.summary import label_doubts, number_doubts
+from seqtrain.data.summary import label_doubts, number_doubts, static_doubts
 from seqtrain.errors import DataError
 from seqtrain.proposal.choices import Choice, choices, should_hold_out
 from seqtrain.proposal.columns import Wishes
@@ -104,7 +104,7 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
                 splits["validation"] = None
             text, config = _written(splits, rows, facts, wishes.settings)
             data = prepare(config, cache_folder=None)
-        doubts += number_doubts(data)
+        doubts += [*number_doubts(data), *static_doubts(data)]
     return Proposal(text, [*_taken(facts)], [*doubts, *_trust(facts, rows, config)])
 
 

@@ -44,6 +44,15 @@ def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
+def test_lists_of_labels_are_learned_and_predicted():
+    given = [[label, "all"] if i % 7 else [label] for i, label in enumerate(LABELS)]
+    several = small(max_epochs=20).fit(list(TEXTS), given)
+    assert several.classes_.tolist() == sorted({*LABELS, "all"})
+    found = several.predict(list(TEXTS))
+    assert sum({*a} == {*b, "all"} for a, b in zip(found, given, strict=True)) > 50
+    assert several.predict_proba(list(TEXTS)[:5]).shape == (5, 3)
+
+
 def test_texts_are_classified(fitted):
     assert fitted.score(list(TEXTS), list(LABELS)) > 0.9
     probabilities = fitted.predict_proba(list(TEXTS)[:5])

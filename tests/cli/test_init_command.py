@@ -121,6 +121,15 @@ def test_a_row_per_time_step(init):
     assert "'state_name' gives the label away" in said
 
 
+def test_facts_beside_a_sequence_that_never_change_are_doubted(init, cli):
+    facts = "data.static={machine: token, unit: token, note: token}"
+    _, said = init({"a.csv": LOG}, "--label", "state", "--set", facts)
+    for command in (said, cli("data", "c.yaml").err):
+        assert "data.static: 'unit' has one value, or is blank, in all of train" in command
+        assert "data.static: 'note' has one value" in command
+        assert "data.static: 'machine'" not in command
+
+
 def test_rows_of_an_id_may_stand_anywhere_and_options_decide(init):
     rows = sorted((row for run in range(60) for row in log(run)), key=lambda row: str(row[3])[8:])
     rows[7][6], names = None, HEAD.strip().split(",")

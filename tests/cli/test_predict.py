@@ -264,6 +264,10 @@ def test_a_folder_of_files_has_a_row_per_file(of_files, tmp_path, cli):
     assert head == ["file", "label", "probability"]
     names = [str(tmp_path / "new" / name) for name in ("a/z.txt", "b.txt", "c.md")]
     assert [line[0] for line in lines] == names
+    (tmp_path / "records").mkdir()
+    (tmp_path / "records" / "1.fa").write_text(">x\nrise\n>y\nfall\n")
+    head, *records = read(cli("predict", tmp_path / "records", of_files).out)
+    assert [head[:2], *(line[1] for line in records)] == [["file", "line"], "1", "3"]
     alone = cli("predict", names[1], of_files)
     assert read(alone.out)[1] == lines[1]
     assert "one sequence" in alone.err

@@ -132,6 +132,7 @@ def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end
     for rows, expected in ((100, (None, False)), (101, (0.2, True)), (400, (0.2, False))):
         config = proposed(write_npz(tmp_path / "a.npz", [8] * rows))
         assert (config.data.validation, config.training.refit) == expected
+        assert config.training.patience == ("auto" if rows > 100 else None)
     other = write_npz(tmp_path / "validation.npz", [8] * 50)
     config = proposed(write_npz(tmp_path / "train.npz", [8] * 40), other)
     assert (config.data.validation, config.training.refit) == (other, False)

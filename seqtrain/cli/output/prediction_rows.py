@@ -14,6 +14,7 @@ from seqtrain.api.predictions import sequence_text
 from seqtrain.api.predictors import Prediction
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.cli.output.table import GrowingTable, TableColumn, cut
+from seqtrain.config.formats import resolve_format
 from seqtrain.data.examples import Example, keeps_all
 from seqtrain.text import json_line, printable
 
@@ -139,8 +140,10 @@ class PredictionColumns:
         keep = self.keep
         if keeps_all(keep):
             keep = list(example_of(first[-1]).kept or ()) if first else []
-        in_files = bool(first) and example_of(first[0]).file is not None
-        where = ["file", "line"][: 2 - whole_files] if in_files else []
+        file = example_of(first[0]).file if first else None
+        where = [] if file is None else ["file", "line"]
+        if file is not None and whole_files and resolve_format(file, "auto") != "fasta":
+            where = ["file"]
         return replace(self, where=where, keep=keep)
 
     def begin(self, file: TextIO) -> Callable[[int, Prediction], str]:
