@@ -187,11 +187,5 @@ def fit_arguments(folder: Path, run: str, *options: str) -> list[str]:
     return ["fit", "c.yaml", "--run-dir", run, "--quiet", how, *options]
 
 
-def fit_until_killed(folder: Path, run: str, saves: int, *options: str) -> None:
-    """Train, and kill the program when it begins to save a checkpoint for the given time."""
-    prepare = signals_within("save_last", saves, (1, signal.SIGKILL))
-    fit(folder, run, *options, prepare=prepare, code=KILLED)
-
-
 signals_within = partial(partial, signal_itself)
 """Make what `Running` takes as `prepare`, from the arguments of `signal_itself`."""
