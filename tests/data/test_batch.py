@@ -1,6 +1,5 @@
 """A batch against torch's own padding and packing, and the loop over batches."""
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,9 @@ from torch.nn.utils.rnn import pack_sequence, pad_sequence
 from torch.utils.data import DataLoader
 
 from seqtrain.config.schema import BatchingConfig
-from seqtrain.data.batch import Batch, collate, map_batches, sort_and_pack
+from seqtrain.data.batch import collate, sort_and_pack
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import SequenceStore
-from seqtrain.errors import RunError
 from tests.helpers.stores import store_of
 
 
@@ -73,39 +71,3 @@ def test_a_torch_loader_takes_store_plan_and_collate_as_they_are():
     )
     labels = [batch.restore(batch.labels).tolist() for batch in loader]
     assert labels == [rows.tolist() for rows in plan]
-
-
-CPU = torch.device("cpu")
-
-
-def numbered_store(lengths: list[int]) -> SequenceStore:
-    """Return sequences whose ids are their row number."""
-    return store_of([[row] * n for row, n in enumerate(lengths)], range(len(lengths)))
-
-
-def fail(error: Exception, batch: Batch) -> None:
-    raise error
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        MemoryError(),
-        torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
-        RuntimeError("[enforce fail] . DefaultCPUAllocator: can't allocate memory: you tried"),
-        RuntimeError("MPS backend out of memory (MPS allocated: 1 GB)"),
-    ],
-)
-def test_exhausted_memory_is_told_with_the_batch(error):
-    batches = map_batches(
-        partial(fail, error),
-        numbered_store([4, 9, 2]),
-        [np.arange(3)],
-        CPU,
-        lower="data.max_length",
-    )
-    with pytest.raises(RunError) as caught:
-        next(batches)
-    assert str(caught.value) == (
-        "memory ran out on 3 sequences, the longest of 9 steps; lower data.max_length"
-    )
