@@ -27,8 +27,6 @@ ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
 """Shift and factor of each round of the output function."""
 BITS = 16
 """Bits of a number that decide about one unit: probabilities are multiples of 2**-16."""
-BLOCK = 1 << 16
-"""Numbers that are mixed together: few enough to stay in the cache."""
 
 
 class Purpose(IntEnum):
@@ -62,14 +60,10 @@ def numbers(seeds: Tensor | int, indices: Tensor) -> Tensor:
         values = indices * step + _signed((seeds + GOLDEN) % 2**64)
     else:
         values = indices * step + (seeds + step)
-    for part in torch.split(values.view(-1), BLOCK):
-        shifted = torch.empty_like(part)
-        for shift, factor in ROUNDS:
-            # Shifts of signed numbers bring in the sign, which has to be cut off.
-            torch.bitwise_right_shift(part, shift, out=shifted)
-            part.bitwise_xor_(shifted.bitwise_and_((1 << (64 - shift)) - 1))
-            if factor != 1:
-                part.mul_(_signed(factor))
+    for shift, factor in ROUNDS:
+        # Shifts of signed numbers bring in the sign, which has to be cut off.
+        values ^= (values >> shift) & ((1 << (64 - shift)) - 1)
+        values *= _signed(factor)
     return values
 
 

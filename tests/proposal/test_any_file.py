@@ -164,3 +164,11 @@ def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(tmp_path,
     other = write_texts(tmp_path / "validation.csv", ["go", "come"])
     assert proposed(path).training.refit is expected
     assert not proposed(path, other).training.refit
+
+
+@pytest.mark.parametrize(("words", "expected"), [(999, "float32"), (1000, "bfloat16")])
+def test_a_million_words_are_learned_in_bfloat16(tmp_path, words, expected):
+    path, rows = tmp_path / "a.csv", ["go", "come"] * 500
+    lines = [f"{way},{f'{way} ' * (words - 1)}{i}" for i, way in enumerate(rows)]
+    path.write_text("\n".join(["label,text", *lines]))
+    assert proposed(str(path)).training.precision == expected

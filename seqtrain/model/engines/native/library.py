@@ -88,10 +88,7 @@ class Threads(ctypes.Structure):
     _fields_ = _fields(_POINTER, "parallel barrier number of")
 
 
-def _function(result: Any, *arguments: Any) -> Any:
-    return ctypes.CFUNCTYPE(result, *arguments)
-
-
+_function: Any = ctypes.CFUNCTYPE
 _CALL, _UPDATE, _SUMS, _POOL = map(ctypes.POINTER, (LayerCall, Update, RowSums, PoolCall))
 
 
@@ -134,10 +131,11 @@ class Library(SimpleNamespace):
 def _open(path: Path, wanted: str) -> Library:
     """Load the library; an OSError says why it can't be used."""
     library = ctypes.CDLL(str(path))
-    sources, find = library.seqtrain_sources, library.seqtrain_find
-    sources.restype, find.restype = ctypes.c_char_p, ctypes.POINTER(Kernels)
-    if sources().decode() != sources_digest():
+    library.seqtrain_sources.restype = ctypes.c_char_p
+    if library.seqtrain_sources().decode() != sources_digest():
         raise OSError("it was built from other sources: reinstall seqtrain")
+    find = library.seqtrain_find
+    find.restype = ctypes.POINTER(Kernels)
     found, rounding = (find(wanted.encode(), _NUMBER(rounds)) for rounds in (0, 1))
     if not found:
         raise OSError(f"{VARIABLE}={wanted}: this processor has no {wanted}")
