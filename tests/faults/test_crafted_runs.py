@@ -31,7 +31,7 @@ def write_metrics(run: Path, key: str, value: str) -> None:
     (run / "metrics.jsonl").write_text(line + other + '{"event": "end", "test": ' + inner + "}\n")
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("key", KEYS)
 def test_odd_numbers_of_the_metrics_are_shown_or_left_out(run, cli, key, step):
     numbers = NUMBERS[::step]
