@@ -1,8 +1,7 @@
 """What computes a variant: seqtrain's classifier, or a plain script of torch with its weights.
 
 The scripts are those of today's tutorials; only the way through the encoder differs: packed, or run
-over the padding, with states at length - 1 taken by gathering or by a mask, and each backward
-direction reading reversed sequences.
+over the padding, with states at length - 1 taken by gathering or by a mask.
 """
 
 from __future__ import annotations
@@ -14,18 +13,13 @@ from itertools import chain, count
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
-from torch.nn.utils.rnn import (
-    PackedSequence,
-    pack_padded_sequence,
-    pad_packed_sequence,
-    pad_sequence,
-)
+from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
 from seqtrain.comparison.task import VARIANTS, Task
 from seqtrain.config.schema import Config
-from seqtrain.data.batch import Batch, collate, map_batches, memory_errors, sort_and_pack
+from seqtrain.data.batch import Batch, collate, map_batches, memory_errors
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import (
@@ -36,7 +30,6 @@ from seqtrain.evaluation.logits import (
 )
 from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.torch_engine import TorchEngine
 from seqtrain.model.pooling import last_of_padded, last_valid_state, pool_at_once
 from seqtrain.training.objectives import Classification
 from seqtrain.training.schedule import lr_at
@@ -174,18 +167,17 @@ def plain_logits(
         steps: (B, T), or (B, T, F). lengths: (B,). Returns: logits (B, C).
     """
     config, training = model.config, model.training
-    both = config.bidirectional
     vectors = functional.dropout(model.embedding(steps), config.embedding_dropout, training)
     if packed:
         inputs = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
         outputs, state = model.encoder(inputs)
     else:
-        states = _both_directions(model, vectors, lengths) if both else model.encoder(vectors)[0]
+        states = model.encoder(vectors)[0]
     if model.pooling is None:  # the last states
         if packed:
-            last = last_valid_state(as_one_tensor(state)[0], bidirectional=both)
+            last = last_valid_state(as_one_tensor(state)[0], bidirectional=config.bidirectional)
         else:
-            last = last_of_padded(states, lengths, bidirectional=both, by_mask=by_mask)
+            last = last_of_padded(states, lengths, by_mask=by_mask)
         pooled = model.join(last)
     else:
         if not packed:
@@ -195,16 +187,3 @@ def plain_logits(
         pooled = in_order[outputs.unsorted_indices]
     logits: Tensor = model.head(functional.dropout(pooled, config.dropout, training))
     return logits
-
-
-def _both_directions(model: ClassifierNetwork, vectors: Tensor, lengths: Tensor) -> Tensor:
-    encoder: nn.RNNBase = model.encoder
-
-    def dropped(states: Tensor, layer: int) -> Tensor:
-        return functional.dropout(states, encoder.dropout, encoder.training)
-
-    packed, _, rows = sort_and_pack(vectors, lengths)
-    states, _ = TorchEngine("", "padded").run(encoder, packed, between=dropped)
-    assert states is not None, "they were asked for"
-    in_order = PackedSequence(states, packed.batch_sizes)
-    return pad_packed_sequence(in_order, batch_first=True)[0][rows]

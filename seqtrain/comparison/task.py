@@ -111,7 +111,8 @@ def usual_engine(config: Config, device: torch.device) -> str:
 
 def _why_not(variant: Variant, config: Config, device: torch.device) -> str:
     if variant.kind == "recipe":
-        return ""
+        both_ways = variant.pads and config.model.bidirectional
+        return "nn.GRU would read the padding first, backwards" if both_ways else ""
     if variant.kind == "wrong" and config.model.initial_state == "carried":
         return "with model.initial_state: carried, the next row would start from the padding"
     changed = variant.config(config)

@@ -38,9 +38,7 @@ def only(states: Tensor, index: int) -> Tensor:
     return states.squeeze(0) if len(states) == 1 else states[index]
 
 
-def last_of_padded(
-    states: Tensor, lengths: Tensor, *, bidirectional: bool = False, by_mask: bool = False
-) -> Tensor:
+def last_of_padded(states: Tensor, lengths: Tensor, *, by_mask: bool = False) -> Tensor:
     """Return the same from padded states, by an index or by a mask; the padding counts for nothing.
 
     Shape:
@@ -52,11 +50,8 @@ def last_of_padded(
     check_lengths(lengths, *states.shape[:2])
     end = lengths.to(states.device) - 1
     if by_mask:
-        last = states[torch.arange(states.shape[1], device=states.device) == end.unsqueeze(1)]
-    else:
-        last = states[torch.arange(len(states), device=states.device), end]
-    half = states.shape[2] // 2
-    return torch.cat((last[:, :half], states[:, 0, half:]), dim=1) if bidirectional else last
+        return states[torch.arange(states.shape[1], device=states.device) == end.unsqueeze(1)]
+    return states[torch.arange(len(states), device=states.device), end]
 
 
 def join_directions(states: Tensor, how: str) -> Tensor:

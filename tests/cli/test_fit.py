@@ -50,10 +50,10 @@ def test_resolved_config_repeats_the_run(beside, cli, tmp_path):
 
 def test_the_end_compares_with_the_n_grams_alone(project, cli):
     ended = cli("fit", "c.yaml", "--set", "model.ngrams=[1, 2]", "--run-dir", "r")
-    line = re.compile(r"^test ([\d.]+)% \(n-grams alone ([\d.]+)%\)$", re.MULTILINE)
+    line = re.compile(r"^n-grams alone: ([\d.]+)%, all together ([\d.]+)%", re.MULTILINE)
     (figures,) = line.findall(ended.err)
     scores = cli("eval", "r", "--json").json
-    expected = scores["accuracy"], scores["parts"]["ngrams"]["accuracy"]
+    expected = scores["parts"]["ngrams"]["accuracy"], scores["accuracy"]
     assert figures == tuple(f"{100 * value:.1f}" for value in expected)
 
 
@@ -88,7 +88,8 @@ def test_what_is_as_good_as_the_whole_is_named(project, cli):
     for each in ended:
         assert "always 'up': 75.0%; the model isn't better" in each.err
         for name, own in parts.items():
-            assert (f"{names[name]} alone: {own:.1%}, all together" in each.err) == (own >= whole)
+            said = f"{names[name]} alone: {own:.1%}, all together {whole:.1%}"
+            assert (f"{said}; " in each.err) == (own >= whole)
 
 
 def test_a_refit_that_few_rows_would_end_early_makes_all_epochs(project, cli):

@@ -127,7 +127,7 @@ def test_mean_and_standard_error_are_shown(beside):
     line = next(line for line in said.splitlines() if "test accuracy" in line)
     assert line.split()[2:4] == [f"{np.mean(tests):.2%}", f"{error:.2%}"]
     assert "seed-10:" in said
-    assert said.count("always the largest class") == 1  # the data are the same
+    assert said.count("also in train") == 1  # the data are the same
     assert "next: seqtrain predict FILE many, seqtrain eval many" in said
 
 

@@ -13,7 +13,7 @@ from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent,
 from seqtrain.cli.output.console import ProgressBar, note, print_path, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
 from seqtrain.cli.output.event_log import EventLog
-from seqtrain.cli.output.score_screen import ALONE, note_floors, print_scores
+from seqtrain.cli.output.score_screen import note_floors, print_scores
 from seqtrain.cli.output.table import GrowingTable, TableColumn, print_table
 from seqtrain.config import Config
 from seqtrain.data.summary import unknown_share
@@ -171,9 +171,6 @@ class FitScreen:
             note(run.advice)
         if run.test is not None:
             print_scores(self._console, run.test, "test")
-            for name, alone in run.branches.items():
-                if name != "recurrent":
-                    note(f"test {run.test.accuracy:.1%} ({ALONE[name][0]} alone {alone:.1%})")
             note_floors(run.test, run.branches if len(run.branches) > 1 else {})
         if self._hints:
             trained_on = {"train", "validation"} if run.refit else {"train"}
@@ -237,8 +234,7 @@ def show_repeats(
         named = data.test or (None if config.training.refit else data.validation)
         # Rows that all runs score, or each its own fold, and none of them was trained on.
         alike = folds is not None or isinstance(named, str | list)
-        scored = f", seqtrain eval {done.path}" if alike else ""
-        note(f"next: seqtrain predict FILE {done.path}{scored}")
+        note_next(done.path, "predict FILE", *["eval"] * alike)
     print_path(done.path)
 
 

@@ -99,13 +99,14 @@ def print_parts(console: Console, scores: Mapping[str, Scores]) -> None:
 
 
 def note_floors(scores: Scores, alone: Mapping[str, float]) -> None:
-    """Say which branch alone, or the largest class alone, is as good as the whole; by accuracy."""
+    """Say how good each branch is alone, and whether the largest class is as good; by accuracy."""
     if scores.several:
         return  # branches alone have no thresholds of their own
     for name, own in alone.items():
-        if name in ALONE and own >= scores.accuracy:
+        if name in ALONE:
             words, verdict = ALONE[name]
-            note(f"{words} alone: {own:.1%}, all together {scores.accuracy:.1%}; {verdict}")
+            as_good = f"; {verdict}" if own >= scores.accuracy else ""
+            note(f"{words} alone: {own:.1%}, all together {scores.accuracy:.1%}{as_good}")
     label, largest = max(scores.per_class.items(), key=lambda each: each[1]["support"])
     majority = largest["support"] / scores.num_examples
     if scores.accuracy <= majority:
