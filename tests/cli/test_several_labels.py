@@ -1,7 +1,6 @@
 """Several labels per sequence: every verb, from csv with a separator and from lists in jsonl."""
 
 import csv
-import io
 import json
 import random
 import subprocess
@@ -15,7 +14,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 
 import seqtrain
 from seqtrain.errors import ConfigError
-from tests.helpers.tiny import Cli, fit
+from tests.helpers.tiny import Cli, fit, tsv_rows
 
 TOPICS = {"food": "bread soup cook", "money": "bank coin debt", "sport": "ball goal team"}
 OTHERS = ["the", "a", "some", "and", "then", "but", "we", "they", "saw", "had", "with"]
@@ -96,7 +95,7 @@ def test_rows_hold_the_labels_that_reach_their_thresholds(beside: Path, cli: Cli
         assert row["label"] == "|".join(row["labels"])
     assert any(not row["labels"] for row in found)
     assert any(len(row["labels"]) > 1 for row in found)
-    lines = list(csv.DictReader(io.StringIO(cli("predict", "test.csv", "run").out), delimiter="\t"))
+    lines = tsv_rows(cli("predict", "test.csv", "run").out)
     assert [line["label"] for line in lines] == [row["label"] for row in found]
     numbers = [[float(x) for x in line["probability"].split("|") if x] for line in lines]
     assert numbers == [row["probability"] for row in found]

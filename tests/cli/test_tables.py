@@ -13,7 +13,7 @@ import pytest
 import seqtrain
 from seqtrain.errors import DataError
 from tests.helpers.tables import CONFIG, shuffled, table, write_rows, write_table_project
-from tests.helpers.tiny import Cli, fingerprint, fit, fit_until
+from tests.helpers.tiny import Cli, fingerprint, fit, fit_until, tsv_rows
 
 NGRAMS = "model.ngrams={place: [1, 2], mood: [1, 1]}"
 
@@ -45,15 +45,11 @@ def test_dates_are_not_taken_where_the_order_of_train_is_numbers(
     assert "expected a number as in train's first row" in ended.err
 
 
-def rows_of(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
-
-
 def test_a_row_of_predictions_per_id_in_the_order_of_first_appearance(
     beside: Path, cli: Cli, tmp_path: Path
 ) -> None:
     rows = table(30, seed=2)
-    found = rows_of(cli("predict", "test.csv", "--run", "run", "--keep", "country,place").out)
+    found = tsv_rows(cli("predict", "test.csv", "--run", "run", "--keep", "country,place").out)
     assert list(found[0]) == ["visit", "country", "place", "label", "probability"]
     assert [row["visit"] for row in found] == [f"v{n}" for n in range(30)]
     first = {row["visit"]: row for row in reversed(rows)}
@@ -66,11 +62,11 @@ def test_a_row_of_predictions_per_id_in_the_order_of_first_appearance(
     for ending in ("csv", "jsonl", "parquet"):
         mixed = [{k: v for k, v in row.items() if k != "who"} for row in shuffled(rows)]
         path = write_rows(tmp_path / f"new.{ending}", mixed)
-        again = rows_of(cli("predict", str(path), "--run", "run").out)
+        again = tsv_rows(cli("predict", str(path), "--run", "run").out)
         assert [row["visit"] for row in again] == list(dict.fromkeys(x["visit"] for x in mixed))
         assert {row["visit"]: row["probability"] for row in again} == plain
     given = (beside / "test.csv").read_bytes()
-    streamed = rows_of(cli("predict", "-", "--run", "run", stdin=given).out)
+    streamed = tsv_rows(cli("predict", "-", "--run", "run", stdin=given).out)
     assert {row["visit"]: row["probability"] for row in streamed} == plain
     given = path.with_suffix(".csv").read_bytes()
     ended = cli("predict", "-", "--run", "run", stdin=given, code=2)
@@ -127,7 +123,7 @@ def test_the_exported_script_writes_the_rows_of_predict(
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     wanted = cli("predict", str(path), "--run", "run").out
     assert found.splitlines()[0] == "visit\tlabel\tprobability"
-    for own, other in zip(rows_of(found), rows_of(wanted), strict=True):
+    for own, other in zip(tsv_rows(found), tsv_rows(wanted), strict=True):
         assert (own["visit"], own["label"]) == (other["visit"], other["label"])
         assert float(own["probability"]) == pytest.approx(float(other["probability"]), abs=2e-6)
 
@@ -149,7 +145,7 @@ def test_numbers_take_what_series_take(
     command = [sys.executable, "port/predict.py", "test.csv"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for own, other in zip(
-        rows_of(found), rows_of(cli("predict", "test.csv", "--run", "run").out), strict=True
+        tsv_rows(found), tsv_rows(cli("predict", "test.csv", "--run", "run").out), strict=True
     ):
         assert own["label"] == other["label"]
         assert float(own["probability"]) == pytest.approx(float(other["probability"]), abs=1e-5)
@@ -168,7 +164,7 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(table_project: Path) -> Non
 
 def test_folds_old_models_and_searches(table_project: Path, cli: Cli) -> None:
     cli("fit", "c.yaml", "--folds", "2", "--run-dir", "folds", "--quiet")
-    assert len(rows_of(cli("predict", "test.csv", "--run", "folds").out)) == 30
+    assert len(tsv_rows(cli("predict", "test.csv", "--run", "folds").out)) == 30
     rows = table(60, seed=5)
     rows[0]["place"] = "moon"
     write_rows(table_project / "train.csv", rows)
@@ -192,7 +188,7 @@ def test_facts_stand_beside_texts_too(table_project: Path, cli: Cli) -> None:
     cli("fit", "t.yaml", "--run-dir", "run", "--quiet")
     new = [{"text": "word1 again", "age": age} for age in (20, 60)]
     found = cli("predict", str(write_rows(table_project / "new.csv", new)), "--run", "run").out
-    assert [row["label"] for row in rows_of(found)] == ["bob", "ann"]
+    assert [row["label"] for row in tsv_rows(found)] == ["bob", "ann"]
     with pytest.raises(DataError, match="the model reads age beside each; give a table"):
         seqtrain.load("run").predict(["word1 again"])
     write_rows(table_project / "bad.csv", [{"text": "word1", "age": "old"}])

@@ -1,7 +1,5 @@
 """Calibrated probabilities everywhere, and rows left undecided below a threshold."""
 
-import csv
-import io
 import json
 import random
 import re
@@ -13,7 +11,7 @@ import pytest
 import seqtrain
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.calibration import Calibration, CoveragePoint
-from tests.helpers.tiny import fit, metrics, rows, write_table
+from tests.helpers.tiny import fit, metrics, rows, tsv_rows, write_table
 
 CONFIG = """\
 data: {train: train.tsv, validation: validation.tsv, test: test.tsv, sequence: text, label: label}
@@ -38,10 +36,6 @@ def trained(tmp_path_factory) -> Path:
         write_table(folder / f"{name}.tsv", noisy(count, seed))
     fit(folder, CONFIG)
     return folder
-
-
-def table(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
 
 
 def test_validations_loss_falls_at_about_the_same_accuracy(beside, cli):
@@ -74,9 +68,9 @@ def test_predictions_lean_to_rare_classes_as_they_are_adjusted(beside, tmp_path,
 
 
 def test_undecided_rows_come_out_with_their_guess(beside, cli):
-    plain = table(cli("predict", "test.tsv", "--run", "run").out)
+    plain = tsv_rows(cli("predict", "test.tsv", "--run", "run").out)
     ended = cli("predict", "test.tsv", "--run", "run", "--min-probability", "0.8")
-    found = table(ended.out)
+    found = tsv_rows(ended.out)
     undecided = [row for row in found if not row["label"]]
     assert 0 < len(undecided) < len(found) == len(plain)
     assert f"{len(undecided)} of 60 rows without a label" in ended.err
@@ -87,8 +81,8 @@ def test_undecided_rows_come_out_with_their_guess(beside, cli):
 
 def test_a_precision_holds_on_validation(beside, cli):
     ended = cli("predict", "validation.tsv", "--run", "run", "--precision", "0.8")
-    answers = table(ended.out)
-    labels = [row["label"] for row in table(Path("validation.tsv").read_text())]
+    answers = tsv_rows(ended.out)
+    labels = [row["label"] for row in tsv_rows(Path("validation.tsv").read_text())]
     decided = [(a["label"], y) for a, y in zip(answers, labels, strict=True) if a["label"]]
     assert sum(a == y for a, y in decided) >= 0.8 * len(decided)
     told = (
@@ -100,7 +94,7 @@ def test_a_precision_holds_on_validation(beside, cli):
 
 def test_a_threshold_is_of_one_class(beside, cli):
     def predicted(*options):
-        return table(cli("predict", "validation.tsv", "--run", "run", *options).out)
+        return tsv_rows(cli("predict", "validation.tsv", "--run", "run", *options).out)
 
     both = predicted("--probabilities")
     found = predicted("--threshold", "up=0.9")
@@ -109,8 +103,8 @@ def test_a_threshold_is_of_one_class(beside, cli):
     ]
     assert {row["label"] for row in predicted("--threshold", "up=0")} == {"up"}
     ended = cli("predict", "validation.tsv", "--run", "run", "--class-precision", "up=0.75")
-    labels = [row["label"] for row in table(Path("validation.tsv").read_text())]
-    pairs = [(a["label"], y) for a, y in zip(table(ended.out), labels, strict=True)]
+    labels = [row["label"] for row in tsv_rows(Path("validation.tsv").read_text())]
+    pairs = [(a["label"], y) for a, y in zip(tsv_rows(ended.out), labels, strict=True)]
     right = [y == "up" for label, y in pairs if label == "up"]
     assert sum(right) >= 0.75 * len(right) > 0
     assert f"{sum(right) / labels.count('up'):.1%} of its rows of validation" in ended.err

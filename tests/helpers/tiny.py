@@ -1,5 +1,6 @@
 """Tiny data in several formats, a config for it, and what a run of the program ends with."""
 
+import csv
 import hashlib
 import io
 import json
@@ -67,6 +68,11 @@ def write_table(path: Path, examples: list[tuple[str, str]], delimiter: str = "\
 def write_jsonl(path: Path, values: Iterable[Mapping[str, object]]) -> str:
     path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
     return str(path)
+
+
+def tsv_rows(text: str) -> list[dict[str, str]]:
+    """Return the rows of a table with tabs, as predict prints it."""
+    return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
 
 
 def listing(folder: Path) -> dict[str, bytes | None]:
