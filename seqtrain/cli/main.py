@@ -187,6 +187,10 @@ def _explained(error: Exception, arguments: list[str]) -> tuple[int, str]:
 def _usage_problem(error: typer.BadParameter, called: str) -> str:
     """Say in one line what is wrong with a command line, what may be meant, and where help is."""
     context: Any = error.ctx
+    wanted = str(getattr(error, "option_name", "")).lstrip("-")
+    for each in [*(getattr(error, "possibilities", None) or ())]:  # Typer's may be far away
+        if not nearest(wanted, [each.lstrip("-")]):
+            error.possibilities.remove(each)  # type: ignore[attr-defined]
     text = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
     if context is None:
         return f"{text}; see: {called} --help"
@@ -199,7 +203,7 @@ def _usage_problem(error: typer.BadParameter, called: str) -> str:
         from seqtrain.config.problems import nearest_key
         from seqtrain.config.schema import SECTIONS
 
-        key = nearest_key((str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_"),))
+        key = nearest_key((wanted.replace("-", "_"),))
         text += f"; did you mean --set {key}=…?" if key and key not in SECTIONS else ""
     return f"{text}; see: {context.command_path} --help"
 

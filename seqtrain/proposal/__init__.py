@@ -2,5 +2,6 @@
 
 from seqtrain.proposal.columns import Wishes
 from seqtrain.proposal.proposal import Proposal, propose
+from seqtrain.proposal.tables import data_format
 
-__all__ = ["Proposal", "Wishes", "propose"]
+__all__ = ["Proposal", "Wishes", "data_format", "propose"]

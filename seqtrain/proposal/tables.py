@@ -51,13 +51,13 @@ FASTA_NAME = re.compile(r"[\s|]([^\s|=]+)=[^\s|=]*\s*$")
 """What the last word of a record's first line is named, in `>id SV=1`."""
 
 
-def find_columns(path: str, wishes: Wishes) -> Table:
-    """Find how a data file, or a folder of text files, is read.
+def data_format(path: str, given: str = "auto") -> str:
+    """Return the format of a data file, or what --format says.
 
     Raises:
-        DataError: it can't be read, or something that is needed isn't clear.
+        DataError: its name says none; with what becomes of such a file.
     """
-    format = resolve_format(path, wishes.format)
+    format = resolve_format(path, given)
     if format is None:
         try:
             os.lstat(path)
@@ -65,6 +65,16 @@ def find_columns(path: str, wishes: Wishes) -> Table:
             raise path_problem(path, error, DataError) from None
         unknown = f"its ending names no format; known are {', '.join(ENDINGS)}; or give --format"
         raise DataError(f"{display_name(path)}: {advice(path) or unknown}")
+    return format
+
+
+def find_columns(path: str, wishes: Wishes) -> Table:
+    """Find how a data file, or a folder of text files, is read.
+
+    Raises:
+        DataError: it can't be read, or something that is needed isn't clear.
+    """
+    format = data_format(path, wishes.format)
     check_encoding(wishes.encoding)
     encoding, doubts = wishes.encoding or _encoding(path, format), list[str]()
     if encoding not in ("utf-8", "utf-16") and wishes.encoding is None:

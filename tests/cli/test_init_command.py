@@ -472,6 +472,7 @@ def test_labels_that_are_no_classes(init, labels, said):
         ({"a.csv": table("Wohnort,Quadratmeter,Kommentar,Verkaufspreis\n",
          [[f"Stadt {i}", i + 0.5, f"gut {i} und schön", i * 1000.5] for i in range(60)])},
          ["a.csv"], "; group numbers into classes, or give --label COLUMN; found 'Wohnort'"),
+        ({"a.xlsx": "", "a.yaml": ""}, ["a.xlsx"], "a.xlsx: write the sheet as csv: python -c"),
         ({"a/dataset_dict.json": ""}, ["a"], "a: holds no file .arrow"),
         ({"a.csv": "текст,метка\nтак,да\n".encode("cp1251")}, ["a.csv"], "--encoding, such as"),
         ({"a.json": json.dumps(dict.fromkeys("abcdefghijk", 1))}, ["a.json"], "orient='records'"),

@@ -52,7 +52,7 @@ def init(
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
     from seqtrain.cli.output.console import note, print_path, warn
     from seqtrain.files.writing import write_file
-    from seqtrain.proposal import Wishes, propose
+    from seqtrain.proposal import Wishes, data_format, propose
     from seqtrain.runs.destination import check_destination
 
     wishes = Wishes(
@@ -67,6 +67,8 @@ def init(
         encoding=encoding,
         settings=overrides or (),
     )
+    for path in data:
+        data_format(path, wishes.format)
     target = output or default_name(data[0])
     if output != "-":
         sources = [*data, *([test] if test else [])]
