@@ -11,12 +11,7 @@ import numpy as np
 
 from seqtrain.data.examples import Columns, Features, Steps, column_names, token_columns
 from seqtrain.data.store import Array, blocks, concatenate
-from seqtrain.data.vocabulary import (
-    UNK,
-    Vocabulary,
-    fit_vocabulary,
-    provisional_index,
-)
+from seqtrain.data.vocabulary import UNK, Vocabulary, fit_vocabulary, provisional_index
 
 LARGEST_ID = 2**24
 """Ids below it are exact in float32."""
@@ -128,6 +123,10 @@ class CellEncoder:
         name = self.coding.names[len(self.indexes) + column]
         where = f"step {step + 1}: " if len(steps) > 1 else ""
         return f"{where}{name} is missing; data.missing: mask accepts that"
+
+    def nothing(self) -> Steps:
+        """Return the cells of no steps."""
+        return Steps(((),) * len(self.indexes), self.blank()[:0, len(self.indexes) :])
 
     def blank(self) -> Features:
         """Return the vector of a step of which nothing is known."""

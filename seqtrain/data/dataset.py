@@ -12,18 +12,10 @@ import numpy as np
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
 from seqtrain.data.column_coding import ColumnCoding
-from seqtrain.data.encoding import (
-    EncodingReport,
-    LengthPolicy,
-    chunks,
-    number_groups,
-    row_keys,
-)
+from seqtrain.data.encoding import EncodingReport, LengthPolicy, chunks, number_groups, row_keys
 from seqtrain.data.examples import SET, Example, single_labels
 from seqtrain.data.fitting import Fitting
-from seqtrain.data.ngram_vocabulary import (
-    NgramVocabulary,
-)
+from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digest_of, read_examples
 from seqtrain.data.sources import (
@@ -45,11 +37,7 @@ from seqtrain.data.store import (
     true_rows,
 )
 from seqtrain.data.tokenizers import bpe_version, train_bpe
-from seqtrain.data.vocabulary import (
-    SPECIAL,
-    GrowingIndex,
-    provisional_index,
-)
+from seqtrain.data.vocabulary import SPECIAL, GrowingIndex, provisional_index
 from seqtrain.data.word_vectors import Coverage, WordVectors
 from seqtrain.errors import DataError
 from seqtrain.text import display_name, quote

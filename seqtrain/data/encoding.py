@@ -14,6 +14,7 @@ from seqtrain.data.examples import (
     SHOWN_ROWS,
     Example,
     Features,
+    ReadOptions,
     RowProblems,
     Steps,
     single_labels,
@@ -141,16 +142,17 @@ class Encoder:
         problems = {i: x.problem for i, x in enumerate(examples) if x.problem is not None}
         values: Any
         if self.static is not None:
-            for i, example in enumerate(examples):
-                problem = None if example.static is None else self.static.refusal(example.static)
-                if problem is not None and i not in problems:
-                    problems[i] = problem
-        if self.steps is not None:
-            values, lengths = self._steps(examples, problems, self.steps)
-        elif self.ids is None:
-            values, lengths = self._vectors(examples, problems)
-        else:
+            for i, x in enumerate(examples):
+                said = None if x.static is None else self.static.refusal(x.static)
+                if said is not None:
+                    problems.setdefault(i, said)
+        if self.ids is not None:
             values, lengths = self.ids.encode([example.sequence for example in examples])
+        else:
+            nothing = self._blank()[:0] if self.steps is None else self.steps.nothing()
+            found = [nothing, *self._accepted(examples, problems, nothing)]
+            values = np.concatenate(found) if self.steps is None else self.steps.encode(found)
+            lengths = [*map(len, found[1:])]
         kept: Iterable[int] = range(len(examples))
         if problems or min(lengths, default=1) < 1 or max(lengths, default=1) > self.policy.most:
             steps = np.split(values, np.cumsum(lengths)[:-1])
@@ -181,15 +183,14 @@ class Encoder:
     ) -> tuple[SequenceStore, EncodingReport]:
         """Read files, at least one, and encode their rows; bad ones are a DataError."""
 
-        def opened() -> Iterator[Input]:
-            for path, options in files:
-                problems = RowProblems(display_name(path))
-                rows = read_rows(path, options, problems, labelled=labelled, digests=digests)
-                if not labelled:
-                    rows = (example._replace(label=None, group=None) for example in rows)
-                yield rows, problems, options.bad_rows == "drop"
+        def opened(path: str, options: ReadOptions) -> Input:
+            problems = RowProblems(display_name(path))
+            rows = read_rows(path, options, problems, labelled=labelled, digests=digests)
+            if not labelled:
+                rows = (example._replace(label=None, group=None) for example in rows)
+            return rows, problems, options.bad_rows == "drop"
 
-        return self.encode_all(opened(), keyed=True)
+        return self.encode_all((opened(*file) for file in files), keyed=True)
 
     def encode_all(
         self, inputs: Iterable[Input], *, keyed: bool = False
@@ -220,32 +221,17 @@ class Encoder:
             report.shown += left_out.shown[:shown]
         return whole.build(FileLines(tuple(names), tuple(starts))), report
 
-    def _vectors(
-        self, examples: list[Example], problems: dict[int, str]
-    ) -> tuple[Features, list[int]]:
-        found, nothing = list[Features](), self._blank()[:0]
+    def _accepted(
+        self, examples: list[Example], problems: dict[int, str], nothing: Any
+    ) -> Iterator[Any]:
+        """Yield sequences, nothing in place of those that can't be used; their problems grow."""
+        refusal: Any = self._refusal if self.steps is None else self.steps.refusal
         for i, example in enumerate(examples):
-            vectors: Any = example.sequence
-            if i not in problems and len(vectors):
-                problem = self._refusal(vectors)
-                if problem:
-                    problems[i] = problem
-            found.append(nothing if i in problems or not len(vectors) else vectors)
-        return np.concatenate([nothing, *found]), [len(vectors) for vectors in found]
-
-    def _steps(
-        self, examples: list[Example], problems: dict[int, str], cells: CellEncoder
-    ) -> tuple[Features, list[int]]:
-        found = list[Steps]()
-        nothing = Steps(((),) * len(cells.indexes), cells.blank()[:0, len(cells.indexes) :])
-        for i, example in enumerate(examples):
-            steps = example.sequence
-            if i not in problems and isinstance(steps, Steps):
-                problem = cells.refusal(steps)
-                if problem is not None:
-                    problems[i] = problem
-            found.append(steps if i not in problems and isinstance(steps, Steps) else nothing)
-        return cells.encode([nothing, *found]), [len(steps) for steps in found]
+            is_there = i not in problems and len(example.sequence)
+            problem = refusal(example.sequence) if is_there else None
+            if problem is not None:
+                problems[i] = problem
+            yield example.sequence if is_there and problem is None else nothing
 
     def _static(self, examples: list[Example], cells: CellEncoder) -> Features:
         values = cells.blank().repeat(len(examples), axis=0)
@@ -257,13 +243,10 @@ class Encoder:
     def _refusal(self, vectors: Features) -> str | None:
         if vectors.shape[1] != self.channels:
             return f"{vectors.shape[1]} channels; expected {self.channels}"
-        for is_bad, said in (
-            (np.isinf(vectors), "infinite value; expected finite numbers"),
-            (np.isnan(vectors), "missing value; data.missing: mask accepts them"),
-        ):
-            if is_bad.any() and (self.missing == "error" or said.startswith("infinite")):
-                return f"step {int(is_bad.any(axis=1).argmax()) + 1}: {said}"
-        return None
+        bad, said = np.isinf(vectors), "infinite value; expected finite numbers"
+        if self.missing == "error" and not bad.any():
+            bad, said = np.isnan(vectors), "missing value; data.missing: mask accepts them"
+        return f"step {int(bad.any(axis=1).argmax()) + 1}: {said}" if bad.any() else None
 
     def _kept(
         self, found: list[Any], problems: dict[int, str], report: EncodingReport, keep_bad: bool
@@ -291,20 +274,17 @@ class Encoder:
 
     def _with_width(self, examples: Iterator[Example], source: str) -> Iterator[Example]:
         """Return all examples; take the width of features from the first series with steps."""
-        leading: list[Example] = []
+        leading, problems = list[Example](), RowProblems(source)
         while self.ids is None and not self.channels:
             example = next(examples, None)
             if example is None:
-                problems = RowProblems(source)
-                for x in leading:
-                    if x.problem is not None:
-                        problems.add(x.line, x.problem, x.file)
                 problems.raise_if_any()
                 raise DataError(f"{source}: every sequence is empty; expected feature vectors")
             leading.append(example)
-            vectors: Any = example.sequence
-            if len(vectors):
-                self.channels = vectors.shape[1]
+            if example.problem is not None:
+                problems.add(example.line, example.problem, example.file)
+            elif len(example.sequence):
+                self.channels = example.sequence.shape[1]  # type: ignore[union-attr]
         return chain(leading, examples)
 
     def _blank(self) -> Any:

@@ -8,15 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.config.schema import Config
-from seqtrain.data.column_coding import CellEncoder, ColumnCoding, fit_columns, statistics_of
+from seqtrain.data.column_coding import fit_columns, statistics_of
 from seqtrain.data.encoding import Encoder, class_columns
 from seqtrain.data.examples import SET, Features, single_labels
-from seqtrain.data.ngram_vocabulary import (
-    GramColumn,
-    NgramVocabulary,
-    fit_ngrams,
-    with_spelling,
-)
+from seqtrain.data.ngram_vocabulary import GramColumn, NgramVocabulary, fit_ngrams, with_spelling
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.spelling import word_grams
 from seqtrain.data.store import (
@@ -68,29 +63,24 @@ class Fitting:
         Labels, scales and n-grams are fitted on train, vocabularies on unlabelled parts too.
         """
         rules, parts = self._fit_labels(rules, [*encoder.labels], parts)
-        fitted, eligible, vectors, train = rules, 0, None, parts["train"]
-        coded: dict[str, Any] = {"static": "static", "steps": "values"}
-        for name, attribute in coded.items():
+        eligible, vectors, train = 0, None, parts["train"]
+        for name, attribute in (("static", "static"), ("steps", "values")):
             cells = getattr(encoder, name)
             if cells is not None:
                 given = {key: getattr(part, attribute) for key, part in parts.items()}
-                coding, found, more = self._fit_columns(name, cells, given)
+                coding, found, more = fit_columns(
+                    cells,
+                    given,
+                    min_count=self.config.data.min_count,
+                    max_size=self.config.data.max_vocab_size,
+                    known=None if self.known is None else self.known.codings[name],
+                )
                 for key, array in found.items():
                     arrays: dict[str, Any] = {attribute: array}
                     parts[key] = replace(parts[key], **arrays)
-                coded[name], eligible = coding, eligible + more
-        fitted = replace(fitted, **{x: c for x, c in coded.items() if not isinstance(c, str)})
-        if fitted.steps is not None:
-            ngrams = self._fit_column_ngrams(parts["train"], fitted.steps)
-            fitted = replace(fitted, ngrams=ngrams, kernels=self._fit_kernels(train.lengths))
-        if fitted.kind == "features":
-            fitted = self._fit_scales(fitted, train.values)
-            fitted = replace(fitted, kernels=self._fit_kernels(train.lengths))
-            parts = {
-                name: replace(part, values=concatenate(map(fitted.scale, blocks(part.values))))
-                for name, part in parts.items()
-            }
-        elif encoder.ids is not None:
+                codings: dict[str, Any] = {name: coding}
+                rules, eligible = replace(rules, **codings), eligible + more
+        if encoder.ids is not None:
             tokens = encoder.ids.index
             vocabulary, ids, own, vectors = self._fit_tokens(rules, tokens, parts)
             eligible += own
@@ -98,9 +88,18 @@ class Fitting:
                 parts = _spelled(parts, rules.subwords, tokens, ids)
             for part in parts.values():
                 _renumber(part.values, ids)
-            ngrams = self._fit_ngrams(parts["train"], vocabulary)
-            fitted = replace(fitted, vocabulary=vocabulary, ngrams=ngrams)
-        return Fitted(parts, fitted, eligible, vectors)
+            rules = replace(rules, vocabulary=vocabulary)
+        else:
+            rules = replace(rules, kernels=self._fit_kernels(train.lengths))
+        if rules.kind == "features":
+            rules = self._fit_scales(rules, train.values)
+            parts = {
+                name: replace(part, values=concatenate(map(rules.scale, blocks(part.values))))
+                for name, part in parts.items()
+            }
+        else:
+            rules = replace(rules, ngrams=self._fit_ngrams(parts["train"], rules))
+        return Fitted(parts, rules, eligible, vectors)
 
     def _fit_labels(
         self, rules: Preprocessing, names: list[str], parts: dict[str, SequenceStore]
@@ -126,18 +125,6 @@ class Fitting:
             name: replace(part, labels=concatenate(classes[x] for x in blocks(part.labels)))
             for name, part in parts.items()
         }
-
-    def _fit_columns(
-        self, name: str, cells: CellEncoder, values: dict[str, Array]
-    ) -> tuple[ColumnCoding, dict[str, Array], int]:
-        data, known = self.config.data, None if self.known is None else self.known.codings
-        return fit_columns(
-            cells,
-            values,
-            min_count=data.min_count,
-            max_size=data.max_vocab_size,
-            known=None if known is None else known[name],
-        )
 
     def _fit_kernels(self, lengths: Ints) -> tuple[int, int, int] | None:
         if self.known is not None or not self.config.model.kernels:
@@ -189,45 +176,37 @@ class Fitting:
         grown = Vocabulary((*vocabulary.tokens, *more))
         return grown, ids, eligible, replace(vectors, coverage=coverage)
 
-    def _fit_ngrams(self, train: SequenceStore, vocabulary: Vocabulary) -> NgramVocabulary | None:
+    def _fit_ngrams(self, train: SequenceStore, rules: Preprocessing) -> NgramVocabulary | None:
         """Choose the n-grams of train; those of an older one go on to read what is new as <unk>."""
-        model, known = self.config.model, self.known
-        if known is not None and known.ngrams is not None and known.vocabulary is not None:
-            return replace(known.ngrams, tokens=known.ngrams.tokens or len(known.vocabulary))
-        sizes, most = model.ngrams, model.max_ngrams
-        if known is not None or not isinstance(sizes, list) or not len(train):
+        model, known, chosen = self.config.model, self.known, tuple[GramColumn, ...]()
+        sizes: Any = model.ngrams
+        if known is not None:
+            return None if known.ngrams is None else _limited(known.ngrams, known)
+        if sizes is None or not len(train):
             return None
-        ngrams = fit_ngrams(train.values, train.offsets, sizes[0], sizes[1], most=most)
-        if (
-            not model.ngrams_spelling
-            or model.subwords is None
-            or train.spellings is None
-            or train.words is None
-        ):
+        if rules.steps is not None:
+            names = rules.steps.names
+            named = sizes if isinstance(sizes, dict) else {names[0]: sizes}
+            chosen = tuple(GramColumn(names.index(name), *x) for name, x in named.items())
+            sizes = min(x.shortest for x in chosen), max(x.longest for x in chosen)
+        ngrams = fit_ngrams(
+            train.values, train.offsets, *sizes, most=model.max_ngrams, columns=chosen
+        )
+        spelled, words, more = train.spellings, rules.vocabulary, train.words
+        if not model.ngrams_spelling or not model.subwords or not words or not more:
             return ngrams
-        words, beyond = vocabulary.grams(*model.subwords), np.array(train.spellings)
-        ids = np.where(beyond < 0, train.values, len(words) + beyond.astype(np.int64))
-        return with_spelling(ngrams, ids, train.offsets, words.concatenate([words, train.words]))
+        own, beyond = words.grams(*model.subwords), np.array(spelled)
+        ids = np.where(beyond < 0, train.values, len(own) + beyond.astype(np.int64))
+        return with_spelling(ngrams, ids, train.offsets, own.concatenate([own, more]))
 
-    def _fit_column_ngrams(
-        self, train: SequenceStore, coding: ColumnCoding
-    ) -> NgramVocabulary | None:
-        """Choose n-grams as `_fit_ngrams` does, of columns of tokens."""
-        known, sizes = self.known, self.config.model.ngrams
-        if known is not None and known.ngrams is not None and known.steps is not None:
-            limits = [len(vocabulary) for vocabulary in known.steps.vocabularies]
-            columns = (
-                x._replace(tokens=x.tokens or limits[x.column]) for x in known.ngrams.columns
-            )
-            return replace(known.ngrams, columns=tuple(columns))
-        if known is not None or sizes is None or not len(train):
-            return None
-        named = sizes if isinstance(sizes, dict) else {coding.names[0]: sizes}
-        chosen = tuple(GramColumn(coding.names.index(name), *x) for name, x in named.items())
-        shortest, longest = (min(x.shortest for x in chosen), max(x.longest for x in chosen))
-        most = self.config.model.max_ngrams
-        values, ends = train.values, train.offsets
-        return fit_ngrams(values, ends, shortest, longest, most=most, columns=chosen)
+
+def _limited(ngrams: NgramVocabulary, known: Preprocessing) -> NgramVocabulary:
+    """Let ids that a preprocessing lacks count as <unk>."""
+    if known.steps is None:
+        return replace(ngrams, tokens=ngrams.tokens or len(known.vocabulary or ()))
+    limits = [len(vocabulary) for vocabulary in known.steps.vocabularies]
+    columns = (x._replace(tokens=x.tokens or limits[x.column]) for x in ngrams.columns)
+    return replace(ngrams, columns=tuple(columns))
 
 
 def _renumber(numbers: Array, final: Array) -> None:

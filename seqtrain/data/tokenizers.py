@@ -171,9 +171,7 @@ def train_bpe(texts: Iterable[str], *, vocab_size: int, lowercase: bool) -> str:
     tokenizer = package.Tokenizer(package.models.BPE())
     tokenizer.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = package.trainers.BpeTrainer(
-        vocab_size=vocab_size - 2,
-        initial_alphabet=sorted(ALPHABET.values()),
-        show_progress=False,
+        vocab_size=vocab_size - 2, initial_alphabet=sorted(ALPHABET.values()), show_progress=False
     )
     stripped = (text.strip().lower() if lowercase else text.strip() for text in texts)
     tokenizer.train_from_iterator(stripped, trainer=trainer)
