@@ -1,6 +1,5 @@
 """A closer look at data than `fit` takes: every row is read once more, as it is written."""
 
-import re
 import unicodedata
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -55,8 +54,6 @@ class Inspection:
         self.num_refused: dict[str, int] = {}
         self._places: dict[int, dict[RowPlace, str]] = defaultdict(dict)  # and the labels there
         self._plain: dict[int, set[int]] = defaultdict(set)
-        self._characters: Counter[str] = Counter()
-        self._mixed: Counter[str] = Counter()
         for split in self.data.splits:
             self._read(split)
 
@@ -89,22 +86,6 @@ class Inspection:
         """Places of each sequence that has several labels, with these."""
         found = (([*places], sorted({*places.values()})) for places in self._places.values())
         return [(places, labels) for places, labels in found if len(labels) > 1]
-
-    @property
-    def alike(self) -> list[dict[str, int]]:
-        """Quotes, hyphens, blanks and wide forms that look alike, each with its count."""
-        groups: dict[str, dict[str, int]] = defaultdict(dict)
-        for character, count in sorted(self._characters.items()):
-            form = character
-            if unicodedata.east_asian_width(character) in "FH":
-                form = unicodedata.normalize("NFKC", character)
-            groups[MARKS.get(character, form)][character] = count
-        return [group for group in groups.values() if len(group) > 1]
-
-    @property
-    def mixed_words(self) -> dict[str, int]:
-        """Words that mix Latin letters with letters that look like them, with counts."""
-        return dict(self._mixed.most_common())
 
     def file_line(self, place: RowPlace) -> tuple[str | None, int]:
         """Return where a row stands: its file, where the split has several, and its line there."""
@@ -157,8 +138,6 @@ class Inspection:
         self._places[exact][place] = " + ".join(single_labels(str(row.label)))
         if isinstance(content, str):
             self._plain[hash(plain_form(content))].add(exact)
-            self._characters.update(content)
-            self._mixed.update(mixed_words(content))
 
 
 def plain_form(text: str) -> str:
@@ -167,24 +146,3 @@ def plain_form(text: str) -> str:
     words = "".join(c if c.isalnum() else " " for c in folded).split()
     plain = " ".join("0" if word.isdigit() else word for word in words)
     return plain or folded.strip()
-
-
-LOOKALIKES = frozenset("аеорсухіјѕԁһАВЕКМНОРСТХІЈЅοναρΑΒΕΖΗΙΚΜΝΟΡΤΥΧ")
-"""Cyrillic and Greek letters that look like Latin ones."""
-LATIN = re.compile("[A-Za-z]")
-MARKS = {
-    **dict.fromkeys("‘’‚‛´`ʼ＇", "'"),
-    **dict.fromkeys("“”„‟«»＂", '"'),
-    **dict.fromkeys("‐‑‒–—−﹣－", "-"),
-    **dict.fromkeys(
-        "\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B))), " "
-    ),
-}
-"""Quotes, hyphens and blanks of other kinds."""
-
-
-def mixed_words(text: str) -> list[str]:
-    """Return the words that mix Latin letters with others that look like Latin ones."""
-    if text.isascii():
-        return []
-    return [word for word in text.split() if LOOKALIKES & set(word) and LATIN.search(word)]

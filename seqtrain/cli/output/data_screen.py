@@ -11,7 +11,7 @@ from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.data.inspection import LENGTH_QUANTILES, RARE, Inspection, RowPlace
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.summary import SplitSummary
-from seqtrain.text import counted, listed, printable, quote
+from seqtrain.text import counted, listed, quote
 
 SHOWN_ROWS = 4
 """Rows of one group of equal ones that are named."""
@@ -77,8 +77,6 @@ def inspection_json(found: Inspection) -> dict[str, Any]:
         "conflicts": [
             {"rows": _rows(found, rows), "labels": labels} for rows, labels in found.conflicts
         ],
-        "alike": found.alike,
-        "mixed_words": found.mixed_words,
         "warnings": found.warnings,
     }
 
@@ -92,7 +90,7 @@ def _rows(found: Inspection, group: Sequence[RowPlace]) -> list[dict[str, Any]]:
 
 
 def show_inspection(found: Inspection, top: int) -> None:
-    """Print what fit shows first, then lengths, labels, and rows and characters to look at."""
+    """Print what fit shows first, then lengths, labels, and rows to look at."""
     console = stdout_console()
     show_splits(console, found.data.preprocessing, found.summaries)
     say(padding_line(found.padding))
@@ -136,12 +134,6 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
         yield f"the same sequence under several labels: {len(found.conflicts):,}"
         for group, labels in found.conflicts[:top]:
             yield f"  {_named(found, group)}: {listed([quote(label) for label in labels])}"
-    for group_of_marks in found.alike[:top]:
-        shown = [f"U+{ord(c):04X} {printable(c)} ({n:,})" for c, n in group_of_marks.items()]
-        yield f"characters that look alike: {listed(shown)}"
-    if found.mixed_words:
-        words = [f"{word!a} ({n})" for word, n in found.mixed_words.items()]
-        yield f"words that mix letters of several alphabets: {listed(words, top)}"
 
 
 def _named(found: Inspection, group: Sequence[RowPlace]) -> str:
