@@ -2,10 +2,10 @@
 
 import csv
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
-from itertools import chain, count, islice
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import chain, islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from seqtrain.data.examples import (
     BadRow,
@@ -17,7 +17,7 @@ from seqtrain.data.examples import (
     missing_name,
     parse_rows,
 )
-from seqtrain.data.readers.opening import LINE_BYTES, RowSource, without_end
+from seqtrain.data.readers.opening import LINE_BYTES, RowSource
 from seqtrain.data.readers.sequences import features_from_fields
 from seqtrain.data.readers.time_steps import AT_ONCE
 from seqtrain.errors import DataError
@@ -36,26 +36,55 @@ QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 
 
 class _Columns:
-    def __init__(self, line: int, first: list[str], names: dict[str, int]) -> None:
-        self.line, self.width, self.names = line, len(first), names
-        self.known: dict[Any, int] = {index: index for index in range(len(first))} | names
+    """The columns of a file, by index and by name."""
 
-    def find(self, column: Column, problems: RowProblems) -> int:
+    def __init__(self, problems: RowProblems, line: int, first: list[str], *, named: bool) -> None:
+        self.problems, self.line, self.width = problems, line, len(first)
+        self.names = dict[str, int]()
+        for index, name in enumerate(first if named else ()):
+            if name and name in self.names:
+                hint = AS_JSONL if self._begin_object() else ""
+                problems.fail(line, f"column {quote(name)} occurs twice in the header{hint}")
+            self.names.setdefault(name, index)
+        self.known: dict[Any, int] = {index: index for index in range(len(first))} | self.names
+
+    def find(self, column: Column) -> int:
         """Return the index of a column."""
-        if column not in self.known:
-            problems.fail(self.line, self._not_found(column))
-        return self.known[column]
-
-    def _not_found(self, column: Column) -> str:
+        if column in self.known:
+            return self.known[column]
+        found = missing_name("column", str(column), self.names)
         if isinstance(column, int):
-            return f"no column {column}; the row has {self.width}, counted from 0"
-        found = missing_name("column", column, self.names)
-        if _begins_object(self.names):
-            return f"no column {quote(str(column))}{AS_JSONL}"
-        marks = [mark for mark in DELIMITERS.values() if mark in next(iter(self.names), "")]
-        if self.width == 1 and marks:
-            found += f"; is {quote(marks[0])} what separates them? see data.delimiter"
-        return found
+            found = f"no column {column}; the row has {self.width}, counted from 0"
+        elif self._begin_object():
+            found = f"no column {quote(str(column))}{AS_JSONL}"
+        elif self.width == 1:
+            marks = [mark for mark in DELIMITERS.values() if mark in next(iter(self.names), "")]
+            found += (
+                f"; is {quote(marks[0])} what separates them? see data.delimiter" if marks else ""
+            )
+        return self.problems.fail(self.line, found)
+
+    def _begin_object(self) -> bool:
+        """Whether what should name columns is the first row of jsonl."""
+        return next(iter(self.names), "").lstrip().startswith('{"')
+
+
+class _Wanted(NamedTuple):
+    """Where the columns stand that are read."""
+
+    width: int
+    sequence: list[int]
+    label: int | None
+    group: int | None
+    static: list[int]
+    kept: dict[str, int]
+
+    def kept_of(self, fields: Sequence[str]) -> dict[str, str] | None:
+        return {name: fields[at] for name, at in self.kept.items()} if self.kept else None
+
+    def group_of(self, fields: Sequence[str]) -> str | None:
+        group = "" if self.group is None else fields[self.group]
+        return None if not group or group.isspace() else group
 
 
 def read_delimited(source: RowSource) -> Iterator[Example]:
@@ -64,7 +93,7 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     A blank line is an empty sequence in a file of one column, is dropped at the end of any other
     file and is a bad row elsewhere.
     """
-    options, problems = source.options, source.problems
+    options = source.options
     sequence, label = options.sequence_columns(), options.label_column(source.labelled)
     keep: list[Column] = [] if options.keeps_all else [*options.keep]
     static = column_names(options.static)
@@ -76,119 +105,83 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     records, columns = _first_row(source, has_header=options.header is True or bool(named))
     if not columns.width:
         return
-    where = [columns.find(column, problems) for column in sequence]
-    label_at: int | None = None
+    where, label_at = [*map(columns.find, sequence)], None
     if label is not None and (source.labelled or label in columns.known):
-        label_at = columns.find(label, problems)
+        label_at = columns.find(label)
     if not sequence:  # features: a column for each time step
         if any(FRACTION.fullmatch(name) for name in columns.names):
-            problems.fail(columns.line, "found numbers; expected names of columns as in training")
-        beside = [columns.known.get(x) for x in ("", options.group, *keep)]
-        others = {label_at, *beside}
+            said = "found numbers; expected names of columns as in training"
+            source.problems.fail(columns.line, said)
+        others = {label_at, *map(columns.known.get, ("", options.group, *keep))}
         where = [index for index in range(columns.width) if index not in others]
     if not where:
-        problems.fail(columns.line, "no column but the label's; expected a sequence")
+        source.problems.fail(columns.line, "no column but the label's; expected a sequence")
     if label_at in where and options.steps is None:
         raise DataError(f"data.label: {label!r} is a column of data.sequence too")
     if len(set(where)) < len(where) and options.steps is None:
         raise DataError(f"data.sequence: {sequence} names a column twice")
-    group_at = None if options.group is None else columns.find(options.group, problems)
     if options.keeps_all:
         keep = [*(columns.names or range(columns.width))]
-    kept_at = {str(column): columns.find(column, problems) for column in keep}
-    static_at = [columns.find(name, problems) for name in static]
-    parse = _row_parser(source, columns.width, where, (label_at, group_at, static_at), kept_at)
+    group_at = None if options.group is None else columns.find(options.group)
+    kept_at = {str(column): columns.find(column) for column in keep}
+    static_at = [*map(columns.find, static)]
+    wanted = _Wanted(columns.width, where, label_at, group_at, static_at, kept_at)
     if options.steps is not None and source.stream.seekable():
-        cells = [*where, *static_at]
-        records = yield from _tables(
-            source, records, columns.width, cells, label_at, group_at, kept_at
-        )
-    yield from parse_rows(records, parse, blank_rows=columns.width == 1)
+        records = yield from _tables(source, records, wanted)
+    yield from parse_rows(records, _row_parser(source, wanted), blank_rows=columns.width == 1)
 
 
 def _tables(
-    source: RowSource,
-    records: Numbered,
-    width: int,
-    cells: list[int],
-    label_at: int | None,
-    group_at: int | None,
-    kept_at: dict[str, int],
+    source: RowSource, records: Numbered, wanted: _Wanted
 ) -> Generator[Any, None, Numbered]:
     """Yield rows that are time steps, many at once; return those from a bad one on."""
     while some := [*islice(records, AT_ONCE)]:
         lines, rows = zip(*some, strict=True)
-        if {*map(type, rows)} != {list} or {*map(len, rows)} != {width}:
+        if {*map(type, rows)} != {list} or {*map(len, rows)} != {wanted.width}:
             return chain(some, records)
-        columns = [*zip(*rows, strict=True)]
-        labels: Any = (None,) * len(rows)
-        groups = kept = labels
-        if label_at is not None:
-            names = {cell: source.label(cell) for cell in {*columns[label_at]}}
-            labels = [*map(names.__getitem__, columns[label_at])]
-        if group_at is not None:
-            groups = [x if x and not x.isspace() else None for x in columns[group_at]]
-        if kept_at:
-            kept = [{name: row[at] for name, at in kept_at.items()} for row in rows]
-        yield [lines, labels, groups, kept, *(columns[at] for at in cells)]
+        columns, nothing = [*zip(*rows, strict=True)], (None,) * len(rows)
+        given = nothing if wanted.label is None else columns[wanted.label]
+        labels = {cell: None if cell is None else source.label(cell) for cell in {*given}}
+        groups = nothing if wanted.group is None else [*map(wanted.group_of, rows)]
+        kept = [*map(wanted.kept_of, rows)] if wanted.kept else nothing
+        cells = (columns[at] for at in (*wanted.sequence, *wanted.static))
+        yield [lines, [*map(labels.__getitem__, given)], groups, kept, *cells]
     return records
 
 
-def _row_parser(
-    source: RowSource,
-    width: int,
-    where: list[int],
-    others: tuple[int | None, int | None, list[int]],
-    kept_at: dict[str, int],
-) -> Callable[[list[str]], tuple[Any, ...]]:
-    label_at, group_at, static_at = others
-    is_text, is_one = source.options.kind == "text", len(where) == 1
-    text_of, is_series = itemgetter(*where), source.options.kind == "features" and not is_one
-    is_step = source.options.kind == "steps"
+def _row_parser(source: RowSource, wanted: _Wanted) -> Callable[[list[str]], tuple[Any, ...]]:
+    kind, is_one = source.options.kind, len(wanted.sequence) == 1
+    text_of = itemgetter(*wanted.sequence)
 
     def parse(fields: list[str]) -> tuple[Any, ...]:
-        if len(fields) != width:
-            raise BadRow(f"expected {width} fields as in the first row, found {len(fields)}")
-        label = None if label_at is None else source.label(fields[label_at])
-        group = None if group_at is None or fields[group_at].isspace() else fields[group_at] or None
-        kept = {name: fields[at] for name, at in kept_at.items()} if kept_at else None
-        static = tuple(fields[at] for at in static_at) if static_at else None
-        if is_step:
-            sequence = (text_of(fields),) if is_one else text_of(fields)
-        elif is_series:
-            sequence = features_from_fields([*text_of(fields)])
-        else:
-            sequence = text_of(fields) if is_one else " ".join(text_of(fields))
-            sequence = sequence if is_text else source.sequence(sequence)
-        return sequence, label, group, kept, None, static
+        if len(fields) != wanted.width:
+            found = f"expected {wanted.width} fields as in the first row, found {len(fields)}"
+            raise BadRow(found)
+        label = None if wanted.label is None else source.label(fields[wanted.label])
+        static = tuple(fields[at] for at in wanted.static) if wanted.static else None
+        sequence = (text_of(fields),) if is_one else text_of(fields)
+        if kind == "features" and not is_one:
+            sequence = features_from_fields([*sequence])
+        elif kind != "steps":
+            sequence = " ".join(sequence)
+            sequence = sequence if kind == "text" else source.sequence(sequence)
+        return sequence, label, wanted.group_of(fields), wanted.kept_of(fields), None, static
 
     return parse
 
 
-def _begins_object(names: Iterable[str]) -> bool:
-    """Whether what should name columns is the first row of jsonl."""
-    return next(iter(names), "").lstrip().startswith('{"')
-
-
 def _first_row(source: RowSource, *, has_header: bool) -> tuple[Numbered, _Columns]:
-    records, rows, names = read_records(source), list[tuple[int, Any]](), dict[str, int]()
+    records, rows = read_records(source), list[tuple[int, Any]]()
     for row in records:
         rows.append(row)
         if has_header or not (row[1] == [""] or isinstance(row[1], BadRow)):
             break
     line, first = rows[-1] if rows else (0, [])
-    if has_header:
-        rows.clear()
-        if isinstance(first, BadRow):
-            source.problems.fail(line, str(first))
-        for index, name in enumerate(first):
-            if name and name in names:
-                twice = f"column {quote(name)} occurs twice in the header"
-                hint = AS_JSONL if _begins_object(first) else ""
-                source.problems.fail(line, twice + hint)
-            names.setdefault(name, index)
+    if has_header and isinstance(first, BadRow):
+        source.problems.fail(line, str(first))
     first = [""] if isinstance(first, BadRow) else first
-    return chain(rows, records), _Columns(line, first, names)
+    columns = _Columns(source.problems, line, first, named=has_header)
+    return records if has_header else chain(rows, records), columns
 
 
 def read_records(source: RowSource) -> Numbered:
@@ -198,38 +191,16 @@ def read_records(source: RowSource) -> Numbered:
         return _arff_records(source)
     delimiter = find_delimiter(source)
     quoted = options.quoting == "standard" or (options.quoting, options.format) == ("auto", "csv")
-    records = _records(source, delimiter, quoted=quoted)
+    records = (_quoted_records if quoted else _plain_records)(source, delimiter)
     first = next(records, None) if options.format == "csv" else None
     if first is None or (type(first[1]) is list and EXCEL_HINT.fullmatch(delimiter.join(first[1]))):
         return records
     return chain([first], records)
 
 
-def _records(source: RowSource, mark: str, *, quoted: bool) -> Numbered:
-    csv.field_size_limit(LINE_BYTES)
-    blocks, number = source.blocks(), 1
-    for block in blocks:
-        line, number = number, number + len(block)
-        if not quoted:
-            rows: Any = (x if isinstance(x, BadRow) else without_end(x).split(mark) for x in block)
-        elif (parsed := _parsed(block, mark)) is not None:
-            rows = (row or [""] for row in parsed)
-        else:
-            rest = chain(block, chain.from_iterable(blocks))
-            yield from _careful_records(source.problems, rest, line, mark)
-            return
-        yield from zip(count(line), rows)
-
-
-def _parsed(block: list[Any], mark: str) -> list[list[str]] | None:
-    """Return the rows of lines that may be in quotes; None: some need a closer look."""
-    if BadRow in {*map(type, block)}:
-        return None
-    try:
-        rows = list(csv.reader(block, delimiter=mark, strict=True))
-    except csv.Error:
-        return None
-    return rows if len(rows) == len(block) else None
+def _plain_records(source: RowSource, mark: str) -> Numbered:
+    for line, text in source.lines():
+        yield line, text if isinstance(text, BadRow) else text.split(mark)
 
 
 def _arff_records(source: RowSource) -> Numbered:
@@ -248,12 +219,11 @@ def _arff_records(source: RowSource) -> Numbered:
             yield line, names
 
 
-def _careful_records(
-    problems: RowProblems, given: Iterator[Any], first: int, delimiter: str
-) -> Numbered:
-    """Read lines from a number on, whose fields may be in quotes or damaged."""
+def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
+    csv.field_size_limit(LINE_BYTES)
+    problems = source.problems
     read: list[str] = []  # the lines of the record under way
-    bad = first - 1  # lines that the csv reader didn't see
+    bad = 0  # lines that the csv reader didn't see
 
     def take(text: Any) -> str:
         if isinstance(text, BadRow):
@@ -261,7 +231,9 @@ def _careful_records(
         read.append(text)
         return str(text)
 
-    reader = csv.reader(map(take, given), delimiter=delimiter, strict=True)
+    reader = csv.reader(
+        map(take, chain.from_iterable(source.blocks())), delimiter=delimiter, strict=True
+    )
     while True:
         line = reader.line_num + bad + 1
         read.clear()
