@@ -35,7 +35,7 @@ Rows: TypeAlias = list[Column]
 """Rows that are time steps, column by column: their lines, labels, groups, kept columns, ids; then
 as `ReadOptions.sequence_columns` has them order, tokens and numbers; then static columns."""
 LINE, LABEL, GROUP, KEPT, ID = range(5)
-AT_ONCE = 512
+AT_ONCE = 256
 """Rows that are put together."""
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
