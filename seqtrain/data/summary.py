@@ -151,24 +151,17 @@ class _Doubts:
         train, total, number, shown = self.train, 0, 0, list[tuple[int, int]]()
         assert train.keys is not None
         for rows, starts in equal_keys(train.keys):
-            labels = train.combinations[rows]
-            ends = np.append(starts[1:], len(rows))
-            lowest, highest = (f.reduceat(labels, starts) for f in (np.minimum, np.maximum))
-            several = np.flatnonzero((lowest < highest) & (train.keys[rows[starts]] != BLANK))
-            total += int((ends - starts)[several].sum())
-            number += len(several)
-            for i in several[np.argsort(rows[starts[several]])[:SHOWN]]:
-                own = labels[starts[i] : ends[i]]
-                other = starts[i] + int(np.argmax(own != own[0]))
-                shown.append((int(rows[starts[i]]), int(rows[other])))
+            sizes = np.diff(np.append(starts, len(rows)))
+            labels, key = train.combinations[rows], np.arange(len(starts)).repeat(sizes)
+            differs = (labels != labels[starts][key]) & (train.keys[rows] != BLANK)
+            keys, first = np.unique(key[differs], return_index=True)
+            total, number = total + int(sizes[keys].sum()), number + len(keys)
+            pairs = np.stack((rows[starts[keys]], rows[differs][first]), axis=1)
+            shown += map(tuple, pairs[np.argsort(pairs[:, 0])[:SHOWN]].tolist())
         if number:
             in_files = train.files is not None and len(train.files.names) > 1
-            lines = ", ".join(
-                " and ".join(
-                    train.place(row) if in_files else str(train.lines[row]) for row in pair
-                )
-                for pair in sorted(shown)[:SHOWN]
-            )
+            place = train.place if in_files else lambda row: str(train.lines[row])
+            lines = ", ".join(" and ".join(map(place, pair)) for pair in sorted(shown)[:SHOWN])
             yield (
                 f"train: {counted(total, 'row')} hold {counted(number, 'sequence')} under several "
                 f"labels (lines {lines}{', …' if number > SHOWN else ''}); correct data.train, or "
@@ -280,27 +273,26 @@ def _repeats(store: SequenceStore, train: SequenceStore) -> int:
     return int((found & (store.keys != BLANK)).sum())
 
 
-def number_doubts(data: PreparedData) -> list[str]:
+def number_doubts(data: PreparedData) -> Iterator[str]:
     """Say where most words of train are numbers."""
     rules, train = data.preprocessing, data.splits["train"]
     if rules.vocabulary is None or rules.kind != "text":
-        return []
+        return
     tokens = rules.vocabulary.tokens
     counts = counts_of(train.values, len(tokens))
     if rules.tokenizer == "char":
         used = {token for token, count in zip(tokens, counts.tolist(), strict=True) if count}
-        return [COMMAS] if {",", " "} <= used <= IN_NUMBERS and used & {*"0123456789"} else []
-    if rules.tokenizer not in WORDS:
-        return []
-    words = np.array([any(map(str.isalnum, token)) for token in tokens])
-    numbers = np.array([token.lstrip("+-").replace(".", "", 1).isdecimal() for token in tokens])
-    share = counts[numbers].sum() / max(1, counts[words].sum())
-    if share <= 0.5:
-        return []
-    return [
-        f"train: {share:.0%} of the words are numbers, each a symbol of its own; measurements are "
-        "read with data.kind: features, from cells such as [0.1, 0.2]"
-    ]
+        if {",", " "} <= used <= IN_NUMBERS and used & {*"0123456789"}:
+            yield COMMAS
+    elif rules.tokenizer in WORDS:
+        words = np.array([any(map(str.isalnum, token)) for token in tokens])
+        numbers = np.array([token.lstrip("+-").replace(".", "", 1).isdecimal() for token in tokens])
+        share = counts[numbers].sum() / max(1, counts[words].sum())
+        if share > 0.5:
+            yield (
+                f"train: {share:.0%} of the words are numbers, each a symbol of its own; "
+                "measurements are read with data.kind: features, from cells such as [0.1, 0.2]"
+            )
 
 
 def static_doubts(data: PreparedData) -> list[str]:
@@ -329,28 +321,26 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
     return None
 
 
-def label_doubts(counts: Mapping[str, int]) -> list[str]:
+def label_doubts(counts: Mapping[str, int]) -> Iterator[str]:
     """Say where labels, given with their rows, look like several, a quantity, or very uneven."""
-    doubts, rows = list[str](), sum(counts.values())
-    mark = separator_of(counts)
+    mark, rows = separator_of(counts), sum(counts.values())
     if mark is not None:
         combined = quote(next(label for label in counts if mark in label.strip(mark)))
-        doubts.append(
+        yield (
             f"labels look like several each, parted by {quote(mark)}, such as {combined}; each "
             f"combination is a class of its own here; data.label_separator: {quote(mark)} makes "
             "each label a class"
         )
     if len(counts) > MANY_NUMBERS and all(label.lstrip("-").isdecimal() for label in counts):
         low, high = min(map(int, counts)), max(map(int, counts))
-        doubts.append(
+        yield (
             f"labels are {len(counts)} whole numbers from {low} to {high}; if they are a quantity, "
             "such as an age, group them into a few classes: each is a class of its own here"
         )
     most, least = max(counts, key=lambda x: counts[x]), min(counts, key=lambda x: counts[x])
     if are_uneven(counts):
-        doubts.append(
+        yield (
             f"classes are very uneven: {counts[most] / rows:.1%} are {quote(most)}, "
             f"{counts[least]:,} of {rows:,} rows {quote(least)}; accuracy says little of "
             "rare classes; training.monitor: macro_f1 chooses the epoch by the F1 of all classes"
         )
-    return doubts
