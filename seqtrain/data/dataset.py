@@ -18,14 +18,8 @@ from seqtrain.data.fitting import Fitting
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digest_of, read_examples
-from seqtrain.data.sources import (
-    SPLITS,
-    data_files,
-    order_is_dated,
-    read_options,
-    split_files,
-)
-from seqtrain.data.splits import Part, hold_out
+from seqtrain.data.sources import SPLITS, data_files, order_is_dated, read_options, split_files
+from seqtrain.data.splits import Mask, Part, hold_out
 from seqtrain.data.store import (
     Array,
     FileLines,
@@ -262,9 +256,7 @@ class _Preparation:
             groups = number_groups([example.group for example in chunk], numbers)
             found.append_rows(np.stack((labels, row_keys(chunk), groups), axis=1))
         rows = found.build()
-        learned = np.ones(len(rows), dtype=bool)
-        for held in self._held_out([*names], *rows.T).values():
-            learned[held] = False
+        _, learned = self._held_out([*names], *rows.T)
         pairs = zip(self._texts(files), learned, strict=False)
         texts = (str(example.sequence) for example, is_learned in pairs if is_learned)
         return train_bpe(texts, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
@@ -281,10 +273,7 @@ class _Preparation:
         if not held_out_fractions(self.config.data):
             return {"train": read}, {"train": report}
         assert read.keys is not None
-        held = self._held_out(names, read.labels, read.keys, read.groups)
-        learned = np.ones(len(read), dtype=bool)
-        for rows in held.values():
-            learned[rows] = False
+        held, learned = self._held_out(names, read.labels, read.keys, read.groups)
         rows_of = {"train": true_rows(learned), **held}
         parts = {name: read.selection(rows_of[name]) for name in SPLITS if name in rows_of}
         reports = {name: EncodingReport(rows=len(rows)) for name, rows in held.items()}
@@ -293,13 +282,18 @@ class _Preparation:
 
     def _held_out(
         self, names: list[str], labels: Ints, keys: Ints, groups: Ints | None
-    ) -> dict[str, Ints]:
+    ) -> tuple[dict[str, Ints], Mask]:
+        """Return the rows of each part that is held out, and which rows are left, (B,)."""
         config = self.config
         _, inverse = np.unique(np.array(_strata(names, labels)), return_inverse=True)
         ranks: Ints = inverse.astype(np.int32)
         if groups is not None:
             keys = np.where(groups < 0, keys, groups + 1)
-        return hold_out(ranks[labels], held_out_fractions(config.data), config.seed, keys)
+        held = hold_out(ranks[labels], held_out_fractions(config.data), config.seed, keys)
+        learned = np.ones(len(labels), dtype=bool)
+        for rows in held.values():
+            learned[rows] = False
+        return held, learned
 
     def _refuse_same_files(self) -> None:
         files, digests = data_files(self.config), self.digests

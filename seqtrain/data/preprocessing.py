@@ -234,23 +234,18 @@ class Preprocessing:
         ngrams: NgramVocabulary | None = None,
     ) -> Preprocessing:
         """Build from `to_json`'s values and `token_lists`; raises where that can't be."""
-        sizes, lengths = values.get("subwords"), values.get("kernels")
+        lists = ["labels", "mean", "std"]
+        lists += [name for name in ("subwords", "kernels") if values.get(name) is not None]
+        coded = [name for name in ("steps", "static") if values.get(name) is not None]
+        vocabulary = Vocabulary(_listed("tokens", tokens["tokens"])) if "tokens" in tokens else None
         fields: dict[str, Any] = {
             **values,
-            **{name: _listed(name, values[name]) for name in ("labels", "mean", "std")},
+            **{name: _listed(name, values[name]) for name in lists},
+            **{name: ColumnCoding.from_json(values[name], tokens[name]) for name in coded},
             "reading": ReadOptions(**values["reading"]),
             "lengths": LengthPolicy(**values["lengths"]),
-            "vocabulary": Vocabulary(_listed("tokens", tokens["tokens"]))
-            if "tokens" in tokens
-            else None,
-            **{
-                name: ColumnCoding.from_json(values[name], tokens[name])
-                for name in ("steps", "static")
-                if values.get(name) is not None
-            },
-            "subwords": None if sizes is None else _listed("subwords", sizes),
+            "vocabulary": vocabulary,
             "ngrams": ngrams,
-            "kernels": None if lengths is None else _listed("kernels", lengths),
         }
         return cls(**fields)
 

@@ -228,18 +228,13 @@ class SequenceStore:
         """Return the first steps of rows, (P,), as many as lengths says, (P,), as a new store."""
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         steps = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
-        return SequenceStore(
-            self.values[steps],
-            offsets,
-            self.labels[rows],
-            self.lines[rows],
-            None if self.groups is None else self.groups[rows],
-            None if self.spellings is None else self.spellings[steps],
-            self.words,
-            self.files,
-            None if self.keys is None else self.keys[rows],
-            None if self.static is None else self.static[rows],
-        )
+        arrays = {name: getattr(self, name) for name in ARRAYS}
+        taken = {
+            name: x[steps if name in ("values", "spellings") else rows]
+            for name, x in arrays.items()
+            if x is not None and name != "offsets"
+        }
+        return replace(self, **taken, offsets=offsets)
 
     def selection(self, rows: Ints) -> SequenceStore:
         """Return what `__getitems__` does, of any number of rows in bounded memory."""

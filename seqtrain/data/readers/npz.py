@@ -10,7 +10,6 @@ file is X alone, whose labels stand beside it: y.npy beside X.npy, y_train.npy b
 import io
 import os
 import re
-import sys
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -32,7 +31,6 @@ DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeE
 FEW_SYMBOLS = 1000
 """Distinct whole numbers of one channel that may still be symbols."""
 VALUES = "numbers (N,) or (N, C), the time steps of all sequences one after another"
-SURROGATES = 0xD800, 0xDFFF
 
 
 def read_npz(source: RowSource) -> Iterator[Example]:
@@ -70,15 +68,15 @@ def _load(stream: BinaryIO, name: str, *, labelled: bool) -> dict[str, Array]:
     try:
         if not stream.seekable():  # as a compressed one isn't
             stream = io.BytesIO(stream.read())
-        if stream.read(6) == NPY:
-            stream.seek(0)
+        is_one = stream.read(6) == NPY
+        stream.seek(0)
+        if is_one:
             beside = labels_beside(getattr(stream, "name", ""))
             if labelled and not beside:
                 how = "save them beside it, as y.npy beside X.npy, or write both"
                 raise DataError(f"{name}: no labels; {how}: numpy.savez('data.npz', X=X, y=y)")
             y = np.load(beside, allow_pickle=False) if beside else None
             return _of_rectangle(np.load(stream, allow_pickle=False), y, name)
-        stream.seek(0)
         with zipfile.ZipFile(stream) as archive:
             entries = archive.infolist()
         if is_bomb(sum(x.file_size for x in entries), sum(x.compress_size for x in entries)):
@@ -89,17 +87,15 @@ def _load(stream: BinaryIO, name: str, *, labelled: bool) -> dict[str, Array]:
             raise DataError(f"{name}: the array {twice[0]} occurs twice; save it once")
         stream.seek(0)
         with np.load(stream, allow_pickle=False) as loaded:
-            found = {key: np.asarray(loaded[key]) for key in NAMES if key in loaded.files}
-            x, y = (
-                next((np.asarray(loaded[key]) for key in keys if key in loaded.files), None)
-                for keys in (X_NAMES, Y_NAMES)
-            )
-            return found if x is None or "values" in found else _of_rectangle(x, y, name)
+            known = [key for key in (*NAMES, *X_NAMES, *Y_NAMES) if key in loaded.files]
+            found = {key: np.asarray(loaded[key]) for key in known}
     except MemoryError:
         raise DataError(f"{name}: the arrays do not fit into memory") from None
     except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{name}: not a sound npz file of plain arrays ({reason})") from None
+    x, y = (next((found[key] for key in keys if key in found), None) for keys in (X_NAMES, Y_NAMES))
+    return found if x is None or "values" in found else _of_rectangle(x, y, name)
 
 
 def _of_rectangle(x: Array, y: Array | None, name: str) -> dict[str, Array]:
@@ -136,13 +132,12 @@ def _borders(arrays: dict[str, Array], total: int, name: str) -> list[int]:
 def _labels(labels: Array, rows: int, name: str) -> list[str]:
     fits = labels.shape == (rows,) and labels.dtype.kind in "iuU"
     _check(fits, name, "labels", f"integers or strings ({rows},)", labels)
-    if labels.dtype.kind == "U" and labels.dtype.itemsize:
-        # numpy itself fails with a SystemError on numbers that no character has
-        codes = labels.view(np.dtype(np.uint32).newbyteorder(labels.dtype.byteorder))
-        low, high = SURROGATES
-        if ((codes > sys.maxunicode) | (codes >= low) & (codes <= high)).any():
-            raise DataError(f"{name}: labels: a string holds what is no character")
-    return [str(label) for label in labels.tolist()]
+    try:  # numpy itself fails with a SystemError on numbers that no character has
+        found = [str(label) for label in labels.tolist()]
+        "".join(found).encode()
+    except (SystemError, ValueError):
+        raise DataError(f"{name}: labels: a string holds what is no character") from None
+    return found
 
 
 def _array(arrays: dict[str, Array], key: str, name: str) -> Array:
