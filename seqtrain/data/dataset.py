@@ -17,7 +17,7 @@ from seqtrain.data.examples import SET, Example, single_labels
 from seqtrain.data.fitting import Fitting
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.readers import Digests, Files, digest_of, read_examples
+from seqtrain.data.readers import Digests, Files, digest_of, read_rows
 from seqtrain.data.sources import SPLITS, data_files, order_is_dated, read_options, split_files
 from seqtrain.data.splits import Mask, Part, hold_out
 from seqtrain.data.store import (
@@ -263,8 +263,8 @@ class _Preparation:
 
     def _texts(self, files: Files) -> Iterator[Example]:
         for path, options in files:
-            for example in read_examples(path, options, digests=self.digests):
-                if str(example.sequence).strip():
+            for example in read_rows(path, options, digests=self.digests):
+                if example.problem is None and str(example.sequence).strip():
                     yield example
 
     def _parts(

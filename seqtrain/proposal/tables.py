@@ -18,7 +18,7 @@ from seqtrain.config.formats import (
     resolve_format,
 )
 from seqtrain.data.examples import EVERY_COLUMN, RowProblems
-from seqtrain.data.readers import Column, ReadOptions, read_examples, read_rows
+from seqtrain.data.readers import Column, ReadOptions, read_rows
 from seqtrain.data.readers.delimited import read_records
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.opening import BUFFER, RowSource, open_input, utf_16
@@ -163,8 +163,8 @@ def _fixed_kind(path: str, reading: ReadOptions) -> str:
         return "features" if numbers > NUMBERS_SHARE * len(rows) else "text"
     if reading.format != "npz":
         return "features" if reading.format == "ts" else "text"
-    examples = islice(read_examples(path, replace(reading, kind="features")), FIRST_ROWS)
-    values = [np.asarray(example.sequence) for example in examples]
+    series = islice(read_rows(path, replace(reading, kind="features")), FIRST_ROWS)
+    values = [np.asarray(row.sequence) for row in series if row.problem is None]
     whole = all(x.shape[1:] == (1,) and np.array_equal(x, np.rint(x)) for x in values)
     few = whole and len({number for x in values for number in x[:, 0].tolist()}) <= FEW_SYMBOLS
     return "tokens" if few else "features"

@@ -27,9 +27,9 @@ from sklearn.svm import SVC, LinearSVC
 
 from seqtrain.config import load_config
 from seqtrain.config.schema import DataConfig
-from seqtrain.data.readers import read_examples
 from seqtrain.data.sources import read_options
 from seqtrain.data.tokenizers import SYMBOLS, make_tokenizer
+from tests.helpers.reading import read_examples
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 COLUMNS = ("set", "validation", "test", "processor", "clock", "peak memory")

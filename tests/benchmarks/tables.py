@@ -31,8 +31,8 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import LinearSVC
 
 from seqtrain.config import Config, load_config
-from seqtrain.data.readers import read_examples
 from seqtrain.data.sources import read_options
+from tests.helpers.reading import read_examples
 
 MOST_TOKENS, MOST_TREES = 300, 4000
 QUANTILES = np.arange(1, 10) / 10

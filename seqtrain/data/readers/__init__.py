@@ -10,7 +10,7 @@ from seqtrain.config.formats import MEMORY, resolve_format
 from seqtrain.data.examples import Column, Example, ReadOptions, RowProblems
 from seqtrain.data.readers.delimited import read_delimited
 from seqtrain.data.readers.jsonl import read_jsonl
-from seqtrain.data.readers.memory import MemoryTable, held_table, read_memory
+from seqtrain.data.readers.memory import held_table, read_memory
 from seqtrain.data.readers.npz import labels_beside, read_npz
 from seqtrain.data.readers.opening import BUFFER, RowSource, note_digest, open_input
 from seqtrain.data.readers.parquet import arrow_files, read_arrow
@@ -34,7 +34,7 @@ from seqtrain.data.readers.txt import (
 from seqtrain.errors import DataError
 from seqtrain.text import display_name
 
-__all__ = ["Column", "ReadOptions", "digest_of", "read_examples", "read_rows", "read_table"]
+__all__ = ["Column", "ReadOptions", "digest_of", "read_rows"]
 
 READERS: dict[str, Reader] = {
     "csv": read_delimited,
@@ -86,31 +86,6 @@ def read_rows(
         yield example
     if labelled and not rows:
         raise DataError(f"{problems.name}: no rows; expected one labelled sequence per row")
-
-
-def read_examples(
-    path: str, options: ReadOptions, *, labelled: bool = True, digests: Digests | None = None
-) -> Iterator[Example]:
-    """Yield the rows that can be used, as `read_rows` reads them.
-
-    Raises:
-        DataError: also, at the end, for all bad rows together: the first five with their lines, and
-            the total; where the options drop them, only if no row is left.
-    """
-    problems, rows = RowProblems(display_name(path)), 0
-    for example in read_rows(path, options, problems, labelled=labelled, digests=digests):
-        if example.problem is None:
-            rows += 1
-            yield example
-        else:
-            problems.add(example.line, example.problem, example.file)
-    if options.bad_rows == "error" or not rows:
-        problems.raise_if_any()
-
-
-def read_table(table: MemoryTable, options: ReadOptions) -> Iterator[Example]:
-    """Yield an example for each row of a table in memory, labelled or not, as `read_rows` does."""
-    yield from read_rows(table.path, options, RowProblems(table.name), labelled=False)
 
 
 def digest_of(path: str) -> str:

@@ -4,8 +4,9 @@ from typing import Any
 import pytest
 
 from seqtrain.data.examples import Example
-from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.data.readers import ReadOptions
 from seqtrain.errors import DataError
+from tests.helpers.reading import read_examples
 
 Read = Callable[..., list[Any]]
 Refuse = Callable[..., tuple[str, ...]]

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.readers import ReadOptions, delimited, read_examples
+from seqtrain.data.readers import ReadOptions, delimited
 from tests.data.readers.conftest import seen
 from tests.helpers.examples import examples
+from tests.helpers.reading import read_examples
 
 NAMED: dict[str, Any] = {"sequence": "text", "label": "label"}
 CSV: dict[str, Any] = {"format": "csv", **NAMED}

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.data.readers import ReadOptions
+from tests.helpers.reading import read_examples
 
 OPTIONS: dict[str, Any] = {"format": "jsonl", "sequence": "text", "label": "label"}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))

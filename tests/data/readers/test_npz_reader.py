@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.data.readers import ReadOptions, digest_of, npz, opening, read_examples
+from seqtrain.data.readers import ReadOptions, digest_of, npz, opening
 from seqtrain.errors import DataError
 from tests.helpers.packing import ENDINGS, NAMES
 from tests.helpers.packing import pack as pack_file
+from tests.helpers.reading import read_examples
 
 OPTIONS: dict[str, Any] = {"format": "npz", "kind": "features"}
 VALUES = np.arange(8.0).reshape(4, 2)

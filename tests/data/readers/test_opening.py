@@ -18,11 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.examples import BadRow, Example, RowProblems
-from seqtrain.data.readers import ReadOptions, opening, read_examples
+from seqtrain.data.readers import ReadOptions, opening
 from seqtrain.errors import DataError
 from tests.data.readers.conftest import seen
 from tests.helpers.examples import examples
 from tests.helpers.packing import ENDINGS, NAMES, needs_zstd, pack
+from tests.helpers.reading import read_examples
 
 TSV: dict[str, Any] = {"format": "tsv", "sequence": "text", "label": "label"}
 LINES: dict[str, Any] = {"format": "lines", "labelled": False}

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seqtrain.data.readers import ReadOptions, digest_of, opening, parquet, read_examples
+from seqtrain.data.readers import ReadOptions, digest_of, opening, parquet
 from seqtrain.errors import DataError
+from tests.helpers.reading import read_examples
 
 VALUES: dict[str, list[Any]] = {
     "text": ["a b", "naïve\ncafé", ""],

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.data.readers import ReadOptions, read_examples
+from seqtrain.data.readers import ReadOptions
 from seqtrain.errors import DataError
 from tests.data.readers.conftest import seen
 from tests.helpers.packing import ENDINGS, pack
+from tests.helpers.reading import read_examples
 
 PREDICTED: dict[str, Any] = {"labelled": False}
 FASTTEXT = (

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.readers import ReadOptions, read_examples, read_rows
+from seqtrain.data.readers import ReadOptions, read_rows
 from tests.helpers.examples import examples
+from tests.helpers.reading import read_examples
 
 
 class Form(NamedTuple):

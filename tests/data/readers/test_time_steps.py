@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from seqtrain.data.examples import Example, ReadOptions, Steps, single_labels
-from seqtrain.data.readers import read_examples, read_rows
+from seqtrain.data.readers import read_rows
 from seqtrain.errors import DataError
+from tests.helpers.reading import read_examples
 from tests.helpers.tables import Row, shuffled, table, write_rows
 
 STEPS = {"place": "token", "heat": "number", "since": "order"}

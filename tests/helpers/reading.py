@@ -1,0 +1,27 @@
+"""Reads the rows of a file that can be used."""
+
+from collections.abc import Iterator
+
+from seqtrain.data.examples import Example, ReadOptions, RowProblems
+from seqtrain.data.readers import Digests, read_rows
+from seqtrain.text import display_name
+
+
+def read_examples(
+    path: str, options: ReadOptions, *, labelled: bool = True, digests: Digests | None = None
+) -> Iterator[Example]:
+    """Yield the rows that can be used, as `read_rows` reads them.
+
+    Raises:
+        DataError: also, at the end, for all bad rows together: the first five with their lines, and
+            the total; where the options drop them, only if no row is left.
+    """
+    problems, rows = RowProblems(display_name(path)), 0
+    for example in read_rows(path, options, problems, labelled=labelled, digests=digests):
+        if example.problem is None:
+            rows += 1
+            yield example
+        else:
+            problems.add(example.line, example.problem, example.file)
+    if options.bad_rows == "error" or not rows:
+        problems.raise_if_any()
