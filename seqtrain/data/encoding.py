@@ -10,7 +10,6 @@ import numpy as np
 
 from seqtrain.data.column_coding import CellEncoder
 from seqtrain.data.examples import (
-    BLANK_LABEL,
     SHOWN_ROWS,
     Example,
     Features,
@@ -65,7 +64,6 @@ class EncodingReport:
         held_out: rows read that now are validation's or test's.
         truncated, dropped, filled: rows cut at max_length; empty rows left out or read as <unk>.
         unreadable: rows left out because they couldn't be read (data.bad_rows: drop).
-        unlabelled: how many of these have a blank label.
         unanswered: rows without a prediction.
         unknown_labels: rows whose label train doesn't have.
         shown: the first of the last three, as `FILE:LINE: …` lines.
@@ -77,7 +75,6 @@ class EncodingReport:
     dropped: int = 0
     filled: int = 0
     unreadable: int = 0
-    unlabelled: int = 0
     unanswered: int = 0
     unknown_labels: int = 0
     shown: list[str] = field(default_factory=list)
@@ -88,10 +85,8 @@ class EncodingReport:
             name += " with its held-out rows"
         more = self.unknown_labels - SHOWN_ROWS
         unanswered = counted(self.unanswered, "row")
-        damaged = self.unreadable - self.unlabelled
         lines = {
-            f"left out {counted(self.unlabelled, 'row')} without a label": self.unlabelled,
-            f"left out {counted(damaged, 'row')} that can't be read": damaged,
+            f"left out {counted(self.unreadable, 'row')} that can't be read": self.unreadable,
             f"cut {counted(self.truncated, 'sequence')} at data.max_length": self.truncated,
             f"left out {counted(self.dropped, 'empty sequence')}": self.dropped,
             f"read {counted(self.filled, 'empty sequence')} as one <unk>": self.filled,
@@ -210,7 +205,6 @@ class Encoder:
                 for i, problem in bad.items():
                     noted = left_out if drops and chunk[i].problem is not None else problems
                     noted.add(chunk[i].line, problem, chunk[i].file)
-                    report.unlabelled += drops and problem == BLANK_LABEL
                 whole.add(store)
                 end = max(end, int(store.lines.max(initial=0)))
             problems.raise_if_any()

@@ -41,7 +41,6 @@ class Coverage:
         found: how many of these have a vector.
         share: of train's steps that are such tokens, in [0, 1].
         more: words that the file adds to the vocabulary.
-        repeated: lines left out because their word has a vector already.
     """
 
     file: str
@@ -52,7 +51,6 @@ class Coverage:
     found: int = 0
     share: float = 0.0
     more: int = 0
-    repeated: int = 0
 
     def line(self) -> str:
         """Say what the vectors are to train, in one line."""
@@ -70,9 +68,6 @@ class Coverage:
                 "words are compared as data.tokenizer and data.lowercase leave them: are those of "
                 "the file written so, and in this language?"
             )
-        if self.repeated:
-            again = counted(self.repeated, "word")
-            lines.append(f"{name}: {again} again, of which the first one counts")
         if self.counted not in (None, self.words):
             lines.append(
                 f"{name}: its first line counts {self.counted:,} words, found {self.words:,}"
@@ -115,7 +110,7 @@ def read_vectors(
     rows = {token: i for i, token in enumerate(vocabulary.tokens) if i != PAD}
     values: dict[int, npt.NDArray[np.float32]] = {}
     more: list[str] = []
-    words = repeated = 0
+    words = 0
     with _opened(path) as file:
         for number, text in file.lines:
             try:
@@ -129,9 +124,7 @@ def read_vectors(
                         continue
                     row = rows[word] = len(vocabulary) + len(more)
                     more.append(word)
-                if row in values:
-                    repeated += 1
-                else:
+                if row not in values:  # of equal words the first one counts
                     values[row] = _parse(word, numbers.split(" "))
             except BadRow as bad:
                 file.problems.fail(number, str(bad))
@@ -142,7 +135,7 @@ def read_vectors(
             f"{display_name(path)}: none of its {counted(words, 'word')} is a token of train; "
             "they are compared as data.tokenizer and data.lowercase leave train's"
         )
-    coverage = Coverage(path, words, file.counted, file.size, more=len(more), repeated=repeated)
+    coverage = Coverage(path, words, file.counted, file.size, more=len(more))
     kept = np.stack(list(values.values()))
     return WordVectors(np.array(list(values), dtype=np.int64), kept, coverage), more
 

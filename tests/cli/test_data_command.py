@@ -50,7 +50,7 @@ def test_rows_to_look_at_are_named(project, cli):
     cli("fit", "c.yaml", code=2)
 
 
-def test_json_names_what_comes_again_contradicts_and_looks_alike(project, cli):
+def test_json_names_what_comes_again_and_contradicts(project, cli):
     base = [(f"word{i} two three", "xy"[i % 2]) for i in range(10)]
     train = [*base, ("a b", "x"), ("a b", "x"), ("A, B!", "y"), ("call 12", "x"), ("call 7", "y")]
     train += [("w " * 50, "x"), ("don't", "x"), ("don’t", "y"), ("bаnk", "x"), ("банк", "rare")]
@@ -73,5 +73,3 @@ def test_json_names_what_comes_again_contradicts_and_looks_alike(project, cli):
     assert found["splits"]["test"]["unseen_labels"] == ["sideways"]
     assert found["splits"]["train"]["labels"] == {"rare": 1, "x": 11, "y": 8}
     assert (found["splits"]["train"]["cut"], found["splits"]["train"]["lengths"]["1.0"]) == (2, 50)
-    assert {"'": 1, "’": 1} in found["alike"]
-    assert found["mixed_words"] == {"bаnk": 1}

@@ -127,7 +127,7 @@ def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
             raise BadRow("found both , and ; between numbers; write decimals with a point")
         if "," in line and DECIMAL_COMMAS.fullmatch(line.strip()):
             raise BadRow("found decimal commas; write decimals with a point")
-        rows.append(_parse_numbers([x or "nan" for x in SEPARATOR.split(line.strip())]))
+        rows.append(_parse_numbers(SEPARATOR.split(line.strip())))
         if nested and len(rows[-1]) != len(rows[0]):
             found = f"{len(rows[-1])} values, but step 1 has {len(rows[0])}"
             raise BadRow(f"step {len(rows)}: {found}")
@@ -146,7 +146,7 @@ def features_from_fields(fields: list[object]) -> Features:
         if len(fields) >= MANY_FIELDS and DECIMAL_COMMAS.fullmatch(text):
             raise BadRow("found decimal commas; write decimals with a point")
         return joined_channels([sequence_from_json(x, "features") for x in fields])
-    values = _parse_numbers(["nan" if x is None else str(x).strip() or "nan" for x in fields])
+    values = _parse_numbers(fields)
     known = np.flatnonzero(~np.isnan(values))
     return float32(values[: known[-1] + 1 if len(known) else 0, None])
 
@@ -204,20 +204,22 @@ def _floats(values: Iterable[object]) -> npt.NDArray[np.float64]:
         raise BadRow("a number is too large for float32") from None
 
 
-def _parse_numbers(cells: list[str]) -> npt.NDArray[np.float64]:
-    """Parse numbers, in ASCII alone (float() takes `٣` and `1_0` too)."""
-    text = ",".join(cells)
-    if text.isascii() and "_" not in text:
-        try:
-            return np.array([float(cell) for cell in text.replace("?", "nan").split(",") if cells])
-        except ValueError:
-            pass
-    odd = next(cell for cell in cells if not _is_number(cell))
-    raise BadRow(f"expected a number, found {quote(odd)}")
+def _parse_numbers(cells: list[Any]) -> npt.NDArray[np.float64]:
+    """Parse cells of one number each."""
+    try:
+        text = "".join(cells)
+        if text.isascii() and "_" not in text:
+            return np.array([*map(float, cells)])
+    except (TypeError, ValueError):
+        pass
+    return np.array([*map(number_of, cells)])
 
 
 def number_of(cell: object) -> float:
-    """Read a cell of one number, NaN where it is missing: null, or what `MISSING` has."""
+    """Read a cell of one number, NaN where it is missing: null, or what `MISSING` has.
+
+    It is in ASCII (float() takes `٣` and `1_0` too).
+    """
     if isinstance(cell, str):
         text = cell.strip()
         if text.lower() in MISSING:
@@ -231,7 +233,7 @@ def number_of(cell: object) -> float:
 
 def _is_number(cell: str) -> bool:
     try:
-        float(cell.replace("?", "nan"))
+        float(cell)
     except ValueError:
         return False
     return cell.isascii() and "_" not in cell
