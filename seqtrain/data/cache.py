@@ -26,10 +26,10 @@ ENTRY = "entry.json"
 
 
 class Entry(NamedTuple):
-    """What an entry holds: JSON values, and arrays, by name."""
+    """What an entry holds: JSON values by name, and arrays by part and name."""
 
     values: dict[str, Any]
-    arrays: dict[str, Array]
+    arrays: dict[str, dict[str, Array]]
 
 
 def default_folder() -> Path | None:
@@ -65,8 +65,9 @@ def load(path: Path) -> Entry | None:
 
 def save(path: Path, entry: Entry) -> bool:
     """Write an entry, whole or not at all, in place of another; return whether it could be."""
-    forms = {name: [str(array.dtype), list(array.shape)] for name, array in entry.arrays.items()}
-    content = {name: (block.tobytes() for block in blocks(x)) for name, x in entry.arrays.items()}
+    arrays = {f"{part}.{name}": x for part, own in entry.arrays.items() for name, x in own.items()}
+    forms = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
+    content = {name: (block.tobytes() for block in blocks(x)) for name, x in arrays.items()}
     listed = to_json({"arrays": forms, "values": entry.values})
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -80,7 +81,10 @@ def save(path: Path, entry: Entry) -> bool:
 
 def _read_entry(saved: VerifiedFolder) -> Entry:
     listed = saved.read_json(ENTRY)
-    arrays = {name: _read_array(saved, name, *form) for name, form in listed["arrays"].items()}
+    arrays: dict[str, dict[str, Array]] = {}
+    for file, form in listed["arrays"].items():
+        part, _, name = file.rpartition(".")
+        arrays.setdefault(part, {})[name] = _read_array(saved, file, *form)
     with suppress(OSError):
         os.utime(saved.path)
     return Entry(listed["values"], arrays)

@@ -21,7 +21,6 @@ from seqtrain.data.readers import Digests, Files, digest_of, read_rows
 from seqtrain.data.sources import SPLITS, data_files, order_is_dated, read_options, split_files
 from seqtrain.data.splits import Mask, Part, hold_out
 from seqtrain.data.store import (
-    Array,
     FileLines,
     GrowingArray,
     Ints,
@@ -91,10 +90,7 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
     found = cache.load(entry)
     if found is None:
         return None
-    values, parts = found.values, dict[str, dict[str, Array]]()
-    for name, array in found.arrays.items():
-        part, _, own = name.rpartition(".")
-        parts.setdefault(part, {})[own] = array
+    values, parts = found.values, found.arrays
     stores = {
         name: SequenceStore.from_arrays(parts[name], FileLines(tuple(names), tuple(starts)))
         for name, (names, starts) in values["files"].items()
@@ -136,13 +132,11 @@ def _entry_of(data: PreparedData) -> cache.Entry:
     if data.unlabelled is not None and data.unlabelled is not data.splits["train"]:
         stores[UNLABELLED] = data.unlabelled
     ngrams, vectors = data.preprocessing.ngrams, data.vectors
-    arrays: dict[str, Array] = {}
-    for name, store in stores.items():
-        arrays |= {f"{name}.{own}": array for own, array in store.arrays().items()}
+    arrays = {name: store.arrays() for name, store in stores.items()}
     if ngrams is not None:
-        arrays |= {"ngrams.keys": ngrams.keys, "ngrams.idf": ngrams.idf}
+        arrays["ngrams"] = {"keys": ngrams.keys, "idf": ngrams.idf}
     if vectors is not None:
-        arrays |= {"vectors.rows": vectors.rows, "vectors.values": vectors.values}
+        arrays["vectors"] = {"rows": vectors.rows, "values": vectors.values}
     values = {
         "files": {name: (x.files.names, x.files.starts) for name, x in stores.items() if x.files},
         "preprocessing": data.preprocessing.to_json(),

@@ -127,8 +127,7 @@ class _Doubts:
             if name in self.others and self.summaries[name].repeats:
                 yield self._repeats(name, self.summaries[name].repeats, self.summaries[name].rows)
         yield from self._conflicts()
-        unsplit = list(self._unsplit())
-        yield from unsplit or self._unknown()
+        yield from self._unknown()
         yield from self._symbols()
         yield from number_doubts(self.data)
         yield from static_doubts(self.data)
@@ -168,31 +167,15 @@ class _Doubts:
                 "see whether data.sequence and data.label are the right columns"
             )
 
-    def _unsplit(self) -> Iterator[str]:
-        rules, train = self.rules, self.train
-        if rules.vocabulary is None or len(train) < FEWEST or np.mean(train.lengths == 1) < MOSTLY:
-            return
-        unknown = {unknown_share(store): name for name, store in self.others.items()}
-        share = max(unknown) if unknown else len(np.unique(train.values)) / len(train)
-        if share < 0.5:
-            return
-        found = f"{share:.0%} of them occur once or twice"
-        if unknown:
-            found = f"{share:.0%} of {unknown[share]}'s are unknown"
-        key = "is data.sequence the right column?"
-        if rules.kind == "tokens":
-            key = "data.kind: text with data.tokenizer: char splits each into characters"
-        elif rules.tokenizer in WORDS:
-            key = (
-                f"data.tokenizer: {rules.tokenizer} doesn't split them (text without blanks, "
-                "such as DNA or Chinese?); try data.tokenizer: char"
-            )
-        yield f"nearly all sequences are one token, and {found}: {key}"
-
     def _unknown(self) -> Iterator[str]:
-        key = "is it a set of another sort, or another language?"
-        if self.rules.kind == "tokens":
+        rules, key = self.rules, "is it a set of another sort, or another language?"
+        if rules.kind == "tokens":
             key = "where they are sentences, data.kind: text splits them into words"
+        elif rules.tokenizer in WORDS and np.mean(self.train.lengths == 1) >= MOSTLY:
+            key = (
+                f"data.tokenizer: {rules.tokenizer} splits nearly no sequence (text without "
+                "blanks, such as DNA or Chinese?); try data.tokenizer: char"
+            )
         for name, store in self.others.items():
             share = unknown_share(store)
             if len(store) >= FEWEST and share > 0.5:

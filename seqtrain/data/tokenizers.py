@@ -12,7 +12,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from seqtrain.data.readers.sequences import parse_json
-from seqtrain.errors import ConfigError
+from seqtrain.errors import missing_package
 from seqtrain.text import shorten
 
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
@@ -183,8 +183,5 @@ def _import_tokenizers() -> Any:
     try:
         import tokenizers
     except ImportError:
-        raise ConfigError(
-            "data.tokenizer: bpe needs the package tokenizers; "
-            "install it with: pip install 'seqtrain[bpe]'"
-        ) from None
+        raise missing_package("data.tokenizer: bpe", "tokenizers", "bpe") from None
     return tokenizers
