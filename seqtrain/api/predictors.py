@@ -17,9 +17,9 @@ from torch import Tensor
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.encoding import EncodingReport, unknown_shares
-from seqtrain.data.examples import BadRow, Column, Example, RowProblems, column_names
+from seqtrain.data.examples import BadRow, Column, Example, column_names
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing, chunked
-from seqtrain.data.readers import read_rows
+from seqtrain.data.readers import read_table
 from seqtrain.data.readers.memory import MemoryTable, columns_of
 from seqtrain.data.readers.sequences import given_sequence
 from seqtrain.errors import CheckpointError, ConfigError, DataError
@@ -160,8 +160,7 @@ class Predictor(Summarized):
             if groups is not None:
                 raise DataError("groups: a table has its own, in the column of data.group")
             options = replace(self.preprocessing.reading, format="memory", keep=keep)
-            table = MemoryTable(given, options).hold()
-            return read_rows(table.path, options, RowProblems(table.name), labelled=False)
+            return read_table(MemoryTable(given, options).hold(), options)
         given, reading = as_list(given), self.preprocessing.reading
         if reading.steps is not None and given:
             own = [*map(str, reading.sequence_columns()), *column_names(reading.static)]

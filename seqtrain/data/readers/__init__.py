@@ -10,7 +10,7 @@ from seqtrain.config.formats import MEMORY, resolve_format
 from seqtrain.data.examples import Column, Example, ReadOptions, RowProblems
 from seqtrain.data.readers.delimited import read_delimited
 from seqtrain.data.readers.jsonl import read_jsonl
-from seqtrain.data.readers.memory import held_table, read_memory
+from seqtrain.data.readers.memory import MemoryTable, held_table, read_memory
 from seqtrain.data.readers.npz import labels_beside, read_npz
 from seqtrain.data.readers.opening import BUFFER, RowSource, note_digest, open_input
 from seqtrain.data.readers.parquet import arrow_files, read_arrow
@@ -34,7 +34,7 @@ from seqtrain.data.readers.txt import (
 from seqtrain.errors import DataError
 from seqtrain.text import display_name
 
-__all__ = ["Column", "ReadOptions", "digest_of", "read_rows"]
+__all__ = ["Column", "ReadOptions", "digest_of", "read_rows", "read_table"]
 
 READERS: dict[str, Reader] = {
     "csv": read_delimited,
@@ -86,6 +86,11 @@ def read_rows(
         yield example
     if labelled and not rows:
         raise DataError(f"{problems.name}: no rows; expected one labelled sequence per row")
+
+
+def read_table(table: MemoryTable, options: ReadOptions) -> Iterator[Example]:
+    """Yield an example for each row of a table, labelled or not; it is held as long as this."""
+    yield from read_rows(table.path, options, RowProblems(table.name), labelled=False)
 
 
 def digest_of(path: str) -> str:
