@@ -189,7 +189,8 @@ def _usage_problem(error: typer.BadParameter, called: str) -> str:
     context: Any = error.ctx
     wanted = str(getattr(error, "option_name", "")).lstrip("-")
     for each in [*(getattr(error, "possibilities", None) or ())]:  # Typer's may be far away
-        if not nearest(wanted, [each.lstrip("-")]):
+        known = each.lstrip("-")
+        if not nearest(wanted, [known]) and {*wanted.split("-")}.isdisjoint(known.split("-")):
             error.possibilities.remove(each)  # type: ignore[attr-defined]
     text = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
     if context is None:
