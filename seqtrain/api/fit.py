@@ -33,7 +33,7 @@ from seqtrain.data.sources import check_files, read_options
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError, DataError, Interrupted
-from seqtrain.evaluation.calibration import adjustment, calibrate
+from seqtrain.evaluation.calibration import WITH_KERNELS, adjustment, calibrate
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.metrics import Scores, score_branches
 from seqtrain.files.folder import write_folder
@@ -260,7 +260,9 @@ def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
     validation, settings = state.data.splits.get("validation"), state.config.training
     train, names = state.data.splits["train"].labels, state.model.preprocessing.labels
     shift = adjustment(settings.logit_adjustment, torch.from_numpy(train), len(names))
-    found = before = state.model.calibration.model_copy(update={"shift": shift})
+    shares = None if state.model.network.kernels is None else WITH_KERNELS
+    given = {"shift": shift, "shares": shares}
+    found = before = state.model.calibration.model_copy(update=given)
     if validation is not None and settings.calibration != "none":
         branches = _branches(state, recorder, validation)
         one = settings.thresholds == "one"

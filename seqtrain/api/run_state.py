@@ -13,7 +13,7 @@ from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.data.vocabulary import UNK
 from seqtrain.data.word_vectors import WordVectors
 from seqtrain.errors import CheckpointError
-from seqtrain.evaluation.calibration import UNCALIBRATED, Calibration
+from seqtrain.evaluation.calibration import WITH_KERNELS, Calibration
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.model.initialization import take_vectors
 from seqtrain.runs.checkpoint import STATE
@@ -162,7 +162,7 @@ def new_model(setting: Setting, rows: SequenceStore) -> Model:
         with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
             network.kernels.fit(rows, setting.config.seed)
     alone = network.kernels is not None and "validation" not in data.splits
-    shares = UNCALIBRATED if alone else None
+    shares = WITH_KERNELS if alone else None
     return Model(network, data.preprocessing).calibrated(Calibration(shares=shares))
 
 

@@ -27,10 +27,10 @@ STEPS = 200
 """Steps of the search at most; Newton's take about ten."""
 Z = 1.96
 """Standard deviations of a normal distribution that 95 % lie within."""
-FEWEST_ROWS, MOST_ROWS = 100, 10_000
-"""Rows of validation from which the branches' shares are chosen, and on how many of them."""
-UNCALIBRATED = [0.2, 0.8]
-"""Shares of the network and of the kernels where no validation chooses them: the network is then
+MOST_ROWS = 10_000
+"""Rows of validation that the branches' shares are chosen on, at most."""
+WITH_KERNELS = [0.2, 0.8]
+"""Shares of the network and of kernels unless validation clearly says otherwise: the network may be
 too sure of itself; the kernels are calibrated by leave-one-out."""
 TENTHS = 10
 """Shares of two branches that are tried: 0, 1, … of so many."""
@@ -164,8 +164,9 @@ def calibrate(
 ) -> Calibration:
     """Fit shares and temperature to held-out logits, and find how good confident predictions are.
 
-    The shift of `before` stays. Of several labels per example each class has a temperature of its
-    own, and a threshold of greatest F1, or with `one_threshold` the same one.
+    The shift of `before` stays; so do its shares where others are hardly better. Of several labels
+    per example each class has a temperature of its own, and a threshold of greatest F1, or with
+    `one_threshold` the same one.
 
     Shape:
         branches: (B, C) each. labels: (B,); -1 where train lacks the label; or (B, C), which of the
@@ -173,8 +174,8 @@ def calibrate(
     """
     before = before or Calibration()
     if labels.ndim == 2:
-        return _calibrate_several(branches, labels > 0, one_threshold=one_threshold)
-    shares = fit_shares(branches, labels)
+        return _calibrate_several(branches, labels > 0, before.shares, one_threshold=one_threshold)
+    shares = fit_shares(branches, labels, before.shares)
     logits = combined(branches, shares)
     temperature = fit_temperature(logits, labels)
     logits = logits / temperature + logits.new_tensor(before.shift or 0)
@@ -189,9 +190,14 @@ def calibrate(
 
 
 def _calibrate_several(
-    branches: Sequence[Tensor], has_class: Tensor, *, one_threshold: bool
+    branches: Sequence[Tensor],
+    has_class: Tensor,
+    shares: list[float] | None,
+    *,
+    one_threshold: bool,
 ) -> Calibration:
-    shares = fit_shares([_yes_or_no(logits) for logits in branches], has_class.flatten().long())
+    flat = [_yes_or_no(logits) for logits in branches]
+    shares = fit_shares(flat, has_class.flatten().long(), shares)
     logits = combined(branches, shares)
     columns = zip(logits.T, has_class.T, strict=True)
     temperature = [fit_temperature(_yes_or_no(own), has.long()) for own, has in columns]
@@ -240,26 +246,32 @@ def class_points(probabilities: Tensor, has_class: Tensor) -> list[list[Coverage
     return [coverage_points(own, has, CLASS_LEVELS, of_class=True) for own, has in columns]
 
 
-def fit_shares(branches: Sequence[Tensor], labels: Tensor) -> list[float] | None:
-    """Return the shares of two branches with the least mean cross-entropy, as in stacking.
+def fit_shares(
+    branches: Sequence[Tensor], labels: Tensor, default: list[float] | None = None
+) -> list[float] | None:
+    """Return the shares of two branches with the least cross-entropy, as in stacking.
 
-    None, equal shares, where there is one branch, too few rows to choose by, or all are right.
+    They are the default ones (None: equal), where the gain is less than its standard error. The
+    temperature is that of the default ones.
 
     Reference:
         Wolpert 1992, "Stacked generalization".
     """
-    right = (combined(branches).argmax(1) == labels)[labels >= 0]
-    if len(branches) == 1 or len(right) < FEWEST_ROWS or bool(right.all()):
+    if len(branches) == 1:
         return None
     some = slice(None, None, -(-len(labels) // MOST_ROWS))
     branches, labels = [logits[some] for logits in branches], labels[some]
 
-    def loss(shares: list[float]) -> float:
-        logits = combined(branches, shares)
-        scaled = logits / fit_temperature(logits, labels)
-        return float(functional.cross_entropy(scaled, labels, ignore_index=-1))
+    temperature = fit_temperature(combined(branches, default), labels)
 
-    return min(([1 - n / TENTHS, n / TENTHS] for n in range(TENTHS + 1)), key=loss)
+    def losses(shares: list[float] | None) -> Tensor:
+        logits = combined(branches, shares).double() / temperature
+        return functional.cross_entropy(logits, labels, ignore_index=-1, reduction="none")
+
+    tried = ([1 - n / TENTHS, n / TENTHS] for n in range(TENTHS + 1))
+    best = min(tried, key=lambda shares: float(losses(shares).sum()))
+    gains = losses(default) - losses(best)
+    return best if gains.sum() > gains.norm() else default
 
 
 def coverage_points(

@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from seqtrain.evaluation.calibration import (
     COOLEST,
     HOTTEST,
+    Calibration,
     CoveragePoint,
     calibrate,
     coverage_points,
@@ -61,6 +62,18 @@ def test_labels_that_train_lacks_play_no_part():
     beside = torch.cat((labels, torch.full((50,), -1)))
     found = calibrate([torch.cat((logits, logits[:50].flip(1)))], beside)
     assert (found.temperature, found.rows) == (fit_temperature(logits, labels), 450)
+
+
+def test_shares_leave_their_default_for_a_clear_gain_alone():
+    right, labels = drawn(6, 300, 4, 1.0)
+    wrong, before = drawn(7, 300, 4, 1.0)[0], Calibration(shares=[0.2, 0.8])
+    found = [calibrate(each, labels, before).shares for each in ([right, wrong], [wrong, right])]
+    assert found[0][0] > 0.8
+    assert found[1][0] < 0.2
+    hardly = right + 0.1 * wrong
+    for each in ([right, hardly], [hardly, right]):
+        assert calibrate(each, labels, before).shares == before.shares
+        assert calibrate(each, labels).shares is None
 
 
 def test_scores_of_probabilities_are_what_they_are_called():

@@ -10,7 +10,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence
 
 import seqtrain
-from seqtrain.evaluation.calibration import UNCALIBRATED
+from seqtrain.evaluation.calibration import WITH_KERNELS
 from seqtrain.model.kernels import FACTORS, KERNELS, PENALTIES, KernelBank, KernelSizes, ridge
 from seqtrain.runs.model_folder import load_model
 from tests.helpers.small_models import series_store
@@ -147,7 +147,7 @@ def config(tmp_path, monkeypatch) -> dict[str, dict[str, object]]:
 def test_it_tells_waves_apart_without_any_update(config: dict[str, dict[str, object]]) -> None:
     run = seqtrain.fit(config, run_dir="run")
     assert run.test.accuracy > 0.95
-    assert load_model(Path("run/best")).network.shares == UNCALIBRATED
+    assert load_model(Path("run/best")).network.shares == WITH_KERNELS
     alone = seqtrain.evaluate("run").parts
     assert alone["kernels"].accuracy > 0.95 > 0.7 > alone["recurrent"].accuracy
 
