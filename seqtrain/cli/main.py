@@ -174,7 +174,7 @@ def _explained(error: Exception, arguments: list[str]) -> tuple[int, str]:
     if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
         _abandon(sys.stdout)
         return RUN_FAULT, f"{error.filename or 'standard output'}: {error.strerror}"
-    if isinstance(error, FileNotFoundError) and not _is_somewhere():
+    if isinstance(error, FileNotFoundError) and error.filename is None:  # of os.getcwd
         return BAD_USAGE, "the current directory was deleted; change to one that exists"
     if isinstance(error, OSError) and error.errno in REFUSALS and error.filename is not None:
         return BAD_USAGE, one_line(f"{os.fsdecode(error.filename)}: {error.strerror}")
@@ -207,12 +207,6 @@ def _usage_problem(error: typer.BadParameter, called: str) -> str:
         key = nearest_key((wanted.replace("-", "_"),))
         text += f"; did you mean --set {key}=…?" if key and key not in SECTIONS else ""
     return f"{text}; see: {context.command_path} --help"
-
-
-def _is_somewhere() -> bool:
-    with suppress(FileNotFoundError):
-        return bool(os.getcwd())
-    return False
 
 
 def _abandon(stream: TextIO) -> None:

@@ -1,6 +1,7 @@
 """The verbs `init` and `fit` of a Python session: they say what they do, in a notebook too."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -104,5 +105,5 @@ def fit(
     if isinstance(config, str | Path):
         options.setdefault("source", Path(config))
     config, tables = with_data(config, given)
-    with FitScreen(quiet=not progress, hints=False, also=listener) as screen:
+    with closing(FitScreen(quiet=not progress, hints=False, also=listener)) as screen:
         return replace(run_fit(config, listener=screen, **options), tables=tables)

@@ -57,13 +57,13 @@ TEXTS = (
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written, with the bytes of each file.
+    """What was written, and how many bytes.
 
     `rows` is how many golden rows were compared, `difference` their largest, of the probabilities.
     """
 
     folder: Path
-    sizes: dict[str, int]
+    size: int
     rows: int
     difference: float
 
@@ -122,8 +122,8 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
     except OSError as error:
         raise path_problem(folder.parent, error, ConfigError, "choose another DIR") from None
     write_folder(Path(os.path.realpath(folder)), contents)
-    sizes = {name: len(content) for name, content in contents.items()}
-    return Exported(folder, sizes, len(sequences), difference)
+    size = sum(map(len, contents.values()))
+    return Exported(folder, size, len(sequences), difference)
 
 
 def golden_rows(model: Model) -> tuple[list[Any], SequenceStore, torch.Tensor]:
@@ -162,8 +162,8 @@ def _sequences(rules: Preprocessing) -> Iterator[Any]:
     lengths = [*LENGTHS, 0]
     if rules.lengths.max_length is not None:
         lengths.append(min(rules.lengths.max_length, 1000) + 7)
+    numbers, draw = np.random.default_rng(SEED), random.Random(SEED)
     if rules.kind == "features":
-        numbers = np.random.default_rng(SEED)
         for length in lengths:
             vectors = numbers.normal(rules.mean, rules.std, (length, len(rules.mean)))
             if rules.missing == "mask":
@@ -171,12 +171,10 @@ def _sequences(rules: Preprocessing) -> Iterator[Any]:
             yield vectors.astype(np.float32)
         return
     if rules.steps is not None:
-        numbers = np.random.default_rng(SEED)
         for length in lengths:
             yield _drawn(rules.steps, numbers, length)
         return
     assert rules.vocabulary is not None, "text and tokens have a vocabulary"
-    draw = random.Random(SEED)
     known = rules.vocabulary.tokens
     for length in lengths:
         tokens = [draw.choice(known) for _ in range(length)]

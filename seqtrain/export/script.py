@@ -84,7 +84,9 @@ class ExportedModel:
         if rows.spellings is not None and rows.words is not None and known is not None:
             beyond = rows.spellings >= 0
             words, own = np.unique(rows.spellings[beyond], return_inverse=True)
-            padded[valid] = _put(values, beyond, len(known) + own)
+            ids = values.astype(np.int64)
+            ids[beyond] = len(known) + own
+            padded[valid] = ids
             offsets, buckets = rows.words.offsets, rows.words.buckets
             grams = [buckets[offsets[word] : offsets[word + 1]] for word in words]
             given["unknown_counts"] = np.array([len(each) for each in grams], dtype=np.int64)
@@ -122,12 +124,6 @@ def ngram_inputs(
     lengths = np.sqrt([1 - share, share] / np.where(squares > 0, squares, 1).reshape(-1, 2))
     scaled = (values * lengths.ravel()[kind]).astype(np.float32)
     return {"ngrams": index, "ngram_rows": row, "ngram_values": scaled}
-
-
-def _put(values: Any, at: Any, others: Any) -> Any:
-    changed = values.astype(np.int64)
-    changed[at] = others
-    return changed
 
 
 def load(folder: str) -> ExportedModel:

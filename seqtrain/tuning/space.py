@@ -103,16 +103,6 @@ def space_of(config: Config) -> Space:
     return {key: t for key, t in space.items() if isinstance(t, Range) or len(t) > 1}
 
 
-def choose(asked: Any, key: str, tried: Range | list[Any]) -> None:
-    """Let one of Optuna's trials choose a value; of a list as YAML writes it."""
-    if isinstance(tried, list):
-        asked.suggest_categorical(key, [flow(value) for value in tried])
-        return
-    log = tried.low > 0 and tried.high / tried.low >= LOGARITHMIC
-    suggest = asked.suggest_int if tried.whole else asked.suggest_float
-    suggest(key, tried.low, tried.high, log=log)
-
-
 def setting(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
     """Return the value that Optuna's stands for; numbers but the config's own have three digits."""
     if isinstance(tried, list):

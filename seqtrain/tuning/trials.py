@@ -17,7 +17,7 @@ from seqtrain.errors import CheckpointError, missing_package
 from seqtrain.files.writing import write_file
 from seqtrain.text import json_line
 from seqtrain.training.events import EpochEvent
-from seqtrain.tuning.space import Space, changed, choose, differing, setting, value_at
+from seqtrain.tuning.space import LOGARITHMIC, Space, changed, differing, setting, value_at
 
 TRIALS, BEST_CONFIG = "trials.jsonl", "best.yaml"
 FIRST_TRIALS = 8
@@ -135,12 +135,17 @@ class Study:
         draw = Random(f"{self.config.seed} {known}")
         if is_first or known < FIRST_TRIALS:
             own = {key: value_at(self.config, key) for key in self.space}
-            tried = {k: flow(v) if isinstance(self.space[k], list) else v for k, v in own.items()}
-            kept = [key for key in tried if is_first or draw.random() < 0.5]
-            self.optuna.enqueue_trial({k: tried[k] for k in kept if tried[k] is not None})
+            kept = [key for key in own if is_first or draw.random() < 0.5]
+            first = {k: flow(own[k]) if isinstance(self.space[k], list) else own[k] for k in kept}
+            self.optuna.enqueue_trial({k: v for k, v in first.items() if v is not None})
         asked = self.optuna.ask()
-        for key, range_ in self.space.items():
-            choose(asked, key, range_)
+        for key, tried in self.space.items():
+            if isinstance(tried, list):
+                asked.suggest_categorical(key, [flow(value) for value in tried])
+                continue
+            log = tried.low > 0 and tried.high / tried.low >= LOGARITHMIC
+            suggest = asked.suggest_int if tried.whole else asked.suggest_float
+            suggest(key, tried.low, tried.high, log=log)
         return asked, self._trial(asked)
 
     def end(self, asked: Any, trial: Trial) -> None:

@@ -62,7 +62,7 @@ def test_json_holds_scores_settings_and_what_differs(place, cli):
 def test_the_table(place, cli):
     ended = cli("runs")
     lines = [line.split() for line in ended.out.splitlines() if line.strip()]
-    assert ended.out.startswith("run ")
+    assert ended.out.lstrip().startswith("run ")
     assert [lines[0][0], lines[0][-1]] == ["run", "lr"]
     assert " ".join(lines[2]) == "c t.tsv 62.50% 37.50% 2 min 30 s 2 of 3 0.3750 0.1"
     assert [line[0] for line in lines[2:]] == ["c", "b", "a"]

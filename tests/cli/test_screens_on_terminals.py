@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def events(project) -> list[Event]:
 
 
 def show_fit(events: list[Event]) -> None:
-    with FitScreen(quiet=False) as screen:
+    with closing(FitScreen(quiet=False)) as screen:
         for event in events:
             screen(event)
 

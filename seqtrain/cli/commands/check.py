@@ -20,13 +20,14 @@ def check(
     as_json: bool = AS_JSON,
 ) -> None:
     """Example: seqtrain check runs/mine --data new.csv"""
+    from contextlib import closing
     from dataclasses import asdict
 
     from seqtrain.api.check import check as run_check
     from seqtrain.cli.output.console import ProgressBar, note, say_json
     from seqtrain.errors import RunError
 
-    with ProgressBar() as progress:
+    with closing(ProgressBar()) as progress:
         result = run_check(chosen_run(run, named), data=data, device=device, listener=progress)
     note(*result.lines())
     if as_json:

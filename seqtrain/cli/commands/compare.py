@@ -15,6 +15,7 @@ def compare(
     as_json: bool = AS_JSON,
 ) -> None:
     """Example: seqtrain compare my.yaml --seconds 120"""
+    from contextlib import closing
     from dataclasses import asdict
 
     from seqtrain.cli.output.console import ProgressBar, note, say_json, warn
@@ -27,7 +28,7 @@ def compare(
     from seqtrain.comparison.compare import compare as run_comparison
 
     beside = Path(config).parent
-    with ProgressBar() as progress:
+    with closing(ProgressBar()) as progress:
         result = run_comparison(
             settings, seconds=seconds, device=device, beside=beside, listener=progress
         )

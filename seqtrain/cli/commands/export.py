@@ -14,7 +14,7 @@ def export(
 
     done = run_export(run, folder, force=force)
     note(
-        *(f"{done.folder / name}: {size:,} bytes" for name, size in done.sizes.items()),
+        f"{done.folder}: {done.size:,} bytes",
         f"{done.rows} golden rows: probabilities differ by {done.difference:.1e} at most "
         "between ONNX Runtime and the run",
     )

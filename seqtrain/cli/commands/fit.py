@@ -1,6 +1,7 @@
 """`seqtrain fit CONFIG`: train, once or once per seed or fold, and print the run directory."""
 
 import os
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -60,29 +61,12 @@ def fit(
     path = None if run_dir is None else Path(run_dir)
     given: dict[str, Any] = {"source": source, "resume": resume, "force": force}
     given |= {"cache": not no_cache, "init_from": init_from}
-    shown = {"quiet": quiet, "verbose": verbose, "log": log is not None}
     refuse(
         ("--jobs: trains runs side by side; give --seeds or --folds with it", jobs and not several),
         ("--nproc-per-node: trains one run; leave out --seeds and --folds", several and launches),
         ("--log: shows runs one after another; leave out --jobs", log and (jobs or 1) > 1),
         ("--resume: --seeds and --folds need --run-dir", several and resume and path is None),
     )
-    if several:
-        from seqtrain.api.repeats import fit_repeats, repeats_of, seeds_of
-        from seqtrain.cli.output.fit_screen import show_repeats
-
-        numbers = None if seeds is None else seeds_of(seeds)
-        configs = repeats_of(resolved_config(settings, device), seeds=numbers, folds=folds)
-        path = path or default_path(source.stem)
-        train = partial(fit_repeats, configs, path, jobs=jobs or 1, **given)
-        try:
-            show_repeats(train, settings, folds=folds, jobs=jobs or 1, **shown)
-        except Interrupted as error:
-            words = [word for word in context.obj if word not in ("--force", "--resume")]
-            words += ["--resume", *([] if run_dir else ["--run-dir", str(path)])]
-            how = f"what was trained is saved; go on with: seqtrain {join(words)}"
-            raise Interrupted(error.exit_code - 128, f"stopped; {how}") from None
-        return
     if launches and not is_launched:
         from seqtrain.training.distributed import launch
 
@@ -94,12 +78,31 @@ def fit(
         counts = {"processes": nproc_per_node or 1, "restarts": max_restarts or 0}
         raise typer.Exit(launch(words, hosts=nnodes, endpoint=rdzv_endpoint, **counts))
     from seqtrain.api.fit import fit as run_fit
+    from seqtrain.api.repeats import fit_repeats, repeats_of, seeds_of
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.event_log import EventLog
-    from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.cli.output.fit_screen import FitScreen, show_line, show_repeats
 
     also = EventLog() if log else lambda event: None
-    with FitScreen(quiet=quiet, verbose=verbose, also=also) as screen:
-        run = run_fit(settings, run_dir=path, device=device, listener=screen, **given)
-    if os.environ.get("RANK", "0") == "0":
-        print_path(run.path)
+    made = FitScreen(quiet=quiet, verbose=verbose, hints=not several, also=also)
+    with closing(made) as screen:
+        if not several:
+            run = run_fit(settings, run_dir=path, device=device, listener=screen, **given)
+            if os.environ.get("RANK", "0") == "0":
+                print_path(run.path)
+            return
+        numbers = None if seeds is None else seeds_of(seeds)
+        configs = repeats_of(resolved_config(settings, device), seeds=numbers, folds=folds)
+        path, side_by_side = path or default_path(source.stem), (jobs or 1) > 1
+        lines = partial(partial, show_line, settings.training.monitor, quiet)
+        given |= {"jobs": jobs or 1, "listener": lines if side_by_side else screen.of_run}
+        try:
+            done = fit_repeats(configs, path, **given)
+        except Interrupted as error:
+            words = [word for word in context.obj if word not in ("--force", "--resume")]
+            words += ["--resume", *([] if run_dir else ["--run-dir", str(path)])]
+            how = f"what was trained is saved; go on with: seqtrain {join(words)}"
+            raise Interrupted(error.exit_code - 128, f"stopped; {how}") from None
+    if not quiet:
+        show_repeats(done, settings, folds=folds is not None)
+    print_path(done.path)

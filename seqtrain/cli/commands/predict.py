@@ -169,10 +169,8 @@ def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
     ending = Path(uncompressed((path or "").lower())).suffix
     found = chosen or ENDINGS.get(ending or (".jsonl" if steps else ".tsv"))
     if steps and found != "jsonl":
-        if chosen:
-            raise ConfigError(f"--format: found {chosen}; --steps writes jsonl")
-        expected = "--steps writes jsonl; end the name with .jsonl"
-        raise ConfigError(f"--output: found {path}; {expected}")
+        option = "--format" if chosen else "--output"
+        raise ConfigError(f"{option}: found {chosen or path}; --steps writes jsonl")
     if found is None:
         raise ConfigError(
             f"--output: found {quote(str(path))}; expected an ending {one_of(list(ENDINGS))} "

@@ -58,8 +58,6 @@ def _speeds(speed: Speed | None) -> tuple[str, str]:
 
 
 def _measured(comparison: Comparison) -> str:
-    turns = sorted(row.training.turns for row in comparison.candidates if row.training) or [0]
-    counts = f"{turns[0]} to {turns[-1]}" if turns[0] < turns[-1] else str(turns[0])
     accuracy = (
         f"after {comparison.passes:.3g} passes over these, on {comparison.held_out:,} sequences "
         "held out; variants with equal logits and batches are one model, trained once"
@@ -71,7 +69,7 @@ def _measured(comparison: Comparison) -> str:
     return (
         f"real tokens, no padding; {comparison.rows:,} sequences of {comparison.tokens:,} tokens "
         f"of train; {comparison.device}, {counted(comparison.threads, 'thread')}; "
-        f"turns of training: {counts}; accuracy: {accuracy}"
+        f"accuracy: {accuracy}"
     )
 
 

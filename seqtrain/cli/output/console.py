@@ -92,19 +92,10 @@ def print_path(path: str | Path) -> None:
 
 
 class ProgressBar:
-    """A bar on stderr, where that is a terminal, or in a notebook that has ipywidgets.
-
-    Enter it so that it is gone however work ends.
-    """
+    """A bar on stderr, where that is a terminal, or in a notebook that has ipywidgets."""
 
     def __init__(self) -> None:
         self._bar: tqdm[Any] | None = None
-
-    def __enter__(self) -> ProgressBar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def __call__(self, doing: str, share: float, detail: str = "") -> None:
         """Show what is being done, how much of all is over, in [0, 1], and how it goes."""

@@ -18,13 +18,9 @@ SHOWN_ROWS = 4
 
 
 def show_splits(
-    console: Console,
-    preprocessing: Preprocessing,
-    summaries: Mapping[str, SplitSummary],
-    *,
-    every: bool = True,
+    console: Console, preprocessing: Preprocessing, summaries: Mapping[str, SplitSummary]
 ) -> None:
-    """Print the figures of the splits, one column each; of lengths all, or median and longest."""
+    """Print the figures of the splits, one column each."""
     vocabulary = preprocessing.vocabulary
     classes = f"{len(preprocessing.labels)} classes"
     heading = f"{classes}, {len(vocabulary):,} tokens" if vocabulary else classes
@@ -38,10 +34,9 @@ def show_splits(
         ]
         for s in summaries.values()
     ]
-    left_out = [] if every else [names[2], names[3], names[5]]
-    left_out += [] if vocabulary else ["unknown tokens"]
-    rows = [row for row in zip(names, *columns, strict=True) if row[0] not in left_out]
-    print_table(console, [TableColumn(heading, "words"), *summaries], rows)
+    rows = zip(names, *columns, strict=True)
+    shown = [row for row in rows if vocabulary or row[0] != "unknown tokens"]
+    print_table(console, [TableColumn(heading, "words"), *summaries], shown)
 
 
 def padding_line(padding: tuple[float, float]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from seqtrain.api.recorder import UPDATES_PER_LINE
 from seqtrain.api.run_events import Event, Run, StartEvent
 from seqtrain.cli.output.console import warn
-from seqtrain.errors import ConfigError, missing_package
+from seqtrain.errors import missing_package
 from seqtrain.evaluation.metrics import OF_AN_EPOCH
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
@@ -39,10 +39,7 @@ class EventLog:
     def _write(self, event: Event) -> None:
         """Write figures at the update's number; other trainings' have names of their own."""
         if isinstance(event, StartEvent):
-            folder = event.run / FOLDER
-            if folder.is_symlink():
-                raise ConfigError(f"{folder}: is a link; expected a folder of the run's own")
-            self._writer = self._make(str(folder), purge_step=event.resumed_at)
+            self._writer = self._make(str(event.run / FOLDER), purge_step=event.resumed_at)
             return
         at, figures = 0, dict[str, float]()
         if isinstance(event, UpdateEvent) and event.update % UPDATES_PER_LINE == 0:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 from seqtrain.api.repeats import Figure, Repeats
 from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent, WarningEvent
-from seqtrain.cli.output.console import ProgressBar, note, print_path, stderr_console, warn
+from seqtrain.cli.output.console import ProgressBar, note, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
-from seqtrain.cli.output.event_log import EventLog
 from seqtrain.cli.output.score_screen import note_floors, print_scores
 from seqtrain.cli.output.table import GrowingTable, TableColumn, print_table
 from seqtrain.config import Config
@@ -43,7 +41,7 @@ SMOOTHING = 0.98
 
 
 class FitScreen:
-    """A listener of `fit`, also of several runs; enter it so that no bar stays.
+    """A listener of `fit`, also of several runs; close it, so that no bar stays.
 
     With `quiet` it shows warnings alone; `verbose`: also padding, word vectors, and what computes;
     `hints`: at the end which commands come next. `also` is called with every event, too.
@@ -70,10 +68,8 @@ class FitScreen:
             Run: self._show_end,
         }
 
-    def __enter__(self) -> FitScreen:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """Remove the bar."""
         self._bar.close()
 
     def __call__(self, event: Event) -> None:
@@ -85,19 +81,17 @@ class FitScreen:
             warn(*event.warnings)
         self._also(event)
 
-    def of_run(self, name: str, also: Listener) -> FitScreen:
+    def of_run(self, name: str) -> FitScreen:
         """Name the run that the next events are of."""
         if not self._quiet:
             note(f"{name}:")
-        self._also = also
         return self
 
     def _show_data(self, event: DataEvent) -> None:
         if self._splits:
             return  # of the run before, with the same data
         self._splits = set(event.data.splits)
-        fitted, every = event.data.preprocessing, self._verbose
-        show_splits(self._console, fitted, event.summaries, every=every)
+        show_splits(self._console, event.data.preprocessing, event.summaries)
         store, vectors = event.data.unlabelled, event.data.vectors
         if store is not None:
             note(
@@ -199,7 +193,7 @@ def score_text(name: str, value: float) -> str:
     return f"{value:.4f}" if "loss" in name else f"{value:.2%}"
 
 
-def _show_line(name: str, monitor: str, quiet: bool, event: Event) -> None:
+def show_line(monitor: str, quiet: bool, name: str, event: Event) -> None:
     """Print a line on an epoch, or on what is odd, of one of the runs that train at once."""
     if isinstance(event, DataEvent | StartEvent | WarningEvent):
         warn(*(f"{name}: {line}" for line in event.warnings))
@@ -209,33 +203,14 @@ def _show_line(name: str, monitor: str, quiet: bool, event: Event) -> None:
         note(f"{name}: epoch {event.epoch}, {monitor} {score}{best}")
 
 
-def show_repeats(
-    train: Callable[..., Repeats],
-    config: Config,
-    *,
-    folds: int | None,
-    jobs: int,
-    quiet: bool,
-    verbose: bool,
-    log: bool,
-) -> None:
-    """Train several runs, show them and their mean scores, and print the directory of all."""
-    with FitScreen(quiet=quiet, verbose=verbose, hints=False) as screen:
-
-        def listener(name: str) -> Listener:
-            if jobs > 1:
-                return partial(_show_line, name, config.training.monitor, quiet)
-            return screen.of_run(name, EventLog() if log else lambda event: None)
-
-        done = train(listener=listener)
-    if not quiet:
-        show_figures(done.figures)
-        data = config.data
-        named = data.test or (None if config.training.refit else data.validation)
-        # Rows that all runs score, or each its own fold, and none of them was trained on.
-        alike = folds is not None or isinstance(named, str | list)
-        note_next(done.path, "predict FILE", *["eval"] * alike)
-    print_path(done.path)
+def show_repeats(done: Repeats, config: Config, *, folds: bool) -> None:
+    """Show the mean scores of several runs, and which commands come next."""
+    show_figures(done.figures)
+    data = config.data
+    named = data.test or (None if config.training.refit else data.validation)
+    # Rows that all runs score, or each its own fold, and none of them was trained on.
+    alike = folds or isinstance(named, str | list)
+    note_next(done.path, "predict FILE", *["eval"] * alike)
 
 
 def show_figures(figures: Sequence[Figure]) -> None:

@@ -27,15 +27,12 @@ RIGHT = ("both", "only A", "only B", "neither")
 
 def runs_json(runs: Sequence[RunSummary]) -> dict[str, Any]:
     """Return what `runs --json` prints."""
-    values = [{**asdict(r), "path": str(r.path), "started": _time(r.started)} for r in runs]
+    began = [time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(run.started)) for run in runs]
+    values = [
+        {**asdict(run), "path": str(run.path), "started": started}
+        for run, started in zip(runs, began, strict=True)
+    ]
     return {"differing": differing_keys(runs), "runs": values}
-
-
-def _time(seconds: float) -> str | None:
-    try:
-        return time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(seconds))
-    except (OverflowError, ValueError, OSError):
-        return None
 
 
 def show_runs(runs: Sequence[RunSummary]) -> None:
@@ -62,8 +59,7 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
         )
         for run in runs
     ]
-    console = stdout_console()
-    print_table(console, columns, rows, edge=console.is_terminal, also="seqtrain runs --json")
+    print_table(stdout_console(), columns, rows, also="seqtrain runs --json")
     if any(run.refit for run in runs):
         note(REFIT)
 

@@ -45,7 +45,6 @@ def print_table(
     rows: Iterable[Sequence[str]],
     *,
     sections: Sequence[int] = (),
-    edge: bool = True,
     also: str = "",
 ) -> None:
     """Print the columns that there is room for; say on stderr which there isn't.
@@ -59,7 +58,7 @@ def print_table(
     kept = _kept(every, [least for least, _ in sizes], console.width)
     shown = [every[i] for i in kept]
     widths = _widths(shown, [sizes[i] for i in kept], console.width)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=edge)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for column, width in zip(shown, widths, strict=True):
         table.add_column(
             plain(column.name),
