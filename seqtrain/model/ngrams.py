@@ -114,7 +114,7 @@ class NgramClassifier(nn.Module):
             index, step = self._spelled(packed.data, unknown)
             found.append((index, row[step]))
         index, row = _both(found)
-        pairs, times = _counted(row * size + index, rows * size)
+        pairs, times = torch.unique(row * size + index, return_counts=True)
         row, index = pairs // size, pairs % size
         values = (1 + times.log()) * self.idf[index]
         kind = 2 * row + (index >= len(self.keys))
@@ -177,12 +177,3 @@ def _offsets(counts: Tensor) -> Tensor:
 def _both(found: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
     index, step = (torch.cat(tensors) for tensors in zip(*found, strict=True))
     return index, step
-
-
-def _counted(values: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    if size > len(values):
-        distinct, times = torch.unique(values, return_counts=True)
-        return distinct, times
-    times = values.bincount(minlength=size)
-    distinct = times.nonzero().squeeze(1)
-    return distinct, times[distinct]

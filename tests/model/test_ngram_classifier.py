@@ -71,7 +71,7 @@ def weighted(model: NgramClassifier, counts: Counter[int]) -> Tensor:
 @pytest.mark.parametrize("most", [3, 60])
 @pytest.mark.parametrize("sizes", SIZES)
 def test_logits_of_rows_are_those_of_the_formula(sizes, most):
-    """Few n-grams are counted in another way than many; rows without a known one have the bias."""
+    """Rows without a known n-gram have the bias."""
     model, rows = make(sizes, most), [*some_rows(seed=2), [7]]
     packed = pack_sequence([torch.tensor(row) for row in rows])
     expected = torch.stack([by_hand(model, row) for row in rows])

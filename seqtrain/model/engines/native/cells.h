@@ -64,8 +64,7 @@ struct Gru {
   }
 
   static INLINE void finish(const Vec* sums, const Forth& at, Vec* next) {
-    Vec r = sums[0], z = sums[1], q = sums[2];
-    two_sigmoids(r, z);
+    Vec r = sigmoid(sums[0]), z = sigmoid(sums[1]), q = sums[2];
     Vec n = tanh_of(load(at.input) + r * q);
     *next = n + z * (load(at.h) - n);
     if (!at.saved) return;
@@ -102,9 +101,8 @@ struct Lstm {
   }
 
   static INLINE void finish(const Vec* sums, const Forth& at, Vec* next) {
-    Vec i = sums[0], f = sums[1], g = sums[2], o = sums[3], c = load(at.c);
-    two_sigmoids(i, f);
-    sigmoid_and_tanh(o, g);
+    Vec i = sigmoid(sums[0]), f = sigmoid(sums[1]), g = tanh_of(sums[2]), o = sigmoid(sums[3]);
+    Vec c = load(at.c);
     Vec c_next = f * c + i * g;
     *next = o * tanh_of(c_next);
     store(at.c, c_next);

@@ -18,6 +18,7 @@ namespace {
 
 constexpr Index MAX_BLOCK = 32;  // sequences of a block at most
 constexpr Index DEPTH = 128;    // tokens whose outer products are added at once
+constexpr Index WORTH_A_THREAD = 1 << 14;  // numbers below which a thread isn't worth waking
 
 struct Shape {
   Cell cell;

@@ -6,8 +6,6 @@
 
 namespace {
 
-constexpr Index WORTH_A_THREAD = 1 << 15;  // numbers below which a thread isn't worth waking
-
 INLINE Index begin_of(const RowSums& call, Index sum) { return call.offsets[call.chosen[sum]]; }
 INLINE Index end_of(const RowSums& call, Index sum) { return call.offsets[call.chosen[sum] + 1]; }
 

@@ -7,7 +7,6 @@
 
 namespace {
 
-constexpr Index SHARE = 1 << 14;  // numbers below which a thread isn't worth waking
 constexpr Index PARTS = 64;       // a norm is a sum of so many sums, whatever the number of threads
 
 Index numbers_of(const Update& update) {
@@ -18,7 +17,7 @@ Index numbers_of(const Update& update) {
 }
 
 Index threads_for(const Update& update) {
-  return larger(1, smaller(update.threads, numbers_of(update) / SHARE));
+  return larger(1, smaller(update.threads, numbers_of(update) / WORTH_A_THREAD));
 }
 
 // Calls f(weight, begin, end) for the touched rows that belong to a member's share of all numbers.

@@ -99,24 +99,10 @@ INLINE Vec exp_bounded(Vec x) {
   return (Vec)((IntVec)power + ((IntVec)shifted << 23));
 }
 
-// 1 / (1 + e^-x) for two vectors at the price of one division.
-INLINE void two_sigmoids(Vec& x, Vec& y) {
-  Vec a = splat(1.f) + exp_bounded(-x), b = splat(1.f) + exp_bounded(-y);
-  Vec inverse = splat(1.f) / (a * b);
-  x = b * inverse;
-  y = a * inverse;
-}
+INLINE Vec sigmoid(Vec x) { return splat(1.f) / (splat(1.f) + exp_bounded(-x)); }
 
 INLINE Vec tanh_of(Vec x) {
   return splat(1.f) - splat(2.f) / (exp_bounded(x + x) + splat(1.f));
-}
-
-// sigmoid(x) and tanh(y), again with one division.
-INLINE void sigmoid_and_tanh(Vec& x, Vec& y) {
-  Vec a = splat(1.f) + exp_bounded(-x), b = splat(1.f) + exp_bounded(y + y);
-  Vec inverse = splat(1.f) / (a * b);
-  x = b * inverse;
-  y = splat(1.f) - splat(2.f) * a * inverse;
 }
 
 INLINE float dot(const float* a, const float* b, Index count) {
