@@ -333,6 +333,10 @@ TAKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "unique numbers and dates": (
         {"a.csv": TABLE}, {"label": "Urteil"}, "ignored: 'Nr' (unique), 'Datum' (dates)"
     ),
+    "fastText": (
+        {"a.txt": "".join(f"__label__{y} {word(i)}\n" for i, y in enumerate(LABELS))},
+        {"format": "fasttext"}, "",
+    ),
     "parquet": (
         parquet(dict(zip(NAMES, zip(*ROWS, strict=True), strict=True))),
         {"sequence": "Kommentar", "label": "Urteil"}, "",
@@ -474,6 +478,7 @@ def test_labels_that_are_no_classes(init, labels, said):
          ["a.csv"], "; group numbers into classes, or give --label COLUMN; found 'Wohnort'"),
         ({"a.xlsx": "", "a.yaml": ""}, ["a.xlsx"], "a.xlsx: write the sheet as csv: python -c"),
         ({"a/dataset_dict.json": ""}, ["a"], "a: holds no file .arrow"),
+        ({"a/x/1.txt": "b", "a/x/2.txt": "c"}, ["a"], "a: one label, 'x'; expected two or more"),
         ({"a.csv": "текст,метка\nтак,да\n".encode("cp1251")}, ["a.csv"], "--encoding, such as"),
         ({"a.json": json.dumps(dict.fromkeys("abcdefghijk", 1))}, ["a.json"], "orient='records'"),
     ],

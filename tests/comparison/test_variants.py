@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from seqtrain.comparison.compare import VariantRun, learn_equally, take_turns
+from seqtrain.comparison.compare import VariantRun, compare, learn_equally, take_turns
 from seqtrain.comparison.learners import make_learner, one_by_one
 from seqtrain.comparison.task import VARIANTS, Task, variants_for
 from seqtrain.config.schema import Config
+from seqtrain.errors import ConfigError
 from tests.helpers.stores import store_of
 
 ROWS = 90
@@ -133,3 +134,8 @@ def test_what_is_alike_learns_once_and_what_differs_for_itself(task):
     assert accuracies["random-batches"] == accuracies["packed"]
     assert set(before) == {"torch", "random-batches", "last-of-padding"}
     assert learn_equally([*runs.values()], task, 0.0, lambda run: None) == 0
+
+
+def test_no_time_is_an_error():
+    with pytest.raises(ConfigError, match="seconds"):
+        compare("configs/quickstart.yaml", seconds=0)

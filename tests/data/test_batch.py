@@ -37,6 +37,7 @@ def test_it_equals_torchs_padding_and_packing(lengths, channels):
     packed = pack_sequence(ordered)
     assert torch.equal(batch.packed.data, packed.data)
     assert torch.equal(batch.packed.batch_sizes, packed.batch_sizes)
+    assert torch.equal(collate(store, "module").packed.data, packed.data)
     assert batch.input_ids.dtype == dtype
     assert batch.lengths.dtype == torch.int64
     assert batch.lengths.tolist() == [lengths[row] for row in order]

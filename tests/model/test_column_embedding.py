@@ -102,6 +102,16 @@ def test_the_step_of_a_cell_is_what_its_row_of_the_table_says(branch: str) -> No
             assert (after - before).abs().max() > 1e-6
 
 
+def test_after_every_step_it_predicts_as_if_the_sequence_ended_there() -> None:
+    model, packed = make("last"), pack_sequence(ROWS)
+    with torch.inference_mode():
+        found, _ = model.step_logits(packed, static=FACTS)
+        starts = packed.batch_sizes.cumsum(0) - packed.batch_sizes
+        for end in range(1, LENGTHS[0] + 1):
+            alone = model(pack_sequence([ROWS[0][:end]]), static=FACTS[[0]])
+            close(found[starts[end - 1]], model.combine([alone])[0])
+
+
 @pytest.mark.parametrize("sort", ["collate", "module"])
 def test_facts_stay_beside_their_sequences(sort: str) -> None:
     rows = store_of([[1], [2, 3, 4], [5, 6]], labels=[0, 1, 2])
