@@ -295,11 +295,15 @@ def are_uneven(counts: Mapping[str, int]) -> bool:
 
 
 def separator_of(counts: Mapping[str, int]) -> str | None:
-    """Return what stands between labels that look like several each, of whose parts most recur."""
+    """Return what stands between labels that look like several each, of whose parts most recur.
+
+    A bar seldom stands in names: it parts labels if one of the parts is a label alone, too.
+    """
     for mark in MARKS:
         parted = [label for label in counts if mark in label.strip(mark)]
         parts = Counter(part.strip() for label in parted for part in label.split(mark))
-        if sum(n > 1 or part in counts for part, n in parts.items()) > len(parts) / 2:
+        alone = mark == MARKS[0] and not parts.keys().isdisjoint(counts)
+        if alone or sum(n > 1 or part in counts for part, n in parts.items()) > len(parts) / 2:
             return mark
     return None
 

@@ -128,20 +128,15 @@ class ColumnFacts:
             either) or turns (sentences).
         odd: the first odd value, and its row; units: what stands around such numbers.
         items: how often each string occurs in lists of several words per string.
-        steps: of all series.
         rising: how far whole numbers are from their neighbours, less than from their mean: below 0
             for measurements.
         kind: what most values are: number, date, text, series, symbols or turns.
-        name: the last part of the column's name, in lower case; empty for an index.
-        is_code, is_time: whether the name says so of its values, though they be numbers.
-        differs: whether most rows have a value of their own; repeats: whether values come again
-            and again.
-        can_be_label: whether there are at least two values, each on average twice.
-        may_be_sequence: whether each row may hold one: lists, or texts that differ.
+        name: the last part of the column's name, in lower case; empty for an index. It may say that
+            numbers are codes (is_code) or times (is_time).
+        differs, repeats: whether most rows have a value of their own; or values come again.
         is_id: whether it may number the rows: no value occurs twice, and each is one word.
-        is_category: whether it holds single words that repeat.
+        is_category, is_free_text: whether it holds single words that repeat; several words per row.
         is_measured: whether it holds a number per row that changes, and doesn't number the rows.
-        is_free_text: whether it holds several words per row, and seldom the same ones.
     """
 
     column: Column

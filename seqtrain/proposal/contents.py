@@ -24,8 +24,6 @@ from seqtrain.proposal.tables import find_columns
 from seqtrain.proposal.texts import TextFacts, inspect_texts
 from seqtrain.text import display_name, quote
 
-BAR = "|"
-"""Seldom stands in names, so that it parts labels wherever it stands between known ones."""
 SAMPLE = 4096
 """Rows that texts are judged from, at most, evenly spread over the files."""
 
@@ -134,18 +132,10 @@ def read_facts(files: Sequence[str], table: Table) -> Facts:
     return facts
 
 
-def _bar_of(classes: Counter[str]) -> str | None:
-    """Return the bar of few label sets such as `a|b`, of which one part is a label alone, too."""
-    parts = {
-        part.strip() for label in classes if BAR in label.strip(BAR) for part in label.split(BAR)
-    }
-    return None if parts.isdisjoint(classes) else BAR
-
-
 def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
     """Read data files with the same columns; the first once more, for its columns."""
     facts, name = read_facts(files, find_columns(files[0], wishes)), display_name(files[0])
-    separator = separator_of(facts.classes) or _bar_of(facts.classes)
+    separator = separator_of(facts.classes)
     if separator is not None and facts.reading.label is not None:
         reading = replace(facts.reading, label_separator=separator)
         facts = read_facts(files, replace(facts.table, reading=reading))

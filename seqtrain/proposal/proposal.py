@@ -14,7 +14,7 @@ from seqtrain.config.document import flow
 from seqtrain.config.formats import names_of, resolve_format
 from seqtrain.config.schema import DataConfig
 from seqtrain.data.dataset import prepare
-from seqtrain.data.readers import ReadOptions, read_rows
+from seqtrain.data.readers import read_rows
 from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.data.sources import files_of
 from seqtrain.data.summary import label_doubts, number_doubts, static_doubts
@@ -81,10 +81,13 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     doubts += _numbered(train[0], facts)
     if "validation" not in splits:
         _check_shared(train[0], facts)
-    unlabelled = _unlabelled(splits, facts.reading)
-    if unlabelled is not None:
-        del splits["test"]
-        doubts.append(f"{unlabelled} has no labels, so it isn't data.test; it is for predict")
+    for path in files_of("test", splits.get("test"))[:1]:
+        reading = facts.reading.for_file(path)
+        head = [*islice(read_rows(path, reading, labelled=False), FIRST_ROWS)]
+        if head and not any(row.label or row.problem for row in head):
+            del splits["test"]
+            unlabelled = f"{display_name(path)} has no labels, so it isn't data.test"
+            doubts.append(f"{unlabelled}; it is for predict")
     rows = {"train": facts.rows}
     for name in (name for name in splits if name != "train"):
         others = read_facts(files_of(name, splits[name]), facts.table)
@@ -106,15 +109,6 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
             data = prepare(config, cache_folder=None)
         doubts += [*number_doubts(data), *static_doubts(data)]
     return Proposal(text, [*_taken(facts)], [*doubts, *_trust(facts, rows, config)])
-
-
-def _unlabelled(splits: Splits, reading: ReadOptions) -> str | None:
-    """Return the name of the test file, if its first row has no label."""
-    for path in files_of("test", splits.get("test"))[:1]:
-        rows = list(islice(read_rows(path, reading.for_file(path), labelled=False), FIRST_ROWS))
-        if rows and not any(row.label or row.problem for row in rows):
-            return display_name(path)
-    return None
 
 
 def _taken(facts: Facts) -> Iterator[str]:
@@ -149,20 +143,20 @@ def _labels(facts: Facts) -> str:
 
 def _trust(facts: Facts, rows: Mapping[str, int], config: Config) -> Iterator[str]:
     """Say of a small set how far its accuracy can be trusted."""
-    if facts.rows >= FEW_PER_CLASS * len(facts.classes):
-        return
-    share = config.data.validation
+    share, few = config.data.validation, facts.rows / len(facts.classes)
     held_out = round(share * facts.rows) if isinstance(share, float) else rows.get("validation", 0)
-    scored = rows.get("test", held_out)
-    few = f"{facts.rows / len(facts.classes):.0f} rows per class are few"
-    if not scored:
-        yield f"{few}, and none are held out: seqtrain fit --folds 5 measures an accuracy"
-        return
-    split, points = "test" if "test" in rows else "validation", 196 * math.sqrt(0.09 / scored)
-    yield (
-        f"{few}: an accuracy of 90 % on {counted(scored, 'row')} of {split} would be known to "
-        f"± {points:.0f} points; fit --folds 5 scores all rows"
-    )
+    split, scored = "test" if "test" in rows else "validation", rows.get("test", held_out)
+    if few < FEW_PER_CLASS and not scored:
+        yield (
+            f"{few:.0f} rows per class are few, and none are held out: seqtrain fit --folds 5 "
+            "measures an accuracy"
+        )
+    elif few < FEW_PER_CLASS:
+        yield (
+            f"{few:.0f} rows per class are few: an accuracy of 90 % on {counted(scored, 'row')} of "
+            f"{split} would be known to ± {196 * math.sqrt(0.09 / scored):.0f} points; fit --folds "
+            "5 scores all rows"
+        )
 
 
 def _splits(files: Sequence[str], test: str | None) -> Splits:
@@ -245,10 +239,9 @@ def _written(
         f"# lengths in time steps: median {median:,}, 95 % {most:,}, longest {longest:,}",
         f"# rows per class: {smallest:,}" + (f" to {largest:,}" if smallest < largest else ""),
     ]
-    rare = [name for name, count in facts.classes.items() if count < 5]
-    if rare:
-        notes = [f"# Classes with fewer than 5 rows: {len(rare)}, such as {shorten(rare[0], 80)}."]
-    return "\n".join([*head, *_lines(found.values()), *(notes if rare else ()), ""]), config
+    rare = [shorten(name, 80) for name, count in facts.classes.items() if count < 5]
+    notes = [f"# Classes with fewer than 5 rows: {len(rare)}, such as {x}." for x in rare[:1]]
+    return "\n".join([*head, *_lines(found.values()), *notes, ""]), config
 
 
 def _files(splits: Splits, rows: Mapping[str, int], facts: Facts) -> Iterator[Choice]:

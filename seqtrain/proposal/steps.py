@@ -32,8 +32,8 @@ RANGES = 16
 CODES_BETTER, SURE = 0.9, 2
 """Whole numbers are codes where their error is below this share of the error of their ranges, and
 lower by so many standard errors."""
-SMOOTH = 0.5
-"""Neighbours of an id are measured where they differ by less than this share of any two's."""
+SMOOTH = 0.57
+"""Neighbours of an id are measured where they differ by less standard deviations of all values."""
 SPARSE = 20
 """Whole numbers that repeat are codes where less than one in so many between them occurs."""
 MOST_CODES = 100
@@ -193,24 +193,23 @@ def _order(columns: Sequence[ColumnFacts], id: ColumnFacts) -> ColumnFacts | Non
 def _are_times(column: ColumnFacts, id: ColumnFacts) -> bool:
     """Whether numbers of a column named so are times, though the rows aren't sorted by them."""
     growth, values = _growth(id, column, sort=True), column.times
-    differ = growth is not None and np.count_nonzero(growth) >= NEARLY_UNIQUE * len(growth)
+    if growth is None or np.count_nonzero(growth) < NEARLY_UNIQUE * len(growth):
+        return column.is_calendar
     low, high = EPOCHS
     scaled = any(low * k <= values.min() and values.max() <= high * k for k in (1, 1e3, 1e6, 1e9))
-    named = TIME_NAME.fullmatch(column.name) is not None
-    whole = named and bool((values == np.rint(values)).all())
-    return column.is_calendar or bool(differ and (scaled or whole))
+    named = TIME_NAME.fullmatch(column.name) and (values == np.rint(values)).all()
+    return bool(column.is_calendar or scaled or named)
 
 
 def _unsorted(columns: Sequence[ColumnFacts], fixed: Sequence[ColumnFacts]) -> Iterator[str]:
     """Say that dates can't sort the rows of an id."""
     for column in (c for c in columns if c.kind == "date" and c not in fixed):
-        odd = next((cell for cell in column.cells if cell and np.isnan(seconds_of(cell))), None)
-        name = quote(str(column.column), 40)
-        why = f"{name} is blank in {column.cells.count(''):,} of them; fill these in"
-        if odd is not None:
-            why = f"{name} holds dates that aren't ISO, such as {quote(odd, 30)}; write them so"
-            why += f" ({ISO})"
-        yield f"the rows of an id are taken as they stand in the file: {why}, or sort the file"
+        odd = next((cell for cell in column.cells if np.isnan(seconds_of(cell))), "")
+        yield (
+            "the rows of an id are taken as they stand in the file: "
+            f"{quote(str(column.column), 40)} holds dates that aren't ISO, such as "
+            f"{quote(odd, 30)}; write them all so ({ISO}), or sort the file"
+        )
 
 
 def _reason(
@@ -249,9 +248,7 @@ def _kind(
     ids, texts, values = id.codes[by_id], texts[by_id], texts[by_id].astype(np.float64)
     changes, known = np.diff(values), np.unique(values)
     changes = changes[(np.diff(ids) == 0) & (changes != 0)]
-    if column.too_many or not len(changes):
-        return "number"
-    if np.abs(changes).mean() < SMOOTH * _apart(values):
+    if column.too_many or not len(changes) or np.abs(changes).mean() < SMOOTH * values.std():
         return "number"
     width, repeat = known[-1] - known[0], REPEATS * len(known) < len(values)
     alike = len({len(text) for text in {*texts.tolist()}}) == 1
@@ -274,10 +271,3 @@ def _kind(
     by_code, by_range = error(texts), error(ranges)
     margin = SURE * np.sqrt(by_range * (1 - by_range) / max(1, len(rows) / 4))
     return "token" if by_code < min(CODES_BETTER * by_range, by_range - margin) else "number"
-
-
-def _apart(values: npt.NDArray[np.float64]) -> float:
-    """Return how far any two values are apart on average."""
-    count, ordered = len(values), np.sort(values)
-    ranks = 2 * np.arange(count) - count + 1
-    return float(2 * (ranks * ordered).sum() / count**2)
