@@ -70,9 +70,12 @@ def find_steps(
         return None
     given: dict[Column | None, ColumnFacts] = {c.column: c for c in columns}
     ids = _ids(columns, wishes)
+    if not ids and wishes.by_step:
+        raise DataError(
+            "--id: no such column has values that repeat, each with one label, and several of each "
+            "label; give --id and --label"
+        )
     if not ids:
-        if wishes.by_step:
-            _refuse_id(given.get(wishes.id), given.get(wishes.label))
         return None
     id = next((one for one in ids if all(_fixes(one, other) for other in ids)), None)
     if id is None:
@@ -138,33 +141,18 @@ def _growth(
     return growth
 
 
-def _refuse_id(id: ColumnFacts | None, label: ColumnFacts | None) -> None:
-    """Say why no column can be the id, though the user says that rows are time steps."""
-    known: dict[str, str] = {}
-    for name, found in zip(id.cells, label.cells, strict=True) if id and label else ():
-        if known.setdefault(name, found) != found:
-            raise DataError(
-                f"--id: rows of {quote(name)} have the labels {quote(known[name])} and "
-                f"{quote(found)}; the rows of one id are a sequence, with one label"
-            )
-    raise DataError(
-        "--id: no such column has values that repeat, each with one label, and several of each "
-        "label; give --id and --label"
-    )
-
-
 def _ids(columns: Sequence[ColumnFacts], wishes: Wishes) -> list[ColumnFacts]:
     """Return the columns whose values repeat, each in rows of one label alone; the likeliest."""
     given = wishes.label is not None
+    if wishes.id is not None and given:  # the reader says where an id has several labels
+        return [c for c in columns if c.column == wishes.id]
     labels = [c for c in columns if c.can_be_label and wishes.label in (None, c.column)]
     named = (wishes.label, wishes.order, *(wishes.steps or ()))
-    found = [c for c in columns if c.can_be_label and c.name and not c.units]
-    if wishes.id is not None:
-        found = [c for c in columns if c.column == wishes.id]
     found = [
         c
-        for c in found
-        if c.column not in named
+        for c in columns
+        if (c.can_be_label and c.name and not c.units) or c.column == wishes.id
+        if c.column not in named and wishes.id in (None, c.column)
         if any(_fixes(c, y, labelled=given) and not _fixes(y, c) for y in labels)
     ]
     if wishes.id is not None:

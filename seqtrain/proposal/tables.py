@@ -17,7 +17,7 @@ from seqtrain.config.formats import (
     check_encoding,
     resolve_format,
 )
-from seqtrain.data.examples import EVERY_COLUMN, RowProblems
+from seqtrain.data.examples import EVERY_COLUMN, RowProblems, missing_name
 from seqtrain.data.readers import Column, ReadOptions, read_rows
 from seqtrain.data.readers.delimited import read_records
 from seqtrain.data.readers.npz import FEW_SYMBOLS
@@ -276,11 +276,12 @@ def _resolved(wishes: Wishes, columns: Sequence[ColumnFacts]) -> Wishes:
             return wanted
         if str(wanted).isascii() and str(wanted).isdigit() and int(wanted) < len(names):
             return names[int(wanted)]
-        found = f"{len(names)} columns, counted from 0, without names (--header, if the first row "
-        found += "has some)"
         if isinstance(names[0], str):
-            found = ", ".join(map(str, names))
-        raise DataError(f"--{flag}: no column {quote(str(wanted))}; found {quote(found)}")
+            raise DataError(f"--{flag}: {missing_name('column', str(wanted), map(str, names))}")
+        raise DataError(
+            f"--{flag}: no column {quote(str(wanted))}; found {len(names)} columns, counted from "
+            "0, without names (--header, if the first row has some)"
+        )
 
     known: dict[str, Any] = {}
     for flag in ("label", "sequence", "id", "order", "steps"):
