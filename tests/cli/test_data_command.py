@@ -23,15 +23,6 @@ def test_json_holds_figures_of_each_split(project, cli):
     assert 0 <= found["padding"]["bucketing"] <= found["padding"]["random"] < 1
 
 
-def test_the_screen_begins_as_that_of_fit(project, cli):
-    shown = cli("data", "c.yaml").out
-    fit = cli("fit", "c.yaml", "--set", "training.max_epochs=1").err
-    first = fit[: fit.index("parameters")].splitlines()[:-1]
-    assert "length: median" in fit
-    assert {*first} < {*shown.splitlines()}
-    assert "length before any cut" in shown
-
-
 def test_rows_to_look_at_are_named(project, cli):
     texts = rows(40, seed=1)
     extra = [texts[0], (texts[1][0].upper(), "sideways"), ("", "up"), ("b\u0430d \x1b[31m", "up")]

@@ -20,6 +20,10 @@ def test_mistakes_are_those_of_eval_and_of_predict(beside, tmp_path, cli, split)
     wrong = round((1 - scores["accuracy"]) * scores["num_examples"])
     assert found["num_examples"] == scores["num_examples"]
     assert found["num_errors"] == wrong == len(found["errors"]) > 0
+    shares = [row["probability"] for row in found["errors"]]
+    assert shares == sorted(shares, reverse=True)
+    top = cli("errors", "run", "--split", split, "--json", "--top", "2").json["errors"]
+    assert top == found["errors"][:2]
     file = Path("test.tsv" if split == "test" else "train.tsv").read_text().splitlines()
     (tmp_path / "texts.txt").write_text("".join(row["text"] + "\n" for row in found["errors"]))
     answers = cli("predict", tmp_path / "texts.txt", "--run", "run").out.splitlines()[1:]
@@ -30,16 +34,6 @@ def test_mistakes_are_those_of_eval_and_of_predict(beside, tmp_path, cli, split)
         assert float(probability) == pytest.approx(row["probability"], abs=2e-6)  # six digits
         assert row["answer"] != row["label"]
         assert row["length"] == len(row["text"].split())
-
-
-def test_the_most_confident_come_first_and_top_cuts(beside, cli):
-    every = [
-        json.loads(line) for line in cli("errors", "run", "--format", "jsonl").out.splitlines()
-    ]
-    shares = [row["probability"] for row in every]
-    assert shares == sorted(shares, reverse=True)
-    cut = cli("errors", "run", "--format", "jsonl", "--top", "2").out.splitlines()
-    assert [json.loads(line) for line in cut] == every[:2]
 
 
 def test_the_table_shows_line_label_answer_and_text(beside, cli):

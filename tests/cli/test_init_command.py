@@ -337,6 +337,10 @@ TAKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"a.txt": "".join(f"__label__{y} {word(i)}\n" for i, y in enumerate(LABELS))},
         {"format": "fasttext"}, "",
     ),
+    "names, whose case may matter": (
+        csv("name,y\n", lambda i: ["ABCDE"[i % 5] + "nlr"[i % 3] + "aeiou"[i // 12]]),
+        {"tokenizer": "char", "lowercase": False}, "",
+    ),
     "parquet": (
         parquet(dict(zip(NAMES, zip(*ROWS, strict=True), strict=True))),
         {"sequence": "Kommentar", "label": "Urteil"}, "",

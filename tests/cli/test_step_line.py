@@ -21,15 +21,10 @@ def colors(made: StepPredictions, word: str) -> set[str]:
     return {str(span.style) for span in line.spans if span.start <= start < span.end}
 
 
-def test_turns_are_marked_where_they_happen():
-    made = prediction([0.2, 0.55, 0.4, 0.7, 0.95], ["a", "b", "c", "d", "e"])
-    assert made.turns == [2, 3, 4]
-    assert made.decided == 4
-    assert step_line(made).plain == "[down 80%] a [up 55%] b [down 60%] c [up 70%] d e"
-
-
-def test_colour_tells_the_answer_and_weight_how_sure_it_is():
+def test_turns_are_marked_and_colour_and_weight_tell_the_answer_and_how_sure_it_is():
     made = prediction([0.05, 0.4, 0.7, 0.95], ["one", "two", "three", "four"])
+    assert (made.turns, made.decided) == ([3], 3)
+    assert step_line(made).plain == "[down 95%] one two [up 70%] three four"
     assert colors(made, "one") == {"bold cyan"}
     assert colors(made, "two") == {"cyan"}
     assert colors(made, "three") == {"magenta"}
