@@ -1,18 +1,17 @@
 """Scoring a run on one of its splits, or on another labelled file."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from seqtrain.api.labelled import Labelled, load_labelled
 from seqtrain.api.predictors import check_alike, refuse_several
 from seqtrain.api.run_events import RunLike, directory_of
+from seqtrain.data.store import Array
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, one_class_doubts, score, score_branches
@@ -120,42 +119,34 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
     lines = [one.store.lines for one in each]
     rows, shared = np.concatenate(lines), all(np.array_equal(own, lines[0]) for own in lines)
     apart = first.split == "validation" and len(np.unique(rows)) == len(rows)
-    pooled = apart and all(map(_is_fold, each))
+    configs = (RunDirectory(one.classifier.path).config() for one in each if apart)
+    pooled = apart and all(isinstance(config.data.validation, dict) for config in configs)
     if {one.source for one in each} != {first.source} or not (shared or pooled):
         raise ConfigError(
             f"--split: the runs in {path} hold out different rows; "
             "score test, or a labelled file with --data"
         )
-    found, several = [_probabilities(one, labels) for one in each], first.classifier.separator
-    every = [one.classifier.thresholds for one in each]
-    columns = [torch.cat(column) for column in zip(*found, strict=True)]
+    every = [(_probabilities(one), one.store.labels, one.store.lengths) for one in each]
+    least = [[*one.classifier.thresholds.values()] for one in each]
+    together = [np.concatenate(column) for column in zip(*every, strict=True)]
     if shared:
-        columns = [torch.stack([own[0] for own in found]).mean(dim=0), *found[0][1:]]
+        together = [np.mean([own for own, *_ in every], axis=0), *every[0][1:]]
     else:
         first.warnings.append(EACH_BY_ONE)
 
-    def scored(own: Sequence[Tensor], runs: Sequence[Mapping[str, float]]) -> Scores:
-        probabilities, true, lengths = own
-        logits = probabilities.log() if several is None else probabilities.logit()
-        thresholds = [fmean(run[label] for run in runs) for label in labels if label in runs[0]]
+    def scored(own: Sequence[Array], thresholds: Sequence[float]) -> Scores:
+        probabilities, true, lengths = torch.from_numpy(own[0]), *own[1:]
+        several = first.classifier.preprocessing.several
+        logits = probabilities.logit() if several else probabilities.log()
         return score(logits, true, lengths, labels, thresholds, ranked=True)
 
-    own = zip(each, found, every, strict=True)
-    parts = {one.classifier.path.name: scored(each, [least]) for one, each, least in own}
-    return scored(columns, every), parts
+    own = zip(each, every, least, strict=True)
+    parts = {one.classifier.path.name: scored(found, bounds) for one, found, bounds in own}
+    return scored(together, np.mean(least, axis=0).tolist()), parts
 
 
-def _is_fold(one: Labelled) -> bool:
-    return isinstance(RunDirectory(one.classifier.path).config().data.validation, dict)
-
-
-def _probabilities(one: Labelled, labels: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return probabilities (B, C) and true classes in the order of labels, and lengths (B,)."""
-    classifier, store = one.classifier, one.store
-    logits = check_finite(predict_logits(classifier.network, store, classifier.device), store)
-    order = [classifier.labels.index(label) for label in labels]
-    index = np.array([*(labels.index(label) for label in classifier.labels), -1])  # of -1: -1
-    own = index[store.labels] if classifier.separator is None else store.labels[:, order]
-    true, lengths = (torch.tensor(x, device="cpu") for x in (own, store.lengths))
-    found = classifier.network.probabilities(logits)[:, order]
-    return found.clamp(SMALLEST, LARGEST), true, lengths
+def _probabilities(one: Labelled) -> Array:
+    network = one.classifier.network
+    logits = check_finite(predict_logits(network, one.store, one.classifier.device), one.store)
+    found: Array = network.probabilities(logits).clamp(SMALLEST, LARGEST).numpy()
+    return found

@@ -213,12 +213,10 @@ class Predictor(Summarized):
             member.probabilities(copy, source, None if number else report, (empty, bad_rows))
             for number, (member, copy) in enumerate(zip(self.members, copies, strict=True))
         ]
-        orders = [[own.labels.index(label) for label in self.labels] for own in self.members]
         names = np.array(self.labels, dtype=object)
         most = ranks if self.separator is None else None  # any of several labels may be predicted
         for found in zip(*streams, strict=True):
-            each = [own[:, order] for (_, own, _), order in zip(found, orders, strict=True)]
-            mean = torch.stack(each).mean(dim=0)
+            mean = torch.stack([own for _, own, _ in found]).mean(dim=0)
             order, *decided = self.ranked(mean, most)
             columns = names[order.numpy()].tolist(), mean.gather(1, order).tolist(), *decided
             examples, _, unknown = found[0]
@@ -335,15 +333,11 @@ class Ensemble(Predictor):
 
 def check_alike(members: List[Classifier], path: Path) -> None:
     """Refuse classifiers of other labels, or another kind of sequences, than the first."""
-    first = members[0]
-
-    def task(one: Classifier) -> tuple[set[str], str, bool]:
-        return {*one.labels}, one.preprocessing.kind, one.preprocessing.several
-
-    for other in members[1:]:
-        if task(other) != task(first):
+    tasks = [(x.labels, x.preprocessing.kind, x.preprocessing.several) for x in members]
+    for other, task in zip(members, tasks, strict=True):
+        if task != tasks[0]:
             raise CheckpointError(
-                f"{path}: {other.path.name} has other labels than {first.path.name}, so they "
+                f"{path}: {other.path.name} has other labels than {members[0].path.name}, so they "
                 "can't predict together; name one of them"
             )
 
