@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import torch
 
@@ -91,20 +91,13 @@ def _begin(lifeline: Connection, threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-class Figure(NamedTuple):
-    """A figure of each of the runs."""
-
-    name: str
-    values: list[float]
-
-
 @dataclass(frozen=True)
 class Repeats:
-    """The runs of one config, in order; their directory is an ensemble of all."""
+    """The runs of one config, in order, and figures of each; their directory is an ensemble."""
 
     path: Path
     runs: list[Run]
-    figures: list[Figure]
+    figures: dict[str, list[float]]
 
 
 def seeds_of(text: str) -> list[int]:
@@ -195,10 +188,10 @@ def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Ru
         return [call.result() for call in calls]
 
 
-def _figures(config: Config, runs: list[Run]) -> list[Figure]:
-    figures = [Figure(f"best {config.training.monitor}", [run.best_value for run in runs])]
-    several = any(run.test is not None and run.test.several for run in runs)
-    for name in ("accuracy", "macro_f1", *["micro_f1"] * several, "loss"):
-        values = [getattr(run.test, name) for run in runs if run.test is not None]
-        figures += [Figure(f"test {name.replace('_', ' ')}", values)] if values else []
+def _figures(config: Config, runs: list[Run]) -> dict[str, list[float]]:
+    figures = {f"best {config.training.monitor}": [run.best_value for run in runs]}
+    tests = [run.test for run in runs if run.test is not None]
+    several = ["micro_f1"] if any(test.several for test in tests) else []
+    for name in ("accuracy", "macro_f1", *several, "loss") if tests else ():
+        figures[f"test {name.replace('_', ' ')}"] = [getattr(test, name) for test in tests]
     return figures

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import seqtrain
-from seqtrain.api.repeats import Figure
 from seqtrain.api.run_events import Event
 from seqtrain.cli.main import run
 from seqtrain.cli.output.compare_screen import show_comparison
@@ -62,7 +61,7 @@ def show_fit(events: list[Event]) -> None:
 def show_several() -> None:
     """The table of `fit --seeds`, with made figures."""
     names = ("best weighted_f1", "test accuracy", "test macro f1", "test loss")
-    show_figures([Figure(name, [0.12345678, 1.0, 0.99999]) for name in names])
+    show_figures({name: [0.12345678, 1.0, 0.99999] for name in names})
 
 
 def show_compared() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from seqtrain.api.repeats import Figure, Repeats
+from seqtrain.api.repeats import Repeats
 from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent, WarningEvent
 from seqtrain.cli.output.console import ProgressBar, note, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
@@ -213,14 +213,15 @@ def show_repeats(done: Repeats, config: Config, *, folds: bool) -> None:
     note_next(done.path, "predict FILE", *["eval"] * alike)
 
 
-def show_figures(figures: Sequence[Figure]) -> None:
+def show_figures(figures: Mapping[str, Sequence[float]]) -> None:
     """Print the scores of several runs on stderr: mean, standard error, least and most."""
-    columns = [TableColumn(f"{len(figures[0].values)} runs", "words"), TableColumn("mean")]
+    count = len(next(iter(figures.values())))
+    columns = [TableColumn(f"{count} runs", "words"), TableColumn("mean")]
     columns += [TableColumn("standard error", rank=1)]
     columns += [TableColumn("least", rank=2), TableColumn("most", rank=2)]
     shown = [
         (name, (fmean(values), stdev(values) / len(values) ** 0.5, min(values), max(values)))
-        for name, values in figures
+        for name, values in figures.items()
     ]
     rows = [(name, *(score_text(name, value) for value in values)) for name, values in shown]
     print_table(stderr_console(), columns, rows)
