@@ -31,8 +31,9 @@ ATTENTION_SIZE = 64
 """Size of attention's hidden layer: as good as 256, at a quarter of the cost."""
 REFIT_ROWS, REFIT_FRACTION = 200, 0.1
 """A refit gains with fewer rows per class than this, where at least this fraction is held out."""
-UNEVEN, ADJUSTMENT = 10, 0.4
-"""Rows of the largest class for one of the smallest, above which rare classes are adjusted for."""
+UNEVEN, ADJUSTMENT, OF_MANY_CLASSES = 10, 0.4, 0.6
+"""Rows of the largest class for one of the smallest, above which rare classes are adjusted for; how
+much, and how much where there are many classes."""
 KERNEL_ROWS = 3000
 """Fewer series than this gain by a bank of fixed kernels."""
 MANY_STEPS = 1_000_000
@@ -174,7 +175,8 @@ def _training(facts: Facts, *, held_out: bool) -> Iterator[Choice]:
     if facts.several:
         yield Choice("training.monitor", "micro_f1", "the F1 of all labels together")
     elif facts.family == "words" and max(counts) > UNEVEN * min(counts):
-        yield Choice("training.logit_adjustment", ADJUSTMENT, "rare classes: a better macro F1")
+        share = ADJUSTMENT if few_classes else OF_MANY_CLASSES
+        yield Choice("training.logit_adjustment", share, "rare classes: a better macro F1")
     if are_uneven(facts.classes) and not facts.several:
         yield Choice("training.monitor", "macro_f1", "accuracy hardly sees the small classes")
     if facts.family == "series":

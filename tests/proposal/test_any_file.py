@@ -16,7 +16,7 @@ from seqtrain.config import Config, parse_config
 from seqtrain.data.dataset import prepare
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.proposal import Wishes, propose
-from seqtrain.proposal.choices import ADJUSTMENT
+from seqtrain.proposal.choices import ADJUSTMENT, OF_MANY_CLASSES
 
 MARKS = ["x,y", 'say "so"', "semi;colon", "tab\there", "|", "view:cart/2", "__label__x", "\u200b"]
 OTHERS = ["a", "the", "Cat", "naïve", "東京", "مرحبا", "3.14", "-7", "", " ", "it's", "ACGT"]
@@ -144,9 +144,12 @@ def write_texts(path: Path, labels: list[str]) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(("few", "expected"), [(10, 0.0), (9, ADJUSTMENT)])
-def test_uneven_classes_are_adjusted_for(tmp_path, few, expected):
-    path = write_texts(tmp_path / "a.csv", ["come"] * few + ["go"] * 100)
+@pytest.mark.parametrize(
+    ("few", "more", "expected"), [(10, 0, 0.0), (9, 0, ADJUSTMENT), (9, 19, OF_MANY_CLASSES)]
+)
+def test_uneven_classes_are_adjusted_for(tmp_path, few, more, expected):
+    others = [f"take{letter}" for letter in "abcdefghijklmnopqrs"[:more]] * few
+    path = write_texts(tmp_path / "a.csv", ["come"] * few + ["go"] * 100 + others)
     assert proposed(path).training.logit_adjustment == expected
 
 
