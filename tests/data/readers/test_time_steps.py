@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.data.examples import Example, ReadOptions, Steps, single_labels
+from seqtrain.data.examples import Example, ReadOptions, single_labels
 from seqtrain.data.readers import read_rows
 from seqtrain.errors import DataError
 from tests.helpers.reading import read_examples
@@ -25,7 +25,6 @@ def read(path: Path, *, labelled: bool = True, **keys: Any) -> list[Example]:
 def content(example: Example) -> tuple[Any, ...]:
     assert example.problem is None
     steps, facts = example.sequence, example.static
-    assert isinstance(steps, Steps)
     beside = None if facts is None else (facts.tokens, facts.numbers.tolist())
     columns = tuple(map(tuple, steps.tokens))
     return example.id, example.label, columns, steps.numbers.tolist(), beside
@@ -91,7 +90,6 @@ def test_missing_cells_are_unknown_tokens_and_missing_numbers(ending: str, tmp_p
     rows = steps_of(("i", 1, None, 1.5, "x"), ("i", 2, "a", None, "x"))
     (found,) = read(write_rows(tmp_path / f"a.{ending}", rows))
     steps = found.sequence
-    assert isinstance(steps, Steps)
     assert [*steps.tokens[0]] == ["<unk>", "a"]
     assert np.array_equal(steps.numbers, [[1.5, 0], [np.nan, 1]], equal_nan=True)
 
