@@ -86,7 +86,6 @@ class Tuned:
     run: Run
     best: Trial
     trials: list[Trial]
-    config: Config
 
 
 def tune(
@@ -142,7 +141,7 @@ def tune(
             raise Interrupted(error.exit_code - 128, search.how_to_go_on()) from None
         _move(directory / FOLDER / str(best.number), directory)
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
-    return Tuned(run, best, study.trials(), config)
+    return Tuned(run, best, study.trials())
 
 
 class _GivenUp(Exception):
