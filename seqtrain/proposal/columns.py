@@ -296,7 +296,8 @@ def _kind_of_text(text: str) -> tuple[str, Any]:
         return "odd", odd[1] + odd[3]
     if is_missing(text):
         return "missing", ()
-    if text[0] not in "[-+.0123456789" or text.isdigit():
+    begins = text[0] in "[-+.0123456789" or "\n" in text  # a file may begin with names
+    if not begins or text.isdigit():
         return "text", ()
     try:
         steps = np.asarray(sequence_from_text(text, "features"))
@@ -313,14 +314,6 @@ def is_missing(text: str) -> bool:
     """Whether a cell of a column of numbers is read as a missing one."""
     try:
         return number_of(text) != number_of(text)
-    except BadRow:
-        return False
-
-
-def is_series(text: str) -> bool:
-    """Whether a text is nothing but numbers, at least two."""
-    try:
-        return len(sequence_from_text(text, "features")) > 1
     except BadRow:
         return False
 

@@ -35,7 +35,6 @@ from seqtrain.proposal.columns import (
     flattened,
     gather,
     has_header,
-    is_series,
     no_series,
 )
 from seqtrain.proposal.steps import find_steps
@@ -158,9 +157,10 @@ def _text_format(path: str, reading: ReadOptions) -> str:
 def _fixed_kind(path: str, reading: ReadOptions) -> str:
     """Return the kind of a file without columns, by its first rows."""
     if reading.format == "txt":
-        rows = list(islice(read_rows(path, reading), FIRST_ROWS))
-        numbers = sum(is_series(str(row.sequence)) for row in rows)
-        return "features" if numbers > NUMBERS_SHARE * len(rows) else "text"
+        rows = islice(read_rows(path, reading), FIRST_ROWS)
+        (column,) = gather([(0, str(row.sequence))] for row in rows)
+        numbers = column.kinds["series"] + column.kinds["whole"]
+        return "features" if numbers > NUMBERS_SHARE * column.rows else "text"
     if reading.format != "npz":
         return "features" if reading.format == "ts" else "text"
     series = islice(read_rows(path, replace(reading, kind="features")), FIRST_ROWS)
