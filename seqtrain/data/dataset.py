@@ -194,30 +194,31 @@ class _Preparation:
             files = [(path, replace(options, group=None))]
             encoded = encoder.encode_files(files, labelled=False, digests=self.digests)
             parts[key], reports[key] = encoded
-        fitted = Fitting(self.config, self.known).fit(rules, encoder, parts)
-        splits, unlabelled = {x: fitted.parts.pop(x) for x in SPLITS if x in parts}, None
+        fitting = Fitting(self.config, self.known)
+        parts, fitted, eligible, word_vectors = fitting.fit(rules, encoder, parts)
+        splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
         if self.config.pretraining.objective is not None:
-            others = [*fitted.parts.values()]
+            others = [*parts.values()]
             unlabelled = joined_stores([splits["train"], *others]) if others else splits["train"]
         for name in ("validation", "test"):
             dated = rules.reading.dated
             files = [(path, replace(x, dated=dated)) for path, x in split_files(data, name)]
             if files:
-                encoded = fitted.preprocessing.encode_files(files, self.digests)
+                encoded = fitted.encode_files(files, self.digests)
                 splits[name], reports[name] = encoded
         if vectors is not None:
             self.digests[vectors] = digest_of(vectors)
         self._refuse_same_files()
-        self._check_rows(splits, fitted.preprocessing)
+        self._check_rows(splits, fitted)
         return PreparedData(
             splits=splits,
-            preprocessing=fitted.preprocessing,
+            preprocessing=fitted,
             reports=reports,
-            eligible_tokens=fitted.eligible_tokens,
+            eligible_tokens=eligible,
             digests=self.digests,
             from_cache=False,
             unlabelled=unlabelled,
-            vectors=fitted.vectors,
+            vectors=word_vectors,
         )
 
     def _rules(self, train: Files) -> Preprocessing:

@@ -185,11 +185,9 @@ class Encoder:
                 rows = (example._replace(label=None, group=None) for example in rows)
             return rows, problems, options.bad_rows == "drop"
 
-        return self.encode_all((opened(*file) for file in files), keyed=True)
+        return self.encode_all(opened(*file) for file in files)
 
-    def encode_all(
-        self, inputs: Iterable[Input], *, keyed: bool = False
-    ) -> tuple[SequenceStore, EncodingReport]:
+    def encode_all(self, inputs: Iterable[Input]) -> tuple[SequenceStore, EncodingReport]:
         """Encode the rows of inputs, at least one; bad ones are a DataError."""
         whole, report, groups = StoreBuilder(), EncodingReport(), dict[str, int]()
         names, starts, end = list[str](), list[int](), 0
@@ -201,7 +199,7 @@ class Encoder:
                 lines = [starts[-1] + example.line for example in chunk]
                 if chunk and chunk[0].file is not None:
                     lines = [number := number + (x.problem is None) for x in chunk]
-                store, bad = self.encode(chunk, lines, names[-1], report, groups, keyed=keyed)
+                store, bad = self.encode(chunk, lines, names[-1], report, groups, keyed=True)
                 for i, problem in bad.items():
                     noted = left_out if drops and chunk[i].problem is not None else problems
                     noted.add(chunk[i].line, problem, chunk[i].file)

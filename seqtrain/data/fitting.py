@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,15 +37,8 @@ from seqtrain.errors import DataError
 SEPARATOR = "|"
 """Stands between labels where a file has lists of them."""
 ONLY_SCORED = ("validation", "test")
-
-
-class Fitted(NamedTuple):
-    """What was fitted, and the parts encoded by it; attributes as of `PreparedData`."""
-
-    parts: dict[str, SequenceStore]
-    preprocessing: Preprocessing
-    eligible_tokens: int
-    vectors: WordVectors | None
+Parts: TypeAlias = dict[str, SequenceStore]
+"""Stores by name: train, and what else was read."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +49,13 @@ class Fitting:
     known: Preprocessing | None
 
     def fit(
-        self, rules: Preprocessing, encoder: Encoder, parts: dict[str, SequenceStore]
-    ) -> Fitted:
+        self, rules: Preprocessing, encoder: Encoder, parts: Parts
+    ) -> tuple[Parts, Preprocessing, int, WordVectors | None]:
         """Fit the rest of some rules; `encoder` has encoded the parts, train and others.
 
         Labels, scales and n-grams are fitted on train, vocabularies on unlabelled parts too.
+        Returns the parts as encoded then, all rules, how many tokens could be in the vocabulary,
+        and the initial word vectors.
         """
         rules, parts = self._fit_labels(rules, [*encoder.labels], parts)
         eligible, vectors, train = 0, None, parts["train"]
@@ -99,11 +94,11 @@ class Fitting:
             }
         else:
             rules = replace(rules, ngrams=self._fit_ngrams(parts["train"], rules))
-        return Fitted(parts, rules, eligible, vectors)
+        return parts, rules, eligible, vectors
 
     def _fit_labels(
-        self, rules: Preprocessing, names: list[str], parts: dict[str, SequenceStore]
-    ) -> tuple[Preprocessing, dict[str, SequenceStore]]:
+        self, rules: Preprocessing, names: list[str], parts: Parts
+    ) -> tuple[Preprocessing, Parts]:
         """Find the classes of train's labels, and give every row its class, or its columns."""
         train, known = parts["train"], self.known
         old = () if known is None else known.labels
@@ -143,7 +138,7 @@ class Fitting:
         return replace(rules, mean=self.known.mean, std=self.known.std)
 
     def _fit_tokens(
-        self, rules: Preprocessing, tokens: Mapping[str, int], parts: dict[str, SequenceStore]
+        self, rules: Preprocessing, tokens: Mapping[str, int], parts: Parts
     ) -> tuple[Vocabulary, npt.NDArray[np.int32], int, WordVectors | None]:
         counts = {name: counts_of(part.values, len(tokens)) for name, part in parts.items()}
         model, known = self.config.model, self.known
@@ -215,11 +210,11 @@ def _renumber(numbers: Array, final: Array) -> None:
 
 
 def _spelled(
-    parts: dict[str, SequenceStore],
+    parts: Parts,
     sizes: tuple[int, int],
     tokens: Mapping[str, int],
     ids: npt.NDArray[np.int32],
-) -> dict[str, SequenceStore]:
+) -> Parts:
     left_out = np.flatnonzero(ids == UNK)
     left_out = left_out[left_out >= len(SPECIAL)][:MOST_SPELLINGS]
     names = [*tokens]

@@ -227,7 +227,10 @@ def number_of(cell: object) -> float:
         if _is_number(text):
             return float(text)
     elif cell is None or isinstance(cell, int | float):
-        return float("nan") if cell is None else float(cell)
+        try:
+            return float("nan") if cell is None else float(cell)
+        except OverflowError:
+            return float("inf")
     raise BadRow(f"expected a number, found {quote(str(cell))}")
 
 
