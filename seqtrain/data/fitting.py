@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,8 +17,6 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.spelling import word_grams
 from seqtrain.data.store import (
     UNKNOWN_LABEL,
-    Array,
-    Ints,
     SequenceStore,
     blocks,
     concatenate,
@@ -81,11 +80,15 @@ class Fitting:
             eligible += own
             if rules.subwords is not None:
                 parts = _spelled(parts, rules.subwords, tokens, ids)
-            for part in parts.values():
-                _renumber(part.values, ids)
+            for block in chain.from_iterable(blocks(part.values) for part in parts.values()):
+                block[...] = ids[block]
             rules = replace(rules, vocabulary=vocabulary)
-        else:
-            rules = replace(rules, kernels=self._fit_kernels(train.lengths))
+        elif self.known is not None:
+            rules = replace(rules, kernels=self.known.kernels)
+        elif self.config.model.kernels:
+            steps = train.lengths
+            sizes = int(steps.min()), int(np.median(steps)), int(steps.max())
+            rules = replace(rules, kernels=sizes)
         if rules.kind == "features":
             rules = self._fit_scales(rules, train.values)
             parts = {
@@ -120,11 +123,6 @@ class Fitting:
             name: replace(part, labels=concatenate(classes[x] for x in blocks(part.labels)))
             for name, part in parts.items()
         }
-
-    def _fit_kernels(self, lengths: Ints) -> tuple[int, int, int] | None:
-        if self.known is not None or not self.config.model.kernels:
-            return None if self.known is None else self.known.kernels
-        return int(lengths.min()), int(np.median(lengths)), int(lengths.max())
 
     def _fit_scales(self, rules: Preprocessing, values: Features) -> Preprocessing:
         if self.known is None:
@@ -202,11 +200,6 @@ def _limited(ngrams: NgramVocabulary, known: Preprocessing) -> NgramVocabulary:
     limits = [len(vocabulary) for vocabulary in known.steps.vocabularies]
     columns = (x._replace(tokens=x.tokens or limits[x.column]) for x in ngrams.columns)
     return replace(ngrams, columns=tuple(columns))
-
-
-def _renumber(numbers: Array, final: Array) -> None:
-    for block in blocks(numbers):
-        block[...] = final[block]
 
 
 def _spelled(

@@ -191,16 +191,15 @@ def read_records(source: RowSource) -> Numbered:
         return _arff_records(source)
     delimiter = find_delimiter(source)
     quoted = options.quoting == "standard" or (options.quoting, options.format) == ("auto", "csv")
-    records = (_quoted_records if quoted else _plain_records)(source, delimiter)
+    records: Numbered = (
+        (line, text if isinstance(text, BadRow) else text.split(delimiter))
+        for line, text in source.lines()
+    )
+    records = _quoted_records(source, delimiter) if quoted else records
     first = next(records, None) if options.format == "csv" else None
     if first is None or (type(first[1]) is list and EXCEL_HINT.fullmatch(delimiter.join(first[1]))):
         return records
     return chain([first], records)
-
-
-def _plain_records(source: RowSource, mark: str) -> Numbered:
-    for line, text in source.lines():
-        yield line, text if isinstance(text, BadRow) else text.split(mark)
 
 
 def _arff_records(source: RowSource) -> Numbered:
