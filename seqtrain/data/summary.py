@@ -134,7 +134,6 @@ class _Doubts:
         if self.data.vectors is not None:
             yield from self.data.vectors.coverage.doubts()
         yield from self._vocabulary()
-        yield from self._header()
         yield from self._labels()
 
     def _repeats(self, name: str, repeats: int, rows: int) -> str:
@@ -203,22 +202,6 @@ class _Doubts:
                 f"data.max_vocab_size: the vocabulary holds {own:,} of "
                 f"{self.data.eligible_tokens:,} distinct tokens, the rest are <unk>; raise it, or "
                 "raise data.min_count to leave out rare tokens"
-            )
-
-    def _header(self) -> Iterator[str]:
-        """Say where the first row looks like a header: its label, and no other's, is a class."""
-        train, reading = self.train, self.rules.reading
-        columns = reading.sequence if isinstance(reading.sequence, list) else [reading.sequence]
-        named = any(isinstance(column, str) for column in (*columns, reading.label, reading.group))
-        is_table = reading.format in ("csv", "tsv") and not self.rules.several
-        if not is_table or named or reading.header is True:
-            return
-        first = train.labels[train.lines == 1]
-        if len(first) == 1 == np.count_nonzero(train.labels == first) and len(train) >= FEWEST:
-            label = quote(self.rules.labels[int(first[0])])
-            yield (
-                f"train: no other row has the label of line 1, {label}; if that line is a header, "
-                "set data.header: true"
             )
 
     def _labels(self) -> Iterator[str]:
