@@ -186,7 +186,7 @@ class Fitting:
             train.values, train.offsets, *sizes, most=model.max_ngrams, columns=chosen
         )
         spelled, words, more = train.spellings, rules.vocabulary, train.words
-        if not model.ngrams_spelling or not model.subwords or not words or not more:
+        if not (model.ngrams_spelling and model.subwords and words and more is not None):
             return ngrams
         own, beyond = words.grams(*model.subwords), np.array(spelled)
         ids = np.where(beyond < 0, train.values, len(own) + beyond.astype(np.int64))

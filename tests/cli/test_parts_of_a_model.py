@@ -92,3 +92,10 @@ def test_every_command_takes_it_and_a_resumed_run_is_the_run_never_stopped(part,
         assert found == pytest.approx(row["probabilities"], abs=1e-5)
     cli("check", "whole")
     cli("eval", "whole", "--steps")
+
+
+def test_parts_of_words_count_where_train_has_no_rare_ones(project, cli):
+    keys = ("model.ngrams=[1, 2]", "model.subwords=[3, 4]", "model.ngrams_spelling=true")
+    sets = [word for key in (*keys, "data.min_count=1") for word in ("--set", key)]
+    cli("fit", "c.yaml", "--run-dir", "r", "--quiet", *sets)
+    assert cli("eval", "r", "--json").json["num_examples"] == 20
