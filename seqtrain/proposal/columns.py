@@ -438,14 +438,10 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
         return longest[:1]
     if not some and len(others) > 2:
         raise DataError(no_series(others))
-    advice = "give --sequence COLUMN, once or for each"
-    repeat = [c for c in others if c.is_category or (c.kind == "number" and c.repeats)]
-    times = [c for c in others if c.kind == "date" or c.is_time or c.is_measured]
-    if not lists and not free and repeat and any(c is not repeat[0] for c in times):
-        advice = "give --id COLUMN, whose rows are a sequence, or --sequence"
     raise DataError(
-        "--sequence: it isn't clear which column holds the sequence; found "
-        f"{_described(others) or 'the label alone'}; {advice}"
+        "--sequence: it isn't clear which column holds it; found "
+        f"{_described(others) or 'the label alone'}; give --sequence COLUMN, or --id COLUMN if a "
+        "row is a time step"
     )
 
 
