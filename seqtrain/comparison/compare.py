@@ -16,11 +16,11 @@ import torch._dynamo  # the first optimizer would load it, in seconds
 from seqtrain.comparison.learners import SeqtrainLearner, make_learner, one_by_one
 from seqtrain.comparison.results import Comparison, Speed, VariantResult, recommend
 from seqtrain.comparison.task import (
+    AUTO,
     VARIANTS,
     Task,
     prepare_task,
     typical_first,
-    usual_engine,
     variants_for,
 )
 from seqtrain.config import Config, resolved_config
@@ -28,6 +28,7 @@ from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.store import Ints
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.evaluation.devices import select_device
+from seqtrain.model.engines.choice import choose_engine
 from seqtrain.training.schedule import budget
 
 SPEED_SHARES = {"prediction": 0.15, "training": 0.35}
@@ -229,7 +230,8 @@ def compare(
     examples = learn_equally([*runs.values()], task, left, partial(before, "accuracy"))
     left_out = {n: VariantResult(n, VARIANTS[n].kind, problem=why) for n, why in problems.items()}
     results = [runs[name].result() if name in runs else left_out[name] for name in problems]
-    recommended, reason = recommend(results, usual_engine(config, where))
+    auto = choose_engine(config.model.model_copy(update=AUTO), where)
+    recommended, reason = recommend(results, auto.name)
     return Comparison(
         device=str(where),
         threads=task.threads,

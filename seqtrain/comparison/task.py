@@ -104,11 +104,6 @@ def variants_for(config: Config, device: torch.device) -> dict[str, str]:
     return {name: _why_not(variant, config, device) for name, variant in chosen.items()}
 
 
-def usual_engine(config: Config, device: torch.device) -> str:
-    """Return the engine that model.engine: auto takes for a config's cell, packed."""
-    return choose_engine(config.model.model_copy(update=AUTO), device).name
-
-
 def _why_not(variant: Variant, config: Config, device: torch.device) -> str:
     if variant.kind == "recipe":
         both_ways = variant.pads and config.model.bidirectional

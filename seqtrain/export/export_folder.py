@@ -24,8 +24,7 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.evaluation.logits import check_finite, predict_logits
-from seqtrain.export.graph import import_onnx
-from seqtrain.export.to_onnx import NGRAM_ROWS, check_exportable, to_onnx
+from seqtrain.export.to_onnx import NGRAM_ROWS, to_onnx
 from seqtrain.files.folder import write_folder
 from seqtrain.files.reading import path_problem
 from seqtrain.files.writing import to_json
@@ -83,16 +82,14 @@ def export(run: str | Path, folder: str | Path, *, force: bool = False) -> Expor
     """
     target = Path(folder)
     check_destination(target, "export", "DIR", force=force)
-    return export_model(load_model(model_folder(find(Path(run)).path)), target, force=force)
+    return export_model(load_model(model_folder(find(Path(run)).path)), target)
 
 
-def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported:
+def export_model(model: Model, folder: Path) -> Exported:
     """Write a model on the CPU as `export` does, all or nothing; raises what `export` does."""
-    check_exportable(model.network.config)
-    import_onnx()
+    fitted, onnx = model.preprocessing, to_onnx(model.network)
     from seqtrain.export.script import ExportedModel  # imports onnxruntime, which may be missing
 
-    fitted, onnx = model.preprocessing, to_onnx(model.network)
     sequences, store, wanted = golden_rows(model)
     thresholds = model.thresholds if fitted.several else []
     ported = ExportedModel(onnx, fitted, thresholds)
@@ -116,7 +113,6 @@ def export_model(model: Model, folder: Path, *, force: bool = False) -> Exported
         tables = io.BytesIO()
         np.savez(tables, keys=fitted.ngrams.keys, idf=fitted.ngrams.idf)
         contents[NGRAMS] = tables.getvalue()
-    check_destination(folder, "export", "DIR", force=force)  # the user may have filled it
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

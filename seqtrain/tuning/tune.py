@@ -231,8 +231,8 @@ class _Search:
 
     def how_to_go_on(self) -> str:
         """Return the line that a stopped search ends with."""
-        directory = self.directory
-        how = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
+        base = self.directory / BASE
+        how = ["tune", str(base), "--resume", "--run-dir", str(self.directory)]
         done = f"stopped after {counted(len(self.study.trials()), 'trial')}, kept"
         return f"{done}; go on with: seqtrain {join(how)}"
 

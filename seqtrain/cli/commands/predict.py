@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -105,9 +106,9 @@ def predict(
     written = _row_format(format or default, output, steps=steps)
 
     from seqtrain.api.load import load
-    from seqtrain.api.predict import InputOptions
+    from seqtrain.api.predict import InputOptions, reading_note
     from seqtrain.cli.output.console import note
-    from seqtrain.cli.output.prediction_job import PredictionJob, predict_files, predict_one
+    from seqtrain.cli.output.prediction_job import PredictionJob, open_output, predict_files
     from seqtrain.cli.output.prediction_rows import PredictionColumns
     from seqtrain.data.examples import keeps_all
 
@@ -143,7 +144,10 @@ def predict(
         return predict_files(source, output_dir, job, force=force)
     if run is None and named is None:
         note(f"run: {path}")
-    return predict_one(_given_text(source), output, job, steps=steps)
+    source = _given_text(source)
+    note(*reading_note(source, classifier.preprocessing.reading, input_format))
+    open_file = partial(open_output, output, line_by_line=source == "-")
+    return (job.write_steps if steps else job.write)(source, open_file)
 
 
 def _given_text(source: str) -> str:

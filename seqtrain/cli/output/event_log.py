@@ -41,22 +41,22 @@ class EventLog:
         if isinstance(event, StartEvent):
             self._writer = self._make(str(event.run / FOLDER), purge_step=event.resumed_at)
             return
-        at, figures = 0, dict[str, float]()
+        at, figures, group = 0, dict[str, float](), "train"
+        if isinstance(event, UpdateEvent | EpochEvent):
+            at = event.update
+            group = "pretraining" if event.pretraining else "refit" if event.refit else "train"
         if isinstance(event, UpdateEvent) and event.update % UPDATES_PER_LINE == 0:
-            at, figures = event.update, {"train/loss": event.loss, "train/lr": event.lr}
+            figures = {f"{group}/loss": event.loss, f"{group}/lr": event.lr}
         elif isinstance(event, EpochEvent):
-            at, speed = event.update, event.time_steps / event.seconds
-            figures = {"train/epoch_loss": event.loss, "train/tokens_per_second": speed}
+            speed = event.time_steps / event.seconds
+            figures = {f"{group}/epoch_loss": event.loss, f"{group}/tokens_per_second": speed}
             if event.validation is not None:
-                figures["train/epoch_accuracy"] = event.accuracy
+                figures[f"{group}/epoch_accuracy"] = event.accuracy
                 scores = event.validation.figures(OF_AN_EPOCH)
                 figures |= {f"validation/{name}": value for name, value in scores.items()}
         elif isinstance(event, Run) and event.test is not None:
             at, scores = event.epochs, event.test.figures()
             figures = {f"test/{name}": value for name, value in scores.items()}
-        if isinstance(event, UpdateEvent | EpochEvent) and (event.pretraining or event.refit):
-            group = "pretraining" if event.pretraining else "refit"
-            figures = {f"{group}/{key.partition('/')[2]}": x for key, x in figures.items()}
         for name, value in figures.items():
             self._writer.add_scalar(name, value, at)
         if isinstance(event, Run):

@@ -17,7 +17,6 @@ from seqtrain.api.predict import (
     InputOptions,
     predict_rows,
     reading_doubts,
-    reading_note,
     step_predictions,
 )
 from seqtrain.api.predictors import Prediction, Predictor, one_model
@@ -96,13 +95,6 @@ def _warn(report: EncodingReport, name: str, unknown: int) -> None:
         where = "" if name == "input" else f"{name}: "
         rows = counted(report.rows, "sequence")
         warn(f"{where}{unknown:,} of {rows} with no token that the model knows")
-
-
-def predict_one(source: str, output: str | None, job: PredictionJob, *, steps: bool) -> None:
-    """Predict one input into a file or to standard output."""
-    note(*reading_note(source, job.classifier.preprocessing.reading, job.options.input_format))
-    open_file = partial(open_output, output, line_by_line=source == "-")
-    (job.write_steps if steps else job.write)(source, open_file)
 
 
 def predict_files(source: str, output_dir: str, job: PredictionJob, *, force: bool) -> None:
