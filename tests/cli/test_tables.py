@@ -141,7 +141,7 @@ def test_numbers_take_what_series_take(
     fit(table_project, CONFIG, *keys)
     scores = json.loads(cli("eval", "run", "--split", "test", "--json").out)
     assert scores["accuracy"] > 0.7
-    cli("export", "run", "port")
+    cli("export", "run", "-o", "port")
     command = [sys.executable, "port/predict.py", "test.csv"]
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     for own, other in zip(

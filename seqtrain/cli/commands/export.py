@@ -1,18 +1,23 @@
 """`seqtrain export RUN DIR`: a trained model for programs and machines without torch."""
 
-from seqtrain.cli.options import argument, flag
+from seqtrain.cli.options import RUN, argument, chosen_run, flag, option, refuse
 
 
 def export(
-    run: str = argument("Run directory or model folder.", "RUN"),
-    folder: str = argument("New folder to write.", "DIR"),
+    run: str | None = RUN,
+    folder: str | None = argument("New folder to write.", "DIR", None),
+    output: str | None = option("The same as the argument DIR.", "DIR", "--output", "-o"),
     force: bool = flag("Replace an earlier export in DIR.", "--force"),
 ) -> None:
     """Example: seqtrain export runs/trec-20260101-120000 trec && python trec/predict.py new.txt"""
     from seqtrain.cli.output.console import note
     from seqtrain.export.export_folder import export as run_export
 
-    done = run_export(run, folder, force=force)
+    refuse(
+        (f"--output: {folder} is named already; give one of them", folder and output),
+        ("DIR: missing; expected a new folder: seqtrain export RUN DIR", not (folder or output)),
+    )
+    done = run_export(chosen_run(run), str(folder or output), force=force)
     note(
         f"{done.folder}: {done.size:,} bytes",
         f"{done.rows} golden rows: probabilities differ by {done.difference:.1e} at most "
