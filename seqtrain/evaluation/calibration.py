@@ -251,13 +251,15 @@ def fit_shares(
 ) -> list[float] | None:
     """Return the shares of two branches with the least cross-entropy, as in stacking.
 
-    They are the default ones (None: equal), where the gain is less than its standard error. The
-    temperature is that of the default ones.
+    They are the default ones (None: equal), where the gain is less than its standard error; equal
+    ones, where there is one branch, or these make no mistake. The temperature is that of the
+    default ones.
 
     Reference:
         Wolpert 1992, "Stacked generalization".
     """
-    if len(branches) == 1:
+    right = combined(branches).argmax(1) == labels
+    if len(branches) == 1 or bool(right[labels >= 0].all()):
         return None
     some = slice(None, None, -(-len(labels) // MOST_ROWS))
     branches, labels = [logits[some] for logits in branches], labels[some]
