@@ -50,13 +50,15 @@ def test_what_changes_while_it_is_read_is_refused(tmp_path, change):
 
 def numbered(number: int) -> cache.Entry:
     """Return an entry that holds this number everywhere, and one array more where it is even."""
-    names = ("train.values", "train.labels", *(["train.groups"] if number % 2 == 0 else []))
-    return cache.Entry({"number": number}, {name: np.full(ROWS, number) for name in names})
+    names = ("values", "labels", *(["groups"] if number % 2 == 0 else []))
+    arrays = {name: np.full(ROWS, number) for name in names}
+    return cache.Entry({"number": number}, {"train": arrays})
 
 
 def is_numbered(found: cache.Entry, number: int) -> bool:
     """Whether an entry is exactly what was saved."""
-    arrays = [{name: x.tolist() for name, x in e.arrays.items()} for e in (found, numbered(number))]
+    each = (found.arrays["train"], numbered(number).arrays["train"])
+    arrays = [{name: x.tolist() for name, x in own.items()} for own in each]
     return arrays[0] == arrays[1] and found.values == {"number": number}
 
 
