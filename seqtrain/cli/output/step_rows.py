@@ -42,7 +42,7 @@ def show_steps(index: int, prediction: StepPredictions) -> None:
     last, steps = prediction.predicted[-1], len(prediction.predicted)
     head = Text.assemble(
         (f"{index + 1}: ", "dim"),
-        (printable(prediction.labels[last]), f"bold {_color(last)}"),
+        (printable(prediction.labels[last]), f"bold {COLORS[last % len(COLORS)]}"),
         f" {prediction.probabilities[-1, last]:.1%},",
         f" from step {prediction.decided:,} of {steps:,}",
     )
@@ -66,7 +66,7 @@ def step_line(prediction: StepPredictions) -> Text:
                 line.append(f"{_gap(line)}… {len(left_out):,} steps … ", style="italic")
             before = None
             continue
-        sure, color = float(prediction.probabilities[step, label]), _color(label)
+        sure, color = float(prediction.probabilities[step, label]), COLORS[label % len(COLORS)]
         if label != before:
             name = shorten(prediction.labels[label], LABEL_WIDTH)
             line.append(_gap(line)).append(f"[{name} {sure:.0%}]", style=f"reverse {color}")
@@ -95,7 +95,3 @@ def _pieces(prediction: StepPredictions) -> list[str]:
         return [printable(decode(bytes(byte[c] for c in token))) for token in tokens]
     gap = "" if prediction.tokenizer == "char" else " "
     return [printable(token) + gap for token in tokens]
-
-
-def _color(label: int) -> str:
-    return COLORS[label % len(COLORS)]
