@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from seqtrain.cli.main import run as run_program
@@ -107,6 +107,7 @@ def test_generated_configs_and_rows(disk, monkeypatch, examples):
         suppress_health_check=list(HealthCheck),
     )
     @given(ROWS, st.lists(OPTION, max_size=3), st.just([]) | st.lists(EDIT, max_size=4))
+    @example([("rise", "up"), ("fall", "down")] * 2, [], [])
     def ends_with_0_or_2(
         rows: list[tuple[str, str]],
         options: list[tuple[str, str]],
