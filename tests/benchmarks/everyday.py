@@ -5,15 +5,17 @@
 Without CONFIG: all of configs/ whose data is there. Of a config the data section alone is used:
 `seqtrain init` writes the config that is trained, unedited (--shipped: the given one is). Beside it
 stands the best of linear models: SVMs on TF-IDF of the config's own tokens (1 and 2 together) and
-of single characters or symbols; for series an SVM with an RBF kernel on summary statistics. Nothing
-of these is tuned. Rows are Markdown: accuracy on validation and test (mean, and each seed), seconds
-of processor and clock of one fit, peak memory, and accuracy and seconds of the linear model.
+of single characters or symbols; for series an SVM with an RBF kernel on summary statistics; and
+fastText where it is installed. Nothing of these is tuned. Rows are Markdown: accuracy on validation
+and test (mean, and each seed), seconds of processor and clock of one fit, peak memory, share of the
+recurrence's kernels in the time of updates, and accuracy and seconds of the linear model.
 """
 
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -25,14 +27,17 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+from seqtrain.api.fit import fit as fit_here
 from seqtrain.config import load_config
 from seqtrain.config.schema import DataConfig
 from seqtrain.data.sources import read_options
 from seqtrain.data.tokenizers import SYMBOLS, make_tokenizer
+from seqtrain.model.engines.native.library import load_library
+from seqtrain.training.trainer import Trainer
 from tests.helpers.reading import read_examples
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-COLUMNS = ("set", "validation", "test", "processor", "clock", "peak memory")
+COLUMNS = ("set", "validation", "test", "processor", "clock", "peak memory", "kernels")
 FLOOR = ("linear model", "seconds")
 Scores = tuple[float, float]
 """Accuracy, and seconds to train and score."""
@@ -56,6 +61,38 @@ def trained(config: Path, settings: list[str], folder: Path) -> dict[str, Any]:
     line = fit(config, settings, folder, "--no-cache")[-1]
     processor = sum(os.times()[2:4]) - sum(before[2:4])
     return line | {"clock": time.perf_counter() - began, "processor": processor}
+
+
+def share_of_kernels(config: Path, settings: list[str], folder: Path) -> float:
+    """Return the share of the recurrence's kernels in the time of an epoch's updates."""
+    once = load_config(config, [*settings, "training.max_epochs=1", "training.refit=false"])
+    lowered = once.training.precision == "bfloat16"
+    library = load_library().rounding if lowered else load_library()
+    kernels, updates = timed(library, "forward", "backward"), timed(Trainer, "update")
+    with kernels as of_kernels, updates as of_updates:
+        fit_here(once, run_dir=folder)
+    return sum(of_kernels) / sum(of_updates)
+
+
+@contextmanager
+def timed(owner: Any, *names: str) -> Iterator[list[float]]:
+    """Measure each call of some functions of a class or an object, in seconds of this thread."""
+    found, before = list[float](), [getattr(owner, name) for name in names]
+
+    def measured(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **options: Any) -> Any:
+            began = time.thread_time()
+            result = function(*arguments, **options)
+            found.append(time.thread_time() - began)
+            return result
+
+        return run
+
+    for name, function in zip(names, before, strict=True):
+        setattr(owner, name, measured(function))
+    yield found
+    for name, function in zip(names, before, strict=True):
+        setattr(owner, name, function)
 
 
 def linear(tokens: Callable[[Any], list[str]], longest: int) -> Pipeline:
@@ -99,6 +136,28 @@ def read(data: DataConfig, path: object) -> tuple[list[Any], list[str]]:
     return [example.sequence for example in examples], [str(e.label) for e in examples]
 
 
+def fast_text(data: DataConfig) -> Scores | None:
+    """Return what fastText scores, where it is installed and the data are words."""
+    try:
+        import fasttext
+    except ImportError:
+        return None
+    if data.kind == "features":
+        return None
+    words = make_tokenizer("word", lowercase=data.lowercase) if data.kind != "tokens" else SYMBOLS
+    began, classes = time.perf_counter(), dict[str, str]()
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
+        for sequence, label in zip(*read(data, data.train), strict=True):
+            name = classes.setdefault(label, f"__label__{len(classes)}")
+            file.write(f"{name} {' '.join(words(sequence))}\n")
+        file.flush()
+        model = fasttext.train_supervised(file.name, epoch=25, wordNgrams=2, verbose=0)
+    sequences, labels = read(data, data.test)
+    found = model.predict([" ".join(words(sequence)) for sequence in sequences])[0]
+    right = [each[0] == classes.get(label) for each, label in zip(found, labels, strict=True)]
+    return mean(right), time.perf_counter() - began
+
+
 def best_floor(data: DataConfig) -> str:
     """Return name, accuracy on test and seconds of the best linear model."""
     train, labels = read(data, data.train)
@@ -108,6 +167,8 @@ def best_floor(data: DataConfig) -> str:
         began = time.perf_counter()
         right = model.fit(train, labels).predict(sequences) == np.array(true)
         found[name] = float(right.mean()), time.perf_counter() - began
+    if (scores := fast_text(data)) is not None:
+        found["fastText"] = scores
     name = max(found, key=lambda each: found[each][0])
     return f"{100 * found[name][0]:.1f} ({name}) | {found[name][1]:.0f}"
 
@@ -127,6 +188,7 @@ def row(given: Any, path: Path) -> str:
             trained(config, [*given.set, f"seed={seed}"], folder / f"run{seed}")
             for seed in given.seeds.split(",")
         ]
+        kernels = share_of_kernels(config, given.set, folder / "once")
         used = load_config(config, given.set)
     cells = [
         path.stem,
@@ -135,6 +197,7 @@ def row(given: Any, path: Path) -> str:
         f"{mean(end['processor'] for end in ends):.0f} s",
         f"{mean(end['clock'] for end in ends):.0f} s",
         f"{max(end['peak_memory_bytes'] for end in ends) / 1e6:,.0f} MB",
+        f"{100 * kernels:.0f} %",
         best_floor(used.data) if isinstance(used.data.test, str) else " | ",
     ]
     return f"| {' | '.join(cells)} |"
