@@ -60,6 +60,7 @@ PIECES = [
     *("no", "012", "1e999", "9" * 20, "1:30", '"\\UFFFFFFFF"', '"\\0"', "[[[[", "{a: {b: ", "? "),
 ]
 EDIT = st.tuples(st.integers(0, len(CONFIG)), st.integers(0, 12), st.sampled_from(PIECES) | TEXT)
+EDITS = st.one_of(*[st.just([])] * 4, st.lists(EDIT, min_size=1, max_size=4))
 BASE = {
     "data.train": "train.csv", "data.sequence": "text", "data.label": "label",
     "model.embedding_dim": "2", "model.hidden_size": "2", "training.max_epochs": "1",
@@ -94,7 +95,7 @@ def run_once(
     raise AssertionError("the program always exits")
 
 
-@pytest.mark.parametrize("examples", [80, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [100, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_generated_configs_and_rows(disk, monkeypatch, examples):
     monkeypatch.chdir(disk)
     codes: Counter[int] = Counter()
@@ -106,7 +107,8 @@ def test_generated_configs_and_rows(disk, monkeypatch, examples):
         derandomize=True,
         suppress_health_check=list(HealthCheck),
     )
-    @given(ROWS, st.lists(OPTION, max_size=3), st.just([]) | st.lists(EDIT, max_size=4))
+    @given(ROWS, st.lists(OPTION, max_size=3), EDITS)
+    @example([("rise", "up"), ("fall", "down"), ("climb", "up"), ("sink", "down")], [], [])
     @example([("rise", "up"), ("fall", "down")] * 2, [], [])
     def ends_with_0_or_2(
         rows: list[tuple[str, str]],
