@@ -83,6 +83,11 @@ class Fitting:
             for block in chain.from_iterable(blocks(part.values) for part in parts.values()):
                 block[...] = ids[block]
             rules = replace(rules, vocabulary=vocabulary)
+            if self.known is not None:
+                rules = replace(rules, subword_rows=self.known.subword_rows)
+            elif rules.subwords is not None:
+                grams = vocabulary.grams(*rules.subwords)
+                rules = replace(rules, subword_rows=grams.table_rows())
         elif self.known is not None:
             rules = replace(rules, kernels=self.known.kernels)
         elif self.config.model.kernels:

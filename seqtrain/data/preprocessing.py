@@ -18,7 +18,7 @@ from seqtrain.data.encoding import EMPTY, Encoder, EncodingReport, LengthPolicy
 from seqtrain.data.examples import SHOWN_ROWS, Example, Features, ReadOptions, RowProblems
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.readers import Digests, Files
-from seqtrain.data.spelling import word_grams
+from seqtrain.data.spelling import BUCKETS, word_grams
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, blocks, concatenate
 from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
 from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, PieceIds, SpellingIndex, Vocabulary
@@ -37,6 +37,7 @@ class Preprocessing:
         mean, std: of each channel in train (features).
         standardize: train, series or both (features); by series is the model's work.
         subwords: least and most characters of n-grams of words, where spelling counts.
+        subword_rows: of the table of these n-grams.
         steps, static: how the columns of a time step, and beside a sequence, are coded.
         kernels: time steps of train's shortest, median and longest sequence, for a bank of kernels.
     """
@@ -53,6 +54,7 @@ class Preprocessing:
     std: tuple[float, ...] = ()
     standardize: str = "train"
     subwords: tuple[int, int] | None = None
+    subword_rows: int = BUCKETS
     ngrams: NgramVocabulary | None = None
     kernels: tuple[int, int, int] | None = None
     steps: ColumnCoding | None = None

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 BUCKETS = 2**15
-"""Rows of the table that n-grams share."""
+"""Buckets of n-grams; the table that they share has a row for each, or for several."""
 MOST_GRAMS = 1024
 """n-grams of a word that are read: those at its beginning."""
 
@@ -39,6 +39,11 @@ class WordGrams:
         ends = counts.cumsum()
         index = np.arange(ends[-1] if len(ends) else 0) + (starts - ends + counts).repeat(counts)
         return self.buckets[index].astype(np.int64), counts
+
+    def table_rows(self) -> int:
+        """Return how many rows suit these n-grams: a power of two, at least two for each."""
+        distinct = len(np.unique(self.buckets))
+        return min(BUCKETS, 1 << (2 * distinct).bit_length())
 
     @classmethod
     def concatenate(cls, tables: Sequence[WordGrams]) -> WordGrams:

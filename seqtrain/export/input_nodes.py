@@ -93,7 +93,8 @@ def _unknown_words(graph: Graph) -> str:
     graph.takes(UNKNOWN_COUNTS, INT64, ["unknown words"])
     graph.takes(UNKNOWN_BUCKETS, INT64, ["unknown n-grams"])
     table = graph.weight("subwords.weight")
-    grams = graph.add("Gather", graph.constant(table, "subwords"), UNKNOWN_BUCKETS)
+    rows = graph.add("Mod", UNKNOWN_BUCKETS, [len(table)])
+    grams = graph.add("Gather", graph.constant(table, "subwords"), rows)
     # Sums of neighbours are differences of sums from the beginning.
     zeros, first = np.zeros((1, table.shape[1])), np.array(0)
     upto = graph.add("CumSum", graph.cast(grams, DOUBLE), first)

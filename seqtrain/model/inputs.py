@@ -20,7 +20,7 @@ from seqtrain.data.batch import Grams, Spellings
 from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.spelling import WordGrams
+from seqtrain.data.spelling import BUCKETS, WordGrams
 from seqtrain.data.vocabulary import PAD
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import Convolutions
@@ -45,6 +45,7 @@ class FittedLayers:
     kernels: KernelSizes | None = None
     steps: ColumnCoding | None = None
     static: ColumnCoding | None = None
+    subword_rows: int = BUCKETS
 
     @classmethod
     def of(cls, preprocessing: Preprocessing) -> FittedLayers:
@@ -61,7 +62,8 @@ class FittedLayers:
         if preprocessing.kernels is not None:
             kernels = KernelSizes(channels, indicators, preprocessing.kernels)
         columns = preprocessing.steps, preprocessing.static
-        return cls(words, preprocessing.ngrams, series, kernels, *columns)
+        rows = preprocessing.subword_rows
+        return cls(words, preprocessing.ngrams, series, kernels, *columns, rows)
 
 
 class Inputs:
@@ -89,7 +91,9 @@ class Inputs:
             self.embedding = nn.Linear(channels, self.width)
         else:
             self.embedding, self.width = nn.Identity(), channels
-        self.subwords = None if fitted.words is None else Subwords(fitted.words, self.width)
+        self.subwords = None
+        if fitted.words is not None:
+            self.subwords = Subwords(fitted.words, self.width, fitted.subword_rows)
         self.convolutions = None
         if config.convolutions is not None:
             self.convolutions = Convolutions(self.width, config.convolutions)

@@ -20,11 +20,11 @@ from seqtrain.model.randomness import numbers
 class Subwords(nn.Module):
     """What is added to the vectors of words: the sum of their n-grams' vectors, of size E."""
 
-    def __init__(self, vocabulary: WordGrams, embedding_dim: int) -> None:
+    def __init__(self, vocabulary: WordGrams, embedding_dim: int, rows: int = BUCKETS) -> None:
         super().__init__()
         self.sparse = False
         self.vocabulary = vocabulary
-        self.weight = nn.Parameter(torch.empty(BUCKETS, embedding_dim))
+        self.weight = nn.Parameter(torch.empty(rows, embedding_dim))
         self._known: SparseRows | None = None
 
     def __len__(self) -> int:
@@ -49,15 +49,15 @@ class Subwords(nn.Module):
         """Return a matrix whose columns are buckets, and which of its rows the words are."""
         if self._known is None or self._known.which.device != ids.device:
             grams = Grams.of(self.vocabulary).to(ids.device)
-            self._known = _shares(grams.buckets, grams.offsets.diff())
+            self._known = _shares(grams.buckets % len(self.weight), grams.offsets.diff())
         known = int((ids < len(self)).sum())
         if known == len(ids):
             return self._known, ids
         if unknown is None:
             raise ValueError(f"ids: found {int(ids[-1])}; the vocabulary has {len(self)} words")
         entries, counts = entries_of(self._known.offsets, ids[:known])
-        others = unknown.gather(ids[known:] - len(self))
-        found = (self._known.which[entries], counts), others
+        buckets, others = unknown.gather(ids[known:] - len(self))
+        found = (self._known.which[entries], counts), (buckets % len(self.weight), others)
         which, counts = (torch.cat(each) for each in zip(*found, strict=True))
         return _shares(which, counts), torch.arange(len(ids), device=ids.device)
 

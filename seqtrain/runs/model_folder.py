@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -37,6 +38,8 @@ NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
 NGRAM_BYTES = 12
 """Of an n-gram's key and idf."""
+TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
+"""What tensors that are saved consist of, as safetensors names it."""
 LARGEST_HEADER = 2**20
 """Most bytes of a safetensors file beside its tensors."""
 
@@ -102,11 +105,21 @@ def model_files(
     return files
 
 
-def tensor_file(tensors: Mapping[str, Tensor]) -> bytes:
-    """Return tensors as the content of a safetensors file."""
-    return safetensors.torch.save(
-        {x: own.detach().cpu().contiguous() for x, own in tensors.items()}
-    )
+def tensor_file(tensors: Mapping[str, Tensor]) -> list[bytes | memoryview]:
+    """Return tensors as the content of a safetensors file; numbers on the CPU are not copied.
+
+    safetensors' own `save` holds two copies of all, and panics where memory is short.
+    """
+    header, blocks, end = dict[str, Any](), list[bytes | memoryview](), 0
+    for name, tensor in tensors.items():
+        flat = tensor.detach().cpu().contiguous().view(-1)
+        begin, end = end, end + flat.nbytes
+        shape, offsets = list(tensor.shape), [begin, end]
+        header[name] = {"dtype": TYPES[tensor.dtype], "shape": shape, "data_offsets": offsets}
+        blocks.append(flat.view(torch.uint8).numpy().data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    return [len(text).to_bytes(8, "little"), text, *blocks]
 
 
 def load_model(folder: Path) -> Model:
@@ -186,6 +199,7 @@ class SavedPreprocessing(BaseModel):
     std: list[Annotated[FiniteFloat, Field(gt=0)]]
     bpe_model: str | None
     kernels: list[PositiveInt] | None = Field(default=None, min_length=3, max_length=3)
+    subword_rows: Annotated[int, Field(ge=1, le=BUCKETS)] = BUCKETS
 
 
 def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:

@@ -81,7 +81,7 @@ PARTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     ),
     "one pooling in a list": ("tokens", {}, {"pooling": ["attention"]}),
     "n-grams": ("tokens", {"ngrams": NGRAMS}, {"ngrams": [1, 3]}),
-    "subwords": ("text", {"subwords": (2, 4)}, {"subwords": [2, 4]}),
+    "subwords": ("text", {"subwords": (2, 4), "subword_rows": 64}, {"subwords": [2, 4]}),
     "n-grams and long subwords": (
         "text",
         {"subwords": (5, 9), "ngrams": SPELLED},

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
 from seqtrain.data.batch import Grams
-from seqtrain.data.spelling import word_grams
+from seqtrain.data.spelling import BUCKETS, word_grams
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.model.subwords import Subwords
 from tests.helpers.spelling import buckets_of
@@ -15,20 +15,21 @@ WORDS = ["", "", "card", "cards", "a", "of"]
 UNKNOWN = ["cardboard", "i"]
 
 
-def make_subwords() -> Subwords:
-    model = Subwords(word_grams(WORDS, 3, 5), 4)
+def make_subwords(rows: int = BUCKETS) -> Subwords:
+    model = Subwords(word_grams(WORDS, 3, 5), 4, rows)
     model.initialize(0.5, torch.Generator().manual_seed(0))
     return model
 
 
 def by_hand(model: Subwords, word: str) -> Tensor:
     grams = buckets_of(word, 3, 5)
-    total = sum((model.weight[gram] for gram in grams), torch.zeros(4))
+    total = sum((model.weight[gram % len(model.weight)] for gram in grams), torch.zeros(4))
     return total / max(1, len(grams)) ** 0.5
 
 
-def test_each_word_has_the_sum_of_its_ngrams_divided_by_the_root_of_their_number():
-    model = make_subwords()
+@pytest.mark.parametrize("rows", [BUCKETS, 32])
+def test_each_word_has_the_sum_of_its_ngrams_divided_by_the_root_of_their_number(rows):
+    model = make_subwords(rows)
     ids = torch.tensor([0, 2, 3, 4, 6, 7])
     expected = [by_hand(model, (WORDS + UNKNOWN)[i]) for i in ids.tolist()]
     found = model(ids, Grams.of(word_grams(UNKNOWN, 3, 5)))

@@ -120,6 +120,7 @@ OF_BRANCHES: dict[str, list[Any]] = {
         *(SIZES | {"longest": 2}, SIZES | {"shortest": "1"}, SIZES | {"shortest": 4}),
     ],
     "preprocessing/subwords": [[4, 2], [3], "24", None, [2, 10**9]],
+    "preprocessing/subword_rows": [0, 64, 2**16, "64", None],
     "architecture/ngrams": [None],
     "architecture/subwords": [None],
     "architecture/convolutions": [None, [[4, 2, 2]]],
