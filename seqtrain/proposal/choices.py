@@ -39,6 +39,8 @@ KERNEL_ROWS = 3000
 MANY_STEPS = 1_000_000
 """Time steps of train from which on texts are learned with products in bfloat16: as accurate, and
 a third of the time less where the processor has them."""
+FEWEST_TO_STOP_BY = 100
+"""Rows of validation below which all are soon right by chance, while the model still learns."""
 LEARN_ALL_AT_MOST = 100
 """Series up to which all are learned: a fifth of them is too few to choose the best epoch by."""
 
@@ -55,7 +57,9 @@ class Choice:
 def choices(facts: Facts, validation: object) -> list[Choice]:
     """Return what suits this data, section by section; validation: of the config."""
     found = [*_data(facts), *_beside(facts), *_encoder(facts)]
-    found += _training(facts, held_out=validation is not None)
+    held_out = facts.rows * validation if isinstance(validation, float) else facts.rows
+    stops = validation is not None and held_out >= FEWEST_TO_STOP_BY
+    found += _training(facts, stops=stops)
     few = facts.rows < REFIT_ROWS * len(facts.classes)
     few = few and facts.family not in ("alphabet", "symbols")
     if few and isinstance(validation, float) and validation >= REFIT_FRACTION:
@@ -149,7 +153,7 @@ def _encoder(facts: Facts) -> Iterator[Choice]:
         yield Choice("model.embedding_dropout", 0.1, "few tokens need little dropout")
 
 
-def _training(facts: Facts, *, held_out: bool) -> Iterator[Choice]:
+def _training(facts: Facts, *, stops: bool) -> Iterator[Choice]:
     batch_size = SMALL_BATCH if facts.rows < FEW_ROWS else 64
     per_epoch = -(-facts.rows * 9 // 10 // batch_size)
     updates = UPDATES + UPDATES_PER_CLASS * len(facts.classes)
@@ -168,8 +172,8 @@ def _training(facts: Facts, *, held_out: bool) -> Iterator[Choice]:
         yield Choice("training.precision", "bfloat16", "much text: faster where processors can")
     if few_classes and not facts.several:
         yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
-    patience = "auto" if held_out else None
-    why = "ends where a fifth of the epochs brought nothing" if held_out else "trains all epochs"
+    patience = "auto" if stops else None
+    why = "ends where a fifth of the epochs brought nothing" if stops else "trains all epochs"
     yield Choice("training.patience", patience, why)
     counts = facts.classes.values()
     if facts.several:

@@ -129,10 +129,15 @@ def test_few_series_are_read_by_kernels_too(tmp_path, rows, expected):
 
 
 def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end(tmp_path):
-    for rows, expected in ((100, (None, False)), (101, (0.2, True)), (400, (0.2, False))):
+    for rows, validation, refit, patience in (
+        (100, None, False, None),
+        (101, 0.2, True, None),
+        (499, 0.2, False, None),  # fewer than 100 rows are soon all right
+        (500, 0.2, False, "auto"),
+    ):
         config = proposed(write_npz(tmp_path / "a.npz", [8] * rows))
-        assert (config.data.validation, config.training.refit) == expected
-        assert config.training.patience == ("auto" if rows > 100 else None)
+        assert (config.data.validation, config.training.refit) == (validation, refit)
+        assert config.training.patience == patience
     other = write_npz(tmp_path / "validation.npz", [8] * 50)
     config = proposed(write_npz(tmp_path / "train.npz", [8] * 40), other)
     assert (config.data.validation, config.training.refit) == (other, False)
