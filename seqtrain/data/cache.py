@@ -17,7 +17,7 @@ from seqtrain.errors import SeqtrainError
 from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
 from seqtrain.files.writing import is_stray, remove, to_json
 
-FORMAT = 18
+FORMAT = 19
 """Counts up when what is stored, or how rows are read and encoded, changes."""
 KEPT_ENTRIES = 32
 ABANDONED_SECONDS = 86400

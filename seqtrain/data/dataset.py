@@ -5,6 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,14 @@ from seqtrain.data.fitting import Fitting
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digest_of, read_rows
-from seqtrain.data.sources import SPLITS, data_files, order_is_dated, read_options, split_files
+from seqtrain.data.sources import (
+    SPLITS,
+    data_files,
+    order_is_dated,
+    read_options,
+    split_files,
+    wide_columns,
+)
 from seqtrain.data.splits import Mask, Part, hold_out
 from seqtrain.data.store import (
     FileLines,
@@ -183,7 +191,8 @@ class _Preparation:
         data, vectors = self.config.data, self.config.model.vectors
         train = split_files(data, "train")
         rules = self._rules(train)
-        train = [(path, replace(x, dated=rules.reading.dated)) for path, x in train]
+        as_train = partial(replace, dated=rules.reading.dated, wide=rules.reading.wide)
+        train = [(path, as_train(x)) for path, x in train]
         encoder = rules.encoder(provisional_index(), GrowingIndex())
         read = encoder.encode_files(train, digests=self.digests)
         parts, reports = self._parts([*encoder.labels], *read)
@@ -201,8 +210,7 @@ class _Preparation:
             others = [*parts.values()]
             unlabelled = joined_stores([splits["train"], *others]) if others else splits["train"]
         for name in ("validation", "test"):
-            dated = rules.reading.dated
-            files = [(path, replace(x, dated=dated)) for path, x in split_files(data, name)]
+            files = [(path, as_train(x)) for path, x in split_files(data, name)]
             if files:
                 encoded = fitted.encode_files(files, self.digests)
                 splits[name], reports[name] = encoded
@@ -226,7 +234,8 @@ class _Preparation:
         merges = None if self.known is None else self.known.bpe_model
         if _is_bpe(data) and merges is None:
             merges = self._train_bpe(train)
-        reading = replace(train[0][1], dated=order_is_dated(*train[0]))
+        dated, wide = order_is_dated(*train[0]), wide_columns(*train[0])
+        reading = replace(train[0][1], dated=dated, wide=wide)
         if reading.format == "memory":  # a model says how files are read; tables have no format
             reading = replace(reading, format="jsonl")
         return Preprocessing(

@@ -176,6 +176,7 @@ class ReadOptions:
         id: column by which rows are one sequence, where a row is a time step.
         order: column that sorts the rows of an id; None: they stand as in the file.
         dated: whether train's order are dates; None: it isn't known yet, or none.
+        wide: names of train's columns, where each is a time step; None: there are none yet.
         steps, static: what is read of a time step and beside a sequence: token, number or order
             (growth of the column `order`), by column.
         label_separator: stands between the labels of a row; None: each row has one.
@@ -197,6 +198,7 @@ class ReadOptions:
     id: Column | None = None
     order: Column | None = None
     dated: bool | None = None
+    wide: list[str] | None = None
     steps: Columns | None = None
     static: Columns | None = None
     label_separator: str | None = None

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from seqtrain.config.formats import MEMORY, names_of, resolve_format
+from seqtrain.config.formats import MEMORY, WIDE_FORMATS, names_of, resolve_format
 from seqtrain.config.schema import Config, DataConfig
-from seqtrain.data.examples import Example, ReadOptions
+from seqtrain.data.examples import EVERY_COLUMN, Example, ReadOptions
 from seqtrain.data.readers import Digests, Files, read_rows
 from seqtrain.data.readers.memory import held_table
 from seqtrain.data.readers.sequences import number_of
@@ -115,6 +115,18 @@ def order_is_dated(path: str, options: ReadOptions) -> bool | None:
     dated = is_dated(cell)
     time = seconds_of(cell) if dated else number_of(cell)
     return dated if time == time else None
+
+
+def wide_columns(path: str, options: ReadOptions) -> list[str] | None:
+    """Return the names of a file's columns, where each but the label's is a time step."""
+    is_wide = options.kind == "features" and options.sequence is None
+    is_named = options.header is True or isinstance(options.label, str)
+    if not (is_wide and is_named and options.format in WIDE_FORMATS):
+        return None
+    alone = replace(options, kind="text", sequence=0, label=None, group=None, header=True)
+    row = next(iter(read_rows(path, replace(alone, keep=(EVERY_COLUMN,)), labelled=False)), None)
+    names = [] if row is None else [*(row.kept or ())]
+    return [name for name in names if name not in ("", options.label, options.group)] or None
 
 
 def numbered_rows(

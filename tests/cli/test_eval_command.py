@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.tiny import rows, write_table
+from tests.helpers.tiny import fit, rows, write_table
 
 
 def test_json_has_the_contracts_keys_and_equals_test_json(beside, cli):
@@ -97,3 +97,18 @@ def test_without_a_test_split_the_splits_that_there_are_are_named(project, cli):
         advice = "r has no test split; give --split train, or a labelled file with --data"
         assert cli(*words, code=2).problems == [f"seqtrain: --split: {advice}"]
         cli(*words, "--split", "train")
+
+
+def test_time_steps_that_train_names_are_found_by_name(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    columns = {"h0,h1,h2,kind": "train", "id,kind,h2,h0,h1": "other", "h0,h1,kind": "less"}
+    for header, file in columns.items():
+        lines = [header]
+        for n in range(40):
+            row = {"id": n, "h0": n % 2, "h1": 9 * (n % 2), "h2": n % 5, "kind": "ab"[n % 2]}
+            lines.append(",".join(str(row[name]) for name in header.split(",")))
+        Path(f"{file}.csv").write_text("\n".join(lines))
+    fit(tmp_path, "data: {train: train.csv, kind: features, label: kind}")
+    scores = [cli("eval", "run", "--data", x, "--json").json for x in ("train.csv", "other.csv")]
+    assert scores[0] == scores[1]
+    assert "less.csv:1: no column 'h2'" in cli("eval", "run", "--data", "less.csv", code=2).err
