@@ -160,7 +160,7 @@ def reading_note(source: str, reading: ReadOptions, format: str | None = None) -
 def reading_doubts(
     source: str, first: Example | None, reading: ReadOptions, format: str | None = None
 ) -> list[str]:
-    """Say where the first of lines that are read as sequences names columns, or is jsonl."""
+    """Say where the first of lines read as sequences is a line of the format that train had."""
     row = None if first is None else first.sequence
     lines = format is None and reading.for_input(source).format == "lines"
     if not lines or not isinstance(row, str | list):
@@ -171,6 +171,8 @@ def reading_doubts(
         what = "names columns"
     elif reading.format == "jsonl" and text.startswith("{"):
         what = "is an object"
+    elif reading.format == "fasta" and text.startswith(">"):
+        what = "is a header"
     else:
         return []
     return [
@@ -181,7 +183,8 @@ def reading_doubts(
 
 def arrivals(source: str, options: ReadOptions) -> Iterator[Iterable[Example]]:
     """Yield the examples of a file at once, those of standard input as they come in."""
-    examples = read_rows(source, options, labelled=False)
+    rows = read_rows(source, options, labelled=False)
+    examples = (row._replace(label=None) for row in rows)  # a label that the file has is ignored
     if source == STDIN:
         # A burst is what has arrived meanwhile: a prediction waits for no later row.
         yield from _arriving(examples)

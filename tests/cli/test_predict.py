@@ -238,6 +238,8 @@ def test_unknown_tokens_and_tables_read_as_lines_are_warned_of(trained, cli):
         "warning: 2 of 2 sequences with no token that the model knows"
     )
     assert "--input-format" not in cli("predict", "-", run, stdin="zzz\nrise\n").err
+    labelled = cli("predict", "-", run, "--input-format", "tsv", stdin="label\ttext\nnew\trise\n")
+    assert labelled.problems == []  # a label that train lacks says nothing of a prediction
     ended = cli("predict", "-", run, stdin='label;"text"\nup;rise\n')
     assert ended.problems[0] == (
         "warning: stdin: each line is read as a sequence, but the first one names columns: "

@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Literal
 
-from seqtrain.cli.options import FORCE, OVERRIDES, argument, option
+from seqtrain.cli.options import FORCE, OVERRIDES, argument, option, refuse
 
 
 def init(
@@ -20,7 +20,7 @@ def init(
         "Column of the sequence. Can be repeated: its texts are joined. Default: detected.",
         "COLUMN",
     ),
-    id: str | None = option(
+    id: list[str] | None = option(
         "Column that the rows of a sequence share, if a row is a step. Default: detected.", "COLUMN"
     ),
     order: str | None = option(
@@ -55,10 +55,12 @@ def init(
     from seqtrain.proposal import Wishes, data_format, propose
     from seqtrain.runs.destination import check_destination
 
+    several = "found several columns; expected one: join them into a column of the table first"
+    refuse((f"--id: {several}", len(id or ()) > 1))
     wishes = Wishes(
         label=label,
         sequence=[*sequence] if sequence else None,
-        id=id,
+        id=id[0] if id else None,
         order=order,
         steps=[*steps] if steps else None,
         header=header,
