@@ -108,9 +108,33 @@ def find_steps(
         growth = _growth(id, order, sort=True)
         if growth is not None and len(np.unique(growth)) > 1:
             steps[ELAPSED] = "order"
+    if order is not None:
+        doubts += [_mixed(id, order, c) for c in columns if _divides(c, id, order)]
     by = None if order is None else order.column
     reading = replace(reading, kind="steps", id=id.column, order=by, label=label.column)
     return Table(replace(reading, steps=steps), ignored, doubts)
+
+
+def _divides(column: ColumnFacts, id: ColumnFacts, order: ColumnFacts) -> bool:
+    """Whether the rows of one id are several sequences side by side, told apart by a column."""
+
+    def distinct(*given: npt.NDArray[np.generic]) -> int:
+        return len(np.unique(np.stack(given, axis=1), axis=0))
+
+    times, rows = order.times, len(id.codes)
+    if column in (id, order) or not np.isfinite(times).all():
+        return False
+    are_long = 3 * distinct(id.codes, column.codes) <= rows
+    are_tied = 2 * distinct(id.codes, times) <= rows
+    return are_long and are_tied and distinct(id.codes, column.codes, times) == rows
+
+
+def _mixed(id: ColumnFacts, order: ColumnFacts, column: ColumnFacts) -> str:
+    own, other = quote(str(id.column)), quote(str(column.column))
+    return (
+        f"rows of one {own} have the same {quote(str(order.column))}, one for each {other}: if a "
+        f"sequence is of one {own} and one {other}, join the two into a column, and name it by --id"
+    )
 
 
 def _fixes(one: ColumnFacts, other: ColumnFacts, *, labelled: bool = False) -> bool:

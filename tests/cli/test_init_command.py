@@ -119,6 +119,26 @@ def test_a_row_per_time_step(init):
     for name, reason in {**reasons, "state_name": "the label again"}.items():
         assert f"'{name}' ({reason})" in said
     assert "'state_name' gives the label away" in said
+    assert "join the two" not in said
+
+
+def test_ids_that_hold_several_sequences_side_by_side_are_doubted(init):
+    rows = [
+        [
+            site,
+            unit,
+            f"2026-01-0{day + 1}",
+            (unit * 7 + day * site) % 11,
+            "wet" if unit % 2 else "dry",
+        ]
+        for day in range(6)
+        for unit in range(20)
+        for site in (1, 2, 3)
+    ]
+    _, said = init(
+        {"a.csv": table("site,unit,day,flow,state\n", rows)}, "--id", "unit", "--label", "state"
+    )
+    assert "rows of one 'unit' have the same 'day', one for each 'site'" in said
 
 
 def test_facts_beside_a_sequence_that_never_change_are_doubted(init, cli):
