@@ -90,6 +90,7 @@ def test_what_is_as_good_as_the_whole_is_named(project, cli):
         for name, own in parts.items():
             said = f"{names[name]} alone: {own:.1%}, all together {whole:.1%}"
             assert (f"{said}; " in each.err) == (own >= whole)
+    assert " alone: " not in cli("eval", "r", "--split", "train").err  # rows that it learned
 
 
 def test_a_refit_that_few_rows_would_end_early_makes_all_epochs(project, cli):

@@ -46,6 +46,7 @@ def eval(
     if result.parts and (every or result.ensemble):
         print_parts(console, {"together": result.scores, **result.parts})
     print_scores(console, result.scores, result.split or Path(result.data).name, every=every)
-    branches = {} if result.ensemble else result.parts
+    no_floors = result.ensemble or result.trained_on_rows  # of learned rows they say nothing
+    branches = {} if no_floors else result.parts
     note_floors(result.scores, {name: part.accuracy for name, part in branches.items()})
     print_figures(console, result.by_share or [], OF_SHARES)
