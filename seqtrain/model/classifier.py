@@ -7,7 +7,7 @@ F features, K poolings.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -217,13 +217,7 @@ class ClassifierNetwork(nn.Module):
             )
             return [logits[back] for logits in branches], state[:, :, back]
         grams, packed = _grams(spellings), self.inputs.numbered(inputs, spellings)
-        wide = []
-        if self.ngrams is not None and self.ngrams.rows is not None and random is not None:
-            wide.append(self.ngrams(self.ngrams.rows, random.examples))
-        elif self.ngrams is not None:
-            wide.append(self.ngrams(self.ngrams.find(packed, grams)))
-        if self.kernels is not None and not self.training:
-            wide.append(self.kernels(packed))
+        beside = [*self._beside_network(packed, grams, random)]
         run = self._run_packed(self.pooling is not None, random, grams)
         packed = self.inputs.read_whole(packed, grams, random)
         start = self.start(int(packed.batch_sizes[0]), random) if start is None else start
@@ -232,7 +226,18 @@ class ClassifierNetwork(nn.Module):
             seen = torch.cat((seen, self._beside(static)), dim=1)
         if random is not None:
             seen = random.drop(seen, self.config.dropout, Purpose.HEAD, random.examples)
-        return [self.head(seen), *wide], state
+        return [self.head(seen), *beside], state
+
+    def _beside_network(
+        self, packed: PackedSequence, grams: Grams | None, random: RandomNumbers | None
+    ) -> Iterator[Tensor]:
+        """Yield the logits of the branches beside the recurrent network."""
+        if self.ngrams is not None and self.ngrams.rows is not None and random is not None:
+            yield self.ngrams(self.ngrams.rows, random.examples)
+        elif self.ngrams is not None:
+            yield self.ngrams(self.ngrams.find(packed, grams))
+        if self.kernels is not None and not self.training:
+            yield self.kernels(packed)
 
     def combine(self, branches: Sequence[Tensor]) -> Tensor:
         """Return the calibrated logits of one prediction, (B, C), of the branches' logits."""

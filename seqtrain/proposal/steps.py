@@ -83,9 +83,8 @@ def find_steps(
         raise DataError(f"--id: a row is a time step, of {shown}; choose one with --id COLUMN")
     fixed = [c for c in columns if _fixes(id, c)]
     label = given.get(wishes.label) or choose_label([c for c in fixed if not _fixes(c, id)])
-    order = given.get(wishes.order) or _order(
-        [c for c in columns if c.column and c not in fixed], id
-    )
+    varying = [c for c in columns if c.column and c not in fixed]
+    order = given.get(wishes.order) or _order(varying, id)
     if order is None and not wishes.by_step and wide_columns(columns):
         return None
     steps, ignored, doubts = dict[str, str](), list[str](), list[str]()
@@ -108,9 +107,8 @@ def find_steps(
         growth = _growth(id, order, sort=True)
         if growth is not None and len(np.unique(growth)) > 1:
             steps[ELAPSED] = "order"
-    if order is not None:
-        doubts += [_mixed(id, order, c) for c in columns if _divides(c, id, order)]
     by = None if order is None else order.column
+    doubts += [_mixed(id, by, c) for c in columns if order is not None and _divides(c, id, order)]
     reading = replace(reading, kind="steps", id=id.column, order=by, label=label.column)
     return Table(replace(reading, steps=steps), ignored, doubts)
 
@@ -129,10 +127,10 @@ def _divides(column: ColumnFacts, id: ColumnFacts, order: ColumnFacts) -> bool:
     return are_long and are_tied and distinct(id.codes, column.codes, times) == rows
 
 
-def _mixed(id: ColumnFacts, order: ColumnFacts, column: ColumnFacts) -> str:
+def _mixed(id: ColumnFacts, order: object, column: ColumnFacts) -> str:
     own, other = quote(str(id.column)), quote(str(column.column))
     return (
-        f"rows of one {own} have the same {quote(str(order.column))}, one for each {other}: if a "
+        f"rows of one {own} have the same {quote(str(order))}, one for each {other}: if a "
         f"sequence is of one {own} and one {other}, join the two into a column, and name it by --id"
     )
 
