@@ -183,8 +183,7 @@ def reading_doubts(
 
 def arrivals(source: str, options: ReadOptions) -> Iterator[Iterable[Example]]:
     """Yield the examples of a file at once, those of standard input as they come in."""
-    rows = read_rows(source, options, labelled=False)
-    examples = (row._replace(label=None) for row in rows)  # a label that the file has is ignored
+    examples = iter(read_rows(source, options, labelled=False))
     if source == STDIN:
         # A burst is what has arrived meanwhile: a prediction waits for no later row.
         yield from _arriving(examples)

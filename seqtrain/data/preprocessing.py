@@ -138,6 +138,7 @@ class Preprocessing:
 
         A burst of examples doesn't wait for the next one. Yields the examples of a chunk and their
         store, row for row; where an example has a problem, its row of the store means nothing.
+        Labels that the examples have are ignored.
 
         Raises:
             DataError: a row can't be used; the rows before it come first.
@@ -145,7 +146,8 @@ class Preprocessing:
         report, groups = report or EncodingReport(), dict[str, int]()
         for chunk, fault in chain.from_iterable(chunked(burst, rows) for burst in bursts):
             encoder, lines = self._encoder(), [example.line for example in chunk]
-            store, bad = encoder.encode(chunk, lines, source, report, groups, keep_bad=True)
+            plain = [example._replace(label=None) for example in chunk]
+            store, bad = encoder.encode(plain, lines, source, report, groups, keep_bad=True)
             for i in sorted(bad):
                 said = f"{chunk[i].file or source}:{chunk[i].line}: {bad[i]}"
                 if bad[i] != EMPTY and self.reading.bad_rows != "blank":

@@ -129,6 +129,13 @@ def test_rows_are_those_of_predict(kind, both):
         assert rows.count("\n") == len(ROWS[kind]) + 1
 
 
+def test_labels_that_a_file_has_are_ignored(both):
+    pair = both(make_model())
+    path = pair.write("new.csv", rows_as("csv", "text", TEXTS).replace(",\n", ",unheard of\n"))
+    assert pair.by_script(path).err == ""
+    assert "unheard of" not in pair.by_seqtrain(path).err
+
+
 @pytest.mark.parametrize("part", PARTS)
 def test_every_branch_predicts_as_predict_does(part, both):
     """Also where sequences are cut, with unknown words behind the cut."""
