@@ -52,13 +52,14 @@ class FittedLayers:
         """Return what a model takes from a preprocessing."""
         words = series = kernels = None
         coded = preprocessing if preprocessing.steps is None else preprocessing.steps
-        ids = 0 if preprocessing.steps is None else preprocessing.steps.num_tokens
         channels, indicators = len(coded.mean), preprocessing.missing == "mask"
         if preprocessing.subwords is not None and preprocessing.vocabulary is not None:
             words = preprocessing.vocabulary.grams(*preprocessing.subwords)
         if preprocessing.standardize != "train":
             both = preprocessing.standardize == "both"
-            series = SeriesStandardization(channels, both=both, indicators=indicators, ids=ids)
+            series = SeriesStandardization(
+                channels, both=both, indicators=indicators, ids=preprocessing.token_columns
+            )
         if preprocessing.kernels is not None:
             kernels = KernelSizes(channels, indicators, preprocessing.kernels)
         columns = preprocessing.steps, preprocessing.static

@@ -226,8 +226,7 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
         "labels": len({*checked.labels}) < len(checked.labels),
         "mean, std": len(checked.mean) != len(checked.std) or bool(checked.mean) != is_features,
         "ngrams.columns": found.ngrams is not None
-        and not {x.column for x in found.ngrams.columns}
-        <= {*range(0 if found.steps is None else found.steps.num_tokens)},
+        and not {x.column for x in found.ngrams.columns} <= {*range(found.token_columns)},
         "steps": (kind == "steps") != (found.steps is not None),
         "reading.steps": found.reading.steps != (found.steps and found.steps.columns),
         "reading.static": found.reading.static != (found.static and found.static.columns),
