@@ -16,6 +16,8 @@ Part: TypeAlias = float | Mapping[Any, int]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 BLANK = 0
 """Key of blank rows, which are never held out: whether they are rows at all is the encoding's."""
+MANY_ROWS = 100
+"""Rows of validation from which on all of them are hardly right by chance."""
 
 
 def hold_out(

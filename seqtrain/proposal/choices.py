@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from seqtrain.data.splits import MANY_ROWS
 from seqtrain.data.summary import are_uneven
 from seqtrain.proposal.contents import Facts
 
@@ -39,8 +40,6 @@ KERNEL_ROWS = 3000
 MANY_STEPS = 1_000_000
 """Time steps of train from which on texts are learned with products in bfloat16: as accurate, and
 a third of the time less where the processor has them."""
-FEWEST_TO_STOP_BY = 100
-"""Rows of validation below which all are soon right by chance, while the model still learns."""
 LEARN_ALL_AT_MOST = 100
 """Series up to which all are learned: a fifth of them is too few to choose the best epoch by."""
 
@@ -58,7 +57,7 @@ def choices(facts: Facts, validation: object) -> list[Choice]:
     """Return what suits this data, section by section; validation: of the config."""
     found = [*_data(facts), *_beside(facts), *_encoder(facts)]
     held_out = facts.rows * validation if isinstance(validation, float) else facts.rows
-    stops = validation is not None and held_out >= FEWEST_TO_STOP_BY
+    stops = validation is not None and held_out >= MANY_ROWS
     found += _training(facts, stops=stops)
     few = facts.rows < REFIT_ROWS * len(facts.classes)
     few = few and facts.family not in ("alphabet", "symbols")

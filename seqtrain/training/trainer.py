@@ -16,6 +16,7 @@ from torch import Tensor
 
 from seqtrain.data.batch import Batch, collate, map_batches
 from seqtrain.data.plan import padding_fraction, plan_epoch, plan_epoch_of_groups
+from seqtrain.data.splits import MANY_ROWS
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.randomness import RandomNumbers
@@ -28,8 +29,6 @@ from seqtrain.training.schedule import budget, lr_at
 from seqtrain.training.state import Progress, check_names, checked_progress
 
 SHOWN_LINES, SHOWN_FILES = 10, 3
-MANY_ROWS = 100
-"""Rows of validation from which on all of them are hardly right by chance."""
 
 
 class Learned(NamedTuple):
