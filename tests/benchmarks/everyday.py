@@ -8,7 +8,8 @@ stands the best of linear models: SVMs on TF-IDF of the config's own tokens (1 a
 of single characters or symbols; for series an SVM with an RBF kernel on summary statistics; and
 fastText where it is installed. Nothing of these is tuned. Rows are Markdown: accuracy on validation
 and test (mean, and each seed), seconds of processor and clock of one fit, peak memory, share of the
-recurrence's kernels in the time of updates, and accuracy and seconds of the linear model.
+recurrence's kernels in the time of updates, and accuracy and seconds of the linear model
+(for tables with a row per time step see tables.py).
 """
 
 import os
@@ -190,6 +191,7 @@ def row(given: Any, path: Path) -> str:
         ]
         kernels = share_of_kernels(config, given.set, folder / "once")
         used = load_config(config, given.set)
+        has_floor = isinstance(used.data.test, str) and used.data.kind != "steps"
     cells = [
         path.stem,
         shown([end["best_value"] for end in ends]) if used.data.validation is not None else "",
@@ -198,7 +200,7 @@ def row(given: Any, path: Path) -> str:
         f"{mean(end['clock'] for end in ends):.0f} s",
         f"{max(end['peak_memory_bytes'] for end in ends) / 1e6:,.0f} MB",
         f"{100 * kernels:.0f} %",
-        best_floor(used.data) if isinstance(used.data.test, str) else " | ",
+        best_floor(used.data) if has_floor else " | ",
     ]
     return f"| {' | '.join(cells)} |"
 
