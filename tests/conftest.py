@@ -35,18 +35,16 @@ settings.register_profile(
     max_examples=SOME,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
-settings.register_profile(
-    "fresh", parent=settings.get_profile("same"), derandomize=False, max_examples=ALL
-)
+settings.register_profile("more", parent=settings.get_profile("same"), max_examples=ALL)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The default suite draws the same few examples every time; the slow one searches anew.
+    """The default suite draws the same few examples every time, the slow one the same many.
 
     It writes to memory where it can, for the tests make and flush ten thousands of small files.
     What is compiled is kept, for the many processes that the tests start.
     """
-    settings.load_profile("fresh" if _is_slow(config) else "same")
+    settings.load_profile("more" if _is_slow(config) else "same")
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.pop("COLUMNS", None)  # readline sets it for the workers of xdist
