@@ -5,7 +5,7 @@ from functools import cache, partial
 
 import torch
 
-from seqtrain.api.predictors import Classifier, Ensemble, Predictor, one_model
+from seqtrain.api.predictors import Classifier, Predictor, one_model
 from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.finding import members, model_folder
@@ -33,7 +33,7 @@ def load(run: RunLike | Predictor = None, *, device: str = "auto") -> Predictor:
     _one_thread_after_fork()
     runs = members(path)
     each = [Classifier(load_model(model_folder(at)), chosen, at) for at in runs or [path]]
-    return Ensemble(each, path) if runs else each[0]
+    return Predictor(each, path) if runs else each[0]
 
 
 def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:

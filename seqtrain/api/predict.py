@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.load import load
-from seqtrain.api.predictors import Classifier, Prediction, Predictor, one_model, refuse_several
+from seqtrain.api.predictors import NO_EXAMPLE, Prediction, Predictor, one_model, refuse_several
 from seqtrain.api.run_events import RunLike
 from seqtrain.config.formats import check_encoding
 from seqtrain.data.encoding import EncodingReport, unknown_shares
@@ -146,37 +146,31 @@ def path_of_file(given: Any) -> str:
     )
 
 
-def reading_note(source: str, reading: ReadOptions, format: str | None = None) -> list[str]:
-    """Say what a row is where a model trained on whole files reads one file, or lines."""
-    if not reading.whole_files or format is not None or os.path.isdir(source):
-        return []
-    if source == STDIN:
-        return ["each line of stdin is one sequence, though in training each file was one"]
-    alone = "one sequence, as each file was in training; its lines one by one: --input-format lines"
-    is_alone = reading.for_input(source).format == "files"
-    return [f"{display_name(source)}: {alone}"] if is_alone else []
-
-
 def reading_doubts(
     source: str, first: Example | None, reading: ReadOptions, format: str | None = None
 ) -> list[str]:
-    """Say where the first of lines read as sequences is a line of the format that train had."""
-    row = None if first is None else first.sequence
-    lines = format is None and reading.for_input(source).format == "lines"
-    if not lines or not isinstance(row, str | list):
+    """Say where a source of no given format is read otherwise than train, or its first line, was.
+
+    `first` is its first row.
+    """
+    if format is not None or os.path.isdir(source):
         return []
-    text, own = row if isinstance(row, str) else " ".join(row), reading.sequence_columns()
-    names = {cell.strip(' "') for cell in re.split("[,;\t|]", text)}
-    if reading.format in ("csv", "tsv") and names.issuperset(own):
-        what = "names columns"
-    elif reading.format == "jsonl" and text.startswith("{"):
-        what = "is an object"
-    elif reading.format == "fasta" and text.startswith(">"):
-        what = "is a header"
-    else:
+    name, row, found = display_name(source), first and first.sequence, reading.for_input(source)
+    if reading.whole_files and source == STDIN:
+        return [f"{name}: each line is one sequence, though in training each file was one"]
+    if found.format == "files":
+        alone = "one sequence, as each file was in training"
+        return [f"{name}: {alone}; its lines one by one: --input-format lines"]
+    text = row if isinstance(row, str) else " ".join(row) if isinstance(row, list) else ""
+    cells = {cell.strip(' "') for cell in re.split("[,;\t|]", text)}
+    names = cells.issuperset(reading.sequence_columns()) and "names columns"
+    looks = {"csv": names, "tsv": names, "jsonl": text.startswith("{") and "is an object"}
+    looks["fasta"] = text.startswith(">") and "is a header"
+    what = looks.get(reading.format)
+    if found.format != "lines" or not text or not what:
         return []
     return [
-        f"{display_name(source)}: each line is read as a sequence, but the first one {what}: "
+        f"{name}: each line is read as a sequence, but the first one {what}: "
         f"{quote(text, 40)}; to read {reading.format}: --input-format {reading.format}"
     ]
 
@@ -239,6 +233,7 @@ class StepPredictions:
         tokens: what each step is, as the model reads it; None for feature vectors.
         tokenizer: what split a text into them; None where they came split.
         unknown: share of the tokens that the model doesn't know, in [0, 1].
+        example: what was classified.
     """
 
     labels: tuple[str, ...]
@@ -246,6 +241,7 @@ class StepPredictions:
     tokens: list[str] | None
     tokenizer: str | None
     unknown: float
+    example: Example = NO_EXAMPLE
 
     @cached_property
     def predicted(self) -> list[int]:
@@ -288,23 +284,24 @@ def step_predictions(
     """Classify every row as `predict_steps` does; the report counts them."""
     one = one_model(run, "--steps")
     refuse_several(one, "--steps")
-    reading = options.of_source(path, one.preprocessing.reading)
-    return _of_steps(one, display_name(path), arrivals(path, reading), report)
-
-
-def _of_steps(
-    one: Classifier, name: str, bursts: Iterator[Iterable[Example]], report: EncodingReport | None
-) -> Iterator[StepPredictions]:
     fitted, carried = one.preprocessing, CarriedStates()
-    chunks = fitted.for_prediction().encode_chunks(bursts, name, report, rows=STEP_ROWS)
-    for examples, store in chunks:
-        logits = predict_step_logits(one.network, store, one.device, carried)
-        rows = zip(examples, logits, unknown_shares(store, fitted.token_columns), strict=True)
-        for example, of_steps, unknown in rows:
-            yield StepPredictions(
-                one.labels,
-                torch.softmax(of_steps.double(), dim=1),
-                fitted.tokens(example.sequence),
-                fitted.tokenizer if fitted.kind == "text" else None,
-                unknown,
-            )
+    bursts = arrivals(path, options.of_source(path, fitted.reading))
+    rules = fitted.for_prediction()
+    chunks = rules.encode_chunks(bursts, display_name(path), report, rows=STEP_ROWS)
+    return (
+        StepPredictions(
+            one.labels,
+            torch.softmax(logits.double(), dim=1),
+            fitted.tokens(example.sequence),
+            fitted.tokenizer if fitted.kind == "text" else None,
+            unknown,
+            example,
+        )
+        for examples, store in chunks
+        for example, logits, unknown in zip(
+            examples,
+            predict_step_logits(one.network, store, one.device, carried),
+            unknown_shares(store, fitted.token_columns),
+            strict=True,
+        )
+    )

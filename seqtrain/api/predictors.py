@@ -31,6 +31,7 @@ from seqtrain.text import Summarized, listed, nearest, quote
 
 MOST_COLUMNS = 8
 """Columns of a table that a message names at most."""
+NO_EXAMPLE = Example("", None, 0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,7 +55,7 @@ class Prediction(Summarized):
     probability: float
     probabilities: dict[str, float]
     unknown: float
-    example: Example | None = field(default=None, repr=False, compare=False)
+    example: Example = field(default=NO_EXAMPLE, repr=False, compare=False)
     labels: tuple[str, ...] = ()
 
     def summary(self) -> dict[str, str]:
@@ -66,13 +67,16 @@ class Prediction(Summarized):
     @property
     def problem(self) -> str | None:
         """Why there is no prediction; None where there is one."""
-        return None if self.example is None else self.example.problem
+        return self.example.problem
 
 
 class Predictor(Summarized):
-    """What a single model and an ensemble share: they predict.
+    """Several classifiers that predict together, by the mean of their probabilities; or only one.
 
     A single model is its own only member; rows are read as the first member's preprocessing says.
+
+    Raises:
+        CheckpointError: they have different labels or read different kinds of sequences.
 
     Attributes:
         thresholds: from which probability on a label is predicted. Where a row may have several,
@@ -81,11 +85,17 @@ class Predictor(Summarized):
     """
 
     def __init__(self, members: List[Classifier], path: Path) -> None:
+        check_alike(members, path)
         self.members = members
         self.path = path
         self.preprocessing: Preprocessing = members[0].preprocessing
         each = [member.own_thresholds for member in members]
         self.thresholds = {label: fmean(own[label] for own in each) for label in each[0]}
+
+    def summary(self) -> dict[str, str]:
+        """Return where it was loaded from, and what its members are."""
+        first = self.members[0].summary()
+        return first | {"path": str(self.path), "members": f"{len(self.members)}"}
 
     @property
     def separator(self) -> str | None:
@@ -312,23 +322,6 @@ class Classifier(Predictor):
             made = self.preprocessing.for_prediction(empty=asked, bad_rows=bad_rows)
             self._rules[empty, bad_rows] = made
         return self._rules[empty, bad_rows]
-
-
-class Ensemble(Predictor):
-    """Several classifiers that predict together, by the mean of their probabilities.
-
-    Raises:
-        CheckpointError: they have different labels or read different kinds of sequences.
-    """
-
-    def __init__(self, members: List[Classifier], path: Path) -> None:
-        check_alike(members, path)
-        super().__init__(members, path)
-
-    def summary(self) -> dict[str, str]:
-        """Return where it was loaded from, and what its members are."""
-        first = self.members[0].summary()
-        return first | {"path": str(self.path), "members": f"{len(self.members)}"}
 
 
 def check_alike(members: List[Classifier], path: Path) -> None:

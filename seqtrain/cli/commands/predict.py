@@ -106,7 +106,7 @@ def predict(
     written = _row_format(format or default, output, steps=steps)
 
     from seqtrain.api.load import load
-    from seqtrain.api.predict import InputOptions, reading_note
+    from seqtrain.api.predict import InputOptions
     from seqtrain.cli.output.console import note
     from seqtrain.cli.output.prediction_job import PredictionJob, open_output, predict_files
     from seqtrain.cli.output.prediction_rows import PredictionColumns
@@ -137,6 +137,7 @@ def predict(
         threshold=least,
         spreadsheet_safe=spreadsheet_safe,
         separator=classifier.separator,
+        steps=steps,
     )
     how = InputOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
     job = PredictionJob(classifier, columns, how)
@@ -145,9 +146,8 @@ def predict(
     if run is None and named is None:
         note(f"run: {path}")
     source = _given_text(source)
-    note(*reading_note(source, classifier.preprocessing.reading, input_format))
     open_file = partial(open_output, output, line_by_line=source == "-")
-    return (job.write_steps if steps else job.write)(source, open_file)
+    return job.write(source, open_file)
 
 
 def _given_text(source: str) -> str:

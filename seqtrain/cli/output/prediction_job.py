@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,10 +19,9 @@ from seqtrain.api.predict import (
     reading_doubts,
     step_predictions,
 )
-from seqtrain.api.predictors import Prediction, Predictor, one_model
+from seqtrain.api.predictors import Predictor, one_model
 from seqtrain.cli.output.console import note, warn
-from seqtrain.cli.output.prediction_rows import PredictionColumns, example_of
-from seqtrain.cli.output.step_rows import show_steps, step_rows
+from seqtrain.cli.output.prediction_rows import PredictionColumns
 from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.examples import keeps_all
 from seqtrain.data.sources import matching_files
@@ -44,57 +43,45 @@ class PredictionJob:
     options: InputOptions
 
     def write(self, source: str, open_file: Callable[[], Any], name: str = "input") -> None:
-        """Write a row per prediction as they come; say what became of the rows.
+        """Write a row, or rows of steps, per prediction as they come; say what became of the rows.
 
         The file is opened once the first row is known.
         """
         report, unknown, undecided = EncodingReport(), 0, 0
-        reading, columns = self.classifier.preprocessing.reading, self.columns
-        given = source, self.classifier, self.options, report, columns.read_ranks
-        predictions, first = predict_rows(*given), list[Prediction]()
+        columns, given = self.columns, (source, self.classifier, self.options, report)
+        first, predictions = list[Any](), self._predictions(given)
         for prediction in predictions:
             first.append(prediction)
-            if not keeps_all(columns.keep) or example_of(prediction).kept is not None:
+            if not keeps_all(columns.keep) or prediction.example.kept is not None:
                 break
-        row = example_of(first[0]) if first else None
+        reading = self.classifier.preprocessing.reading
+        row = first[0].example if first else None
         warn(*reading_doubts(source, row, reading, self.options.input_format))
         columns = columns.completed(first, whole_files=reading.whole_files)
         with open_file() as file:
             made = columns.begin(file)
             for index, prediction in enumerate(chain(first, predictions)):
-                file.write(made(index, prediction) + "\n")
+                file.write(made(index, prediction))
                 unknown += prediction.unknown == 1.0
                 undecided += columns.is_undecided(prediction)
             file.flush()
         if columns.threshold is not None:
             note(f"{undecided:,} of {counted(report.rows, 'row')} without a label")
-        _warn(report, name, unknown)
+        warn(*report.notices(name))
+        if unknown:
+            where = "" if name == "input" else f"{name}: "
+            rows = counted(report.rows, "sequence")
+            warn(f"{where}{unknown:,} of {rows} with no token that the model knows")
 
-    def write_steps(self, source: str, open_file: Callable[[], Any]) -> None:
-        """Write the predictions after every step; say what became of the rows."""
-        report, columns, unknown = EncodingReport(), self.columns, 0
-        network = one_model(self.classifier, "--steps").network
-        if network.why_prefixes_are_read_again is not None:
-            note(f"{network.why_prefixes_are_read_again}: {SLOW_STEPS}")
-        predictions = step_predictions(source, self.classifier, self.options, report)
-        first = list(islice(predictions, 1))
-        with open_file() as file:
-            for index, prediction in enumerate(chain(first, predictions)):
-                if columns.format == "lines":
-                    show_steps(index, prediction)
-                else:
-                    file.writelines(step_rows(index, prediction, columns.top_k))
-                unknown += prediction.unknown == 1.0
-            file.flush()
-        _warn(report, "input", unknown)
-
-
-def _warn(report: EncodingReport, name: str, unknown: int) -> None:
-    warn(*report.notices(name))
-    if unknown:
-        where = "" if name == "input" else f"{name}: "
-        rows = counted(report.rows, "sequence")
-        warn(f"{where}{unknown:,} of {rows} with no token that the model knows")
+    def _predictions(
+        self, given: tuple[str, Predictor, InputOptions, EncodingReport]
+    ) -> Iterator[Any]:
+        if not self.columns.steps:
+            return predict_rows(*given, self.columns.read_ranks)
+        slow = one_model(self.classifier, "--steps").network.why_prefixes_are_read_again
+        if slow is not None:
+            note(f"{slow}: {SLOW_STEPS}")
+        return step_predictions(*given)
 
 
 def predict_files(source: str, output_dir: str, job: PredictionJob, *, force: bool) -> None:

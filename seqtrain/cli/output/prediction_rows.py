@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TextIO
 
 from rich.cells import cell_len
@@ -13,9 +13,10 @@ from rich.cells import cell_len
 from seqtrain.api.predictions import sequence_text
 from seqtrain.api.predictors import Prediction
 from seqtrain.cli.output.console import stdout_console
+from seqtrain.cli.output.step_rows import shown_steps, step_rows
 from seqtrain.cli.output.table import GrowingTable, TableColumn, cut
 from seqtrain.config.formats import resolve_format
-from seqtrain.data.examples import Example, keeps_all
+from seqtrain.data.examples import keeps_all
 from seqtrain.text import json_line, printable
 
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
@@ -47,6 +48,7 @@ class PredictionColumns:
         spreadsheet_safe: csv: put a ' before what a spreadsheet would run as a formula.
         separator: stands between the labels of a row that may have several, and between their
             probabilities.
+        steps: rows for every time step of a sequence, or a coloured line.
     """
 
     labels: Sequence[str]
@@ -58,6 +60,7 @@ class PredictionColumns:
     threshold: float | None = None
     spreadsheet_safe: bool = False
     separator: str | None = None
+    steps: bool = False
 
     @property
     def ranks(self) -> int:
@@ -91,9 +94,11 @@ class PredictionColumns:
         return found
 
     def _beside(self, prediction: Prediction) -> list[Any]:
-        example = example_of(prediction)
-        kept = example.kept or {}
-        return [*(getattr(example, name) for name in self.where), *map(kept.get, self.keep)]
+        kept = prediction.example.kept or {}
+        return [
+            *(getattr(prediction.example, name) for name in self.where),
+            *map(kept.get, self.keep),
+        ]
 
     def cells(self, prediction: Prediction, form: str = ".6f") -> list[str]:
         """Return a row of a table; where there is no prediction, its cells are empty."""
@@ -135,21 +140,25 @@ class PredictionColumns:
         """Whether a prediction is less probable than the threshold."""
         return self.threshold is not None and prediction.probability < self.threshold
 
-    def completed(self, first: Sequence[Prediction], *, whole_files: bool) -> PredictionColumns:
+    def completed(self, first: Sequence[Any], *, whole_files: bool) -> PredictionColumns:
         """Return them with what the first rows tell: whether these are of files, and all names."""
         keep = self.keep
         if keeps_all(keep):
-            keep = list(example_of(first[-1]).kept or ()) if first else []
-        file = example_of(first[0]).file if first else None
+            keep = list(first[-1].example.kept or ()) if first else []
+        file = first[0].example.file if first else None
         where = [] if file is None else ["file", "line"]
         if file is not None and whole_files and resolve_format(file, "auto") != "fasta":
             where = ["file"]
         return replace(self, where=where, keep=keep)
 
-    def begin(self, file: TextIO) -> Callable[[int, Prediction], str]:
-        """Write what stands above the rows; return what makes a row of a prediction."""
+    def begin(self, file: TextIO) -> Callable[[int, Any], str]:
+        """Write what stands above the rows; return what makes the lines of a prediction."""
+        if self.steps and self.format == "lines":
+            return shown_steps
+        if self.steps:
+            return partial(step_rows, top_k=self.top_k)
         if self.format == "jsonl":
-            return lambda index, prediction: json_line({"index": index} | self.values(prediction))
+            return lambda index, found: json_line({"index": index} | self.values(found)) + "\n"
         if self.format == "lines":
             return replace(self, where=())._begin_lines(file)
         safe, shown = self.spreadsheet_safe, file.isatty()
@@ -160,9 +169,9 @@ class PredictionColumns:
             else:
                 texts = [tsv_cell(cell) for cell in cells]
             mark = "," if self.format == "csv" else "\t"
-            return mark.join(map(printable, texts) if shown else texts)
+            return mark.join(map(printable, texts) if shown else texts) + "\n"
 
-        file.write(joined(self.names) + "\n")
+        file.write(joined(self.names))
         return lambda index, prediction: joined(self.cells(prediction))
 
     def _begin_lines(self, file: TextIO) -> Callable[[int, Prediction], str]:
@@ -187,22 +196,16 @@ class PredictionColumns:
         table = GrowingTable(columns, width, GAP, "--output FILE, or --format tsv")
 
         def row(index: int, prediction: Prediction) -> str:
-            example = example_of(prediction)
+            example = prediction.example
             form = ".0%" if several and not self.top_k else ".2%"
             sequence = example.sequence
             read = sequence if isinstance(sequence, str) else sequence_text(sequence)
             text = " ".join("  ".join(filter(None, [example.file, read[:READ]])).split())
             cells = [cell or "-" for cell in self.cells(prediction, form)]
-            return table.row([*cells, prediction.problem or text])
+            return table.row([*cells, prediction.problem or text]) + "\n"
 
         file.write(table.heading + "\n")
         return row
-
-
-def example_of(prediction: Prediction) -> Example:
-    """Return what was classified."""
-    assert prediction.example is not None, "api.predict says what was classified"
-    return prediction.example
 
 
 def tsv_cell(text: str) -> str:

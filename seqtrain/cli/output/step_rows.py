@@ -1,7 +1,6 @@
 """Predictions after every time step: rows of jsonl, or one coloured line per sequence."""
 
 import codecs
-from collections.abc import Iterator
 
 from rich.padding import Padding
 from rich.text import Text
@@ -20,25 +19,22 @@ SHOWN_STEPS = 100
 LABEL_WIDTH = 32
 
 
-def step_rows(index: int, prediction: StepPredictions, top_k: int | None) -> Iterator[str]:
-    """Yield a row of jsonl per step, with so many labels, the most probable ones; None: all."""
+def step_rows(index: int, prediction: StepPredictions, top_k: int | None) -> str:
+    """Return a row of jsonl per step, with so many labels, the most probable ones; None: all."""
     labels, probabilities = prediction.labels, prediction.probabilities
     order = probabilities.argsort(dim=1, descending=True, stable=True)[:, :top_k].tolist()
+    rows = []
     for step, (row, ranks) in enumerate(zip(probabilities.tolist(), order, strict=True)):
         ranked = {labels[i]: round(row[i], 6) for i in ranks}
-        values = {
-            "index": index,
-            "step": step + 1,
-            **({} if prediction.tokens is None else {"token": prediction.tokens[step]}),
-            "label": labels[ranks[0]],
-            "probability": ranked[labels[ranks[0]]],
-            "probabilities": ranked,
-        }
-        yield json_line(values) + "\n"
+        token = {} if prediction.tokens is None else {"token": prediction.tokens[step]}
+        best = {"label": labels[ranks[0]], "probability": ranked[labels[ranks[0]]]}
+        values = {"index": index, "step": step + 1, **token, **best, "probabilities": ranked}
+        rows.append(json_line(values) + "\n")
+    return "".join(rows)
 
 
-def show_steps(index: int, prediction: StepPredictions) -> None:
-    """Print a sequence for people: its prediction, and below it its steps."""
+def shown_steps(index: int, prediction: StepPredictions) -> str:
+    """Return a sequence for people: its prediction, and below it its steps."""
     last, steps = prediction.predicted[-1], len(prediction.predicted)
     head = Text.assemble(
         (f"{index + 1}: ", "dim"),
@@ -47,8 +43,10 @@ def show_steps(index: int, prediction: StepPredictions) -> None:
         f" from step {prediction.decided:,} of {steps:,}",
     )
     console = stdout_console()
-    console.print(head)
-    console.print(Padding(step_line(prediction), (0, 0, 0, 2)))
+    with console.capture() as shown:
+        console.print(head)
+        console.print(Padding(step_line(prediction), (0, 0, 0, 2)))
+    return shown.get()
 
 
 def step_line(prediction: StepPredictions) -> Text:

@@ -58,28 +58,19 @@ def print_table(
     kept = _kept(every, [least for least, _ in sizes], console.width)
     shown = [every[i] for i in kept]
     widths = _widths(shown, [sizes[i] for i in kept], console.width)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, width=_sum(widths))
     for column, width in zip(shown, widths, strict=True):
         table.add_column(
             plain(column.name),
             justify="right" if column.kind == "number" else "left",
             no_wrap=column.kind not in FOLDED,
-            overflow="fold" if column.kind in FOLDED else "crop",
+            overflow="fold" if column.kind in FOLDED else "ellipsis",
             width=width,
         )
     for number, row in enumerate(zip(*(cells[i] for i in kept), strict=True), start=1):
-        fields = zip(row, shown, widths, strict=True)
-        texts = [
-            cut(cell, width) if column.kind == "text" else cell for cell, column, width in fields
-        ]
-        table.add_row(*map(plain, texts), end_section=number in sections)
+        table.add_row(*map(plain, row), end_section=number in sections)
     # Where even what is never left out has no room, the terminal wraps lines; no digit is lost.
-    width = console.width
-    try:
-        console.width = max(width, _sum(widths))
-        console.print(table)
-    finally:
-        console.width = width
+    console.print(table, crop=False)
     note_left_out(len(every) - len(shown), also)
 
 
@@ -141,14 +132,12 @@ def _widths(
 ) -> list[int]:
     """Give each column its least width, then what is left to names, words and texts, evenly."""
     widths = [least for least, _ in sizes]
-    for kind in (*FOLDED, "text"):
-        short = [i for i, column in enumerate(columns) if column.kind == kind]
-        while _sum(widths) < width and short:
-            i = min(short, key=widths.__getitem__)
-            if widths[i] < sizes[i][1]:
-                widths[i] += 1
-            else:
-                short.remove(i)
+    order = [*NARROW]
+    while _sum(widths) < width:
+        short = [i for i, (_, natural) in enumerate(sizes) if widths[i] < natural]
+        if not short:
+            break
+        widths[min(short, key=lambda i: (order.index(columns[i].kind), widths[i]))] += 1
     return widths
 
 
