@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from seqtrain.api.labelled import SPLITS, read_split
+from seqtrain.api.evaluate import SPLITS, read_split
 from seqtrain.api.load import load_one
 from seqtrain.api.predict import input_of
 from seqtrain.api.predictors import Classifier

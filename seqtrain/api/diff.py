@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from seqtrain.api.labelled import NO_TEST, default_split
+from seqtrain.api.evaluate import NO_TEST, default_split
 from seqtrain.api.predictions import SplitPredictions, predict_split
 from seqtrain.api.run_events import RunLike
 from seqtrain.errors import DataError

@@ -1,11 +1,12 @@
-"""What a run trains with, and what it ran on: versions, device, threads, digests of its data."""
+"""What a run trains with, what it ran on, and whether that is the same again, and enough."""
 
 import hashlib
 import os
 import platform
+import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,17 +14,33 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import Module
 
 import seqtrain
-from seqtrain.config.schema import Config
+from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.data.dataset import PreparedData, held_out_fractions
-from seqtrain.errors import CheckpointError
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.sources import data_files
+from seqtrain.data.store import Array, SequenceStore
+from seqtrain.errors import CheckpointError, ConfigError, DataError, RunError
+from seqtrain.files.writing import blocks_of
 from seqtrain.model.engines.native.library import vector_path
-from seqtrain.runs.destination import CONFIG
+from seqtrain.model.initialization import shapes_alone
+from seqtrain.runs.checkpoint import COUNTERS, MOMENTS
+from seqtrain.runs.destination import CONFIG, nearest_existing
+from seqtrain.runs.model_folder import Model, model_files, new_network
+from seqtrain.runs.run_directory import RunDirectory, other_data
 from seqtrain.training.distributed import Processes
 
 HELD_OUT = "held_out"
 """Entry of environment.json: of each split that is held out of train's file, which rows it has."""
+COPIES = 4
+"""Weights, gradients, and the optimizer's two moments."""
+STATES_SAVED = 6
+"""Vectors of hidden_size that a step, layer and direction keep for the backward pass, about."""
+FLOAT_BYTES = 4
+CHECKPOINTS = 5
+"""Folders that stand at most at one time: best, last, previous and two under way, or pretrained."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +85,27 @@ def held_out(config: Config, data: PreparedData) -> dict[str, str]:
     }
 
 
-def check_held_out(
-    config: Config, data: PreparedData, recorded: Mapping[str, Any], run: Path
+def check_same_data(
+    run: RunDirectory,
+    config: Config,
+    data: PreparedData,
+    preprocessing: Preprocessing,
+    scored: Container[str] = (),
 ) -> None:
-    """Refuse a config that holds out other rows than the run did, which learned from some."""
+    """Refuse other data than a run's, by their digests, and what would be learned from other rows.
+
+    `scored` are keys of the config whose files may differ.
+    """
+    recorded, keys = run.environment(), {path: key for key, path in data_files(config)}
+    digests = {path: x for path, x in data.digests.items() if keys.get(path) not in scored}
+    if changed := other_data(recorded["data"], digests, keys):
+        raise CheckpointError(*(f"{line}; restore the file" for line in changed))
+    if data.preprocessing != preprocessing:
+        what = "vocabulary, labels or preprocessing aren't those of the run's train"
+        raise CheckpointError(f"{run.path}: the {what}; restore it from a copy")
     if HELD_OUT in recorded and recorded[HELD_OUT] != held_out(config, data):
         problem = "holds out other rows than the run did; restore it from a copy"
-        raise CheckpointError(f"{run / CONFIG}: {problem}")
+        raise CheckpointError(f"{run.path / CONFIG}: {problem}")
 
 
 def peak_memory(device: torch.device) -> int | None:
@@ -102,3 +133,63 @@ def deterministic_algorithms(wanted: bool) -> Iterator[None]:
         yield
     finally:
         torch.set_deterministic_debug_mode(before)
+
+
+def check_model(model: ModelConfig, preprocessing: Preprocessing) -> None:
+    """Refuse weights that, with their optimizer's state, need more than the machine's memory."""
+    available, ngrams = physical_memory(), preprocessing.num_ngrams * len(preprocessing.labels)
+    with shapes_alone():
+        network = new_network(model, preprocessing)
+    parameters = sum(weight.numel() for weight in network.parameters())
+    needed = parameters * COPIES * FLOAT_BYTES
+    if available is None or needed <= available:
+        return
+    key, lower = "model.hidden_size", "model.hidden_size or model.embedding_dim"
+    if 2 * ngrams > parameters:
+        key, lower = "model.max_ngrams", "it"
+    raise ConfigError(
+        f"{key}: {parameters:,} parameters need {needed:,} bytes ({_gib(needed)}) to train, about; "
+        f"this machine has {_gib(available)}; lower {lower}"
+    )
+
+
+def check_longest(config: Config, train: SequenceStore) -> None:
+    """Refuse a longest sequence that alone needs more than the machine's memory; name its line."""
+    available, model = physical_memory(), config.model
+    longest = int(train.lengths.argmax())
+    steps = int(train.lengths[longest])
+    states = model.num_layers * (2 if model.bidirectional else 1) * model.hidden_size
+    kept = min(steps, config.training.bptt or steps)
+    needed = kept * FLOAT_BYTES * (model.width + STATES_SAVED * states)
+    if available is not None and needed > available:
+        raise DataError(
+            f"{train.place(longest)}: a sequence of {steps:,} steps needs about {_gib(needed)} to "
+            f"train on; this machine has {_gib(available)}; set training.bptt or data.max_length"
+        )
+
+
+def check_space(folder: Path, model: Model, learning: Module, groups: Array | None) -> None:
+    """Refuse a run directory on whose disk a run's folders have no room, about."""
+    size = sum(len(block) for x in model_files(model).values() for block in blocks_of(x))
+    size += COUNTERS + (MOMENTS + 1) * sum(weight.nbytes for weight in learning.parameters())
+    if groups is not None:
+        number_and_state = groups.itemsize + model.network.zero_state(1).nbytes
+        size += (int(groups.max(initial=-1)) + 1) * number_and_state
+    needed, free = CHECKPOINTS * size, shutil.disk_usage(nearest_existing(folder)).free
+    if free < needed:
+        raise RunError(
+            f"{folder}: {free:,} bytes are free on its disk; expected {needed:,} for the run's "
+            "checkpoints; make room, or choose another --run-dir"
+        )
+
+
+def physical_memory() -> int | None:
+    """Return the machine's memory in bytes, or None where the system doesn't say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"

@@ -17,9 +17,15 @@ import torch
 from torch import Tensor
 
 from seqtrain.api import run_state
-from seqtrain.api.environment import Setting, deterministic_algorithms, environment
+from seqtrain.api.environment import (
+    Setting,
+    check_longest,
+    check_model,
+    check_space,
+    deterministic_algorithms,
+    environment,
+)
 from seqtrain.api.recorder import Recorder
-from seqtrain.api.resources import check_longest, check_model, check_space
 from seqtrain.api.run_events import DataEvent, Listener, Run, StartEvent
 from seqtrain.api.run_state import RunState
 from seqtrain.api.start import LINEAGE, Start, find_start, inexact
@@ -37,7 +43,7 @@ from seqtrain.evaluation.calibration import WITH_KERNELS, adjustment, calibrate
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.metrics import Scores, score_branches
 from seqtrain.files.folder import write_folder
-from seqtrain.files.lock import locked
+from seqtrain.files.writing import locked
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.destination import CONFIG, RUNS
@@ -174,10 +180,11 @@ def _recorder(held: ExitStack, state: RunState, start: Start, listener: Listener
     point, progress, facts = start.point, state.learner.progress, environment(state.setting)
     if point is not None:
         recorder, said = Recorder(point.run, state, listener, point), point.warnings
-        said = said + inexact(point.recorded, facts)
+        said = said + inexact(point.run.environment(), facts)
         recorder.go_on()
     else:
-        check_space(start.directory or RUNS, state)
+        learning, groups = state.learner.objective.model, state.trainer.objective.groups
+        check_space(start.directory or RUNS, state.model, learning, groups)
         run = run_directory.make(start.directory, start.name)
         held.enter_context(locked(run.path))
         if start.origin is not None:

@@ -8,8 +8,8 @@ import torch
 from seqtrain.api.predictors import Classifier, Predictor, one_model
 from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.evaluation.devices import select_device
-from seqtrain.runs.finding import members, model_folder
 from seqtrain.runs.model_folder import load_model
+from seqtrain.runs.run_directory import members, model_folder
 
 
 def load(run: RunLike | Predictor = None, *, device: str = "auto") -> Predictor:

@@ -283,7 +283,7 @@ def step_predictions(
 ) -> Iterator[StepPredictions]:
     """Classify every row as `predict_steps` does; the report counts them."""
     one = one_model(run, "--steps")
-    refuse_several(one, "--steps")
+    refuse_several(one)
     fitted, carried = one.preprocessing, CarriedStates()
     bursts = arrivals(path, options.of_source(path, fitted.reading))
     rules = fitted.for_prediction()

@@ -6,18 +6,15 @@ from typing import Any
 
 import torch
 
-from seqtrain.api.labelled import Labelled, learned_rows, load_labelled
-from seqtrain.api.predictors import refuse_several
+from seqtrain.api.evaluate import Labelled, learned_rows, load_labelled
 from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.config import render_config
 from seqtrain.data.examples import Example, Steps, label_text
 from seqtrain.data.sources import numbered_rows
 from seqtrain.data.store import class_counts, has_class
 from seqtrain.evaluation.calibration import coverage_points
-from seqtrain.evaluation.logits import branch_logits
-from seqtrain.evaluation.metrics import Scores, score_branches
+from seqtrain.evaluation.metrics import Scores
 from seqtrain.evaluation.occlusion import occlusion_weights
-from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.files.reading import number_at
 from seqtrain.report.facts import PredictedExample, RunFacts, model_card, most_confident_errors
 from seqtrain.text import display_name, shorten
@@ -58,12 +55,9 @@ def predict_split(
     `explain` of the most confident mistakes get the weights of their time steps.
     """
     found = load_labelled(run, split=split, data=data, device=device)
-    classifier, store, network = found.classifier, found.store, found.classifier.network
-    on = classifier.device
-    branches, thresholds = branch_logits(network, store, on), [*classifier.thresholds.values()]
-    labels = classifier.labels
-    logits, scores, alone = score_branches(network, branches, store, labels, thresholds)
-    probabilities, separator = network.probabilities(logits), classifier.separator
+    classifier, store = found.classifier, found.store
+    logits, scores, alone = found.scores()
+    probabilities, separator = classifier.network.probabilities(logits), classifier.separator
     _, decided, sure = classifier.ranked(probabilities, 1)
     examples = _read_again(found)
     columns = decided, sure, store.lengths.tolist()
@@ -82,15 +76,13 @@ def predict_split(
     for row in most_confident_errors(rows)[:explain]:
         index = rows.index(row)
         rows[index] = replace(row, weights=_weights(found, index, examples[index]))
-    if steps:
-        refuse_several(classifier, "--steps")
     curves = {}
     counted = class_counts(store.labels, len(scores.labels))
     for index in counted.argsort()[::-1][:CURVES].tolist():
         has = torch.from_numpy(has_class(store.labels, index))
         points = coverage_points(probabilities[:, index], has, CURVE_POINTS, of_class=True)
         curves[scores.labels[index]] = [(point.coverage, point.accuracy) for point in points]
-    by_share = score_prefixes(network, store, on) if steps else None
+    by_share = found.by_share() if steps else None
     accuracies = {name: own.accuracy for name, own in alone.items()}
     return SplitPredictions(found, rows, scores, by_share, accuracies, curves)
 

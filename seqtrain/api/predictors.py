@@ -25,8 +25,8 @@ from seqtrain.data.readers.sequences import given_sequence
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.evaluation.calibration import CoveragePoint, most_covered
 from seqtrain.evaluation.logits import CarriedStates, check_finite, predict_logits
-from seqtrain.runs.finding import name_one
 from seqtrain.runs.model_folder import Model
+from seqtrain.runs.run_directory import name_one
 from seqtrain.text import Summarized, listed, nearest, quote
 
 MOST_COLUMNS = 8
@@ -342,10 +342,10 @@ def one_model(predictor: Predictor, option: str = "") -> Classifier:
     return predictor
 
 
-def refuse_several(predictor: Predictor, option: str) -> None:
-    """Refuse a model of several labels per row, of which one is followed."""
+def refuse_several(predictor: Predictor) -> None:
+    """Refuse a model of several labels per row where one is followed."""
     if predictor.preprocessing.several:
-        raise ConfigError(f"{option}: follows one label; a row may have several here")
+        raise ConfigError("--steps: follows one label; a row may have several here")
 
 
 def as_list(sequences: Any) -> list[Any]:

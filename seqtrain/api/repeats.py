@@ -25,7 +25,7 @@ from seqtrain.data.dataset import prepare
 from seqtrain.data.sources import check_files
 from seqtrain.errors import ConfigError, Interrupted, RunError
 from seqtrain.runs.destination import CONFIG, ENSEMBLE, check_destination, remove_earlier
-from seqtrain.runs.finding import MOST_RUNS, write_ensemble
+from seqtrain.runs.run_directory import MOST_RUNS, write_ensemble
 from seqtrain.signals import STOPPING, StopSignals
 from seqtrain.text import quote
 

@@ -12,8 +12,7 @@ from seqtrain.data.dataset import PreparedData
 from seqtrain.data.readers.memory import MemoryTable
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.evaluation.metrics import Scores
-from seqtrain.runs.finding import find
-from seqtrain.runs.run_directory import RunDirectory
+from seqtrain.runs.run_directory import RunDirectory, find
 from seqtrain.text import Summarized
 from seqtrain.training.events import EpochEvent, UpdateEvent
 

@@ -6,8 +6,8 @@ import numpy as np
 import safetensors.torch
 import torch
 
-from seqtrain.api.environment import Setting, check_held_out
-from seqtrain.api.start import Origin, ResumePoint, check_unchanged
+from seqtrain.api.environment import Setting, check_same_data
+from seqtrain.api.start import Origin, ResumePoint
 from seqtrain.data.batch import memory_errors
 from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.data.vocabulary import UNK
@@ -217,8 +217,10 @@ def begin(setting: Setting, origin: Origin | None) -> RunState:
 def resume(setting: Setting, point: ResumePoint) -> RunState:
     """Put back weights, optimizer and position of a run; refuse what doesn't fit."""
     config, data, checkpoint = setting.config, setting.data, point.checkpoint
-    check_unchanged(point, config, data.digests, data.preprocessing)
-    check_held_out(config, data, point.recorded, point.run.path)
+    check_same_data(point.run, config, data, checkpoint.model.preprocessing)
+    if checkpoint.model.network.config != config.model.architecture:
+        problem = "the architecture isn't that of the run's config; restore the folder from a copy"
+        raise CheckpointError(f"{point.folder}: {problem}")
     state = RunState(setting, checkpoint.model, pretrains=checkpoint.pretraining)
     try:
         state.put_back(checkpoint.tensors, checkpoint.progress)

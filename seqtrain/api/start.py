@@ -20,12 +20,11 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import data_files
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.folder import read_folder
-from seqtrain.files.lock import locked
+from seqtrain.files.writing import locked
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.destination import CONFIG, ENVIRONMENT, check_destination
-from seqtrain.runs.finding import find, model_folder
 from seqtrain.runs.model_folder import WEIGHTS, Model, load_model, read_model
-from seqtrain.runs.run_directory import RunDirectory, other_data
+from seqtrain.runs.run_directory import RunDirectory, find, model_folder
 from seqtrain.training.distributed import Processes
 from seqtrain.training.state import checked_progress
 
@@ -53,11 +52,10 @@ class Origin:
 class ResumePoint:
     """What a run goes on from: its newest whole checkpoint, with a warning for each damaged one.
 
-    `run` is locked; `recorded` is its environment.json.
+    `run` is locked.
     """
 
     run: RunDirectory
-    recorded: dict[str, Any]
     folder: Path
     checkpoint: Checkpoint
     warnings: list[str]
@@ -176,7 +174,6 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
 def _newest_checkpoint(run: RunDirectory) -> ResumePoint:
     """Return the last checkpoint; where it is damaged, the one before it."""
     problems: list[str] = []
-    recorded = run.environment()
     for folder in (run.last, run.previous):
         try:
             checkpoint = read_folder(folder, read_checkpoint)
@@ -185,7 +182,7 @@ def _newest_checkpoint(run: RunDirectory) -> ResumePoint:
             continue
         where = f"going on from {folder} (step {checkpoint.progress.get('updates')})"
         skipped = [f"{problem}; {where}" for problem in problems]
-        return ResumePoint(run, recorded, folder, checkpoint, skipped)
+        return ResumePoint(run, folder, checkpoint, skipped)
     raise CheckpointError(*problems, f"{run.path}: no whole checkpoint to go on from; {NEW_RUN}")
 
 
@@ -207,23 +204,6 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
     if changed:
         rule = f"only {', '.join(MAY_CHANGE)} may change on --resume"
         raise CheckpointError(*changed, f"{run.path}: {rule}")
-
-
-def check_unchanged(
-    point: ResumePoint, config: Config, digests: Mapping[str, str], preprocessing: Preprocessing
-) -> None:
-    """Refuse to go on with other data files, by their digests, or with another model."""
-    named = {path for _, path in data_files(config)}
-    changed = other_data(point.recorded["data"], digests, named)
-    if changed:
-        raise CheckpointError(*(f"{line}; restore the file, or {NEW_RUN}" for line in changed))
-    model, what = point.checkpoint.model, None
-    if model.network.config != config.model.architecture:
-        what = "architecture isn't that of the run's config"
-    elif model.preprocessing != preprocessing:
-        what = "vocabulary, labels or preprocessing aren't those of the run's train"
-    if what:
-        raise CheckpointError(f"{point.folder}: the {what}; restore the folder from a copy")
 
 
 def inexact(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:

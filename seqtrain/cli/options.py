@@ -81,7 +81,7 @@ def chosen_run(run: str | None, named: str | None = None) -> str:
     if (run, named) != (None, None):
         return str(run if named is None else named)
     from seqtrain.cli.output.console import note
-    from seqtrain.runs.finding import newest_trained
+    from seqtrain.runs.run_directory import newest_trained
 
     path, newer = newest_trained()
     if newer:

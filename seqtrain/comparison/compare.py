@@ -46,16 +46,16 @@ ComparisonListener: TypeAlias = Callable[[str, float], None]
 """Receives what is being done, and the share of the seconds that is over."""
 
 
-class VariantRun:
-    """A variant that is measured; `problem` says why it can't go on, and is empty while it can."""
+class VariantRun(VariantResult):
+    """A variant that is measured, as far as it is; its `problem` says why it can't go on."""
 
     def __init__(self, name: str, task: Task) -> None:
-        self.name, self.problem, self.task = name, "", task
-        self.config = VARIANTS[name].config(task.config)
+        variant, lengths = VARIANTS[name], task.train.lengths
+        super().__init__(name, variant.kind, variant.setting(task.config))
+        self.task, self.config = task, variant.config(task.config)
         self.learner = make_learner(name, task)
-        self.largest_difference: float | None = None
-        self.accuracy: float | None = None
-        self._plan = typical_first(task.train.lengths, self.config)
+        self._plan = typical_first(lengths, self.config)
+        self.padding = padding_fraction(self._plan, lengths) if variant.pads else 0.0
         self._batches = {mode: cycle(self._plan) for mode in SPEED_SHARES}
         self._at_once = 1
         self._turns: dict[str, list[tuple[int, float]]] = {mode: [] for mode in SPEED_SHARES}
@@ -63,41 +63,16 @@ class VariantRun:
     @property
     def model(self) -> object:
         """What is the same for variants with equal logits and equal batches."""
-        alone = VARIANTS[self.name].kind in ("wrong", "pooling")
-        return self.name if alone else self.config.batching.bucketing
+        return self.name if self.kind in ("wrong", "pooling") else self.config.batching.bucketing
 
     def seconds(self, mode: str) -> list[float]:
         """Return the time of each turn so far."""
         return [seconds for _, seconds in self._turns[mode]]
 
-    def speed(self, mode: str) -> Speed | None:
-        """Return what was measured so far; None where nothing was."""
-        tokens, rates = 0, list[float]()
-        for read, seconds in self._turns[mode]:
-            tokens += read
-            rates.append(read / seconds)
-        whole = tokens / sum(self.seconds(mode)) if rates else 0.0
-        return Speed(whole, len(rates), min(rates), max(rates)) if rates else None
-
     def rate(self, mode: str) -> float:
         """Return the tokens per second measured so far; 0 where nothing was."""
-        speed = self.speed(mode)
+        speed: Speed | None = getattr(self, mode)
         return 0.0 if speed is None else speed.tokens_per_second
-
-    def result(self) -> VariantResult:
-        """Return what was found."""
-        variant, lengths = VARIANTS[self.name], self.task.train.lengths
-        return VariantResult(
-            name=self.name,
-            kind=variant.kind,
-            setting=variant.setting(self.task.config),
-            training=self.speed("training"),
-            prediction=self.speed("prediction"),
-            padding=padding_fraction(self._plan, lengths) if variant.pads else 0.0,
-            largest_difference=self.largest_difference,
-            accuracy=self.accuracy,
-            problem=self.problem,
-        )
 
     def take_turn(self, mode: str, left: float) -> None:
         """Train or predict for TURN seconds, at least one batch, unless that takes too long."""
@@ -118,6 +93,9 @@ class VariantRun:
         if mode == "prediction" and spent < TURN / 2:  # as many as a whole file has
             self._at_once = min(2 * self._at_once, len(self._plan))
         self._turns[mode].append((tokens, spent))
+        rates = [read / seconds for read, seconds in self._turns[mode]]
+        whole = sum(read for read, _ in self._turns[mode]) / sum(self.seconds(mode))
+        setattr(self, mode, Speed(whole, len(rates), min(rates), max(rates)))
 
     def _timed(self, mode: str, batches: Sequence[Ints]) -> float:
         began = time.perf_counter()
@@ -217,24 +195,26 @@ def compare(
     problems = variants_for(config, where)
     listener("reading the data", 0.0)
     task = prepare_task(config, where, beside)
-    runs = {name: VariantRun(name, task) for name, problem in problems.items() if not problem}
-    _check_logits(runs.values(), task)
+    results = [
+        VariantResult(name, VARIANTS[name].kind, problem=why) if why else VariantRun(name, task)
+        for name, why in problems.items()
+    ]
+    runs = [each for each in results if isinstance(each, VariantRun)]
+    _check_logits(runs, task)
     started = time.monotonic()
 
     def before(doing: str, run: VariantRun) -> None:
         listener(f"{doing}: {run.name}", min(1.0, (time.monotonic() - started) / seconds))
 
     for mode, share in SPEED_SHARES.items():
-        take_turns(runs.values(), mode, share * seconds, partial(before, mode))
+        take_turns(runs, mode, share * seconds, partial(before, mode))
     left = (1 - sum(SPEED_SHARES.values())) * seconds  # however long first turns took
-    examples = learn_equally([*runs.values()], task, left, partial(before, "accuracy"))
-    left_out = {n: VariantResult(n, VARIANTS[n].kind, problem=why) for n, why in problems.items()}
-    results = [runs[name].result() if name in runs else left_out[name] for name in problems]
+    examples = learn_equally(runs, task, left, partial(before, "accuracy"))
     auto = choose_engine(config.model.model_copy(update=AUTO), where)
     recommended, reason = recommend(results, auto.name)
     return Comparison(
         device=str(where),
-        threads=task.threads,
+        threads=torch.get_num_threads(),
         rnn=config.model.rnn,
         rows=len(task.train),
         tokens=int(task.train.lengths.sum()),

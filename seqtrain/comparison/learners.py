@@ -56,7 +56,7 @@ class SeqtrainLearner:
     def __init__(self, task: Task, config: Config, *, padding: bool = False) -> None:
         self.task, self.config, self.padding = task, config, padding
         self.model = task.new_model(config).train()
-        given = (self.model, task.train, None, task.labels, config, task.device)
+        given = (self.model, task.train, None, task.preprocessing.labels, config, task.device)
         self.objective = Classification(*given)
         self.trainer = Trainer(self.objective)
 

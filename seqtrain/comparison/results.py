@@ -32,7 +32,7 @@ class Speed:
         return min(self.turns, other.turns) >= FEW and self.slowest > other.fastest
 
 
-@dataclass(frozen=True)
+@dataclass
 class VariantResult:
     """What was found of one variant.
 

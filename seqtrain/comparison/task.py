@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqtrain.api.resources import check_longest, check_model
+from seqtrain.api.environment import check_longest, check_model
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.data.cache import default_folder
-from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.dataset import prepare
 from seqtrain.data.plan import plan_epoch
+from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import check_files
 from seqtrain.data.splits import hold_out
 from seqtrain.data.store import Ints, SequenceStore
@@ -21,7 +21,7 @@ from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.choice import choose_engine
-from seqtrain.model.inputs import FittedLayers
+from seqtrain.runs.model_folder import new_network
 from seqtrain.text import listed
 
 SAMPLE_TOKENS = 8_000_000
@@ -125,31 +125,20 @@ class Task:
 
     Attributes:
         held_out: the sequences that accuracy is measured on.
-        input_size: of the vocabulary, or width of the feature vectors.
         probe: rows of train whose logits are compared, before any training.
-        steps: how the columns of a time step are coded, where it has several.
     """
 
     config: Config
     train: SequenceStore
     held_out: SequenceStore
-    input_size: int
-    labels: tuple[str, ...]
+    preprocessing: Preprocessing
     device: torch.device
-    threads: int
     warnings: list[str]
     probe: Ints
-    steps: ColumnCoding | None = None
 
     def new_model(self, config: Config) -> ClassifierNetwork:
         """Draw a config's model: the same weights for the same seed, whatever the variant."""
-        model = ClassifierNetwork(
-            config.model,
-            input_size=self.input_size,
-            num_classes=len(self.labels),
-            features=self.train.values.ndim == 2,
-            fitted=FittedLayers(steps=self.steps),
-        )
+        model = new_network(config.model, self.preprocessing)
         model.initialize(config.seed)
         return model.to(self.device)
 
@@ -176,13 +165,10 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
         config=config,
         train=sample,
         held_out=held_out,
-        input_size=preprocessing.input_size,
-        labels=preprocessing.labels,
+        preprocessing=preprocessing,
         device=device,
-        threads=torch.get_num_threads(),
         warnings=left_out,
         probe=order[: min(config.batching.batch_size, max(1, int(fitting.sum())))],
-        steps=preprocessing.steps,
     )
 
 

@@ -29,8 +29,8 @@ from seqtrain.files.folder import write_folder
 from seqtrain.files.reading import path_problem
 from seqtrain.files.writing import to_json
 from seqtrain.runs.destination import check_destination
-from seqtrain.runs.finding import find, model_folder
 from seqtrain.runs.model_folder import Model, load_model
+from seqtrain.runs.run_directory import find, model_folder
 from seqtrain.text import json_line
 
 MODEL, PREPROCESSING, VOCABULARY = "model.onnx", "preprocessing.json", "vocabulary.json"

@@ -9,9 +9,8 @@ from typing import Literal, TypeAlias
 
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.folder import MANIFEST, VerifiedFolder, remove_strays
-from seqtrain.files.lock import LOCK
 from seqtrain.files.reading import kind_of, path_problem, read_json
-from seqtrain.files.writing import is_stray, remove
+from seqtrain.files.writing import LOCK, is_stray, remove
 from seqtrain.text import quote
 
 RUNS = Path("runs")

@@ -32,8 +32,7 @@ from seqtrain.errors import (
     SeqtrainError,
     ran_out_of_memory,
 )
-from seqtrain.files.lock import locked
-from seqtrain.files.writing import remove, write_file
+from seqtrain.files.writing import locked, remove, write_file
 from seqtrain.runs.destination import (
     CONFIG,
     FILES,

@@ -2,17 +2,17 @@
 
 import pytest
 
-from seqtrain.api import resources
+from seqtrain.api import environment
 from seqtrain.errors import ConfigError
 from tests.helpers.small_models import PARTS, make_model
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, memory: int, kind: str, rules, **keys) -> str:
     """Return what is said on a machine of so many bytes; nothing where it is enough."""
-    monkeypatch.setattr(resources, "physical_memory", lambda: memory)
+    monkeypatch.setattr(environment, "physical_memory", lambda: memory)
     model = make_model(kind, rules, **keys)
     try:
-        resources.check_model(model.network.config, model.preprocessing)
+        environment.check_model(model.network.config, model.preprocessing)
     except ConfigError as error:
         return str(error)
     return ""

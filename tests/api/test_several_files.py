@@ -10,7 +10,7 @@ from seqtrain.api.diff import diff
 from seqtrain.api.evaluate import evaluate
 from seqtrain.api.fit import fit
 from seqtrain.api.predictions import predict_split, run_facts
-from seqtrain.errors import CheckpointError, DataError
+from seqtrain.errors import CheckpointError
 
 
 def config(train: Any, **more: Any) -> dict[str, Any]:
@@ -57,13 +57,13 @@ def test_other_files_end_resuming_and_scoring(folder):
     (folder / "p4.jsonl").write_text('{"text": "rise", "label": "a"}\n')
     with pytest.raises(CheckpointError, match=r"p4\.jsonl: the run didn't read it"):
         fit(more, run_dir="run", resume=True)
-    with pytest.raises(DataError, match=r"p4\.jsonl: the run didn't read it"):
+    with pytest.raises(CheckpointError, match=r"p4\.jsonl: the run didn't read it"):
         evaluate("run", split="validation")
     (folder / "p4.jsonl").unlink()
     (folder / "p3.jsonl").rename(folder / "gone")
     with pytest.raises(CheckpointError, match=r"p3\.jsonl: the run read it, and nothing names"):
         fit(more, run_dir="run", resume=True)
-    with pytest.raises(DataError, match=r"p3\.jsonl: the run read it, and nothing names"):
+    with pytest.raises(CheckpointError, match=r"p3\.jsonl: the run read it, and nothing names"):
         evaluate("run", split="validation")
     (folder / "gone").rename(folder / "p3.jsonl")
     fit(more, run_dir="run", resume=True)

@@ -276,7 +276,7 @@ def test_a_folder_of_files_has_a_row_per_file(of_files, tmp_path, cli):
     by_line = cli("predict", names[0], of_files, "--input-format", "lines")
     piped = cli("predict", "-", of_files, stdin="fall\nsink")
     assert by_line.out == piped.out
-    assert "each line of stdin is one sequence" in piped.err
+    assert "stdin: each line is one sequence" in piped.err
     Path(names[1]).write_bytes(b"\xff\x00")
     cli("predict", tmp_path / "new", of_files, code=2)
     ended = cli("predict", tmp_path / "new", of_files, "--bad-rows", "blank")

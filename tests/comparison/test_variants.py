@@ -12,7 +12,9 @@ from seqtrain.comparison.compare import VariantRun, compare, learn_equally, take
 from seqtrain.comparison.learners import make_learner, one_by_one
 from seqtrain.comparison.task import VARIANTS, Task, variants_for
 from seqtrain.config.schema import Config
+from seqtrain.data.vocabulary import SPECIAL, Vocabulary
 from seqtrain.errors import ConfigError
+from tests.helpers.small_models import make_model
 from tests.helpers.stores import store_of
 
 ROWS = 90
@@ -28,14 +30,13 @@ def task() -> Task:
         "model": {"embedding_dim": 4, "hidden_size": 4},
         "training": {"max_epochs": 3},
     }
+    rules = {"labels": ("a", "b"), "vocabulary": Vocabulary((*SPECIAL, *map(str, range(20))))}
     return Task(
         config=Config.model_validate(sections),
         train=train,
         held_out=train.__getitems__(np.arange(0, ROWS, 3)),
-        input_size=22,
-        labels=("a", "b"),
+        preprocessing=make_model("tokens", rules).preprocessing,
         device=torch.device("cpu"),
-        threads=1,
         warnings=[],
         probe=np.arange(3),
     )
@@ -72,7 +73,9 @@ def test_right_variants_answer_as_one_by_one_and_wrong_ones_do_not(task, keys, c
     if channels:
         values = np.random.default_rng(0).normal(size=(len(task.train.values), channels))
         train = replace(task.train, values=values.astype(np.float32))
-        task = replace(task, train=train, input_size=channels)
+        rules = {"labels": ("a", "b"), "mean": (0.0,) * channels, "std": (1.0,) * channels}
+        fitted = make_model("features", rules).preprocessing
+        task = replace(task, train=train, preprocessing=fitted)
     for name, problem in variants_for(task.config, task.device).items():
         if problem:
             continue
@@ -120,7 +123,7 @@ def test_a_batch_that_would_take_too_long_is_given_up(task, monkeypatch):
     monkeypatch.setattr("seqtrain.comparison.compare.LONGEST", 1e-9)
     runs = measured(task, "torch", "packed", seconds=-1.0)
     assert all("allow more seconds" in run.problem for run in runs.values())
-    assert all(run.speed("training") is None for run in runs.values())
+    assert all(run.training is None for run in runs.values())
 
 
 def test_what_is_alike_learns_once_and_what_differs_for_itself(task):

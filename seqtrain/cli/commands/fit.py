@@ -51,8 +51,7 @@ def fit(
     from seqtrain.config import load_config, resolved_config
     from seqtrain.errors import Interrupted
     from seqtrain.runs.destination import check_destination
-    from seqtrain.runs.finding import find
-    from seqtrain.runs.run_directory import default_path
+    from seqtrain.runs.run_directory import default_path, find
 
     settings, source = load_config(config, overrides or []), Path(config)
     is_launched = "TORCHELASTIC_RUN_ID" in os.environ

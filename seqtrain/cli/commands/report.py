@@ -33,7 +33,7 @@ def report(
     from seqtrain.cli.output.console import note, warn
     from seqtrain.files.writing import write_file
     from seqtrain.report.page import render
-    from seqtrain.runs.finding import find, members
+    from seqtrain.runs.run_directory import find, members
 
     named = [find(Path(run)).path for run in runs or [chosen_run(None)]]
     if not runs:
