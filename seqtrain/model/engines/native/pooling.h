@@ -22,7 +22,7 @@ struct PoolPlan {
   Shape shape;
   Index* start;
   Word* panels;
-  float *bias, *vector, *changes;  // b and v, padded; (N) gradients of the scores
+  float *bias, *vector, *mean;  // b and v, padded; (B) mean gradient of a sequence's weights
   Index workers, per_worker;
 };
 
@@ -46,7 +46,7 @@ PoolPlan plan_pool(const PoolCall& call, Arena& arena) {
                                         plan.shape.input_row * words_of(plan.shape.gates)));
   plan.bias = arena.take<float>(plan.shape.gates);
   plan.vector = arena.take<float>(plan.shape.gates);
-  plan.changes = arena.take<float>(call.tokens);
+  plan.mean = arena.take<float>(call.batch);
   plan.workers = arena.used;
   plan_pool_worker(plan.shape, arena);
   plan.per_worker = arena.used - plan.workers;
@@ -167,20 +167,6 @@ void pool(const PoolCall* call) {
   arena.give_back();
 }
 
-// The gradients of the scores.
-void attend_back(const PoolCall& call, const PoolPlan& plan, Rows rows) {
-  const float* d_pooled = call.d_pooled + rows.first * call.width;
-  float mean[TOGETHER] = {};
-  for_tokens(call, plan.start, rows, [&](Index token, Index r) {
-    plan.changes[token] =
-        dot(call.states + token * call.width, d_pooled + r * call.width, call.width);
-    mean[r] += call.weights[token] * plan.changes[token];
-  });
-  for_tokens(call, plan.start, rows, [&](Index token, Index r) {
-    plan.changes[token] = call.weights[token] * (plan.changes[token] - mean[r]);
-  });
-}
-
 NOINLINE void put_scaled(float* __restrict to, const float* __restrict from, float by, Index count) {
   for (Index k = 0; k < count; ++k) to[k] = by * from[k];
 }
@@ -211,7 +197,8 @@ void largest_back(const PoolCall& call, const PoolPlan& plan, float* ties, Rows 
   });
 }
 
-// The gradients of the states, of W, b and v.
+// The gradients of the states, of W, b and v. That of a weight is its state times d_pooled; weights
+// add up to 1, so the mean of these, which a softmax takes off, is the pooled state times d_pooled.
 void back_through_scores(const PoolCall& call, const PoolPlan& plan, Member member) {
   Index units = plan.shape.gates;
   PoolWorker worker = pool_worker_of(call, plan, member.number);
@@ -225,8 +212,11 @@ void back_through_scores(const PoolCall& call, const PoolPlan& plan, Member memb
       while (step + 1 < call.steps && plan.start[step + 1] <= first + i) ++step;
       Index row = first + i - plan.start[step];
       const float* hidden = call.hidden + (first + i) * units;
-      float* slope = worker.slopes + i * units;
-      Vec change = splat(plan.changes[first + i]);
+      const float* d_pooled = call.d_pooled + row * call.width;
+      float *slope = worker.slopes + i * units, weight = call.weights[first + i];
+      states[i] = call.states + (first + i) * call.width;
+      d_states[i] = call.d_states + (first + i) * call.width;
+      Vec change = splat(weight * (dot(states[i], d_pooled, call.width) - plan.mean[row]));
       for (Index k = 0; k < units; k += LANES) {
         Vec t = load(hidden + k), d = change * load(plan.vector + k) * (splat(1.f) - t * t);
         store(slope + k, d);
@@ -234,9 +224,7 @@ void back_through_scores(const PoolCall& call, const PoolPlan& plan, Member memb
         store(worker.sum_v + k, load(worker.sum_v + k) + change * t);
       }
       slopes[i] = slope;
-      states[i] = call.states + (first + i) * call.width;
-      d_states[i] = call.d_states + (first + i) * call.width;
-      put_scaled(d_states[i], call.d_pooled + row * call.width, call.weights[first + i], call.width);
+      put_scaled(d_states[i], d_pooled, weight, call.width);
     }
     add_outer(outer, count, slopes, states);
     multiply(product, count, slopes, d_states, worker.words);
@@ -249,20 +237,21 @@ void pool_back(const PoolCall* call) {
   const Shape& shape = plan.shape;
   as_team(call->threads, [&](Member member) {
     PoolWorker worker = pool_worker_of(*call, plan, member.number);
-    if (call->size) {
-      memset(worker.sum_w, 0, shape.gates * shape.input_row * sizeof(float));
-      memset(worker.sum_b, 0, shape.gates * sizeof(float));
-      memset(worker.sum_v, 0, shape.gates * sizeof(float));
-      for_panels(shape.input_row / LANES, [&](Index at, Index width, Index number) {
-        if (number % member.of == member.number)
-          pack_column_panel(shape.cell, call->w, call->size, call->width, shape.cell.input_order,
-                            at * LANES, width, plan.panels + at * LANES * words_of(shape.gates));
-      });
+    if (!call->size) {
+      for_rows(*call, member, [&](Rows rows) { largest_back(*call, plan, worker.sum_w, rows); });
+      return;
     }
-    for_rows(*call, member, [&](Rows rows) {
-      call->size ? attend_back(*call, plan, rows) : largest_back(*call, plan, worker.sum_w, rows);
+    memset(worker.sum_w, 0, shape.gates * shape.input_row * sizeof(float));
+    memset(worker.sum_b, 0, shape.gates * sizeof(float));
+    memset(worker.sum_v, 0, shape.gates * sizeof(float));
+    for_panels(shape.input_row / LANES, [&](Index at, Index width, Index number) {
+      if (number % member.of == member.number)
+        pack_column_panel(shape.cell, call->w, call->size, call->width, shape.cell.input_order,
+                          at * LANES, width, plan.panels + at * LANES * words_of(shape.gates));
     });
-    if (!call->size) return;
+    for (Index row = member.begin(call->batch); row < member.end(call->batch); ++row)
+      plan.mean[row] = dot(call->pooled + row * call->width, call->d_pooled + row * call->width,
+                           call->width);
     wait_for_all(member);
     back_through_scores(*call, plan, member);
     wait_for_all(member);
