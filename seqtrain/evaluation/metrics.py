@@ -185,7 +185,7 @@ def score(
         Guo et al. 2017, section 2: calibration error.
     """
     labels, lengths = (torch.asarray(x, copy=True, device="cpu") for x in (labels, lengths))
-    several, classes = labels.ndim == 2, len(names)
+    several = labels.ndim == 2
     is_unknown = (labels < 0).any(1) if several else labels < 0
     if several:
         has, chosen, thresholds = _decided(logits, labels, thresholds)
@@ -196,23 +196,22 @@ def score(
         predicted = logits.argmax(dim=1)
         correct = predicted == labels
         found = (labels[correct], labels[~is_unknown], predicted)
-        counts = (torch.bincount(each, minlength=classes) for each in found)
+        counts = (torch.bincount(each, minlength=len(names)) for each in found)
         confidence, loss, brier = _probabilities(logits, labels)
         error = float(_surplus(confidence, correct).abs().sum()) / len(labels)
-    hits, support, times = (each.double() for each in counts)
     unknown = int(is_unknown.sum())
-    means, columns = _of_classes(hits, support, times, unknown)
+    means, columns = _of_classes(*(each.double() for each in counts), unknown=unknown)
     if several:
         columns["threshold"] = list(thresholds or [])
-    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-    per_class = dict(zip(names, rows, strict=True))
-    auc, average_precision = _rank(logits, labels, per_class) if ranked else (None, None)
+    rows = zip(names, *columns.values(), strict=True)
+    per_class = {name: dict(zip(columns, row, strict=True)) for name, *row in rows}
+    auc, precision = _rank(logits, labels, per_class) if ranked else (None, None)
     scores = Scores(
         loss=loss,
         accuracy=float(correct.double().mean()),
         **means,
         auc=auc,
-        average_precision=average_precision,
+        average_precision=precision,
         num_examples=len(labels),
         num_unknown_labels=unknown,
         labels=list(names),
