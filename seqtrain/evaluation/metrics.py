@@ -200,7 +200,7 @@ def score(
         confidence, loss, brier = _probabilities(logits, labels)
         error = float(_surplus(confidence, correct).abs().sum()) / len(labels)
     unknown = int(is_unknown.sum())
-    means, columns = _of_classes(*(each.double() for each in counts), unknown=unknown)
+    means, columns = _of_classes([each.double() for each in counts], unknown)
     if several:
         columns["threshold"] = list(thresholds or [])
     rows = zip(names, *columns.values(), strict=True)
@@ -225,14 +225,15 @@ def score(
 
 
 def _of_classes(
-    hits: Tensor, support: Tensor, times: Tensor, unknown: int
+    counts: Sequence[Tensor], unknown: int
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Return means over the classes, and figures of each, (C,).
 
-    They follow from how often each class is right, occurs and is predicted. A class that neither
+    They follow from three counts of each class: how often it is right, occurs and is predicted. A class that neither
     occurs nor is predicted is left out of the macro averages, as scikit-learn does without
     `labels`; those that train lacks are one more class, of F1 0.
     """
+    hits, support, times = counts
     parts = (hits, times), (hits, support), (2 * hits, support + times)
     precision, recall, f1 = (
         torch.where(whole > 0, part / whole.clamp(min=1), 0.0) for part, whole in parts
