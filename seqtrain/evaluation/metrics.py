@@ -229,9 +229,9 @@ def _of_classes(
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Return means over the classes, and figures of each, (C,).
 
-    They follow from three counts of each class: how often it is right, occurs and is predicted. A class that neither
-    occurs nor is predicted is left out of the macro averages, as scikit-learn does without
-    `labels`; those that train lacks are one more class, of F1 0.
+    They follow from three counts of each class: how often it is right, occurs and is predicted. A
+    class that neither occurs nor is predicted is left out of the macro averages, as scikit-learn
+    does without `labels`; those that train lacks are one more class, of F1 0.
     """
     hits, support, times = counts
     parts = (hits, times), (hits, support), (2 * hits, support + times)
