@@ -7,7 +7,7 @@ from seqtrain.config.loading import (
     parse_config,
     resolved_config,
 )
-from seqtrain.config.rendering import config_schema, key_reference, render_config, values_by_key
+from seqtrain.config.rendering import config_schema, key_reference, render_config
 from seqtrain.config.schema import (
     BatchingConfig,
     Config,
@@ -15,6 +15,7 @@ from seqtrain.config.schema import (
     ModelConfig,
     PretrainingConfig,
     TrainingConfig,
+    values_by_key,
 )
 
 __all__ = [

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import yaml
@@ -34,14 +33,16 @@ _DOUBTFUL = re.compile(
 
 
 class Location(NamedTuple):
-    """`file:line:column` or an option as given, and the order of locations: file, then options."""
+    """The order of a location, the file's before those of options; and how it is shown."""
 
-    where: str = ""
     order: tuple[int, ...] = ()
+    where: str = ""
 
 
 Locate: TypeAlias = Callable[[int, int], Location]
 """Makes the location of a line and a column, both from 1."""
+Locations: TypeAlias = dict[Keys, tuple[Location, Location]]
+"""Where each key and its value stand."""
 
 
 @dataclass(frozen=True)
@@ -49,23 +50,6 @@ class Unreadable:
     """Stands in place of a value that can't be used; `why` says what to write."""
 
     why: str
-
-
-class Problem(NamedTuple):
-    """One thing that is wrong: where it stands, at which key, and what (made when it is shown)."""
-
-    location: Location
-    path: Keys
-    say: Callable[[], str]
-
-
-@dataclass
-class Document:
-    """A config as written, where each key and its value stand, and keys that can't be used."""
-
-    value: Any = None
-    locations: dict[Keys, tuple[Location, Location]] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
 
 
 class _Composer(yaml.SafeLoader):
@@ -93,29 +77,29 @@ class _Composer(yaml.SafeLoader):
         return node
 
 
-def read_yaml(text: str, locate: Locate, root: Keys = ()) -> Document:
-    """Read one strict YAML document, whose value is Unreadable where the text can't be read.
+def read_yaml(text: str, locate: Locate, root: Keys = ()) -> tuple[Any, Locations]:
+    """Read one strict YAML document; its value is Unreadable where the text can't be read.
 
     `locate` makes the location of a line and column; `root` is the value's place in the config.
     """
-    document, loader = Document(), None
+    locations: Locations = {}
+    loader: Any = None
+    mark: Any
     try:
         loader = _Composer(text)
         node = loader.get_single_node()
+        return node and _walk(node, node, root, locations, locate), locations
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
-        at = locate(before.count("\n") + 1, error.position - before.rfind("\n"))
+        line, column = before.count("\n"), error.position - before.rfind("\n") - 1
+        mark = yaml.Mark("", error.position, line, column, None, 0)
         why = f"character U+{error.character:04X} can't stand in a YAML file"
-        return Document(Unreadable(why), {root: (at, at)})
     except yaml.MarkedYAMLError as error:
-        at = _location(error.problem_mark, locate)
-        return Document(Unreadable(_fault(error)), {root: (at, at)})
+        mark, why = error.problem_mark, _fault(error)
     except (ValueError, OverflowError):  # PyYAML's own int() and chr() of absurd numbers
-        at = _location(loader and loader.get_mark(), locate)
-        return Document(Unreadable("a number here is out of range"), {root: (at, at)})
-    if node is not None:
-        document.value = _walk(node, node, root, document, locate)
-    return document
+        mark, why = loader and loader.get_mark(), "a number here is out of range"
+    at = _location(mark, locate)
+    return Unreadable(why), {root: (at, at)}
 
 
 def _fault(error: yaml.MarkedYAMLError) -> str:
@@ -136,27 +120,26 @@ def _location(mark: Any, locate: Locate) -> Location:
     return locate(mark.line + 1, mark.column + 1) if mark else locate(1, 1)
 
 
-def _walk(key: Any, node: Any, path: Keys, document: Document, locate: Locate) -> Any:
-    at = _location(key.start_mark, locate), _location(node.start_mark, locate)
-    document.locations[path] = at
+def _walk(key: Any, node: Any, path: Keys, locations: Locations, locate: Locate) -> Any:
+    locations[path] = _location(key.start_mark, locate), _location(node.start_mark, locate)
     if isinstance(node, yaml.ScalarNode):
         return node.value if node.style else resolve_scalar(node.value)
     if isinstance(node, yaml.SequenceNode):
         items = enumerate(node.value)
-        return [_walk(item, item, (*path, number), document, locate) for number, item in items]
+        return [_walk(item, item, (*path, number), locations, locate) for number, item in items]
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
     for name, inner in node.value:
-        line, fault = name.start_mark.line + 1, _key_fault(name)
-        if not fault and name.value in values:
-            fault = f"given twice, on lines {lines[name.value]} and {line}; keep one"
+        fault = _key_fault(name)
         if fault:
-            child = (*path, name.value) if isinstance(name, yaml.ScalarNode) else path
-            at_key = _location(name.start_mark, locate)
-            document.problems.append(Problem(at_key, child, partial(str, fault)))
-        else:
-            lines[name.value] = line
-            values[name.value] = _walk(name, inner, (*path, name.value), document, locate)
+            raise yaml.MarkedYAMLError(problem=fault, problem_mark=name.start_mark)
+        child, line = (*path, name.value), name.start_mark.line + 1
+        first = lines.setdefault(name.value, line)
+        value = _walk(name, inner, child, locations, locate)
+        if name.value in values:
+            value = Unreadable(f"given twice, on lines {first} and {line}; keep one")
+            locations[child] = locations[child][0], locations[child][0]
+        values[name.value] = value
     return values
 
 

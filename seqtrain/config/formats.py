@@ -96,10 +96,3 @@ def holds(format: str, kind: str) -> bool:
 def names_of(named: object) -> list[str]:
     """Return the paths and patterns that data.train, validation or test gives: none of a number."""
     return [named] if isinstance(named, str) else list(named) if isinstance(named, list) else []
-
-
-def resolve_kind(train: str | list[str], format: str, kind: str, *, steps: bool) -> str:
-    """Return what sequences are made of: of kind auto, what steps or train's format say."""
-    if kind != "auto" or steps:
-        return "steps" if kind == "auto" else kind
-    return "features" if resolve_format(names_of(train)[0], format) in NUMBER_FORMATS else "text"

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -10,18 +9,19 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from seqtrain.config.document import Document, Keys, Location, Problem, Unreadable, brief, read_yaml
+from seqtrain.config.document import Keys, Location, Locations, Unreadable, brief, read_yaml
 from seqtrain.config.formats import resolve_format
-from seqtrain.config.problems import RETIRED_KEYS, expected, raise_if_any, unknown_key, wrong_value
+from seqtrain.config.problems import RETIRED_KEYS, expected, unknown_key, wrong_value
 from seqtrain.config.schema import BROKEN_RULE, SECTIONS, Config, Section, TrainingConfig
 from seqtrain.errors import ConfigError
 from seqtrain.files.reading import open_regular, path_problem
-from seqtrain.text import printable, shorten
+from seqtrain.text import one_line, printable, shorten
 
 SIZE_LIMIT = 2**20
 """Largest config file, in bytes."""
 CONFIG_OF_A_RUN = "config.yaml"
-NOWHERE = Location()
+SHOWN_PROBLEMS = 50
+"""Problems of a config that are shown; the rest is counted."""
 BLOCK_MARKS = ("|", ">")
 """What begins a block in YAML; alone in an option it is that character, such as a separator."""
 _UNKNOWN = ("extra_forbidden", "invalid_key")
@@ -36,7 +36,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
         ConfigError: the file can't be read, or all that is wrong in it and the options.
         RunError: the machine failed to read it.
     """
-    return parse_config(_decode(_read(path), str(path)), str(path), overrides)
+    return parse_config(_read(path), str(path), overrides)
 
 
 def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ()) -> Config:
@@ -48,16 +48,16 @@ def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ())
     shown = shorten(name, 4096)
 
     def locate(line: int, column: int) -> Location:
-        return Location(f"{shown}:{line}:{column}", (0, line, column))
+        return Location((0, line, column), f"{shown}:{line}:{column}")
 
-    document, top = read_yaml(text, locate), locate(1, 1)
-    if isinstance(document.value, Unreadable):
-        raise_if_any([Problem(document.locations[()][0], (), partial(str, document.value.why))])
-    if not isinstance(document.value, dict):
-        found = "empty config" if document.value is None else f"found {brief(document.value)}"
+    values, locations = read_yaml(text, locate)
+    if isinstance(values, Unreadable):
+        raise ConfigError(one_line(f"{locations[()][0].where}: {values.why}"))
+    if not isinstance(values, dict):
+        found = "empty config" if values is None else f"found {brief(values)}"
         wanted = f"{found}; expected a mapping of sections ({', '.join(SECTIONS)})"
-        raise_if_any([Problem(top, (), partial(str, wanted))])
-    return _checked(document, overrides, top)
+        raise ConfigError(one_line(f"{shown}:1:1: {wanted}"))
+    return _checked(values, locations, overrides)
 
 
 def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = ()) -> Config:
@@ -68,7 +68,7 @@ def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = (
     """
     if not isinstance(mapping, Mapping):
         raise ConfigError(f"config: found {brief(mapping)}; expected a mapping of sections")
-    return _checked(Document({key: _plain(value) for key, value in mapping.items()}), overrides)
+    return _checked({key: _plain(value) for key, value in mapping.items()}, {}, overrides)
 
 
 def resolved_config(
@@ -102,55 +102,55 @@ def _plain(value: object) -> object:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def _apply_override(document: Document, option: str, number: int) -> None:
-    at = Location(f"--set {shorten(option, 50)}", (1, number))
+def _apply_override(values: dict[str, Any], locations: Locations, option: str, number: int) -> None:
+    at = Location((1, number), f"--set {shorten(option, 50)}")
     name, equals, text = option.partition("=")
-    path: Keys = tuple(name.strip().split("."))
+    path = tuple(name.strip().split("."))
     if not equals or not all(path):
         form = "expected the form section.key=value, such as training.lr=0.001"
-        document.problems.append(Problem(at, (), partial(str, form)))
-        return
-    for known in [known for known in document.locations if known[: len(path)] == path]:
-        del document.locations[known]
+        raise ConfigError(f"{at.where}: {form}")
+    for known in [known for known in locations if known[: len(path)] == path]:
+        del locations[known]
     alone = f'"{text.strip()}"' if text.strip() in BLOCK_MARKS else text
-    read = read_yaml(alone, lambda line, column: at, path)
-    document.locations |= {path: (at, at), **read.locations}
-    document.problems += read.problems
-    here = document.value
+    value, inside = read_yaml(alone, lambda line, column: at, path)
+    locations |= {path: (at, at), **inside}
     for depth, step in enumerate(path[:-1], 1):
-        if not isinstance(here.get(step), dict):
-            here[step] = {}
-            document.locations[path[:depth]] = at, at
-        here = here[step]
-    here[path[-1]] = read.value
+        if isinstance(values.get(step), Unreadable):
+            return
+        if not isinstance(values.get(step), dict):
+            values[step] = {}
+            locations[path[:depth]] = at, at
+        values = values[step]
+    values[path[-1]] = value
 
 
-def _checked(document: Document, overrides: Sequence[str], top: Location = NOWHERE) -> Config:
-    """Turn a document into a config; `top` is where to point if no key stands there."""
+def _checked(values: dict[str, Any], locations: Locations, overrides: Sequence[str]) -> Config:
     for number, option in enumerate(overrides):
-        _apply_override(document, option, number)
-    values = document.value
+        _apply_override(values, locations, option, number)
     for name in SECTIONS:
         values[name] = {} if values.get(name) is None else values[name]
     for retired, (default, _) in RETIRED_KEYS.items():
         name, key = retired.split(".")
         given = values[name] if isinstance(values[name], dict) else {}
-        if key not in SECTIONS[name].model_fields and given.get(key, ...) == default:
+        if given.get(key, ...) == default:
             del given[key]
-    problems = document.problems
     try:
-        config = Config.model_validate(values)
+        return Config.model_validate(values)
     except ValidationError as error:
-        for path, detail in _by_path(error, values).items():
-            location = _location(document, path, detail, top)
-            problems.append(Problem(location, path, partial(_text, path, detail, values)))
-    raise_if_any(problems)
-    return config
+        found = [
+            (_location(locations, path, detail), path, detail)
+            for path, detail in _by_path(error, values).items()
+        ]
+    found.sort(key=lambda problem: problem[0].order)
+    lines = [_line(location, path, detail) for location, path, detail in found[:SHOWN_PROBLEMS]]
+    if len(found) > SHOWN_PROBLEMS:
+        lines.append(f"{len(found) - SHOWN_PROBLEMS} more problems not shown")
+    raise ConfigError(*lines)
 
 
 def _by_path(error: ValidationError, values: dict[str, Any]) -> dict[Keys, ErrorDetails]:
     """Return one error for each wrong value, the innermost ones; a broken rule before others."""
-    details = error.errors(include_url=False, include_context=False, include_input=False)
+    details = error.errors(include_url=False, include_context=False)
     details.sort(key=lambda detail: detail["type"] == BROKEN_RULE)
     errors = {_path(detail, values): detail for detail in details}
     outer = {path[:end] for path in errors for end in range(len(path))}
@@ -171,31 +171,40 @@ def _path(detail: ErrorDetails, values: Any) -> Keys:
     return detail["loc"] if detail["type"] == BROKEN_RULE and len(path) < 2 else tuple(path)
 
 
-def _location(document: Document, path: Keys, detail: ErrorDetails, top: Location) -> Location:
-    if path in document.locations:
-        return document.locations[path][detail["type"] not in _UNKNOWN]
-    above = (document.locations.get(path[:end]) for end in range(len(path) - 1, 0, -1))
-    return next((found[0] for found in above if found is not None), top)
+def _location(locations: Locations, path: Keys, detail: ErrorDetails) -> Location:
+    """Return where an error stands: at its key or value, or else at the nearest key above it."""
+    if path in locations:
+        return locations[path][detail["type"] not in _UNKNOWN]
+    above = (path[:end] for end in range(len(path) - 1, -1, -1))
+    return next((locations[key][0] for key in above if key in locations), Location())
 
 
-def _text(path: Keys, detail: ErrorDetails, values: Any) -> str:
+def _line(location: Location, path: Keys, detail: ErrorDetails) -> str:
+    """Return a problem as a line; an option that begins with the key stands for it."""
+    where, key = location.where, ".".join(shorten(str(step), 40) for step in path)
+    text = _text(path, detail)
+    if not where.startswith(f"--set {key}="):
+        text = f"{key}: {text}"
+    return one_line(f"{where}: {text}" if where else text)
+
+
+def _text(path: Keys, detail: ErrorDetails) -> str:
+    value = detail["input"]
+    if detail["type"] in _UNKNOWN:
+        return unknown_key(path, of_section=isinstance(value, dict))
+    if isinstance(value, Unreadable):
+        return value.why
     if detail["type"] == "missing":
         return f"missing; expected {expected(path)}"
     if detail["type"] == BROKEN_RULE:
         return detail["msg"]
-    if detail["type"] in _UNKNOWN:
-        return unknown_key(path, of_section=isinstance(values.get(path[0]), dict))
-    for step in path:
-        values = values[step]
-    if isinstance(values, Unreadable):
-        return values.why
     if detail["loc"][-1] == "[key]":
         wanted = expected(path[:-1]) if isinstance(path[-1], str) else "text as key"
         return f"found key {brief(path[-1])}; expected {wanted}"
-    return wrong_value(path, values)
+    return wrong_value(path, value)
 
 
-def _read(path: str | Path) -> bytes:
+def _read(path: str | Path) -> str:
     tried = shorten(os.path.abspath(path), 4096)
     try:
         if resolve_format(os.fspath(path), "auto") is not None and os.path.isfile(path):
@@ -214,13 +223,10 @@ def _read(path: str | Path) -> bytes:
         raise path_problem(path, error, ConfigError, advice) from None
     if len(content) > SIZE_LIMIT:
         raise ConfigError(f"{tried}: larger than 1 MiB; expected a YAML file of a few lines")
-    return content
-
-
-def _decode(content: bytes, name: str) -> str:
     try:
-        return content.decode("utf-8-sig")
+        return content.decode()
     except UnicodeDecodeError as error:
-        at = error.start + 3 * content.startswith(b"\xef\xbb\xbf")
+        at = error.start
         found = f"byte 0x{content[at]:02X} at byte {at} isn't UTF-8"
-        raise ConfigError(f"{shorten(name, 4096)}: {found}; save the file as UTF-8") from None
+        shown = shorten(os.fspath(path), 4096)
+        raise ConfigError(f"{shown}: {found}; save the file as UTF-8") from None

@@ -1,16 +1,11 @@
 """What a config's problems say: what was found, what is allowed, and the nearest valid name."""
 
-from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from seqtrain.config.document import Keys, Problem, brief
+from seqtrain.config.document import Keys, brief
 from seqtrain.config.schema import SECTIONS, Config, Section
-from seqtrain.errors import ConfigError
-from seqtrain.text import nearest, one_line, one_of, shorten
-
-SHOWN_PROBLEMS = 50
-"""Problems of a config that are shown; the rest is counted."""
+from seqtrain.text import nearest, one_of
 
 KEYS = (*Config.model_fields, *(f"{s}.{key}" for s in SECTIONS for key in SECTIONS[s].model_fields))
 """Every key of a config, sections included."""
@@ -49,20 +44,6 @@ FOREIGN_NAMES = {
     "training.device": ("cuda", "gpu"),
 }
 """What other programs call a key, where the spelling doesn't lead to it."""
-
-
-def raise_if_any(problems: Iterable[Problem]) -> None:
-    """Raise all problems together as a ConfigError, a line each, in the order of locations."""
-    ordered = sorted(problems, key=lambda problem: problem.location.order)
-    lines = []
-    for location, path, say in ordered[:SHOWN_PROBLEMS]:
-        key = ".".join(shorten(str(step), 40) for step in path)
-        text = say() if not key or location.where.startswith(f"--set {key}=") else f"{key}: {say()}"
-        lines.append(one_line(f"{location.where}: {text}" if location.where else text))
-    if len(ordered) > SHOWN_PROBLEMS:
-        lines.append(f"{len(ordered) - SHOWN_PROBLEMS} more problems not shown")
-    if lines:
-        raise ConfigError(*lines)
 
 
 def wrong_value(path: Keys, value: object) -> str:

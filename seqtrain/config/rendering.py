@@ -39,18 +39,6 @@ def _rows(section: Section, indent: str) -> list[tuple[str, bool]]:
     return rows
 
 
-def values_by_key(config: Config) -> dict[str, Any]:
-    """Return every value of a config by its dotted key."""
-    values = config.model_dump()
-    dotted = {
-        f"{name}.{key}": value
-        for name, section in values.items()
-        if isinstance(section, dict)
-        for key, value in section.items()
-    }
-    return {"seed": values["seed"], **dotted}
-
-
 def config_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of a config, for editors."""
     return {"$schema": DRAFT, **Config.model_json_schema(), "title": "seqtrain configuration"}

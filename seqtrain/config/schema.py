@@ -18,7 +18,12 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from seqtrain.config.document import brief
-from seqtrain.config.formats import is_text_encoding, resolve_kind
+from seqtrain.config.formats import (
+    NUMBER_FORMATS,
+    is_text_encoding,
+    names_of,
+    resolve_format,
+)
 from seqtrain.config.rules import broken_rules
 
 BROKEN_RULE = "broken_rule"
@@ -218,8 +223,10 @@ class DataConfig(Section):
     @model_validator(mode="after")
     def _name_the_kind(self) -> DataConfig:
         """Replace auto by the kind that it stands for; it still counts as not given."""
-        steps = self.steps is not None
-        self.__dict__["kind"] = resolve_kind(self.train, self.format, self.kind, steps=steps)
+        if self.kind == "auto":
+            of_numbers = resolve_format(names_of(self.train)[0], self.format) in NUMBER_FORMATS
+            kind = "features" if of_numbers else "text"
+            self.__dict__["kind"] = kind if self.steps is None else "steps"
         return self
 
 
@@ -408,12 +415,9 @@ class Config(Section):
     @model_validator(mode="after")
     def _check_rules(self) -> Config:
         """Check the rules between keys, each of which is right by itself; raise all errors."""
-        keys = {
-            f"{x}.{key}": value for x in SECTIONS for key, value in vars(getattr(self, x)).items()
-        }
         errors: list[InitErrorDetails] = [
             {"type": _broken(text), "loc": tuple(key.split(".")), "input": None}
-            for key, text in broken_rules(keys)
+            for key, text in broken_rules(values_by_key(self))
         ]
         if errors:
             raise ValidationError.from_exception_data("config", errors)
@@ -431,3 +435,13 @@ SECTIONS: dict[str, type[Section]] = {
     if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
 }
 """The sections of a config, by name."""
+
+
+def values_by_key(config: Config) -> dict[str, Any]:
+    """Return every value of a config by its dotted key."""
+    dotted = {
+        f"{name}.{key}": value
+        for name in SECTIONS
+        for key, value in vars(getattr(config, name)).items()
+    }
+    return {"seed": config.seed, **dotted}
