@@ -50,8 +50,8 @@ def proposed(data: DataConfig, target: Path) -> Path:
     options = list[str]()
     for name, value in (("--test", data.test), ("--label", data.label)):
         options += [name, value] if isinstance(value, str) else []
-    for column in [data.sequence] if isinstance(data.sequence, str) else data.sequence or []:
-        options += ["--sequence", str(column)]
+    for column in data.sequence if isinstance(data.sequence, list) else [data.sequence]:
+        options += ["--sequence", str(column)] if column is not None else []
     seqtrain("init", *files, *options, "--output", target)
     return target
 

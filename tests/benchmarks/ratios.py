@@ -62,7 +62,7 @@ def flops_per_token(model: ModelConfig) -> int:
     Training needs three times as many: each product also gives the gradient of its input and of its
     weight. Embedding, gates, pooling, head and optimizer count as nothing.
     """
-    sizes = model.embedding_dim + model.hidden_size
+    sizes = model.width + model.hidden_size
     return 2 * CELLS[model.rnn].gates * model.hidden_size * sizes
 
 
@@ -75,7 +75,7 @@ def measure(path: str, row: str, given: list[str], seconds: float) -> None:
     runs, peaks = {name: VariantRun(name, task) for name in names}, [matrix_flops()]
 
     def before(run: VariantRun) -> None:
-        if run.speed("training") is None:
+        if not run.rate("training"):
             peaks.append(matrix_flops())
 
     for mode, share in SHARES.items():
