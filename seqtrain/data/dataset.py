@@ -4,7 +4,7 @@ import os
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from seqtrain.data.examples import SET, Example, single_labels
 from seqtrain.data.fitting import Fitting
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.readers import Digests, Files, digest_of, read_rows
+from seqtrain.data.readers import Digests, Files, read_rows, unchanged
 from seqtrain.data.sources import (
     SPLITS,
     data_files,
@@ -74,7 +74,7 @@ class PreparedData:
 def prepare(
     config: Config, *, cache_folder: Path | None, known: Preprocessing | None = None
 ) -> PreparedData:
-    """Read, split, fit and encode the data of a config; each file is read once.
+    """Read, split, fit and encode the data of a config, or take it from the cache.
 
     `known` is an older preprocessing, which is kept and grows by the tokens and labels of train;
     then the cache isn't used.
@@ -84,10 +84,11 @@ def prepare(
     """
     files = data_files(config)
     entry = cache_folder / _entry_name(config, files, known) if cache_folder else None
-    data = load_prepared(config, entry) if entry and known is None else None
-    if data and data.digests == {path: digest_of(path) for _, path in files}:
-        return data
-    data = _Preparation(config, known).run()
+    with unchanged(path for _, path in files) as digests:
+        data = load_prepared(config, entry) if entry and known is None else None
+        if data and data.digests == digests:
+            return data
+        data = _Preparation(config, known, digests).run()
     content = _entry_of(data)
     is_saved = entry is not None and cache.save(entry, content)
     return replace(data, entry=entry if is_saved else None)
@@ -184,24 +185,24 @@ class _Preparation:
 
     config: Config
     known: Preprocessing | None
-    digests: Digests = field(default_factory=dict)
+    digests: Digests
 
     def run(self) -> PreparedData:
         """Read and encode all splits."""
-        data, vectors = self.config.data, self.config.model.vectors
+        data = self.config.data
         train = split_files(data, "train")
         rules = self._rules(train)
         as_train = partial(replace, dated=rules.reading.dated, wide=rules.reading.wide)
         train = [(path, as_train(x)) for path, x in train]
         encoder = rules.encoder(provisional_index(), GrowingIndex())
-        read = encoder.encode_files(train, digests=self.digests)
+        read = encoder.encode_files(train)
         parts, reports = self._parts([*encoder.labels], *read)
         del read  # it may be large
         more = [path for key, path in data_files(self.config) if key.startswith("pretraining.")]
         for number, path in enumerate(more):
             key, options = f"pretraining.data.{number}", read_options(data, path)
             files = [(path, replace(options, group=None))]
-            encoded = encoder.encode_files(files, labelled=False, digests=self.digests)
+            encoded = encoder.encode_files(files, labelled=False)
             parts[key], reports[key] = encoded
         fitting = Fitting(self.config, self.known)
         parts, fitted, eligible, word_vectors = fitting.fit(rules, encoder, parts)
@@ -212,10 +213,8 @@ class _Preparation:
         for name in ("validation", "test"):
             files = [(path, as_train(x)) for path, x in split_files(data, name)]
             if files:
-                encoded = fitted.encode_files(files, self.digests)
+                encoded = fitted.encode_files(files)
                 splits[name], reports[name] = encoded
-        if vectors is not None:
-            self.digests[vectors] = digest_of(vectors)
         self._refuse_same_files()
         self._check_rows(splits, fitted)
         return PreparedData(
@@ -267,7 +266,7 @@ class _Preparation:
 
     def _texts(self, files: Files) -> Iterator[Example]:
         for path, options in files:
-            for example in read_rows(path, options, digests=self.digests):
+            for example in read_rows(path, options):
                 if example.problem is None and str(example.sequence).strip():
                     yield example
 

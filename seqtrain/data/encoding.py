@@ -18,7 +18,7 @@ from seqtrain.data.examples import (
     Steps,
     single_labels,
 )
-from seqtrain.data.readers import Digests, Files, read_rows
+from seqtrain.data.readers import Files, read_rows
 from seqtrain.data.store import UNKNOWN_LABEL, Array, FileLines, Ints, SequenceStore, StoreBuilder
 from seqtrain.data.vocabulary import UNK, PieceIds, SpellingIndex
 from seqtrain.errors import DataError
@@ -174,13 +174,13 @@ class Encoder:
         return store, problems
 
     def encode_files(
-        self, files: Files, *, labelled: bool = True, digests: Digests | None = None
+        self, files: Files, *, labelled: bool = True
     ) -> tuple[SequenceStore, EncodingReport]:
         """Read files, at least one, and encode their rows; bad ones are a DataError."""
 
         def opened(path: str, options: ReadOptions) -> Input:
             problems = RowProblems(display_name(path))
-            rows = read_rows(path, options, problems, labelled=labelled, digests=digests)
+            rows = read_rows(path, options, problems, labelled=labelled)
             if not labelled:
                 rows = (example._replace(label=None, group=None) for example in rows)
             return rows, problems, options.bad_rows == "drop"

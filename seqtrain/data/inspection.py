@@ -105,7 +105,7 @@ class Inspection:
         named = split_files(keys, "train" if split in held_out else split)
         for (path, options), start in zip(named, files.starts if files else (), strict=True):
             problems = RowProblems(display_name(path))
-            for line, row in numbered_rows(path, options, start, digests=self.data.digests):
+            for line, row in numbered_rows(path, options, start, self.data.digests):
                 size = len(row.sequence if tokens is None else tokens(row.sequence))
                 refused = row.problem or self._refusal(size)
                 if refused and (row.problem or line not in others):

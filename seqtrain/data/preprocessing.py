@@ -17,7 +17,7 @@ from seqtrain.data.column_coding import ColumnCoding, scaled
 from seqtrain.data.encoding import EMPTY, Encoder, EncodingReport, LengthPolicy
 from seqtrain.data.examples import SHOWN_ROWS, Example, Features, ReadOptions, RowProblems
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
-from seqtrain.data.readers import Digests, Files
+from seqtrain.data.readers import Files
 from seqtrain.data.spelling import BUCKETS, word_grams
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, blocks, concatenate
 from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
@@ -118,12 +118,10 @@ class Preprocessing:
         store, report = encoder.encode_all([(iter(examples), RowProblems(source), False)])
         return self._finished(store, encoder), report
 
-    def encode_files(
-        self, files: Files, digests: Digests | None = None
-    ) -> tuple[SequenceStore, EncodingReport]:
+    def encode_files(self, files: Files) -> tuple[SequenceStore, EncodingReport]:
         """Read labelled files, at least one, and encode their rows; bad ones are a DataError."""
         encoder = self._encoder()
-        store, report = encoder.encode_files(files, digests=digests)
+        store, report = encoder.encode_files(files)
         return self._finished(store, encoder), report
 
     def encode_chunks(

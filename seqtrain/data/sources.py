@@ -9,7 +9,7 @@ from pathlib import Path
 from seqtrain.config.formats import MEMORY, WIDE_FORMATS, names_of, resolve_format
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data.examples import EVERY_COLUMN, Example, ReadOptions
-from seqtrain.data.readers import Digests, Files, read_rows
+from seqtrain.data.readers import Digests, Files, digest_of, read_rows, was_changed
 from seqtrain.data.readers.memory import held_table
 from seqtrain.data.readers.sequences import number_of
 from seqtrain.data.readers.time_steps import is_dated, seconds_of
@@ -130,11 +130,16 @@ def wide_columns(path: str, options: ReadOptions) -> list[str] | None:
 
 
 def numbered_rows(
-    path: str, options: ReadOptions, start: int = 0, digests: Digests | None = None
+    path: str, options: ReadOptions, start: int, digests: Digests
 ) -> Iterator[tuple[int, Example]]:
-    """Yield a file's rows, each with its line as the store of all files has it, from a start on."""
+    """Yield the rows of a file that was read before, each with its line as in that store.
+
+    `start` is where its lines begin; the file still has its digest.
+    """
+    if digest_of(path) != digests[path]:
+        raise was_changed(path)
     number = start
-    for example in read_rows(path, options, digests=digests):
+    for example in read_rows(path, options):
         number += example.problem is None
         yield (start + example.line if example.file is None else number), example
 

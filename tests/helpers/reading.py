@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 
 from seqtrain.data.examples import Example, ReadOptions, RowProblems
-from seqtrain.data.readers import Digests, read_rows
+from seqtrain.data.readers import read_rows
 from seqtrain.text import display_name
 
 
-def read_examples(
-    path: str, options: ReadOptions, *, labelled: bool = True, digests: Digests | None = None
-) -> Iterator[Example]:
+def read_examples(path: str, options: ReadOptions, *, labelled: bool = True) -> Iterator[Example]:
     """Yield the rows that can be used, as `read_rows` reads them.
 
     Raises:
@@ -17,7 +15,7 @@ def read_examples(
             the total; where the options drop them, only if no row is left.
     """
     problems, rows = RowProblems(display_name(path)), 0
-    for example in read_rows(path, options, problems, labelled=labelled, digests=digests):
+    for example in read_rows(path, options, problems, labelled=labelled):
         if example.problem is None:
             rows += 1
             yield example

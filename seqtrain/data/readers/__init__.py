@@ -2,9 +2,11 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from seqtrain.config.formats import MEMORY, resolve_format
 from seqtrain.data.examples import Column, Example, ReadOptions, RowProblems
@@ -12,7 +14,7 @@ from seqtrain.data.readers.delimited import read_delimited
 from seqtrain.data.readers.jsonl import read_jsonl
 from seqtrain.data.readers.memory import MemoryTable, held_table, read_memory
 from seqtrain.data.readers.npz import labels_beside, read_npz
-from seqtrain.data.readers.opening import BUFFER, RowSource, note_digest, open_input
+from seqtrain.data.readers.opening import BUFFER, RowSource, open_input
 from seqtrain.data.readers.parquet import arrow_files, read_arrow
 from seqtrain.data.readers.time_steps import (
     AT_ONCE,
@@ -29,7 +31,7 @@ from seqtrain.data.readers.txt import (
     read_fasttext,
     read_txt,
     read_unlabelled,
-    read_whole_files,
+    whole_files,
 )
 from seqtrain.errors import DataError
 from seqtrain.text import display_name
@@ -48,9 +50,8 @@ READERS: dict[str, Reader] = {
     "arrow": read_arrow,
     "fasta": read_fasta,
     "lines": read_unlabelled,
+    "memory": read_memory,
 }
-JUMPING = ("npz", "parquet", "arrow")
-"""Formats that aren't read from their beginning to their end."""
 Digests: TypeAlias = dict[str, str]
 Files: TypeAlias = Sequence[tuple[str, ReadOptions]]
 """Paths, each with how it is read."""
@@ -62,7 +63,6 @@ def read_rows(
     problems: RowProblems | None = None,
     *,
     labelled: bool = True,
-    digests: Digests | None = None,
 ) -> Iterator[Example]:
     """Yield an example for each row of a file, in order; memory stays flat, npz excepted.
 
@@ -72,8 +72,6 @@ def read_rows(
         options: how to read it.
         problems: bad rows noted so far, which damage is reported with.
         labelled: every row must have its label; else (prediction) labels may be absent.
-        digests: gets the SHA-256 of the file under its path, once all of it was read; a file that
-            held something else before is a DataError.
 
     Raises:
         DataError: the file can't be read on, or is labelled and has no rows.
@@ -81,7 +79,7 @@ def read_rows(
     problems = problems or RowProblems(display_name(path))
     options.check_format(problems.name)
     rows = 0
-    for example in _sequences(path, options, problems, labelled, digests):
+    for example in _sequences(path, options, problems, labelled):
         rows += 1
         yield example
     if labelled and not rows:
@@ -93,26 +91,50 @@ def read_table(table: MemoryTable, options: ReadOptions) -> Iterator[Example]:
     yield from read_rows(table.path, options, RowProblems(table.name), labelled=False)
 
 
+@contextmanager
+def unchanged(paths: Iterable[str]) -> Iterator[Digests]:
+    """Yield the SHA-256 of files by path; one that changes until the end is a DataError."""
+    before = {path: _stamps(path) for path in paths}
+    yield {path: digest_of(path) for path in before}
+    for path, stamps in before.items():
+        if _stamps(path) != stamps:
+            raise was_changed(path)
+
+
+def was_changed(path: str) -> DataError:
+    """Return the error that says so of a file."""
+    advice = "start again once nothing writes to it"
+    return DataError(f"{display_name(path)}: was changed while it was read; {advice}")
+
+
 def digest_of(path: str) -> str:
     """Return the SHA-256 of a file, or of what is read of a folder, in hexadecimal."""
     if path.startswith(MEMORY):
         return held_table(path).digest
-    if os.path.isdir(path):
-        return _digest_of_folder(path, {file: digest_of(file) for file in _folder(path)})
     total = hashlib.sha256()
-    for file in filter(None, (path, labels_beside(path))):
+    for file in _files_at(path):
+        if os.path.isdir(path):
+            name = os.fsencode(os.path.relpath(file, path)).replace(os.fsencode(os.sep), b"/")
+            total.update(b"%b\0%b\n" % (name, digest_of(file).encode()))
+            continue
         with open_input(file, raw=True) as stream:
             while block := stream.read(BUFFER):
                 total.update(block)
     return total.hexdigest()
 
 
-def _digest_of_folder(folder: str, digests: Digests) -> str:
-    total = hashlib.sha256()
-    for file, digest in digests.items():
-        name = os.fsencode(os.path.relpath(file, folder)).replace(os.fsencode(os.sep), b"/")
-        total.update(b"%b\0%b\n" % (name, digest.encode()))
-    return total.hexdigest()
+def _stamps(path: str) -> list[tuple[str, int, int]]:
+    """Return the sizes and times of the files that are read; a table knows itself if it changes."""
+    found = []
+    for file in () if path.startswith(MEMORY) else _files_at(path):
+        with open_input(file, raw=True) as stream:
+            stat = os.fstat(stream.fileno())
+            found.append((file, stat.st_size, stat.st_mtime_ns))
+    return found
+
+
+def _files_at(path: str) -> list[str]:
+    return [*_folder(path)] if os.path.isdir(path) else [*filter(None, (path, labels_beside(path)))]
 
 
 def _folder(path: str) -> dict[str, Reader]:
@@ -120,9 +142,9 @@ def _folder(path: str) -> dict[str, Reader]:
 
 
 def _sequences(
-    path: str, options: ReadOptions, problems: RowProblems, labelled: bool, digests: Digests | None
+    path: str, options: ReadOptions, problems: RowProblems, labelled: bool
 ) -> Iterator[Example]:
-    rows = _rows(path, options, problems, labelled, digests)
+    rows = _rows(path, options, problems, labelled)
     if options.steps is None:
         return rows if options.static is None else with_static(rows, options.static)
     come_back, at_once = None, 1  # of a stream, more may come much later
@@ -136,43 +158,30 @@ def _sequences(
 
 
 def _rows(
-    path: str,
-    options: ReadOptions,
-    problems: RowProblems,
-    labelled: bool,
-    digests: Digests | None = None,
+    path: str, options: ReadOptions, problems: RowProblems, labelled: bool
 ) -> Iterator[Example]:
-    if options.format == "files":
-        yield from read_whole_files(path, options, problems)
-    elif options.format == "memory":
-        table = held_table(path)
-        yield from read_memory(RowSource(table, options, problems, labelled))
-        if digests is not None:
-            note_digest(digests, path, table.digest)
-    elif options.format in ("txt", "arrow") and os.path.isdir(path):
-        parts: Digests = {}
-        for file, read in _folder(path).items():
-            problems.file = display_name(file)
-            for row in _opened(file, read, options, problems, labelled, parts):
-                yield row._replace(file=problems.file)
-        if digests is not None:
-            note_digest(digests, path, _digest_of_folder(path, parts))
+    whole, folder = options.format == "files", False
+    if whole:
+        files = whole_files(path)
     else:
-        yield from _opened(path, READERS[options.format], options, problems, labelled, digests)
+        folder = options.format in ("txt", "arrow") and os.path.isdir(path)
+        files = _folder(path) if folder else {path: READERS[options.format]}
+    for file, read in files.items():
+        if whole or folder:
+            problems.file = display_name(file)
+        try:
+            with _opened(file, options, pipes=not labelled and not whole) as stream:
+                for row in read(RowSource(stream, options, problems, labelled)):
+                    yield row._replace(file=problems.file) if whole or folder else row
+        except DataError as error:
+            if not whole or options.bad_rows != "blank":
+                raise
+            where = re.compile(re.escape(problems.file) + r"(:[0-9]+)?: ")
+            problem = where.sub("", error.problems[0], count=1)
+            yield Example("", None, 1, problems.file, problem=problem)
 
 
-def _opened(
-    path: str,
-    read: Reader,
-    options: ReadOptions,
-    problems: RowProblems,
-    labelled: bool,
-    digests: Digests | None,
-) -> Iterator[Example]:
-    jumping = options.format in JUMPING
-    if jumping and digests is not None:
-        note_digest(digests, path, digest_of(path))
-        digests = None
-    pipes, encoding = not labelled and not jumping, "" if jumping else options.encoding
-    with open_input(path, pipes=pipes, digests=digests, encoding=encoding) as stream:
-        yield from read(RowSource(stream, options, problems, labelled))
+def _opened(file: str, options: ReadOptions, *, pipes: bool) -> AbstractContextManager[Any]:
+    if options.format == "memory":
+        return nullcontext(held_table(file))
+    return open_input(file, pipes=pipes, encoding=options.encoding)

@@ -1,7 +1,6 @@
 """Opens what the user named: files, .gz and .zst, standard input; and reads lines of UTF-8 text."""
 
 import gzip
-import hashlib
 import io
 import os
 import re
@@ -123,7 +122,6 @@ def open_input(
     *,
     pipes: bool = False,
     raw: bool = False,
-    digests: dict[str, str] | None = None,
     encoding: str = "utf-8",
 ) -> Iterator[BinaryIO]:
     """Open a file for reading bytes, decompressed where its name ends in .gz or .zst.
@@ -132,12 +130,10 @@ def open_input(
         path: a file, or `-` for standard input.
         pipes: allow standard input and named pipes, which can be read once only.
         raw: don't decompress.
-        digests: gets the file's SHA-256 under its path at its end, or holds that of an earlier
-            reading; then the file must be read without a jump.
         encoding: utf-16 becomes UTF-8, in memory; all else stays.
 
     Raises:
-        DataError: the file is missing, unreadable, no gzip, or changes while it is read.
+        DataError: the file is missing, unreadable, or no gzip.
         ConfigError: the package that reads .zst isn't installed.
     """
     if path == "-":
@@ -151,9 +147,6 @@ def open_input(
     except (OSError, ValueError) as error:
         raise path_problem(path, error, DataError) from None
     with io.BufferedReader(file, BUFFER) as stream:
-        if digests is not None:
-            file.digest = hashlib.sha256()
-        before = os.fstat(file.fileno())
         content = stream if raw else _decompressed(stream, path)
         kind = utf_16(content.peek(4)) if encoding == "utf-16" else None
         if kind is not None:
@@ -163,20 +156,6 @@ def open_input(
                 raise DataError(f"{display_name(path)}: not UTF-16 ({error})") from None
             content = io.BufferedReader(content)
         yield cast("BinaryIO", content)
-        if digests is None:
-            return
-        while stream.read(BUFFER):  # what stands behind the last frame, if anything
-            pass
-        after = os.fstat(file.fileno())
-        is_same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
-        note_digest(digests, path, file.digest.hexdigest() if is_same else "")
-
-
-def note_digest(digests: dict[str, str], path: str, digest: str) -> None:
-    """Note what a file held; a DataError where it held something else before."""
-    if digests.setdefault(path, digest) != digest or not digest:
-        advice = "start again once nothing writes to it"
-        raise DataError(f"{display_name(path)}: was changed while it was read; {advice}")
 
 
 def _decompressed(stream: Any, path: str) -> Any:
@@ -192,18 +171,13 @@ def _decompressed(stream: Any, path: str) -> Any:
 
 
 class _File(io.FileIO):
-    """A file that words its own faults, and is hashed as it is read where `digest` is set."""
-
-    digest: Any = None
+    """A file that words its own faults."""
 
     def readinto(self, buffer: Any) -> int | None:
         try:
-            size = super().readinto(buffer)
+            return super().readinto(buffer)
         except OSError as error:
             raise path_problem(str(self.name), error, DataError) from None
-        if self.digest is not None and size:
-            self.digest.update(memoryview(buffer)[:size])
-        return size
 
 
 class _Inflated(io.RawIOBase):

@@ -15,12 +15,10 @@ from seqtrain.data.examples import (
     BadRow,
     Example,
     Numbered,
-    ReadOptions,
-    RowProblems,
     label_set,
     parse_rows,
 )
-from seqtrain.data.readers.opening import RowSource, open_input, without_end
+from seqtrain.data.readers.opening import RowSource, without_end
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problem, uncompressed
 from seqtrain.text import display_name, quote
@@ -130,24 +128,12 @@ def list_folder(path: str) -> dict[str, Reader]:
     return {file: of_class(label, _rows_of(file, rows)) for file, label in each.items()}
 
 
-def read_whole_files(path: str, options: ReadOptions, problems: RowProblems) -> Iterator[Example]:
-    """Read a file, or each in a folder and the folders in it, as one sequence (prediction)."""
-    files = list(_files_below(path)) if os.path.isdir(path) else [path]
+def whole_files(path: str) -> dict[str, Reader]:
+    """Return what reads a file, or each in a folder and the folders in it, as one sequence."""
+    files = [*_files_below(path)] if os.path.isdir(path) else [path]
     if not files:
         raise DataError(f"{display_name(path)}: no files in it; expected a file per sequence")
-    for file in files:
-        problems.file = display_name(file)
-        try:
-            with open_input(file, encoding=options.encoding) as stream:
-                source = RowSource(stream, options, problems)
-                for row in of_class("", _rows_of(file, _whole))(source):
-                    yield row._replace(file=problems.file)
-        except DataError as error:
-            if options.bad_rows != "blank":
-                raise
-            where = re.compile(re.escape(problems.file) + r"(:[0-9]+)?: ")
-            problem = where.sub("", error.problems[0], count=1)
-            yield Example("", None, 1, problems.file, problem=problem)
+    return {file: of_class("", _rows_of(file, _whole)) for file in files}
 
 
 def of_class(label: str, rows: Callable[[RowSource], Numbered]) -> Reader:
