@@ -24,25 +24,26 @@ from seqtrain.data.readers.sequences import features_from_array
 from seqtrain.data.store import Array
 from seqtrain.errors import DataError
 
-NAMES = ("values", "offsets", "lengths", "labels")
-X_NAMES, Y_NAMES = ("X", "x", "X_train", "x_train"), ("y", "Y", "y_train")
+NAMES = {
+    **{name: name for name in ("values", "offsets", "lengths", "labels")},
+    **dict.fromkeys(("X", "x", "X_train", "x_train"), "X"),
+    **dict.fromkeys(("y", "Y", "y_train"), "labels"),
+}
+"""What each array of a file is."""
 NPY = b"\x93NUMPY"
 DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError)
 FEW_SYMBOLS = 1000
 """Distinct whole numbers of one channel that may still be symbols."""
-VALUES = "numbers (N,) or (N, C), the time steps of all sequences one after another"
 
 
 def read_npz(source: RowSource) -> Iterator[Example]:
     """Read sequences out of flat arrays, which are held in memory; the line is the row, from 1."""
     name, is_tokens = source.problems.name, source.options.kind == "tokens"
-    arrays = _load(source.stream, name, labelled=source.labelled)
-    values = _array(arrays, "values", name)
-    fits = values.ndim in (1, 2) and values.dtype.kind in "iuf" and 0 not in values.shape[1:]
-    if is_tokens:
-        fits = values.ndim == 1 and values.dtype.kind in "iu"
-    _check(fits, name, "values", "integers (N,)" if is_tokens else VALUES, values)
-    borders, labels = _borders(arrays, len(values), name), None
+    arrays = _load(source.stream, name)
+    values, borders = _rectangle(arrays, name) if "X" in arrays else _flat(arrays, name)
+    if is_tokens and (values.ndim > 1 or values.dtype.kind == "f"):
+        raise _unfit(name, "values", "integers (N,)", values)
+    labels = None
     if source.labelled or "labels" in arrays:
         labels = _labels(_array(arrays, "labels", name), len(borders) - 1, name)
 
@@ -63,7 +64,7 @@ def labels_beside(path: str) -> str:
     return beside if beside != path and name.endswith(".npy") and os.path.isfile(beside) else ""
 
 
-def _load(stream: BinaryIO, name: str, *, labelled: bool) -> dict[str, Array]:
+def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
     """Load the arrays we know; objects, which would be unpickled, are refused by numpy."""
     try:
         if not stream.seekable():  # as a compressed one isn't
@@ -72,68 +73,60 @@ def _load(stream: BinaryIO, name: str, *, labelled: bool) -> dict[str, Array]:
         stream.seek(0)
         if is_one:
             beside = labels_beside(getattr(stream, "name", ""))
-            if labelled and not beside:
-                how = "save them beside it, as y.npy beside X.npy, or write both"
-                raise DataError(f"{name}: no labels; {how}: numpy.savez('data.npz', X=X, y=y)")
-            y = np.load(beside, allow_pickle=False) if beside else None
-            return _of_rectangle(np.load(stream, allow_pickle=False), y, name)
+            files: dict[str, Any] = {"X": stream, **({"labels": beside} if beside else {})}
+            return {key: np.load(file, allow_pickle=False) for key, file in files.items()}
         with zipfile.ZipFile(stream) as archive:
             entries = archive.infolist()
         if is_bomb(sum(x.file_size for x in entries), sum(x.compress_size for x in entries)):
             raise DataError(f"{name}: the arrays expand more than {BOMB_RATIO} times; refused")
-        names = [entry.filename.removesuffix(".npy") for entry in entries]
-        twice = [key for key in NAMES if names.count(key) > 1]
-        if twice:
-            raise DataError(f"{name}: the array {twice[0]} occurs twice; save it once")
         stream.seek(0)
         with np.load(stream, allow_pickle=False) as loaded:
-            known = [key for key in (*NAMES, *X_NAMES, *Y_NAMES) if key in loaded.files]
-            found = {key: np.asarray(loaded[key]) for key in known}
+            known = [key for key in NAMES if key in loaded.files]
+            return {NAMES[key]: np.asarray(loaded[key]) for key in reversed(known)}
     except MemoryError:
         raise DataError(f"{name}: the arrays do not fit into memory") from None
     except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DataError(f"{name}: not a sound npz file of plain arrays ({reason})") from None
-    x, y = (next((found[key] for key in keys if key in found), None) for keys in (X_NAMES, Y_NAMES))
-    return found if x is None or "values" in found else _of_rectangle(x, y, name)
 
 
-def _of_rectangle(x: Array, y: Array | None, name: str) -> dict[str, Array]:
-    """Return the arrays that hold the same as X (B, T) or (B, T, C) and y (B,)."""
-    fits = x.ndim in (2, 3) and x.dtype.kind in "iuf" and 0 not in x.shape[1:]
-    _check(fits, name, "X", "numbers (B, T) or (B, T, C), a series per row", x)
+def _rectangle(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
+    """Return the steps of X (B, T) or (B, T, C), one after another, and where each row begins."""
+    x = arrays["X"]
+    if x.ndim not in (2, 3) or x.dtype.kind not in "iuf" or 0 in x.shape[1:]:
+        raise _unfit(name, "X", "numbers (B, T) or (B, T, C), a series per row", x)
     known = np.ones(x.shape[:2], dtype=bool)
     if x.dtype.kind == "f":
         missing = np.asarray(np.isnan(x).reshape(*x.shape[:2], -1).all(axis=2))
         known = np.cumsum(~missing[:, ::-1], axis=1)[:, ::-1] > 0
-    found = {"values": x[known], "lengths": known.sum(axis=1)}
-    if y is not None:
-        whole = y.dtype.kind == "f" and np.array_equal(y, np.rint(y))
-        found["labels"] = (y.astype(np.int64) if whole else y).reshape(-1)
-    return found
+    return x[known], [0, *known.sum(axis=1).cumsum().tolist()]
 
 
-def _borders(arrays: dict[str, Array], total: int, name: str) -> list[int]:
-    if ("offsets" in arrays) == ("lengths" in arrays):
-        raise DataError(f"{name}: expected exactly one of the arrays offsets and lengths")
-    key = "offsets" if "offsets" in arrays else "lengths"
-    array = arrays[key]
-    _check(array.ndim == 1 and array.dtype.kind in "iu", name, key, "integers (B,)", array)
-    borders = array.tolist() if key == "offsets" else [0, *accumulate(array.tolist())]
-    if borders[:1] != [0] or borders[-1] != total:
-        found = f"{borders[0]} to {borders[-1]}" if borders else "nothing"
-        raise DataError(f"{name}: {key}: expected to cover 0 to {total}, the values; {found}")
-    for row, (start, end) in enumerate(pairwise(borders), start=1):
-        if end < start:
-            raise DataError(f"{name}: {key}: row {row} ends at {end}, before its start {start}")
-    return list(borders)
+def _flat(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
+    """Return the values, and where each sequence begins in them; the last border is their end."""
+    values, key = _array(arrays, "values", name), "offsets" if "offsets" in arrays else "lengths"
+    if values.ndim not in (1, 2) or values.dtype.kind not in "iuf" or 0 in values.shape[1:]:
+        raise _unfit(name, "values", "numbers (N,) or (N, C), the steps of all sequences", values)
+    given = _array(arrays, key, name)
+    if given.ndim != 1 or given.dtype.kind not in "iu":
+        raise _unfit(name, key, "integers (B,)", given)
+    borders = given.tolist() if key == "offsets" else [0, *accumulate(given.tolist())]
+    falls = next((i for i, (a, b) in enumerate(pairwise(borders), start=1) if b < a), None)
+    if falls is not None or borders[:1] != [0] or borders[-1] != len(values):
+        found = (
+            f"row {falls} ends before its start" if falls else f"{borders[:1]} to {borders[-1:]}"
+        )
+        raise DataError(f"{name}: {key}: expected to cover 0 to {len(values)}, the values; {found}")
+    return values, borders
 
 
 def _labels(labels: Array, rows: int, name: str) -> list[str]:
-    fits = labels.shape == (rows,) and labels.dtype.kind in "iuU"
-    _check(fits, name, "labels", f"integers or strings ({rows},)", labels)
+    if labels.dtype.kind == "f" and np.array_equal(labels, np.rint(labels)):
+        labels = labels.astype(np.int64)
+    if labels.size != rows or labels.dtype.kind not in "iuU":
+        raise _unfit(name, "labels", f"integers or strings ({rows},)", labels)
     try:  # numpy itself fails with a SystemError on numbers that no character has
-        found = [str(label) for label in labels.tolist()]
+        found = [str(label) for label in labels.ravel().tolist()]
         "".join(found).encode()
     except (SystemError, ValueError):
         raise DataError(f"{name}: labels: a string holds what is no character") from None
@@ -143,12 +136,11 @@ def _labels(labels: Array, rows: int, name: str) -> list[str]:
 def _array(arrays: dict[str, Array], key: str, name: str) -> Array:
     if key not in arrays:
         found, wanted = ", ".join(arrays) or "none", "values, offsets or lengths, labels"
-        also = "; or X and y: numpy.savez('data.npz', X=X, y=y)"
-        raise DataError(f"{name}: no array {key}; found of {wanted}: {found}{also}")
+        also = "or X and y: numpy.savez('data.npz', X=X, y=y), or y.npy beside X.npy"
+        raise DataError(f"{name}: no array {key}; found {found}; expected {wanted}; {also}")
     return arrays[key]
 
 
-def _check(fits: bool, name: str, key: str, expected: str, array: Array) -> None:
-    if not fits:
-        found = f"{array.dtype} {array.shape}"
-        raise DataError(f"{name}: {key}: expected {expected}, found {found}")
+def _unfit(name: str, key: str, expected: str, array: Array) -> DataError:
+    found = f"{array.dtype} {array.shape}"
+    return DataError(f"{name}: {key}: expected {expected}, found {found}")
