@@ -14,19 +14,12 @@ from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
 from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.encoding import EncodingReport, LengthPolicy, chunks, number_groups, row_keys
-from seqtrain.data.examples import SET, Example, single_labels
+from seqtrain.data.examples import SET, Example, ReadOptions, single_labels
 from seqtrain.data.fitting import Fitting
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, read_rows, unchanged
-from seqtrain.data.sources import (
-    SPLITS,
-    data_files,
-    order_is_dated,
-    read_options,
-    split_files,
-    wide_columns,
-)
+from seqtrain.data.sources import SPLITS, by_first_row, data_files, read_options, split_files
 from seqtrain.data.splits import Mask, Part, hold_out
 from seqtrain.data.store import (
     FileLines,
@@ -191,8 +184,9 @@ class _Preparation:
         """Read and encode all splits."""
         data = self.config.data
         train = split_files(data, "train")
-        rules = self._rules(train)
-        as_train = partial(replace, dated=rules.reading.dated, wide=rules.reading.wide)
+        first = by_first_row(*train[0])
+        as_train = partial(replace, dated=first.dated, sequence=first.sequence)
+        rules = self._rules(train, first)
         train = [(path, as_train(x)) for path, x in train]
         encoder = rules.encoder(provisional_index(), GrowingIndex())
         read = encoder.encode_files(train)
@@ -228,13 +222,11 @@ class _Preparation:
             vectors=word_vectors,
         )
 
-    def _rules(self, train: Files) -> Preprocessing:
+    def _rules(self, train: Files, reading: ReadOptions) -> Preprocessing:
         data, sizes = self.config.data, self.config.model.subwords
         merges = None if self.known is None else self.known.bpe_model
         if _is_bpe(data) and merges is None:
             merges = self._train_bpe(train)
-        dated, wide = order_is_dated(*train[0]), wide_columns(*train[0])
-        reading = replace(train[0][1], dated=dated, wide=wide)
         if reading.format == "memory":  # a model says how files are read; tables have no format
             reading = replace(reading, format="jsonl")
         return Preprocessing(

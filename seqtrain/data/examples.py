@@ -172,11 +172,11 @@ class ReadOptions:
         delimiter: csv, tsv: comma, semicolon, tab, pipe, or auto (found from the first lines).
         encoding: of lines that aren't UTF-8; utf-16: of the whole file.
         sequence: column, a name or an index from 0; several texts are joined, several columns of
-            features are channels or time steps; None, of features in a csv file: all others.
+            features are channels or time steps; None, of features in a csv file: all others, until
+            train names them.
         id: column by which rows are one sequence, where a row is a time step.
         order: column that sorts the rows of an id; None: they stand as in the file.
         dated: whether train's order are dates; None: it isn't known yet, or none.
-        wide: names of train's columns, where each is a time step; None: there are none yet.
         steps, static: what is read of a time step and beside a sequence: token, number or order
             (growth of the column `order`), by column.
         label_separator: stands between the labels of a row; None: each row has one.
@@ -198,7 +198,6 @@ class ReadOptions:
     id: Column | None = None
     order: Column | None = None
     dated: bool | None = None
-    wide: list[str] | None = None
     steps: Columns | None = None
     static: Columns | None = None
     label_separator: str | None = None

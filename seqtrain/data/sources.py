@@ -8,11 +8,10 @@ from pathlib import Path
 
 from seqtrain.config.formats import MEMORY, WIDE_FORMATS, names_of, resolve_format
 from seqtrain.config.schema import Config, DataConfig
-from seqtrain.data.examples import EVERY_COLUMN, Example, ReadOptions
+from seqtrain.data.examples import EVERY_COLUMN, Column, Example, ReadOptions
 from seqtrain.data.readers import Digests, Files, digest_of, read_rows, was_changed
 from seqtrain.data.readers.memory import held_table
-from seqtrain.data.readers.sequences import number_of
-from seqtrain.data.readers.time_steps import is_dated, seconds_of
+from seqtrain.data.readers.time_steps import time_of
 from seqtrain.data.readers.txt import holds_whole_files
 from seqtrain.errors import DataError
 from seqtrain.files.reading import nearest_file
@@ -104,29 +103,28 @@ def split_files(data: DataConfig, split: str) -> Files:
     return [(path, read_options(data, path)) for path in paths]
 
 
-def order_is_dated(path: str, options: ReadOptions) -> bool | None:
-    """Return whether the order of a file's first row is a date; None where it has none."""
-    if options.order is None:
-        return None
-    alone = replace(options, kind="text", sequence=options.id, id=None, order=None, steps=None)
-    alone = replace(alone, label=None, static=None, group=None, keep=(str(options.order),))
-    row = next(iter(read_rows(path, alone, labelled=False)), None)
-    cell = None if row is None else (row.kept or {}).get(str(options.order))
-    dated = is_dated(cell)
-    time = seconds_of(cell) if dated else number_of(cell)
-    return dated if time == time else None
+def by_first_row(path: str, options: ReadOptions) -> ReadOptions:
+    """Return how files are read where train's first row says it: columns, and an order of dates.
 
-
-def wide_columns(path: str, options: ReadOptions) -> list[str] | None:
-    """Return the names of a file's columns, where each but the label's is a time step."""
-    is_wide = options.kind == "features" and options.sequence is None
+    Where each column but the label's is a time step, all files have train's columns, by name.
+    """
     is_named = options.header is True or isinstance(options.label, str)
-    if not (is_wide and is_named and options.format in WIDE_FORMATS):
-        return None
-    alone = replace(options, kind="text", sequence=0, label=None, group=None, header=True)
-    row = next(iter(read_rows(path, replace(alone, keep=(EVERY_COLUMN,)), labelled=False)), None)
-    names = [] if row is None else [*(row.kept or ())]
-    return [name for name in names if name not in ("", options.label, options.group)] or None
+    is_wide = options.kind == "features" and options.sequence is None and is_named
+    is_wide = is_wide and options.format in WIDE_FORMATS
+    if not is_wide and options.order is None:
+        return options
+    column, keep = (0, EVERY_COLUMN) if is_wide else (options.id, str(options.order))
+    alone = replace(options, kind="text", sequence=column, id=None, order=None, steps=None)
+    alone = replace(alone, header=True, static=None, label=None, group=None, keep=(keep,))
+    row = next(iter(read_rows(path, alone, labelled=False)), None)
+    kept = {} if row is None or row.kept is None else row.kept
+    if is_wide:
+        names: list[Column] = [
+            name for name in kept if name not in ("", options.label, options.group)
+        ]
+        return replace(options, sequence=names or None)
+    time, is_date = time_of(kept.get(keep))
+    return replace(options, dated=is_date if time == time else None)
 
 
 def numbered_rows(

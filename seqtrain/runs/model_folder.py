@@ -213,7 +213,7 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
     found = Preprocessing.from_json(values, lists, _read_ngrams(saved, values.get("ngrams")))
     keys = {**asdict(found.reading), **asdict(found.lengths)}
     by_name, whole_files, kept = (keys.pop(name) for name in ("by_name", "whole_files", "keep"))
-    dated, wide = keys.pop("dated"), keys.pop("wide")
+    dated = keys.pop("dated")
     for name in ("tokenizer", "lowercase", "missing", "standardize"):
         keys[name] = getattr(found, name)
     DataConfig.model_validate({"train": "-", **keys})
@@ -221,8 +221,6 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
     wrong = {
         "reading": kept or kind == "auto" or not {by_name, whole_files} <= {False, True},
         "reading.dated": dated not in (None, False, True),
-        "reading.wide": wide is not None
-        and not (isinstance(wide, list) and _are_tokens([*SPECIAL, *wide])),
         "labels": len({*checked.labels}) < len(checked.labels),
         "mean, std": len(checked.mean) != len(checked.std) or bool(checked.mean) != is_features,
         "ngrams.columns": found.ngrams is not None

@@ -114,8 +114,6 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
             source.problems.fail(columns.line, said)
         others = {label_at, *map(columns.known.get, ("", options.group, *keep))}
         where = [index for index in range(columns.width) if index not in others]
-        if options.wide and columns.names:
-            where = [*map(columns.find, options.wide)]
     if not where:
         source.problems.fail(columns.line, "no column but the label's; expected a sequence")
     if label_at in where and options.steps is None:

@@ -297,8 +297,7 @@ def _times(cells: Column, name: str, line: int, dated: bool | None) -> Any:
         return cells
     found, than = list[float](), " as in train's first row"
     for row, cell in enumerate(cells):
-        is_date = is_dated(cell)
-        time = seconds_of(cell) if is_date else number_of(cell)
+        time, is_date = time_of(cell)
         if time != time or (dated is not None and is_date != dated):
             wanted = "a number or an ISO date"
             if dated is not None:
@@ -310,13 +309,12 @@ def _times(cells: Column, name: str, line: int, dated: bool | None) -> Any:
     return np.array(found)
 
 
-def is_dated(cell: object) -> bool:
-    """Whether a cell of the order is no number, and so a date."""
+def time_of(cell: object) -> tuple[float, bool]:
+    """Return the number of a cell of the order, or the seconds of a date, and which it is."""
     try:
-        number_of(cell)
+        return number_of(cell), False
     except BadRow:
-        return True
-    return False
+        return seconds_of(cell), True
 
 
 def seconds_of(cell: object) -> float:
