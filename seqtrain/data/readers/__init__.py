@@ -23,12 +23,12 @@ from seqtrain.data.readers.time_steps import (
     rows_of,
     with_static,
 )
-from seqtrain.data.readers.timeseries import read_ts
 from seqtrain.data.readers.txt import (
     Reader,
     list_folder,
     read_fasta,
     read_fasttext,
+    read_ts,
     read_txt,
     read_unlabelled,
     whole_files,

@@ -1,4 +1,5 @@
-"""Formats txt (lines of `label<TAB>text`, or a folder whose names are the labels), fasttext, FASTA.
+"""Formats txt (lines of `label<TAB>text`, or a folder whose names are the labels), fasttext, FASTA,
+and ts of the time-series archives.
 
 In prediction also lines without labels, and files that are a sequence each.
 """
@@ -19,6 +20,7 @@ from seqtrain.data.examples import (
     parse_rows,
 )
 from seqtrain.data.readers.opening import RowSource, without_end
+from seqtrain.data.readers.sequences import features_from_columns
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problem, uncompressed
 from seqtrain.text import display_name, quote
@@ -93,6 +95,26 @@ def read_unlabelled(source: RowSource) -> Iterator[Example]:
     return parse_rows(source.lines(), parse)
 
 
+def read_ts(source: RowSource) -> Iterator[Example]:
+    """Read a header of `@key value`, then a series per line: channels, and the label, between `:`.
+
+    `?` and NaN are missing values.
+    """
+    lines = (
+        row for row in source.lines() if isinstance(row[1], BadRow) or row[1][:1] not in ("#", "%")
+    )
+    has_labels = _read_ts_header(lines, source)
+
+    def parse(text: str) -> tuple[Any, ...]:
+        channels = text.split(":")
+        label = source.label(channels.pop().strip()) if has_labels else None
+        if not channels:
+            raise BadRow("expected channels, then a label, parted by ':', found one of them")
+        return features_from_columns(channels), label
+
+    yield from parse_rows(lines, parse, blank_rows=False)
+
+
 def list_folder(path: str) -> dict[str, Reader]:
     """Return what reads each file of a folder, in the order of their names.
 
@@ -148,6 +170,28 @@ def of_class(label: str, rows: Callable[[RowSource], Numbered]) -> Reader:
 def holds_whole_files(path: str) -> bool:
     """Tell whether the rows of a training file are files: those in the sub-folders of a folder."""
     return os.path.isdir(path) and any(stat.S_ISDIR(mode) for _, mode in _entries(path))
+
+
+def _read_ts_header(lines: Numbered, source: RowSource) -> bool:
+    """Read on to the line @data; return whether the series have labels."""
+    line, has_labels, fail = 0, False, source.problems.fail
+    for line, text in lines:
+        key, first, *_ = *str(text).lower().split(), "", ""
+        if isinstance(text, BadRow):
+            fail(line, str(text))
+        elif key == "@data":
+            if source.labelled and not has_labels:
+                fail(line, "no labels: expected '@classLabel true' before @data")
+            return has_labels
+        elif key in ("@timestamps", "@targetlabel") and first == "true":
+            fail(line, f"{key} true is not supported; expected plain values and classes")
+        elif key == "@classlabel":
+            has_labels = first == "true"
+        elif key and not key.startswith("@"):
+            fail(line, f"expected a header line @…, or @data; found {quote(text)}")
+    if line:
+        fail(line, "the file ends before a line @data")
+    return False
 
 
 def _records(source: RowSource) -> Numbered:
