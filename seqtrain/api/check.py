@@ -10,7 +10,6 @@ from seqtrain.api.load import load_one
 from seqtrain.api.predict import input_of
 from seqtrain.api.predictors import Classifier
 from seqtrain.api.run_events import RunLike, directory_of
-from seqtrain.data.readers import read_rows
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError, RunError
 from seqtrain.evaluation.invariance import SAMPLE_LENGTH, LogitDifference, differences, sampled
@@ -112,5 +111,5 @@ def _read(run: RunDirectory, classifier: Classifier, data: str | None) -> tuple[
         found = read_split(run, classifier, split)
         return found.source, found.store
     preprocessing = classifier.preprocessing.for_prediction()
-    rows = read_rows(data, preprocessing.reading.for_input(data), labelled=False)
-    return data, preprocessing.encode(rows, data)[0]
+    files = [(data, preprocessing.reading.for_input(data))]
+    return data, preprocessing.encode_files(files, labelled=False)[0]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from seqtrain.data.examples import (
     SHOWN_ROWS,
     Example,
     Features,
-    ReadOptions,
     RowProblems,
     Steps,
     single_labels,
@@ -28,8 +27,6 @@ CHUNK_SIZE = 2**14
 """Characters, symbols or numbers from which on rows are encoded at once."""
 EMPTY = "the sequence is empty"
 NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
-Input: TypeAlias = tuple[Iterator[Example], RowProblems, bool]
-"""Rows, where complaints about them go, and whether rows that can't be read are left out."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +125,12 @@ class Encoder:
         *,
         keep_bad: bool = False,
         keyed: bool = False,
+        labelled: bool = True,
     ) -> tuple[SequenceStore, dict[int, str]]:
         """Encode some examples at once; return a store, and why some can't be used, by index.
 
         The report counts up what was done, and groups grow by new names. With keep_bad an example
-        that can't be used has a row too, which means nothing.
+        that can't be used has a row too, which means nothing. Without labelled, labels are ignored.
         """
         problems = {i: x.problem for i, x in enumerate(examples) if x.problem is not None}
         values: Any
@@ -164,7 +162,7 @@ class Encoder:
         store = SequenceStore(
             values,
             np.cumsum([0, *lengths]),
-            self._labels(examples, source, report),
+            self._labels(examples, source, report, labelled=labelled),
             np.array(lines, dtype=np.int64),
             keys=row_keys(examples) if keyed else None,
             groups=None if names.count(None) == len(names) else number_groups(names, groups),
@@ -177,31 +175,23 @@ class Encoder:
         self, files: Files, *, labelled: bool = True
     ) -> tuple[SequenceStore, EncodingReport]:
         """Read files, at least one, and encode their rows; bad ones are a DataError."""
-
-        def opened(path: str, options: ReadOptions) -> Input:
-            problems = RowProblems(display_name(path))
-            rows = read_rows(path, options, problems, labelled=labelled)
-            if not labelled:
-                rows = (example._replace(label=None, group=None) for example in rows)
-            return rows, problems, options.bad_rows == "drop"
-
-        return self.encode_all(opened(*file) for file in files)
-
-    def encode_all(self, inputs: Iterable[Input]) -> tuple[SequenceStore, EncodingReport]:
-        """Encode the rows of inputs, at least one; bad ones are a DataError."""
         whole, report, groups = StoreBuilder(), EncodingReport(), dict[str, int]()
         names, starts, end = list[str](), list[int](), 0
-        for rows, problems, drops in inputs:
-            names.append(problems.name)
+        for path, options in files:
+            name = display_name(path)
+            problems, left_out, number = RowProblems(name), RowProblems(name), end
+            rows = read_rows(path, options, problems, labelled=labelled)
+            names.append(name)
             starts.append(end)
-            left_out, number = RowProblems(problems.name), end
-            for chunk in chunks(self._with_width(rows, problems.name)):
+            for chunk in chunks(self._with_width(rows, name)):
                 lines = [starts[-1] + example.line for example in chunk]
                 if chunk and chunk[0].file is not None:
                     lines = [number := number + (x.problem is None) for x in chunk]
-                store, bad = self.encode(chunk, lines, names[-1], report, groups, keyed=True)
+                how = {"keyed": True, "labelled": labelled}
+                store, bad = self.encode(chunk, lines, name, report, groups, **how)
                 for i, problem in bad.items():
-                    noted = left_out if drops and chunk[i].problem is not None else problems
+                    is_left_out = options.bad_rows == "drop" and chunk[i].problem is not None
+                    noted = left_out if is_left_out else problems
                     noted.add(chunk[i].line, problem, chunk[i].file)
                 whole.add(store)
                 end = max(end, int(store.lines.max(initial=0)))
@@ -287,9 +277,11 @@ class Encoder:
             return np.array([UNK], dtype=np.int32)
         return np.full((1, self.channels), np.nan, dtype=np.float32)
 
-    def _labels(self, examples: list[Example], source: str, report: EncodingReport) -> Array:
+    def _labels(
+        self, examples: list[Example], source: str, report: EncodingReport, *, labelled: bool
+    ) -> Array:
         """Return the class index of each example, (B,), or what `class_columns` does."""
-        index, names = self.labels, [example.label for example in examples]
+        index, names = self.labels, [x.label if labelled else None for x in examples]
         if self.several:
             labels = class_columns(names, index)
         else:

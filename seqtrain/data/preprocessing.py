@@ -15,7 +15,7 @@ import numpy as np
 
 from seqtrain.data.column_coding import ColumnCoding, scaled
 from seqtrain.data.encoding import EMPTY, Encoder, EncodingReport, LengthPolicy
-from seqtrain.data.examples import SHOWN_ROWS, Example, Features, ReadOptions, RowProblems
+from seqtrain.data.examples import SHOWN_ROWS, Example, Features, ReadOptions
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.readers import Files
 from seqtrain.data.spelling import BUCKETS, word_grams
@@ -110,18 +110,12 @@ class Preprocessing:
             tokens = self.lengths.cut(tokens)
         return tokens or [SPECIAL[UNK]]
 
-    def encode(
-        self, examples: Iterable[Example], source: str
+    def encode_files(
+        self, files: Files, *, labelled: bool = True
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Encode examples that are there already; bad ones are a DataError."""
+        """Read files, at least one, and encode their rows; bad ones are a DataError."""
         encoder = self._encoder()
-        store, report = encoder.encode_all([(iter(examples), RowProblems(source), False)])
-        return self._finished(store, encoder), report
-
-    def encode_files(self, files: Files) -> tuple[SequenceStore, EncodingReport]:
-        """Read labelled files, at least one, and encode their rows; bad ones are a DataError."""
-        encoder = self._encoder()
-        store, report = encoder.encode_files(files)
+        store, report = encoder.encode_files(files, labelled=labelled)
         return self._finished(store, encoder), report
 
     def encode_chunks(
@@ -144,8 +138,8 @@ class Preprocessing:
         report, groups = report or EncodingReport(), dict[str, int]()
         for chunk, fault in chain.from_iterable(chunked(burst, rows) for burst in bursts):
             encoder, lines = self._encoder(), [example.line for example in chunk]
-            plain = [example._replace(label=None) for example in chunk]
-            store, bad = encoder.encode(plain, lines, source, report, groups, keep_bad=True)
+            how = {"keep_bad": True, "labelled": False}
+            store, bad = encoder.encode(chunk, lines, source, report, groups, **how)
             for i in sorted(bad):
                 said = f"{chunk[i].file or source}:{chunk[i].line}: {bad[i]}"
                 if bad[i] != EMPTY and self.reading.bad_rows != "blank":

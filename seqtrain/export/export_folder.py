@@ -137,7 +137,7 @@ def golden_rows(model: Model) -> tuple[list[Any], SequenceStore, torch.Tensor]:
         static: Any = None if rules.static is None else _drawn(rules.static, numbers, 1)
         example = Example(sequence, None, len(kept) + 1, static=static)
         try:
-            rules.encode([example], "golden rows")
+            [*rules.encode_chunks([[example]], "golden rows")]
         except DataError:  # empty or overlong, and the model takes none such
             continue
         examples.append(example)
@@ -148,7 +148,7 @@ def golden_rows(model: Model) -> tuple[list[Any], SequenceStore, torch.Tensor]:
             sequence = rules.steps.rows(sequence)
         facts = None if rules.static is None else rules.static.rows(static)[0]
         kept.append({"sequence": sequence} | ({} if facts is None else {"facts": facts}))
-    store, _ = rules.encode(examples, "golden rows")
+    ((_, store),) = rules.encode_chunks([examples], "golden rows")
     logits = predict_logits(model.network, store, torch.device("cpu"))
     return kept, store, model.network.probabilities(check_finite(logits, store))
 

@@ -61,7 +61,7 @@ def test_spellings_stay_beside_their_steps_where_splits_are_joined(write):
 def test_each_chunk_numbers_its_own(write):
     preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
     for word in ("zebra", "yak"):
-        store, _ = preprocessing.encode([Example(f"common {word}", None, 1)], "x")
+        ((_, store),) = preprocessing.encode_chunks([[Example(f"common {word}", None, 1)]], "x")
         assert spelled_out(store, 0) == [None, buckets_of(word, 3, 5)]
         assert len(store.words) == 1
 
@@ -69,7 +69,7 @@ def test_each_chunk_numbers_its_own(write):
 def test_beyond_a_number_unknown_words_are_unk_alone(write, monkeypatch):
     monkeypatch.setattr(vocabulary, "MOST_SPELLINGS", 2)
     preprocessing = ready(train=write("train.tsv", TRAIN)).preprocessing
-    store, _ = preprocessing.encode([Example("a1 b1 c1 a1", None, 1)], "x")
+    ((_, store),) = preprocessing.encode_chunks([[Example("a1 b1 c1 a1", None, 1)]], "x")
     found = spelled_out(store, 0)
     assert store.values.tolist() == [UNK] * 4
     assert found == [buckets_of("a1", 3, 5), buckets_of("b1", 3, 5), None, found[0]]

@@ -52,7 +52,8 @@ def network_and_store(name: str, rows: int) -> tuple[ClassifierNetwork, Sequence
             sequence = " ".join(words) if kind == "text" else words
         label = LABELS[int(draw.integers(3))]
         given.append(Example(sequence, label, row + 1, group=f"g{row % 3}"))
-    return model.network, model.preprocessing.encode(given, "rows")[0]
+    ((_, store),) = model.preprocessing.encode_chunks([given], "rows")
+    return model.network, store
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -96,7 +97,7 @@ def test_running_pooling_holds_over_long_sequences_and_steep_scores(pooling):
     if pooling == "attention":
         with torch.no_grad():
             network.pooling.score.weight.mul_(1000)
-    store, _ = model.preprocessing.encode([Example(words, None, 1)], "rows")
+    ((_, store),) = model.preprocessing.encode_chunks([[Example(words, None, 1)]], "rows")
     (steps,) = predict_step_logits(network, store, CPU)
     torch.testing.assert_close(steps[-1:], predict_logits(network, store, CPU), atol=1e-5, rtol=0)
 
