@@ -14,7 +14,6 @@ from seqtrain.data.encoding import Encoder, class_columns
 from seqtrain.data.examples import SET, Features, single_labels
 from seqtrain.data.ngram_vocabulary import GramColumn, NgramVocabulary, fit_ngrams, with_spelling
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.spelling import word_grams
 from seqtrain.data.store import (
     UNKNOWN_LABEL,
     SequenceStore,
@@ -29,6 +28,7 @@ from seqtrain.data.vocabulary import (
     FixedIndex,
     Vocabulary,
     fit_vocabulary,
+    word_grams,
 )
 from seqtrain.data.word_vectors import WordVectors, read_vectors
 from seqtrain.errors import DataError

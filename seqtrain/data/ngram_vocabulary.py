@@ -16,9 +16,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.spelling import BUCKETS, WordGrams
 from seqtrain.data.store import Ints, run_starts
-from seqtrain.data.vocabulary import PAD, UNK
+from seqtrain.data.vocabulary import BUCKETS, PAD, UNK, WordGrams
 from seqtrain.errors import DataError
 
 BOUNDARY = PAD

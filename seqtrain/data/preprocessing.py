@@ -18,10 +18,18 @@ from seqtrain.data.encoding import EMPTY, Encoder, EncodingReport, LengthPolicy
 from seqtrain.data.examples import SHOWN_ROWS, Example, Features, ReadOptions
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.readers import Files
-from seqtrain.data.spelling import BUCKETS, word_grams
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, blocks, concatenate
 from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
-from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, PieceIds, SpellingIndex, Vocabulary
+from seqtrain.data.vocabulary import (
+    BUCKETS,
+    SPECIAL,
+    UNK,
+    FixedIndex,
+    PieceIds,
+    SpellingIndex,
+    Vocabulary,
+    word_grams,
+)
 from seqtrain.errors import DataError
 
 CHUNK_ROWS = 4096

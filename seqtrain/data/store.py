@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.spelling import WordGrams
+from seqtrain.data.vocabulary import WordGrams
 from seqtrain.errors import RunError
 
 Array = npt.NDArray[Any]

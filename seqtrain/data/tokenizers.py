@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any
 
-from seqtrain.data.readers.sequences import parse_json
 from seqtrain.errors import missing_package
+from seqtrain.files.reading import parse_json
 from seqtrain.text import shorten
 
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")

@@ -28,8 +28,8 @@ from seqtrain.data.examples import Example  # noqa: E402
 from seqtrain.data.ngram_vocabulary import SPELLING_SHARE, NgramVocabulary, row_keys  # noqa: E402
 from seqtrain.data.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.data.readers import read_rows  # noqa: E402
-from seqtrain.data.spelling import WordGrams  # noqa: E402
 from seqtrain.data.store import SequenceStore  # noqa: E402
+from seqtrain.data.vocabulary import WordGrams  # noqa: E402
 from seqtrain.errors import SeqtrainError  # noqa: E402
 from seqtrain.text import display_name, one_line, printable  # noqa: E402
 

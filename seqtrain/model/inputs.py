@@ -20,8 +20,7 @@ from seqtrain.data.batch import Grams, Spellings
 from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.spelling import BUCKETS, WordGrams
-from seqtrain.data.vocabulary import PAD
+from seqtrain.data.vocabulary import BUCKETS, PAD, WordGrams
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.engines.interface import DistinctInputs

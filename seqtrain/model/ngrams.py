@@ -32,8 +32,8 @@ from seqtrain.data.ngram_vocabulary import (
     streams,
 )
 from seqtrain.data.plan import plan_in_order_of_length
-from seqtrain.data.spelling import WordGrams
 from seqtrain.data.store import SequenceStore
+from seqtrain.data.vocabulary import WordGrams
 from seqtrain.model.engines.operations import SparseRows, sum_rows
 from seqtrain.model.packing import lengths_of, rows_and_steps
 

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqtrain.data.batch import Grams, entries_of
-from seqtrain.data.spelling import BUCKETS, WordGrams
-from seqtrain.data.vocabulary import UNK
+from seqtrain.data.vocabulary import BUCKETS, UNK, WordGrams
 from seqtrain.model.engines.operations import SparseRows, sum_rows
 from seqtrain.model.randomness import numbers
 

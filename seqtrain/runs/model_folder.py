@@ -20,9 +20,8 @@ from seqtrain.config.document import brief
 from seqtrain.config.schema import DataConfig, ModelConfig
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.spelling import BUCKETS
 from seqtrain.data.tokenizers import read_merges
-from seqtrain.data.vocabulary import SPECIAL
+from seqtrain.data.vocabulary import BUCKETS, SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.folder import VerifiedFolder, complete_folder, read_folder

@@ -10,9 +10,8 @@ from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import vocabulary
 from seqtrain.data.dataset import PreparedData, prepare
 from seqtrain.data.examples import Example
-from seqtrain.data.spelling import MOST_GRAMS, word_grams
 from seqtrain.data.store import SequenceStore, joined_stores
-from seqtrain.data.vocabulary import UNK
+from seqtrain.data.vocabulary import MOST_GRAMS, UNK, word_grams
 from tests.helpers.spelling import buckets_of
 
 TRAIN = [("common rare", "x"), ("common odd common", "y"), ("common", "x"), ("rare2 common", "y")]

@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.ngram_vocabulary import fit_ngrams
-from seqtrain.data.spelling import word_grams
+from seqtrain.data.vocabulary import word_grams
 from seqtrain.model.cells import as_torch_takes
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native.library import why_not

@@ -11,9 +11,8 @@ from seqtrain.data.encoding import LengthPolicy
 from seqtrain.data.ngram_vocabulary import fit_ngrams, with_spelling
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
-from seqtrain.data.spelling import word_grams
 from seqtrain.data.store import SequenceStore
-from seqtrain.data.vocabulary import Vocabulary
+from seqtrain.data.vocabulary import Vocabulary, word_grams
 from seqtrain.runs.model_folder import Model, new_network
 from tests.helpers.stores import store_of
 

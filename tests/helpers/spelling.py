@@ -2,7 +2,7 @@
 
 from zlib import crc32
 
-from seqtrain.data.spelling import BUCKETS
+from seqtrain.data.vocabulary import BUCKETS
 
 
 def buckets_of(word: str, shortest: int, longest: int) -> list[int]:

@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
 from seqtrain.data.batch import Spellings, spellings
-from seqtrain.data.spelling import word_grams
-from seqtrain.data.vocabulary import UNK
+from seqtrain.data.vocabulary import UNK, word_grams
 from seqtrain.model import classifier
 from seqtrain.model.classifier import ClassifierNetwork, combined
 from seqtrain.model.randomness import RandomNumbers

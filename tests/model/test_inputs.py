@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence
 
 from seqtrain.data.batch import Grams
-from seqtrain.data.spelling import BUCKETS, word_grams
+from seqtrain.data.vocabulary import BUCKETS, word_grams
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.model.subwords import Subwords
 from tests.helpers.spelling import buckets_of

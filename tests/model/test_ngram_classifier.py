@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.data.batch import Grams
 from seqtrain.data.ngram_vocabulary import fit_ngrams, folded, with_spelling
-from seqtrain.data.spelling import WordGrams, word_grams
+from seqtrain.data.vocabulary import WordGrams, word_grams
 from seqtrain.model.ngrams import GAIN, NgramClassifier
 from tests.helpers.spelling import buckets_of
 
