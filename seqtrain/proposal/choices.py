@@ -84,9 +84,9 @@ def _are_few_texts(facts: Facts, most: tuple[int, int] = SPELLED_ROWS) -> bool:
 
 
 def _data(facts: Facts) -> Iterator[Choice]:
-    if facts.family in ("characters", "alphabet") and facts.text is not None:
-        yield Choice("data.tokenizer", "char", facts.text.why)
-        if not facts.text.lowercase:
+    if facts.family in ("characters", "alphabet"):
+        yield Choice("data.tokenizer", "char", facts.why)
+        if not facts.lowercase:
             yield Choice("data.lowercase", False, "upper and lower case may differ in meaning")
     if facts.family == "series":
         yield Choice("data.standardize", "both", "each series by its own scale, then by train's")

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data.examples import BadRow
-from seqtrain.data.readers import Column, ReadOptions
-from seqtrain.data.readers.sequences import DECIMAL_COMMAS, number_of, sequence_from_text
+from seqtrain.data.readers import Column
+from seqtrain.data.readers.sequences import DECIMAL_COMMAS, MISSING, sequence_from_text
 from seqtrain.data.readers.time_steps import seconds_of
 from seqtrain.data.word_vectors import is_number
 from seqtrain.errors import DataError
@@ -255,20 +255,6 @@ class ColumnFacts:
         return f"{named if self.column != '' else 'the column without a name'} ({kind})"
 
 
-@dataclass(frozen=True)
-class Table:
-    """How a data file is read, the columns that are left out and why, and what isn't sure.
-
-    Attributes:
-        label: what was taken as the label, where no column is.
-    """
-
-    reading: ReadOptions
-    ignored: Sequence[str] = ()
-    doubts: Sequence[str] = ()
-    label: str | None = None
-
-
 def _kind_of_list(value: list[Any]) -> tuple[str, Any]:
     """Return the kind of a list, and its numbers or sentences."""
     if not value or isinstance(value[0], dict):
@@ -294,7 +280,7 @@ def _kind_of_text(text: str) -> tuple[str, Any]:
     odd = ODD.fullmatch(text)
     if odd is not None and not text.isdigit():
         return "odd", odd[1] + odd[3]
-    if is_missing(text):
+    if text.lower() in MISSING:
         return "missing", ()
     begins = text[0] in "[-+.0123456789" or "\n" in text  # a file may begin with names
     if not begins or text.isdigit():
@@ -308,14 +294,6 @@ def _kind_of_text(text: str) -> tuple[str, Any]:
     whole = blanks and steps.shape[1:] == (1,) and len(steps) > 1
     whole = whole and bool(((steps >= 0) & (steps == np.rint(steps))).all())
     return ("whole", steps[:, 0]) if whole else ("series", steps)
-
-
-def is_missing(text: str) -> bool:
-    """Whether a cell of a column of numbers is read as a missing one."""
-    try:
-        return number_of(text) != number_of(text)
-    except BadRow:
-        return False
 
 
 def gather(rows: Iterable[Iterable[tuple[Column, object]]]) -> list[ColumnFacts]:

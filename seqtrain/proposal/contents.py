@@ -1,8 +1,13 @@
-"""What is known of files of labelled sequences: labels, lengths, and the kind of sequences."""
+"""What is known of files of labelled sequences: labels, lengths, and what sequences are made of."""
 
-from collections import Counter
-from collections.abc import Sequence
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,16 +21,21 @@ from seqtrain.data.examples import (
     token_columns,
 )
 from seqtrain.data.readers import ReadOptions, read_rows
-from seqtrain.data.summary import separator_of
 from seqtrain.data.tokenizers import make_tokenizer
-from seqtrain.errors import DataError
-from seqtrain.proposal.columns import Table, Wishes
-from seqtrain.proposal.tables import find_columns
-from seqtrain.proposal.texts import TextFacts, inspect_texts
-from seqtrain.text import display_name, quote
+from seqtrain.text import display_name
 
 SAMPLE = 4096
 """Rows that texts are judged from, at most, evenly spread over the files."""
+SMALL_ALPHABET = 30
+"""Characters of an alphabet such as DNA's or a protein's, letters of one case."""
+PROBED_CHARACTERS = 200_000
+"""Characters of the sample that the two guesses of a class are compared on, at most."""
+UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+"""First words of the Unicode names of letters that are written without blanks between words."""
+CHARACTERS_BETTER = 0.6
+"""Characters are taken where their error is below this share of the words' error."""
+TOKENIZERS = {"words": "word", "symbols": "whitespace"}
+"""What splits texts, by family; else into characters."""
 
 
 @dataclass
@@ -33,7 +43,9 @@ class Facts:
     """What is known of data: counted while its rows are read, then judged from a sample of them.
 
     Attributes:
-        table: how rows are read; texts of symbols as kind tokens.
+        reading: how train's rows are read; texts of symbols as kind tokens.
+        ignored: the columns that are left out, and why; doubts: what isn't sure.
+        label: what was taken as the label, where no column is.
         rows: rows that have a sequence.
         empty, unlabelled: rows without a sequence, and with a blank label.
         missing: whether a value of a series is missing.
@@ -43,9 +55,15 @@ class Facts:
         lengths: median, 95 % and longest, in time steps of the sample.
         channels: for features and steps of numbers alone, numbers per time step.
         symbols: distinct tokens of the sample.
+        family: what the rules distinguish: words, characters, alphabet (few characters, long),
+            symbols, series (one channel), channels (several) or steps (a row per time step).
+        why: of texts, the reason for that; lowercase: whether upper and lower case mean the same.
     """
 
-    table: Table
+    reading: ReadOptions
+    ignored: Sequence[str] = ()
+    doubts: Sequence[str] = ()
+    label: str | None = None
     rows: int = 0
     empty: int = 0
     unlabelled: int = 0
@@ -54,31 +72,32 @@ class Facts:
     classes: Counter[str] = field(default_factory=Counter)
     sample: list[tuple[Any, str]] = field(default_factory=list)
     lengths: tuple[int, int, int] = (0, 0, 0)
-    text: TextFacts | None = None
     channels: int = 0
     symbols: int = 0
+    family: str = "steps"
+    why: str = ""
+    lowercase: bool = True
     _stride: int = 1
-
-    @property
-    def reading(self) -> ReadOptions:
-        """How train's rows are read."""
-        return self.table.reading
 
     @property
     def tokens(self) -> list[str]:
         """Columns of tokens of a time step."""
         return token_columns(self.reading.steps)
 
-    @property
-    def family(self) -> str:
-        """What the rules distinguish: words, characters, alphabet (few characters, long), symbols,
-        series (one channel), channels (several) or steps (a row per time step).
-        """
-        if self.tokens:
-            return "steps"
-        if self.channels:
-            return "series" if self.channels == 1 else "channels"
-        return "symbols" if self.reading.kind == "tokens" or self.text is None else self.text.split
+    def of(self, files: Sequence[str], **changes: Any) -> Facts:
+        """Count the rows of files, read so, with changes; a DataError where they can't be."""
+        facts = Facts(replace(self.reading, **changes), self.ignored, self.doubts, self.label)
+        for path in files:
+            problems = RowProblems(display_name(path))
+            for row in read_rows(path, facts.reading.for_file(path)):
+                if row.problem is None:
+                    facts.add(row.sequence, str(row.label))
+                elif row.problem == BLANK_LABEL:
+                    facts.unlabelled += 1
+                else:
+                    problems.add(row.line, row.problem, row.file)
+            problems.raise_if_any()
+        return facts
 
     def add(self, sequence: Any, label: str) -> None:
         """Count a row."""
@@ -99,50 +118,102 @@ class Facts:
     def judge(self) -> None:
         """Look at the sample: its lengths, and what its sequences are made of."""
         sequences, labels = zip(*self.sample, strict=True)
-        if self.reading.kind == "features":
-            self.channels = max(series.shape[1] for series in sequences)
-        elif self.reading.steps is not None:
-            self.channels = 0 if self.tokens else len(self.reading.steps)
-        else:
-            if self.reading.kind == "text":
-                self.text = text = inspect_texts(sequences, labels)
-                split = make_tokenizer(text.tokenizer, lowercase=text.lowercase)
+        steps, kind = self.reading.steps, self.reading.kind
+        if kind == "features" or (steps is not None and not self.tokens):
+            self.channels = max(x.shape[1] for x in sequences) if steps is None else len(steps)
+            self.family = "series" if self.channels == 1 else "channels"
+        elif steps is None:
+            self.family = "symbols"
+            if kind == "text":
+                self.family, self.why, self.lowercase = family_of(sequences, labels)
+                tokenizer = TOKENIZERS.get(self.family, "char")
+                split = make_tokenizer(tokenizer, lowercase=self.lowercase)
                 sequences = tuple(split(each) for each in sequences)
-                kind = "tokens" if text.split == "symbols" else "text"
-                self.table = replace(self.table, reading=replace(self.reading, kind=kind))
+            if self.family == "symbols":
+                self.reading = replace(self.reading, kind="tokens")
             self.symbols = len({token for sequence in sequences for token in sequence})
         lengths = np.quantile([len(each) for each in sequences], (0.5, 0.95, 1), method="nearest")
         median, most, longest = map(int, lengths)
         self.lengths = median, most, longest
 
 
-def read_facts(files: Sequence[str], table: Table) -> Facts:
-    """Read the rows of files; raises DataError where they can't be read so."""
-    facts = Facts(table)
-    for path in files:
-        problems = RowProblems(display_name(path))
-        for row in read_rows(path, table.reading.for_file(path)):
-            if row.problem is None:
-                facts.add(row.sequence, str(row.label))
-            elif row.problem == BLANK_LABEL:
-                facts.unlabelled += 1
-            else:
-                problems.add(row.line, row.problem, row.file)
-        problems.raise_if_any()
-    return facts
+def family_of(texts: Sequence[str], labels: Sequence[str]) -> tuple[str, str, bool]:
+    """Return the family of a sample of texts, the reason, and whether case says nothing."""
+    characters = Counter("".join(texts[:2000]))
+    letters = sum(count for c, count in characters.items() if not c.isspace())
+    median = sorted(len(text) for text in texts)[len(texts) // 2]
+    words = float(np.median([len(text.split()) for text in texts]))
+    unspaced = sum(n for c, n in characters.items() if _is_unspaced(c)) / max(1, letters)
+    if unspaced > 0.3:
+        return "characters", f"{unspaced:.0%} of the letters need no blanks", True
+    if words <= 1.5:
+        alphabet = {c.lower() for c in characters if not c.isspace()}
+        if len(alphabet) <= SMALL_ALPHABET and median >= 25:
+            return "alphabet", f"an alphabet of {len(alphabet)} characters", True
+        return "characters", f"words per row, median: {words:g}", False
+    if _are_symbols(texts):
+        return "symbols", "", False
+    by_words, by_characters = _errors(texts, labels)
+    if by_characters < CHARACTERS_BETTER * by_words:
+        why = (
+            f"on a sample, a guess by characters has {by_characters:.0%} errors, a guess by words "
+            f"{by_words:.0%}"
+        )
+        return "characters", why, True
+    return "words", "", True
 
 
-def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
-    """Read data files with the same columns; the first once more, for its columns."""
-    facts, name = read_facts(files, find_columns(files[0], wishes)), display_name(files[0])
-    separator = separator_of(facts.classes)
-    if separator is not None and facts.reading.label is not None:
-        reading = replace(facts.reading, label_separator=separator)
-        facts = read_facts(files, replace(facts.table, reading=reading))
-    if not facts.classes:
-        raise DataError(f"{name}: all {facts.empty + facts.unlabelled} rows are empty")
-    if len(facts.classes) < 2:
-        label = quote(next(iter(facts.classes)))
-        raise DataError(f"{name}: one label, {label}; expected two or more")
-    facts.judge()
-    return facts
+def _is_unspaced(character: str) -> bool:
+    return character > "\u0dff" and unicodedata.name(character, "").startswith(UNSPACED)
+
+
+def _are_symbols(texts: Sequence[str]) -> bool:
+    """Whether blanks separate symbols of a small set that the word tokenizer would break up."""
+    tokens = Counter(token for text in texts for token in text.split())
+    total = sum(tokens.values())
+    split = make_tokenizer("word", lowercase=False)
+    broken = sum(n for token, n in tokens.items() if len(split(token.strip('.,"()?!-<>:;'))) > 1)
+    return broken > 0.2 * total and len(tokens) < total / 10
+
+
+def _errors(texts: Sequence[str], labels: Sequence[str]) -> tuple[float, float]:
+    """Return the errors of naive Bayes on words and their pairs, and on up to three characters."""
+    fitting = np.cumsum([len(text) for text in texts]) <= PROBED_CHARACTERS
+    count = max(8, int(fitting.sum()))
+    rows = [(text.lower(), label) for text, label in zip(texts[:count], labels, strict=False)]
+    split = make_tokenizer("word", lowercase=False)
+
+    def word_features(text: str) -> list[str]:
+        words = split(text)
+        return words + [f"{a} {b}" for a, b in pairwise(words)]
+
+    def character_features(text: str) -> list[str]:
+        return [text[i : i + n] for n in (1, 2, 3) for i in range(len(text) - n + 1)]
+
+    return bayes_error(rows, word_features), bayes_error(rows, character_features)
+
+
+def bayes_error(rows: Sequence[tuple[str, str]], features: Callable[[str], list[str]]) -> float:
+    """Return the error of multinomial naive Bayes, learned from three of four rows."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    sizes: Counter[str] = Counter()
+    for number, (text, label) in enumerate(rows):
+        if number % 4:
+            counts[label].update(features(text))
+            sizes[label] += 1
+    held_out = [row for row in rows[::4] if row[1] in counts]
+    if not held_out:
+        return 0.0
+    known = set().union(*counts.values())
+    totals = {label: math.log(seen.total() + 0.1 * len(known)) for label, seen in counts.items()}
+    wrong = 0
+    for text, label in held_out:
+        found = Counter(f for f in features(text) if f in known)
+
+        def score(name: str, found: Counter[str] = found) -> float:
+            seen, total = counts[name], totals[name]
+            evidence = sum(n * (math.log(seen[f] + 0.1) - total) for f, n in found.items())
+            return math.log(sizes[name]) + evidence
+
+        wrong += max(counts, key=score) != label
+    return wrong / len(held_out)

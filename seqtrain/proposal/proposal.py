@@ -21,8 +21,9 @@ from seqtrain.data.summary import label_doubts, number_doubts, static_doubts
 from seqtrain.errors import DataError
 from seqtrain.proposal.choices import Choice, choices, should_hold_out
 from seqtrain.proposal.columns import Wishes
-from seqtrain.proposal.contents import Facts, inspect, read_facts
+from seqtrain.proposal.contents import Facts
 from seqtrain.proposal.steps import PER_ID
+from seqtrain.proposal.tables import inspect
 from seqtrain.text import counted, display_name, listed, quote, shorten
 
 Splits: TypeAlias = dict[str, Any]
@@ -90,12 +91,12 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
             doubts.append(f"{unlabelled}; it is for predict")
     rows = {"train": facts.rows}
     for name in (name for name in splits if name != "train"):
-        others = read_facts(files_of(name, splits[name]), facts.table)
+        others = facts.of(files_of(name, splits[name]))
         rows[name] = others.rows + others.empty
         facts.empty += others.empty
         facts.unlabelled += others.unlabelled
         facts.missing = facts.missing or others.missing
-    doubts += [*facts.table.doubts, *label_doubts(facts.classes)]
+    doubts += [*facts.doubts, *label_doubts(facts.classes)]
     share = 0.2 if facts.rows < 1000 else 0.1 if facts.rows < 100_000 else 0.02
     splits.setdefault("validation", share if should_hold_out(facts) else None)
     text, config = _written(splits, rows, facts, wishes.settings)
@@ -112,7 +113,7 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
 
 
 def _taken(facts: Facts) -> Iterator[str]:
-    table, reading = facts.table, facts.reading
+    reading = facts.reading
     what = KINDS[reading.kind]
     if facts.channels > 1 and reading.kind == "features":
         what += f" of {facts.channels} channels"
@@ -125,12 +126,12 @@ def _taken(facts: Facts) -> Iterator[str]:
     elif reading.label is not None:
         what += " = all other columns, a time step each"
     classes = f"{len(facts.classes)} classes: {_labels(facts)}"
-    label = reading.label if table.label is None else table.label
+    label = reading.label if facts.label is None else facts.label
     several = "several labels per row" if facts.several else "label"
     yield f"{what}, {classes}" if label is None else f"{what}, {several} = {label} ({classes})"
-    if table.ignored:
-        yield f"ignored: {listed(table.ignored, 8)}"
-    if any(PER_ID in each for each in table.ignored):
+    if facts.ignored:
+        yield f"ignored: {listed(facts.ignored, 8)}"
+    if any(PER_ID in each for each in facts.ignored):
         yield f"data.static can take what has {PER_ID}"
     if facts.unlabelled:
         yield f"{counted(facts.unlabelled, 'row')} with a blank label left out"
@@ -271,7 +272,6 @@ def _columns(facts: Facts) -> Iterator[Choice]:
         "format": "each line begins with __label__" if reading.format == "fasttext" else "--format",
         "delimiter": "separates the columns",
         "encoding": "UTF-8 is read, too",
-        "header": "the first row names the columns" if reading.header else "the first row is data",
         "sequence": "the texts of these columns, joined" if joins else "column of the sequence",
         "id": "the rows of one value are a sequence",
         "order": "sorts them",

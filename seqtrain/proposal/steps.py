@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data.readers import Column, ReadOptions
+from seqtrain.data.readers.sequences import MISSING
 from seqtrain.data.readers.time_steps import seconds_of
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import (
@@ -16,13 +17,11 @@ from seqtrain.proposal.columns import (
     TEXT_NAMES,
     TIME_NAME,
     ColumnFacts,
-    Table,
     Wishes,
     choose_label,
-    is_missing,
     wide_columns,
 )
-from seqtrain.proposal.texts import bayes_error
+from seqtrain.proposal.contents import Facts, bayes_error
 from seqtrain.text import listed, quote
 
 PROBED_SEQUENCES = 2000
@@ -52,7 +51,7 @@ ELAPSED = "elapsed"
 
 def find_steps(
     columns: Sequence[ColumnFacts], wishes: Wishes, reading: ReadOptions
-) -> Table | None:
+) -> Facts | None:
     """Return how a table is read, if rows are time steps by their looks or by the user's word.
 
     Raises:
@@ -110,7 +109,7 @@ def find_steps(
     by = None if order is None else order.column
     doubts += [_mixed(id, by, c) for c in columns if order is not None and _divides(c, id, order)]
     reading = replace(reading, kind="steps", id=id.column, order=by, label=label.column)
-    return Table(replace(reading, steps=steps), ignored, doubts)
+    return Facts(replace(reading, steps=steps), ignored, doubts)
 
 
 def _divides(column: ColumnFacts, id: ColumnFacts, order: ColumnFacts) -> bool:
@@ -253,7 +252,7 @@ def _kind(
     if column.kinds["odd"]:
         raise DataError(f"--steps: {column.oddness}")
     by_id = np.lexsort((np.arange(len(id.codes)) if order is None else order.times, id.codes))
-    texts = np.array(["" if is_missing(cell) else cell for cell in column.cells])
+    texts = np.array(["" if cell.lower() in MISSING else cell for cell in column.cells])
     by_id = by_id[texts[by_id] != ""]
     ids, texts, values = id.codes[by_id], texts[by_id], texts[by_id].astype(np.float64)
     changes, known = np.diff(values), np.unique(values)

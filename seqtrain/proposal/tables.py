@@ -12,23 +12,24 @@ import numpy as np
 
 from seqtrain.config.formats import (
     ENDINGS,
+    FIXED_COLUMNS,
     OBJECT_FORMATS,
+    WIDE_FORMATS,
     advice,
     check_encoding,
     resolve_format,
 )
 from seqtrain.data.examples import EVERY_COLUMN, RowProblems, missing_name
 from seqtrain.data.readers import Column, ReadOptions, read_rows
-from seqtrain.data.readers.delimited import read_records
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.opening import BUFFER, RowSource, open_input, utf_16
 from seqtrain.data.readers.txt import list_folder
+from seqtrain.data.summary import separator_of
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problem
 from seqtrain.proposal.columns import (
     FEWEST_STEPS,
     ColumnFacts,
-    Table,
     Wishes,
     choose_label,
     choose_sequence,
@@ -37,6 +38,7 @@ from seqtrain.proposal.columns import (
     has_header,
     no_series,
 )
+from seqtrain.proposal.contents import Facts
 from seqtrain.proposal.steps import find_steps
 from seqtrain.text import display_name, quote
 
@@ -44,8 +46,8 @@ FIRST_ROWS = 4096
 """Rows of a file or folder that show what it is, at most."""
 MOST_ACCENTS = 0.3
 """Share of letters beyond ASCII up to which a text may be Western European."""
-NUMBERS_SHARE = 0.9
-"""Share of a folder's files that hold nothing but numbers, from which on they are series."""
+KINDS = {"series": "features", "symbols": "tokens"}
+"""How columns of these are read; others as text."""
 FASTA_NAME = re.compile(r"[\s|]([^\s|=]+)=[^\s|=]*\s*$")
 """What the last word of a record's first line is named, in `>id SV=1`."""
 
@@ -67,7 +69,22 @@ def data_format(path: str, given: str = "auto") -> str:
     return format
 
 
-def find_columns(path: str, wishes: Wishes) -> Table:
+def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
+    """Read data files with the same columns; the first once more, for its columns."""
+    facts, name = find_columns(files[0], wishes).of(files), display_name(files[0])
+    separator = separator_of(facts.classes)
+    if separator is not None and facts.reading.label is not None:
+        facts = facts.of(files, label_separator=separator)
+    if not facts.classes:
+        raise DataError(f"{name}: all {facts.empty + facts.unlabelled} rows are empty")
+    if len(facts.classes) < 2:
+        label = quote(next(iter(facts.classes)))
+        raise DataError(f"{name}: one label, {label}; expected two or more")
+    facts.judge()
+    return facts
+
+
+def find_columns(path: str, wishes: Wishes) -> Facts:
     """Find how a data file, or a folder of text files, is read.
 
     Raises:
@@ -81,34 +98,30 @@ def find_columns(path: str, wishes: Wishes) -> Table:
             f"{display_name(path)} isn't UTF-8; it is read as {encoding} (Western European); if "
             "letters come out wrong, give --encoding, such as cp1251 or gbk"
         )
-    reading = ReadOptions(format, delimiter=wishes.delimiter, encoding=encoding)
-    if format == "txt" and not os.path.isdir(path):
-        reading = replace(reading, format=_text_format(path, reading))
-    reading = replace(reading, by_name=wishes.format == "auto" and reading.format == format)
-    if reading.format in ("csv", "tsv"):
-        table = _delimited(path, reading, wishes)
-    elif reading.format in OBJECT_FORMATS:
-        table = _table(_objects(path, reading), reading, wishes)
-    else:
-        for flag, value in (("--label", wishes.label), ("--sequence", wishes.sequence)):
-            if value is not None:
-                raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
-        label = _fasta_label(path, reading) if reading.format == "fasta" else None
-        table = Table(replace(reading, kind=wishes.kind or _fixed_kind(path, reading)), label=label)
-    return replace(table, doubts=[*doubts, *table.doubts])
+    reading = ReadOptions(
+        format, delimiter=wishes.delimiter, encoding=encoding, by_name=wishes.format == "auto"
+    )
+    if format == "txt" and os.path.isfile(path) and _first(path, reading, "__label__"):
+        reading = replace(reading, format="fasttext", by_name=False)
+    if reading.format not in FIXED_COLUMNS:
+        facts = _of_columns(_columns(path, reading, wishes), reading, wishes)
+        return replace(facts, doubts=[*doubts, *facts.doubts])
+    for flag, value in (("--label", wishes.label), ("--sequence", wishes.sequence)):
+        if value is not None:
+            raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
+    first = _first(path, reading, ">") if format == "fasta" else ""
+    named = FASTA_NAME.search(first)
+    label = f"the last word of {quote(first, 40)}" if first else None
+    reading = replace(reading, kind=wishes.kind or _fixed_kind(path, reading))
+    return Facts(reading, doubts=doubts, label=named[1] if named else label)
 
 
-def _fasta_label(path: str, reading: ReadOptions) -> str:
-    """Return what the last word of a line such as `>id SV=1` is named, or where it stands."""
-    first = next((line for line in _lines(path, reading) if line[:1] == ">"), "")
-    name = FASTA_NAME.search(first)
-    return name[1] if name else f"the last word of {quote(first, 40)}"
-
-
-def _lines(path: str, reading: ReadOptions) -> Iterator[str]:
+def _first(path: str, reading: ReadOptions, mark: str) -> str:
+    """Return the first line that isn't blank, if it begins with a mark."""
     with open_input(path, encoding=reading.encoding) as stream:
-        for _, line in RowSource(stream, reading, RowProblems(display_name(path))).lines():
-            yield line
+        source = RowSource(stream, reading, RowProblems(display_name(path)))
+        line = next((line for _, line in source.lines() if line.strip()), "")
+    return line if line.startswith(mark) else ""
 
 
 def _encoding(path: str, format: str) -> str:
@@ -141,26 +154,12 @@ def _encoding(path: str, format: str) -> str:
     return "utf-8"
 
 
-def _text_format(path: str, reading: ReadOptions) -> str:
-    """Return fasttext where a .txt file begins so, else txt."""
-    begin = [*islice(_lines(path, reading), FIRST_ROWS)]
-    if begin and begin[0].startswith("__label__"):
-        return "fasttext"
-    if any(begin) and not any("\t" in line for line in begin):
-        raise DataError(
-            f"{display_name(path)}: no labels: no line has a tab; expected label<TAB>text, csv or "
-            "jsonl with a column of labels, or a folder of texts for each class"
-        )
-    return "txt"
-
-
 def _fixed_kind(path: str, reading: ReadOptions) -> str:
     """Return the kind of a file without columns, by its first rows."""
     if reading.format == "txt":
         rows = islice(read_rows(path, reading), FIRST_ROWS)
         (column,) = gather([(0, str(row.sequence))] for row in rows)
-        numbers = column.kinds["series"] + column.kinds["whole"]
-        return "features" if numbers > NUMBERS_SHARE * column.rows else "text"
+        return KINDS.get(column.kind, "text")
     if reading.format != "npz":
         return "features" if reading.format == "ts" else "text"
     series = islice(read_rows(path, replace(reading, kind="features")), FIRST_ROWS)
@@ -170,101 +169,88 @@ def _fixed_kind(path: str, reading: ReadOptions) -> str:
     return "tokens" if few else "features"
 
 
-def _objects(path: str, reading: ReadOptions) -> list[ColumnFacts]:
-    problems = RowProblems(display_name(path))
+def _columns(path: str, reading: ReadOptions, wishes: Wishes) -> list[ColumnFacts]:
+    """Describe every column of a table; without names they are numbered."""
+    name, problems = display_name(path), RowProblems(display_name(path))
+    delimited = reading.format in WIDE_FORMATS
+    everything = replace(reading, header=False, keep=(EVERY_COLUMN,))
+    if delimited:
+        everything = replace(everything, sequence=0)
 
-    def rows() -> Iterator[Iterator[tuple[Column, object]]]:
-        keeping = replace(reading, keep=(EVERY_COLUMN,))
-        for row in read_rows(path, keeping, problems, labelled=False):
-            if row.problem is not None:
-                problems.fail(row.line, row.problem)
-            yield flattened(row.kept or {})
+    def kept() -> Iterator[dict[str, object]]:
+        for row in read_rows(path, everything, problems, labelled=False):
+            if row.problem is None:
+                yield row.kept or {}
+            else:
+                problems.add(row.line, row.problem, row.file)
 
-    columns = gather(rows())
-    if not columns:
-        raise DataError(f"{display_name(path)}: no rows; expected one JSON object per line")
-    if all(column.rows == 1 for column in columns) and len(columns) > FEWEST_STEPS:
-        raise DataError(
-            f"{display_name(path)}: one object; expected one for each row, as pandas writes "
-            "them with to_json(orient='records')"
-        )
-    return columns
-
-
-def _records(path: str, reading: ReadOptions) -> Iterator[list[str]]:
-    problems = RowProblems(display_name(path))
-    with open_input(path, encoding=reading.encoding) as stream:
-        for _, fields in read_records(RowSource(stream, reading, problems)):
-            yield fields
+    rows = kept()
+    first = [str(cell) for cell in next(rows, {}).values()] if delimited else []
+    columns = gather(enumerate(row.values()) if delimited else flattened(row) for row in rows)
     problems.raise_if_any()
-
-
-def _delimited(path: str, reading: ReadOptions, wishes: Wishes) -> Table:
-    name, records = display_name(path), _records(path, reading)
-    first = next(records, [""])
-    if first == [""]:
-        raise DataError(f"{name}: no rows; expected one labelled sequence per row")
-    if len(first) < 2:
+    if not columns:
+        found = "one row" if any(first) else "no rows"
+        raise DataError(f"{name}: {found}; expected one labelled sequence per row")
+    if len(first) == 1:
         raise DataError(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
             "separated by a comma, semicolon, tab or |; or give --delimiter"
         )
-    columns = gather(enumerate(fields) for fields in records if len(fields) == len(first))
-    if not columns:
-        raise DataError(f"{name}: one row; expected a labelled sequence per row")
-    header = wishes.header if wishes.header is not None else has_header(first, columns)
-    if header is None:
+    if not delimited and all(c.rows == 1 for c in columns) and len(columns) > FEWEST_STEPS:
         raise DataError(
-            f"{name}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of the "
-            "columns; give --header or --no-header"
+            f"{name}: one object; expected one for each row, as pandas writes "
+            "them with to_json(orient='records')"
         )
-    for column, title in zip(columns, first, strict=True):
+    header = wishes.header
+    if delimited and header is None:
+        header = has_header(first, columns)
+        if header is None:
+            raise DataError(
+                f"{name}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of "
+                "the columns; give --header or --no-header"
+            )
+    for column, title in zip(columns, first, strict=delimited):
         if header:
             column.column = title
         else:
             column.add(title)
         column.judge()
-    table = _table(columns, reading, wishes)
-    found = table.reading
-    names_a_column = any(isinstance(x, str) for x in (found.label, *found.sequence_columns()))
-    if header != names_a_column:
-        found = replace(found, header=header)
-    return replace(table, reading=found)
+    return columns
 
 
-def _table(columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wishes) -> Table:
+def _of_columns(columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wishes) -> Facts:
     wishes = _resolved(wishes, columns)
-    table = find_steps(columns, wishes, reading)
-    if table is not None:
-        return table
+    facts = find_steps(columns, wishes, reading)
+    if facts is not None:
+        return facts
     label = choose_label(columns).column if wishes.label is None else wishes.label
     if wishes.sequence is None:
         chosen = choose_sequence(columns, label)
     else:
         chosen = [column for name in wishes.sequence for column in columns if column.column == name]
-    kinds = {column.kind for column in chosen}
-    if kinds == {"number"} and 1 < len(chosen) < FEWEST_STEPS:
+    kinds = {KINDS.get(column.kind, "text") for column in chosen}
+    found = kinds.pop() if len(kinds) == 1 else "text"
+    is_wide = len(chosen) > 1 and all(column.kind == "number" for column in chosen)
+    if is_wide and len(chosen) < FEWEST_STEPS:
         raise DataError(no_series(chosen))
-    is_wide = kinds == {"number"} and len(chosen) > 1
-    of_numbers = is_wide or kinds == {"series"}
+    found = "features" if is_wide else found
     odd = [c for c in chosen if c.kind == "number" and c.kinds["odd"]]
-    if of_numbers and odd:
+    if odd and found == "features":
         raise DataError(f"--sequence: {odd[0].oddness}")
-    found = "features" if of_numbers else "tokens" if kinds == {"symbols"} else "text"
     kind, doubts = wishes.kind or found, list[str]()
     if wishes.kind is None and any(column.kinds["whole"] for column in chosen):
         other = "symbols: --set data.kind=tokens"
-        if not of_numbers:
+        if found != "features":
             other = "measurements: --set data.kind=features"
         doubts.append(f"the sequences are whole numbers, read as {kind}; if they are {other}")
     ignored = [c for c in columns if c.column != label and c not in chosen]
     sequence: list[Column] | Column | None = [column.column for column in chosen]
-    if is_wide and reading.format in ("csv", "tsv") and all(c.column == "" for c in ignored):
+    if is_wide and reading.format in WIDE_FORMATS and all(c.column == "" for c in ignored):
         sequence = None
     elif len(chosen) == 1:
         sequence = chosen[0].column
     reading = replace(reading, kind=kind, sequence=sequence, label=label)
-    return Table(reading, [column.describe() for column in ignored], doubts)
+    return Facts(reading, [column.describe() for column in ignored], doubts)
 
 
 def _resolved(wishes: Wishes, columns: Sequence[ColumnFacts]) -> Wishes:

@@ -12,7 +12,8 @@ from seqtrain.cli.commands.init import default_name
 from seqtrain.config import parse_config
 from seqtrain.errors import DataError
 from seqtrain.proposal import Wishes, propose
-from seqtrain.proposal.contents import Facts, inspect
+from seqtrain.proposal.contents import Facts
+from seqtrain.proposal.tables import inspect
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "saw", "one", "old", "dog", "near", "our", "house"]
 Make = Callable[[random.Random], str]
@@ -111,7 +112,7 @@ TWO_LABELS = [f"{label}\t{label}:{n % 5}\t{t}" for n, (label, t) in enumerate(la
         ("a.csv", ["label,text", *[f"same,{text}" for _, text in labelled()]], "--label"),
         ("a.csv", ["1.5,2.5,3.5,4.5", *["0.5,1.5,2.5,3.5"] * 9], "--label"),
         ("a.tsv", ["coarse\tfine\ttext", *TWO_LABELS], r"coarse.*fine.*--label COLUMN"),
-        ("a.txt", ["some words", "", "more words"], "no labels: no line has a tab"),
+        ("a.txt", ["some words"], r"a\.txt:1: no tab; expected label<TAB>text"),
         ("a.txt", ["up\tsome words", "more words"], r"a\.txt:2: no tab"),
     ],
 )
