@@ -73,7 +73,10 @@ def diff(
         counts={
             side: right.count(who) for side, who in (sides | {"neither": (False, False)}).items()
         },
-        rows=sorted(((x, y) for x, y in pairs if x.predicted != y.predicted), key=_interest),
+        rows=sorted(
+            ((x, y) for x, y in pairs if x.predicted != y.predicted),
+            key=lambda of: (not any(x.is_correct for x in of), -max(x.probability for x in of)),
+        ),
         warnings=list(dict.fromkeys(warnings)),
     )
 
@@ -87,12 +90,6 @@ def _metrics(pairs: Sequence[Pair], separator: str | None) -> list[MetricDiffere
     sets = [[{*x.split(separator)} - {""} for x in column] for column in columns]
     names = set().union(*chain.from_iterable(sets))
     return paired_bootstrap(*(np.array([[x in own for x in names] for own in c]) for c in sets))
-
-
-def _interest(pair: Pair) -> tuple[bool, float]:
-    """Order pairs: where one is right first, then by the more confident prediction."""
-    a, b = pair
-    return not (a.is_correct or b.is_correct), -max(a.probability, b.probability)
 
 
 def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:

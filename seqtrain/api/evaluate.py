@@ -78,6 +78,8 @@ def load_labelled(
     """Load a run's best model and what to score it on; as `evaluate`."""
     if split not in (*SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
+    if split is not None and data is not None:
+        raise ConfigError("--split: --data names the file to score on; give one of them")
     directory = directory_of(run)
     classifier = load_one(directory.path, device=device)
     if data is not None:

@@ -142,20 +142,20 @@ def _read_data(
     config: Config, start: Start, processes: Processes, cache_folder: Path | None
 ) -> PreparedData:
     """Let the first process of each host read the data; the others load the entry of the cache."""
-    data, grown = None, start.resume and start.known is not None
+    data, grown = None, start.resume and start.kept is not None
     if grown:  # the vocabulary that it keeps has the words of a file of vectors already
         config = config.model_copy(update={"model": config.model.architecture})
     with ExitStack() as held:
         if processes.local_rank == 0:
             if processes.local_size > 1 and cache_folder is None:
                 cache_folder = Path(held.enter_context(TemporaryDirectory()))
-            data = prepare(config, cache_folder=cache_folder, known=start.known)
+            data = prepare(config, cache_folder=cache_folder, known=start.known())
         processes.broadcast()  # which may take hours
         entries = processes.gather(b"" if data is None else os.fsencode(data.entry or ""))
         entry = entries[processes.rank - processes.local_rank]
         if data is None and entry:
             data = load_prepared(config, Path(os.fsdecode(entry)))
-        data = data or prepare(config, cache_folder=None, known=start.known)
+        data = data or prepare(config, cache_folder=None, known=start.known())
         processes.broadcast()  # before a temporary entry is removed
     return data
 
@@ -187,8 +187,8 @@ def _recorder(held: ExitStack, state: RunState, start: Start, listener: Listener
         check_space(start.directory or RUNS, state.model, learning, groups)
         run = run_directory.make(start.directory, start.name)
         held.enter_context(locked(run.path))
-        if start.origin is not None:
-            facts[LINEAGE] = [start.origin.recorded]
+        if start.lineage:
+            facts[LINEAGE] = start.lineage
         recorder, said = Recorder(run, state, listener), []
         recorder.begin(facts, force=start.force)
     begins = StartEvent(

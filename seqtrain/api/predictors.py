@@ -252,7 +252,7 @@ class Classifier(Predictor):
         pairs = zip(model.preprocessing.labels, model.thresholds, strict=True)
         self.own_thresholds = dict(pairs) if model.preprocessing.several else {}
         self.device = device
-        self._rules: dict[tuple[str | None, str], Preprocessing] = {}
+        self._rules: dict[object, Preprocessing] = {}
         super().__init__([self], path)
 
     def summary(self) -> dict[str, str]:
@@ -309,19 +309,17 @@ class Classifier(Predictor):
         Yields the rows; the probability of each class, (B, C) float64; the share of each row's
         tokens that are unknown. Where a row has a problem, its figures mean nothing.
         """
-        rules, carried = self._rules_for(*policy), CarriedStates()
+        (empty, bad_rows), carried = policy, CarriedStates()
+        if empty is None and self.preprocessing.lengths.empty == "error":
+            empty = "blank"
+        if policy not in self._rules:  # what they look up, they remember
+            rules = self.preprocessing.for_prediction(empty=empty, bad_rows=bad_rows)
+            self._rules[policy] = rules
+        rules = self._rules[policy]
         for examples, store in rules.encode_chunks(bursts, source, report):
             logits = predict_logits(self.network, store, self.device, carried=carried)
             found = self.network.probabilities(check_finite(logits, store))
             yield examples, found, unknown_shares(store, rules.token_columns)
-
-    def _rules_for(self, empty: str | None, bad_rows: str) -> Preprocessing:
-        if (empty, bad_rows) not in self._rules:
-            refused = empty is None and self.preprocessing.lengths.empty == "error"
-            asked = "blank" if refused else empty
-            made = self.preprocessing.for_prediction(empty=asked, bad_rows=bad_rows)
-            self._rules[empty, bad_rows] = made
-        return self._rules[empty, bad_rows]
 
 
 def check_alike(members: List[Classifier], path: Path) -> None:

@@ -87,7 +87,10 @@ class Recorder:
         if isinstance(event, UpdateEvent):
             if event.update % UPDATES_PER_LINE == 0 and not event.pretraining:
                 self._append(metrics_line(event))
-            if self._is_due(event.update):
+            every = self.state.config.training.checkpoint_every or {}
+            minutes = (time.monotonic() - self._saved_at) / 60
+            due = event.update % every.get("steps", event.update + 1) == 0
+            if due or minutes >= every.get("minutes", math.inf):
                 self.save_last()
         else:
             self._append(metrics_line(event) | ({} if event.pretraining else self.engine))
@@ -155,12 +158,6 @@ class Recorder:
                     f"{self.where()}: {name} holds values that aren't finite; not saved; lower "
                     f"{section}.lr or training.weight_decay; what was saved stays valid"
                 )
-
-    def _is_due(self, updates: int) -> bool:
-        every = self.state.config.training.checkpoint_every or {}
-        minutes = (time.monotonic() - self._saved_at) / 60
-        due = updates % every.get("steps", updates + 1) == 0
-        return due or minutes >= every.get("minutes", math.inf)
 
     def _write_config(self) -> None:
         write_file(self.run.path / CONFIG, render_config(self.state.config).encode())

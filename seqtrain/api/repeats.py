@@ -24,8 +24,9 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare
 from seqtrain.data.sources import check_files
 from seqtrain.errors import ConfigError, Interrupted, RunError
+from seqtrain.files.writing import to_json, write_file
 from seqtrain.runs.destination import CONFIG, ENSEMBLE, check_destination, remove_earlier
-from seqtrain.runs.run_directory import MOST_RUNS, write_ensemble
+from seqtrain.runs.run_directory import FORMAT_VERSION, MOST_RUNS
 from seqtrain.signals import STOPPING, StopSignals
 from seqtrain.text import quote
 
@@ -167,7 +168,8 @@ def fit_repeats(
         runs = _train_side_by_side(heard, jobs)
     else:
         runs = [train(listener=listener(name)) for name, train in fits.items()]
-    write_ensemble(path, list(configs))
+    ensemble = {"format_version": FORMAT_VERSION, "members": list(configs)}
+    write_file(path / ENSEMBLE, to_json(ensemble))
     return Repeats(path, runs, _figures(first, runs))
 
 

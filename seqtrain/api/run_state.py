@@ -7,7 +7,7 @@ import safetensors.torch
 import torch
 
 from seqtrain.api.environment import Setting, check_same_data
-from seqtrain.api.start import Origin, ResumePoint
+from seqtrain.api.start import ResumePoint
 from seqtrain.data.batch import memory_errors
 from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.data.vocabulary import UNK
@@ -205,10 +205,10 @@ def take_weights(old: Model, new: Model, vectors: WordVectors | None = None) -> 
     return f"kept {listed(kept_parts)}; added {listed(added)}"
 
 
-def begin(setting: Setting, origin: Origin | None) -> RunState:
+def begin(setting: Setting, origin: Model | None) -> RunState:
     """Return a new run, with initial weights or those of an old model."""
     model = new_model(setting, setting.data.splits["train"])
-    kept = None if origin is None else take_weights(origin.model, model, setting.data.vectors)
+    kept = None if origin is None else take_weights(origin, model, setting.data.vectors)
     state = RunState(setting, model)
     state.kept = kept
     return state

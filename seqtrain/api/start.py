@@ -40,15 +40,6 @@ LINEAGE = "lineage"
 
 
 @dataclass(frozen=True)
-class Origin:
-    """An old model to go on from, on the CPU; its run and weights' SHA-256 for environment.json."""
-
-    model: Model
-    folder: Path
-    recorded: dict[str, str]
-
-
-@dataclass(frozen=True)
 class ResumePoint:
     """What a run goes on from: its newest whole checkpoint, with a warning for each damaged one.
 
@@ -70,8 +61,9 @@ class Start:
         source: the YAML file, if the config is from one.
         name: first part of the run's default name.
         init_from: run or model folder whose weights training begins from.
-        known: the preprocessing that it keeps; None: it is fitted on train.
+        kept: the model folder whose preprocessing it keeps; None: it is fitted on train.
         origin: an old model; None: fresh weights, the run's own, or another process's.
+        lineage: its run and the SHA-256 of its weights, for environment.json.
         point: where it goes on; None: a new run, or another process's.
     """
 
@@ -81,25 +73,25 @@ class Start:
     init_from: str | Path | None
     resume: bool
     force: bool
-    known: Preprocessing | None = None
-    origin: Origin | None = None
+    kept: Path | None = None
+    origin: Model | None = None
+    lineage: tuple[dict[str, str], ...] = ()
     point: ResumePoint | None = None
+
+    def known(self) -> Preprocessing | None:
+        """Return the preprocessing that it keeps."""
+        return None if self.kept is None else load_model(self.kept).preprocessing
 
 
 def find_start(held: ExitStack, config: Config, wanted: Start, processes: Processes) -> Start:
     """Find what a run starts from, and lock a run that goes on; nothing is written."""
     if processes.is_first:
         wanted = _after_restart(wanted, processes)
-        if wanted.resume:
-            found, kept = _old_run(held, config, wanted)
-        else:
-            found, kept = _new_run(config, wanted)
-        processes.broadcast(json.dumps([found.resume, str(kept or "")]).encode())
+        found = _old_run(held, config, wanted) if wanted.resume else _new_run(config, wanted)
+        processes.broadcast(json.dumps([found.resume, str(found.kept or "")]).encode())
         return found
     resume, kept = json.loads(processes.broadcast())
-    reads = kept and processes.local_rank == 0
-    known = load_model(Path(kept)).preprocessing if reads else None
-    return replace(wanted, resume=resume, known=known)
+    return replace(wanted, resume=resume, kept=Path(kept) if kept else None)
 
 
 def _after_restart(wanted: Start, processes: Processes) -> Start:
@@ -114,23 +106,26 @@ def _after_restart(wanted: Start, processes: Processes) -> Start:
     return wanted
 
 
-def _new_run(config: Config, wanted: Start) -> tuple[Start, Path | None]:
-    """Return what a new run starts from, and the model folder whose preprocessing it keeps."""
+def _new_run(config: Config, wanted: Start) -> Start:
+    """Return what a new run starts from."""
     directory, sources = wanted.directory, [wanted.source]
     check_destination(directory, "run", "--run-dir", force=wanted.force, sources=sources)
-    origin = None if wanted.init_from is None else read_origin(wanted.init_from, config)
+    if wanted.init_from is not None:
+        named, folder = str(wanted.init_from), model_folder(find(Path(wanted.init_from)).path)
+        origin, digest = read_folder(folder, lambda x: (read_model(x), x.digests[WEIGHTS]))
+        _check_alike(config, origin, named)
+        lineage = ({"run": named, "weights_sha256": digest},)
+        wanted = replace(wanted, kept=folder, origin=origin, lineage=lineage)
     for key, path in data_files(config):  # the run's own files could replace it
         real = Path(os.path.realpath(path))  # unlike resolve(), also of a loop of links
         if directory is not None and real.is_relative_to(os.path.realpath(directory)):
             held = f"{directory} holds {key} ({real})"
             raise ConfigError(f"--run-dir: {held}; choose another directory")
-    if origin is None:
-        return wanted, None
-    return replace(wanted, known=origin.model.preprocessing, origin=origin), origin.folder
+    return wanted
 
 
-def _old_run(held: ExitStack, config: Config, wanted: Start) -> tuple[Start, Path | None]:
-    """Return where a run goes on, and the checkpoint whose preprocessing it keeps."""
+def _old_run(held: ExitStack, config: Config, wanted: Start) -> Start:
+    """Return where a run goes on."""
     if wanted.force:
         raise ConfigError("--force: replaces a run, and --resume goes on with it; give one of them")
     if wanted.init_from is not None:
@@ -143,9 +138,7 @@ def _old_run(held: ExitStack, config: Config, wanted: Start) -> tuple[Start, Pat
     check_config_unchanged(config, run)
     held.enter_context(locked(run.path))
     point = read_resume_point(run, config)
-    if not has_grown(run):
-        return replace(wanted, point=point), None
-    return replace(wanted, known=point.checkpoint.model.preprocessing, point=point), point.folder
+    return replace(wanted, point=point, kept=point.folder if has_grown(run) else None)
 
 
 def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
@@ -215,14 +208,6 @@ def inexact(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
         if before.get(name) != here[name]
     ]
     return [f"going on may not be exact to the bit: {'; '.join(changed)}"] if changed else []
-
-
-def read_origin(run: str | Path, config: Config) -> Origin:
-    """Read the model of a run or a model folder; refuse one that a config can't go on from."""
-    folder = model_folder(find(Path(run)).path)
-    model, digest = read_folder(folder, lambda saved: (read_model(saved), saved.digests[WEIGHTS]))
-    _check_alike(config, model, str(run))
-    return Origin(model, folder, {"run": str(run), "weights_sha256": digest})
 
 
 def has_grown(run: RunDirectory) -> bool:

@@ -90,11 +90,6 @@ def chosen_run(run: str | None, named: str | None = None) -> str:
     return str(path)
 
 
-def check_split(split: str | None, data: str | None) -> None:
-    """Refuse a split beside a file."""
-    refuse(("--split: --data names the file to score on; give one of them", split and data))
-
-
 def refuse(*clashes: tuple[str, object]) -> None:
     """Refuse options that don't go together: each with why, and whether both were given."""
     from seqtrain.errors import ConfigError

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, count
+from itertools import count
 
 import numpy as np
 import torch
@@ -74,21 +74,20 @@ class SeqtrainLearner:
         """Train a new model on this number of examples, as `fit` would; return its accuracy."""
         new = SeqtrainLearner(self.task, self.config, padding=self.padding)
         done = 0
-        for rows in chain.from_iterable(map(new._epoch, count())):
+        for epoch in count():
             if done >= examples:
                 break
-            new.learn(rows, lr_at(done, examples, self.config.training))
-            done += len(rows)
+            new.objective.begin_epoch()
+            for rows in new.trainer.plan(epoch):
+                if done < examples:
+                    new.learn(rows, lr_at(done, examples, self.config.training))
+                    done += len(rows)
         held_out, config = self.task.held_out, self.config
         batches = [np.arange(len(held_out))]
         if new.objective.groups is None:  # else states are carried from row to row
             batches = plan_epoch(held_out.lengths, config.batching, seed=config.seed, epoch=1)
         found = new._classify(held_out, batches).argmax(1).numpy()
         return float((found == held_out.labels[np.concatenate(batches)]).mean())
-
-    def _epoch(self, epoch: int) -> list[Ints]:
-        self.objective.begin_epoch()
-        return self.trainer.plan(epoch)
 
     def _collate(self, rows: SequenceStore) -> Batch:
         return collate(padded(rows) if self.padding else rows, self.config.batching.sort)

@@ -119,23 +119,14 @@ def check_replaceable(
         raise ConfigError(f"{option}: {path} isn't empty; {what}, or choose another")
     if config.exists() and any(config.samefile(source) for source in sources):
         raise ConfigError(f"{option}: {config} is the input; choose another directory")
-    foreign = _foreign(path)
-    if foreign is not None:
-        advice = "move it away, or choose another directory"
-        raise ConfigError(f"{option}: no run wrote {foreign}; {advice}")
-
-
-def _foreign(path: Path) -> Path | None:
-    """Return what would be replaced where no run is.
-
-    Files are listed before it is asked whose they are: a run that begins now writes
-    environment.json first.
-    """
     names = [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]
     found = [each for each in names if each.exists() and not each.is_symlink()]
     for folder in filter(Path.is_dir, found):
         os.listdir(folder)  # or it can't be removed
-    return found[0] if found and not _holds_runs(path) else None
+    # Asked last: a run that begins now writes environment.json first.
+    if found and not _holds_runs(path):
+        advice = "move it away, or choose another directory"
+        raise ConfigError(f"{option}: no run wrote {found[0]}; {advice}")
 
 
 def _holds_runs(path: Path) -> bool:

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.folder import complete_folder
 from seqtrain.files.reading import NotJSONError, parse_json, path_problem, read_file, read_json
-from seqtrain.files.writing import to_json, write_file
 from seqtrain.runs.destination import (
     BEST,
     CONFIG,
@@ -239,12 +238,6 @@ def model_folder(path: Path) -> Path:
         raise CheckpointError(name_one(path))
     missing = f"no model in it (no {BEST}/model.json and no model.json)"
     raise CheckpointError(f"{path}: {missing}; expected a run directory or a model folder")
-
-
-def write_ensemble(path: Path, names: Sequence[str]) -> None:
-    """Write down which runs of a directory are an ensemble."""
-    values = {"format_version": FORMAT_VERSION, "members": list(names)}
-    write_file(path / ENSEMBLE, to_json(values))
 
 
 def members(path: Path) -> list[Path]:

@@ -1,7 +1,7 @@
 """`seqtrain diff A B`: the difference of two runs on the same examples."""
 
 from seqtrain.cli import options
-from seqtrain.cli.options import argument, check_split, option
+from seqtrain.cli.options import argument, option
 
 SHOWN = 20
 
@@ -20,7 +20,6 @@ def diff(
     from seqtrain.cli.output.console import note, say_json, warn
     from seqtrain.cli.output.run_screen import diff_json, show_diff
 
-    check_split(split, data)
     found = run_diff(a, b, split=split, data=data, device=device)
     note(f"A: {found.runs[0]}, B: {found.runs[1]}, data: {found.data}")
     warn(*found.warnings)

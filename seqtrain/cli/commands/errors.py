@@ -3,7 +3,7 @@
 from typing import Literal
 
 from seqtrain.cli import options
-from seqtrain.cli.options import check_split, chosen_run, flag, option
+from seqtrain.cli.options import chosen_run, flag, option
 
 SHOWN = 20
 EXPLAINED = (
@@ -34,7 +34,6 @@ def errors(
     from seqtrain.cli.output.score_screen import note_floors
     from seqtrain.report.facts import OF_SEVERAL, most_confident_errors
 
-    check_split(split, data)
     table = not as_json and format == "table"
     shown = top or (SHOWN if explain or table else None)
     explained, path = (shown or 0) * explain, chosen_run(run, named)

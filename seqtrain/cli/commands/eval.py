@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from seqtrain.cli import options
-from seqtrain.cli.options import check_split, chosen_run, flag
+from seqtrain.cli.options import chosen_run, flag
 
 
 def eval(
@@ -31,7 +31,6 @@ def eval(
         print_scores,
     )
 
-    check_split(split, data)
     result = evaluate(chosen_run(run, named), split=split, data=data, steps=steps, device=device)
     note_rows(result.run, result.data, result.split, result.warnings)
     if as_json:

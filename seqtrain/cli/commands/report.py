@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from seqtrain.cli import options
-from seqtrain.cli.options import argument, check_split, chosen_run, option
+from seqtrain.cli.options import argument, chosen_run, option
 
 
 def report(
@@ -23,7 +23,6 @@ def report(
     from seqtrain.errors import ConfigError
     from seqtrain.runs.destination import check_destination
 
-    check_split(split, data)
     if Path(output).suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--output: {output}: a report is HTML; expected a name like report.html")
     sources = [data] if data else []

@@ -33,6 +33,8 @@ def stdout_console() -> Console:
 def _console(file: TextIO) -> Console:
     """Leave out colours where it is no terminal, a dumb one, or NO_COLOR is set."""
     terminal = file.isatty()
+    given = os.environ.get("COLUMNS", "")
+    is_width = re.fullmatch("[1-9][0-9]{0,3}", given)
     styled = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Console(
         file=file,
@@ -40,13 +42,8 @@ def _console(file: TextIO) -> Console:
         color_system="auto" if styled else None,
         force_terminal=terminal,
         force_jupyter=False,
-        width=None if terminal else _width_of_a_file(),
+        width=None if terminal else int(given) if is_width else WIDTH_OF_A_FILE,
     )
-
-
-def _width_of_a_file() -> int:
-    given = os.environ.get("COLUMNS", "")
-    return int(given) if re.fullmatch("[1-9][0-9]{0,3}", given) else WIDTH_OF_A_FILE
 
 
 def plain(text: str) -> Text:

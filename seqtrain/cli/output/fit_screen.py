@@ -176,8 +176,8 @@ def _other_epoch(event: EpochEvent, speed: str) -> str:
     if event.pretraining:
         own = f"perplexity {perplexity(event.loss):,.1f}"
         phase, figures = "pretraining", [f"loss {event.loss:.4f} per token", own]
-    if event.pretraining and event.validation_loss is not None:
-        figures.append(f"validation perplexity {perplexity(event.validation_loss):,.1f}")
+        if event.validation_loss is not None:
+            figures.append(f"validation perplexity {perplexity(event.validation_loss):,.1f}")
     figures += [f"{speed} tokens/s", f"{event.seconds:.1f} s"]
     return f"{phase} {event.epoch}: {', '.join(figures)}"
 

@@ -20,8 +20,6 @@ from seqtrain.data.examples import keeps_all
 from seqtrain.text import json_line, printable
 
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
-BREAKING = re.compile(r"[\t\r\n]")
-"""What would break a row of a table into two."""
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
 IN_JSON = ("index", "label", "labels", "guess", "probability", "probabilities", "problem")
@@ -161,14 +159,16 @@ class PredictionColumns:
             return lambda index, found: json_line({"index": index} | self.values(found)) + "\n"
         if self.format == "lines":
             return replace(self, where=())._begin_lines(file)
-        safe, shown = self.spreadsheet_safe, file.isatty()
+        safe, shown = self.spreadsheet_safe and self.format == "csv", file.isatty()
 
         def joined(cells: Sequence[str]) -> str:
-            if self.format == "csv":
-                texts = [csv_cell(cell, spreadsheet_safe=safe) for cell in cells]
-            else:
-                texts = [tsv_cell(cell) for cell in cells]
-            mark = "," if self.format == "csv" else "\t"
+            mark, breaking = (",", '[,"\t\r\n]') if self.format == "csv" else ("\t", "[\t\r\n]")
+            texts = []
+            for cell in cells:
+                if safe and cell.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(cell):
+                    cell = f"'{cell}"
+                is_whole = re.search(breaking, cell) is None
+                texts.append(cell if is_whole else '"' + cell.replace('"', '""') + '"')
             return mark.join(map(printable, texts) if shown else texts) + "\n"
 
         file.write(joined(self.names))
@@ -206,19 +206,3 @@ class PredictionColumns:
 
         file.write(table.heading + "\n")
         return row
-
-
-def tsv_cell(text: str) -> str:
-    """Leave a cell as it is, as tsv files do; only one that would break the row is quoted."""
-    return _quoted(text) if BREAKING.search(text) else text
-
-
-def csv_cell(text: str, *, spreadsheet_safe: bool = False) -> str:
-    """Quote a cell where csv needs it; if asked, put a ' before what may be a formula."""
-    if spreadsheet_safe and text.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(text):
-        text = f"'{text}"
-    return _quoted(text) if BREAKING.search(text) or "," in text or '"' in text else text
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'

@@ -23,7 +23,10 @@ class TuneScreen:
         if trial.value is not None:
             what = f"{self._score(trial)}, {what}, epoch {trial.best_epoch}"
         mark = "*" if is_best else " "
-        note(f"{trial.number:3d} {mark} {what} ({trial.seconds:.0f} s): {self._settings(trial)}")
+        changed = differing(self._config, trial.settings).items()
+        texts = [f"{key.partition('.')[2]} {flow(value)}" for key, value in changed]
+        settings = ", ".join(texts) or "the config itself"
+        note(f"{trial.number:3d} {mark} {what} ({trial.seconds:.0f} s): {settings}")
 
     def show_end(self, found: Tuned) -> None:
         """Name the best trial, and the score of the best one on rows that didn't choose it."""
@@ -43,8 +46,3 @@ class TuneScreen:
 
     def _score(self, trial: Trial) -> str:
         return score_text(self._monitor, trial.value or 0.0)
-
-    def _settings(self, trial: Trial) -> str:
-        changed = differing(self._config, trial.settings).items()
-        texts = [f"{key.partition('.')[2]} {flow(value)}" for key, value in changed]
-        return ", ".join(texts) or "the config itself"
