@@ -29,7 +29,7 @@ from seqtrain.model.initialization import shapes_alone
 from seqtrain.runs.checkpoint import COUNTERS, MOMENTS
 from seqtrain.runs.destination import CONFIG, nearest_existing
 from seqtrain.runs.model_folder import Model, model_files, new_network
-from seqtrain.runs.run_directory import RunDirectory, other_data
+from seqtrain.runs.run_directory import RunDirectory, changed_data
 from seqtrain.training.distributed import Processes
 
 HELD_OUT = "held_out"
@@ -97,9 +97,14 @@ def check_same_data(
     `scored` are keys of the config whose files may differ.
     """
     recorded, keys = run.environment(), {path: key for key, path in data_files(config)}
-    digests = {path: x for path, x in data.digests.items() if keys.get(path) not in scored}
-    if changed := other_data(recorded["data"], digests, keys):
-        raise CheckpointError(*(f"{line}; restore the file" for line in changed))
+    before = recorded["data"]
+    learned = {path: x for path, x in data.digests.items() if keys.get(path) not in scored}
+    other = changed_data(before, learned)
+    other += [f"{path}: the run didn't read it" for path in learned if path not in before]
+    gone = [path for path in before if path not in learned and path not in keys]
+    other += [f"{path}: the run read it, and nothing names it now" for path in gone]
+    if other:
+        raise CheckpointError(*(f"{line}; restore the file" for line in other))
     if data.preprocessing != preprocessing:
         what = "vocabulary, labels or preprocessing aren't those of the run's train"
         raise CheckpointError(f"{run.path}: the {what}; restore it from a copy")

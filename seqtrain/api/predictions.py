@@ -1,10 +1,11 @@
 """A model's prediction for every example of a split, beside its text, line and label; a report."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from seqtrain.api.evaluate import Labelled, learned_rows, load_labelled
 from seqtrain.api.run_events import RunLike, directory_of
@@ -27,18 +28,16 @@ CURVES, CURVE_POINTS = 6, 50
 
 @dataclass(frozen=True)
 class SplitPredictions:
-    """The predictions of one run, in the order of the files; by_share as in `Evaluation`.
+    """The predictions of one run, in the order of the files, and their probabilities, (B, C).
 
-    `branches` is the accuracy of each branch alone, of a model that has several, `precision_recall`
-    the share of a class's rows that thresholds find and the precision there, for the largest ones.
+    `branches` is the accuracy of each branch alone, of a model that has several.
     """
 
     found: Labelled
     rows: list[PredictedExample]
+    probabilities: Tensor
     scores: Scores
-    by_share: list[dict[str, float]] | None = None
-    branches: dict[str, float] = field(default_factory=dict)
-    precision_recall: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    branches: dict[str, float]
 
 
 def predict_split(
@@ -46,7 +45,6 @@ def predict_split(
     *,
     split: str | None = None,
     data: str | None = None,
-    steps: bool = False,
     explain: int = 0,
     device: str = "auto",
 ) -> SplitPredictions:
@@ -76,15 +74,8 @@ def predict_split(
     for row in most_confident_errors(rows)[:explain]:
         index = rows.index(row)
         rows[index] = replace(row, weights=_weights(found, index, examples[index]))
-    curves = {}
-    counted = class_counts(store.labels, len(scores.labels))
-    for index in counted.argsort()[::-1][:CURVES].tolist():
-        has = torch.from_numpy(has_class(store.labels, index))
-        points = coverage_points(probabilities[:, index], has, CURVE_POINTS, of_class=True)
-        curves[scores.labels[index]] = [(point.coverage, point.accuracy) for point in points]
-    by_share = found.by_share() if steps else None
     accuracies = {name: own.accuracy for name, own in alone.items()}
-    return SplitPredictions(found, rows, scores, by_share, accuracies, curves)
+    return SplitPredictions(found, rows, probabilities, scores, accuracies)
 
 
 def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:
@@ -151,8 +142,13 @@ def run_facts(
     held_out = config.data.test or config.data.validation
     split = split if split or data or held_out else "train"  # all that there is
     epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]
-    shown = predict_split(directory.path, split=split, data=data, steps=steps, device=device)
-    found, scores = shown.found, shown.scores
+    shown = predict_split(directory.path, split=split, data=data, device=device)
+    found, scores, curves = shown.found, shown.scores, {}
+    counted = class_counts(found.store.labels, len(scores.labels))
+    for index in counted.argsort()[::-1][:CURVES].tolist():
+        has = torch.from_numpy(has_class(found.store.labels, index))
+        points = coverage_points(shown.probabilities[:, index], has, CURVE_POINTS, of_class=True)
+        curves[scores.labels[index]] = [(point.coverage, point.accuracy) for point in points]
     environment = {**environment, "data": {**environment["data"], **found.digests}}
     learned = learned_rows(config, found.split)
     weights = sum(weight.numel() for weight in found.classifier.network.parameters())
@@ -165,8 +161,8 @@ def run_facts(
         card=model_card(directory, config, epochs, scores.labels, found.source, model),
         split=(found.split or Path(found.source).name) + (learned and f", trained on {learned}"),
         scores=asdict(scores),
-        prefixes=shown.by_share or [],
-        precision_recall=shown.precision_recall,
+        prefixes=found.by_share() if steps else [],
+        precision_recall=curves,
         predictions=[replace(row, text=shorten(row.text, SHOWN_TEXT)) for row in shown.rows],
         warnings=found.warnings,
     )

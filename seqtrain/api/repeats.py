@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -92,15 +91,6 @@ def _begin(lifeline: Connection, threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-@dataclass(frozen=True)
-class Repeats:
-    """The runs of one config, in order, and figures of each; their directory is an ensemble."""
-
-    path: Path
-    runs: list[Run]
-    figures: dict[str, list[float]]
-
-
 def seeds_of(text: str) -> list[int]:
     """Read `0,1,2`: two or more different whole numbers from 0."""
     parts = [part.strip() for part in text.split(",")]
@@ -142,8 +132,8 @@ def fit_repeats(
     cache: bool = True,
     source: Path | None = None,
     init_from: str | Path | None = None,
-) -> Repeats:
-    """Train each config, by name of its run, into a directory; else as `fit`.
+) -> list[Run]:
+    """Train each config, by name of its run, into a directory, an ensemble; else as `fit`.
 
     Each of `jobs` processes has its share of the threads. `listener` returns what is called with
     the events of the run of this name, in the run's own process.
@@ -170,7 +160,7 @@ def fit_repeats(
         runs = [train(listener=listener(name)) for name, train in fits.items()]
     ensemble = {"format_version": FORMAT_VERSION, "members": list(configs)}
     write_file(path / ENSEMBLE, to_json(ensemble))
-    return Repeats(path, runs, _figures(first, runs))
+    return runs
 
 
 def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Run]:
@@ -188,12 +178,3 @@ def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Ru
                 killed = "a run's process was killed; memory may have run out"
                 raise RunError(f"{killed}; what was saved stays valid") from None
         return [call.result() for call in calls]
-
-
-def _figures(config: Config, runs: list[Run]) -> dict[str, list[float]]:
-    figures = {f"best {config.training.monitor}": [run.best_value for run in runs]}
-    tests = [run.test for run in runs if run.test is not None]
-    several = ["micro_f1"] if any(test.several for test in tests) else []
-    for name in ("accuracy", "macro_f1", *several, "loss") if tests else ():
-        figures[f"test {name.replace('_', ' ')}"] = [getattr(test, name) for test in tests]
-    return figures

@@ -180,9 +180,7 @@ def take_weights(old: Model, new: Model, vectors: WordVectors | None = None) -> 
         kept = before[name].to(weight.device)
         weight[tuple(map(slice, kept.shape))] = kept
     vocabulary, rules = old.preprocessing.vocabulary, new.preprocessing
-    labels = len(old.preprocessing.labels)
-    kept_parts, added = [counted(labels, "label")], [counted(len(rules.labels) - labels, "label")]
-    kept_tokens = added_tokens = 0
+    labels, kept_tokens, added_tokens = len(old.preprocessing.labels), 0, 0
     if vocabulary is not None:
         rows = after["embedding.weight"]
         is_new = torch.arange(len(rows), device="cpu") >= len(vocabulary)
@@ -197,12 +195,12 @@ def take_weights(old: Model, new: Model, vectors: WordVectors | None = None) -> 
             rows[size:] = rows[UNK]
             added_tokens += len(rows) - size
         kept_tokens += sum(sizes)
-    if kept_tokens:
-        kept_parts.append(counted(kept_tokens, "token"))
-        added.append(counted(added_tokens, "token"))
-    if rules.ngrams is not None:
-        kept_parts.append(counted(len(rules.ngrams), "n-gram"))
-    return f"kept {listed(kept_parts)}; added {listed(added)}"
+    counts = [(labels, len(rules.labels) - labels, "label"), (kept_tokens, added_tokens, "token")]
+    known = [each for each in counts if each[0]]
+    words = [counted(n, noun) for n, _, noun in known]
+    words += [] if rules.ngrams is None else [counted(len(rules.ngrams), "n-gram")]
+    added = [counted(more, noun) for _, more, noun in known]
+    return f"kept {listed(words)}; added {listed(added)}"
 
 
 def begin(setting: Setting, origin: Model | None) -> RunState:

@@ -27,10 +27,6 @@ class Speed:
         """The slowest and the fastest turn, in thousands."""
         return f"{thousands(self.slowest)}-{thousands(self.fastest)}"
 
-    def beyond_noise(self, other: Speed) -> bool:
-        """Whether even its slowest turn was faster than the other's fastest, of enough turns."""
-        return min(self.turns, other.turns) >= FEW and self.slowest > other.fastest
-
 
 @dataclass
 class VariantResult:
@@ -108,7 +104,8 @@ def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, 
     chosen = (
         (each, speed)
         for each, speed in right
-        if speed.beyond_noise(own)
+        if min(speed.turns, own.turns) >= FEW
+        and speed.slowest > own.fastest
         and (each.kind == "engine" or speed.tokens_per_second >= AS_FAST * own.tokens_per_second)
     )
     best, speed = next(chosen, (usual, own))

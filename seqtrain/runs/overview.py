@@ -56,9 +56,8 @@ class RunSummary:
 
     def figure(self, name: str) -> float | str | None:
         """Return a figure by its name, or the value of a config's key as YAML."""
-        found = {other: getattr(self, other) for other in OTHERS} | self.validation
-        found |= {f"test.{score}": value for score, value in self.test.items()}
-        value: float | None = found.get(name)
+        scores = self.validation | {f"test.{score}": x for score, x in self.test.items()}
+        value: float | None = getattr(self, name) if name in OTHERS else scores.get(name)
         return value if name in FIGURES else self.setting(name)
 
     def setting(self, key: str) -> str | None:
@@ -79,8 +78,7 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
     for path in paths.copy():
         with suppress(OSError):
             paths += [each for each in path.iterdir() if MEMBER.fullmatch(each.name)]
-    found: list[RunSummary] = []
-    problems: list[str] = []
+    found, problems = list[RunSummary](), list[str]()
     for run in map(RunDirectory, paths):
         try:
             if run.holds(CONFIG):
@@ -155,7 +153,8 @@ def filter_runs(runs: Sequence[RunSummary], conditions: Sequence[str]) -> list[R
                 f"--filter: found {quote(condition)}; expected KEY=VALUE, such as model.rnn=lstm"
             )
         _check_name("--filter", name, runs)
-        kept = [run for run in kept if _equal(run.figure(name), wanted)]
+        alike = {wanted, flow(wanted), *([] if _number(wanted) is None else [_number(wanted)])}
+        kept = [run for run in kept if {str(run.figure(name)), _number(run.figure(name))} & alike]
     return kept
 
 
@@ -172,13 +171,6 @@ def _check_name(option: str, name: str, runs: Sequence[RunSummary]) -> None:
         near = next((key for key in names if key.endswith(f".{name}")), nearest(name, names))
         hint = f"did you mean {near}?" if near else f"expected a key or {one_of(FIGURES)}"
         raise ConfigError(f"{option}: no key {quote(name)}; {hint}")
-
-
-def _equal(found: float | str | None, wanted: str) -> bool:
-    number = _number(found)
-    if number is not None:
-        return number == _number(wanted)
-    return str(found) in (wanted, flow(wanted))
 
 
 def _number(value: float | str | None) -> float | None:

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -135,19 +135,6 @@ def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> lis
     ]
 
 
-def other_data(
-    recorded: Mapping[str, Any], digests: Mapping[str, str], named: Container[str]
-) -> list[str]:
-    """Return a line for each file that differs, that the run didn't read, or nothing names now.
-
-    `named` are the files that the config names, also those that needn't be read again.
-    """
-    unread = [f"{path}: the run didn't read it" for path in digests if path not in recorded]
-    gone = [path for path in recorded if path not in digests and path not in named]
-    unnamed = [f"{path}: the run read it, and nothing names it now" for path in gone]
-    return changed_data(recorded, digests) + unread + unnamed
-
-
 def default_path(name: str) -> Path:
     """Return where a new run stands by default: runs/<name>-<time>."""
     return RUNS / f"{name}-{time.strftime(TIME)}"
@@ -174,18 +161,16 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
 
     Without both it is the newest of all that has a model.
     """
-    if path is not None:
-        if not os.path.exists(path) and ".." not in path.parts and os.path.exists(RUNS / path):
-            path = RUNS / path
-        if not os.path.exists(path):
-            raise CheckpointError(f"{path}: no such run (looked for {os.path.abspath(path)})")
-        return RunDirectory(path)
-    if name is None:
-        return RunDirectory(newest_trained()[0])
-    for run in newest_first(name):
-        return RunDirectory(run)
-    where = os.path.abspath(RUNS)
-    raise CheckpointError(f"no run of {name} under {where}; name one with --run-dir")
+    if path is None:
+        for run in [newest_trained()[0]] if name is None else newest_first(name):
+            return RunDirectory(run)
+        where = os.path.abspath(RUNS)
+        raise CheckpointError(f"no run of {name} under {where}; name one with --run-dir")
+    if not os.path.exists(path) and ".." not in path.parts and os.path.exists(RUNS / path):
+        path = RUNS / path
+    if not os.path.exists(path):
+        raise CheckpointError(f"{path}: no such run (looked for {os.path.abspath(path)})")
+    return RunDirectory(path)
 
 
 def newest_trained() -> tuple[Path, list[Path]]:

@@ -137,7 +137,10 @@ def tune(
         try:
             best = search.run(signals)
         except Interrupted as error:
-            raise Interrupted(error.exit_code - 128, search.how_to_go_on()) from None
+            how = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
+            done = f"stopped after {counted(len(study.trials()), 'trial')}, kept"
+            line = f"{done}; go on with: seqtrain {join(how)}"
+            raise Interrupted(error.exit_code - 128, line) from None
         _move(directory / FOLDER / str(best.number), directory)
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
     return Tuned(run, best, study.trials())
@@ -201,18 +204,26 @@ class _Search:
     def run(self, signals: StopSignals) -> Trial:
         """Run trials until a limit is reached; return the best. A signal loses those under way."""
         (self.directory / FOLDER).mkdir(exist_ok=True)
-        jobs = self.limits.jobs
-        self._known = {trial.number for trial in self.study.trials()}
+        jobs, most = self.limits.jobs, self.limits.trials
+        known = {trial.number for trial in self.study.trials()}
         running, began, left = set[Future[None]](), time.monotonic(), self.limits.seconds
         with Workers(jobs) as workers:
             while True:
-                self._note()
-                while len(running) < jobs and self._may_begin(len(running), left):
+                trials, best = self._note(known)
+                while len(running) < jobs:
+                    begun = len(known) + len(running)
+                    is_late = left is not None and left <= 0 and begun
+                    if is_late or (most is not None and begun >= most):
+                        break
                     study = self.study if jobs == 1 else replace(self.study)  # each opens its own
                     given = study, self.directory, left
                     running.add(workers.submit(partial(train_trial, *given, cache=self.cache)))
+                if not running and best is not None:
+                    return best
                 if not running:
-                    return self._best()
+                    problems = [trial.problem for trial in trials if trial.problem]
+                    why = [*problems, "there was no time left"][0]
+                    raise RunError(f"{self.directory}: no trial came to its end; {why}")
                 done, running = wait(running, PAUSE, FIRST_COMPLETED)
                 if signals.received is not None:
                     raise Interrupted(signals.received)
@@ -224,26 +235,7 @@ class _Search:
                 if left is not None:
                     left = (self.limits.seconds or 0.0) + began - time.monotonic()
 
-    def _may_begin(self, running: int, left: float | None) -> bool:
-        begun, most = len(self._known) + running, self.limits.trials
-        return (most is None or begun < most) and (left is None or left > 0 or not begun)
-
-    def how_to_go_on(self) -> str:
-        """Return the line that a stopped search ends with."""
-        base = self.directory / BASE
-        how = ["tune", str(base), "--resume", "--run-dir", str(self.directory)]
-        done = f"stopped after {counted(len(self.study.trials()), 'trial')}, kept"
-        return f"{done}; go on with: seqtrain {join(how)}"
-
-    def _best(self) -> Trial:
-        trials = self.study.trials()
-        best, problems = best_of(trials), [trial.problem for trial in trials if trial.problem]
-        if best is None:
-            why = [*problems, "there was no time left"][0]
-            raise RunError(f"{self.directory}: no trial came to its end; {why}")
-        return best
-
-    def _note(self) -> None:
+    def _note(self, known: set[int]) -> tuple[list[Trial], Trial | None]:
         """Write down the trials that are over; of their runs the best one's alone stays."""
         runs = list((self.directory / FOLDER).glob("*"))  # before the study says which go on
         trials = self.study.trials()
@@ -252,9 +244,10 @@ class _Search:
         remove_runs(runs, {str(trial.number) for trial in kept})
         self.study.write(self.directory)
         for trial in trials:
-            if trial.number not in self._known:
-                self._known.add(trial.number)
+            if trial.number not in known:
+                known.add(trial.number)
                 self.listener(trial, trial is best)
+        return trials, best
 
 
 def remove_runs(paths: Iterable[Path], kept: Container[str] = ()) -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from seqtrain.api.predict import StepPredictions
-from seqtrain.cli.output.step_rows import step_line
+from seqtrain.cli.output.prediction_rows import step_line
 
 
 def prediction(

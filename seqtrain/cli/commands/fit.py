@@ -96,12 +96,12 @@ def fit(
         lines = partial(partial, show_line, settings.training.monitor, quiet)
         given |= {"jobs": jobs or 1, "listener": lines if side_by_side else screen.of_run}
         try:
-            done = fit_repeats(configs, path, **given)
+            runs = fit_repeats(configs, path, **given)
         except Interrupted as error:
             words = [word for word in context.obj if word not in ("--force", "--resume")]
             words += ["--resume", *([] if run_dir else ["--run-dir", str(path)])]
             how = f"what was trained is saved; go on with: seqtrain {join(words)}"
             raise Interrupted(error.exit_code - 128, f"stopped; {how}") from None
     if not quiet:
-        show_repeats(done, settings, folds=folds is not None)
-    print_path(done.path)
+        show_repeats(runs, path, settings, folds=folds is not None)
+    print_path(path)

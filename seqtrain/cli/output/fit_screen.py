@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from seqtrain.api.repeats import Repeats
 from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent, WarningEvent
 from seqtrain.cli.output.console import ProgressBar, note, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
@@ -203,14 +202,19 @@ def show_line(monitor: str, quiet: bool, name: str, event: Event) -> None:
         note(f"{name}: epoch {event.epoch}, {monitor} {score}{best}")
 
 
-def show_repeats(done: Repeats, config: Config, *, folds: bool) -> None:
-    """Show the mean scores of several runs, and which commands come next."""
-    show_figures(done.figures)
+def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool) -> None:
+    """Show the mean scores of several runs of a directory, and which commands come next."""
+    figures = {f"best {config.training.monitor}": [run.best_value for run in runs]}
+    tests = [run.test for run in runs if run.test is not None]
+    several = ["micro_f1"] if any(test.several for test in tests) else []
+    for name in ("accuracy", "macro_f1", *several, "loss") if tests else ():
+        figures[f"test {name.replace('_', ' ')}"] = [getattr(test, name) for test in tests]
+    show_figures(figures)
     data = config.data
     named = data.test or (None if config.training.refit else data.validation)
     # Rows that all runs score, or each its own fold, and none of them was trained on.
     alike = folds or isinstance(named, str | list)
-    note_next(done.path, "predict FILE", *["eval"] * alike)
+    note_next(path, "predict FILE", *["eval"] * alike)
 
 
 def show_figures(figures: Mapping[str, Sequence[float]]) -> None:
