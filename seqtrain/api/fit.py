@@ -255,6 +255,7 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
         test=scores,
         branches={name: own.accuracy for name, own in alone.items()},
         advice=state.advice,
+        warnings=[] if recorder is None else recorder.doubts(scores),
     )
     if recorder is not None:
         recorder.finish(run)

@@ -172,13 +172,10 @@ class Predictor(Summarized):
             options = replace(self.preprocessing.reading, format="memory", keep=keep)
             return read_table(MemoryTable(given, options).hold(), options)
         given, reading = as_list(given), self.preprocessing.reading
-        if reading.steps is not None and given:
+        if given and self.preprocessing.codings:
             own = [*map(str, reading.sequence_columns()), *column_names(reading.static)]
-            rows = f"rows with the columns {listed(own, MOST_COLUMNS)}"
-            raise DataError(f"sequences: a row is a time step here; give a table: {rows}")
-        if self.preprocessing.static is not None:
-            columns = ", ".join(self.preprocessing.static.names)
-            raise DataError(f"sequences: the model reads {columns} beside each; give a table")
+            columns = f"the model reads the columns {listed(own, MOST_COLUMNS)}"
+            raise DataError(f"sequences: {columns}; give a table")
         names = [None] * len(given) if groups is None else list(groups)
         if len(names) != len(given):
             raise DataError(f"groups: found {len(names)}; expected one for each sequence")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.environment import peak_memory
-from seqtrain.api.run_events import Listener, Run, WarningEvent
+from seqtrain.api.run_events import Listener, Run
 from seqtrain.api.run_state import RunState
 from seqtrain.api.start import ResumePoint
 from seqtrain.config import render_config
@@ -114,6 +114,11 @@ class Recorder:
         write_folder(self.run.pretrained, model_files(self.state.model, pretrained))
         self.save_last()
 
+    def doubts(self, test: Scores | None) -> list[str]:
+        """Say where the scores of validation, or else of test, are of one predicted class."""
+        scored = {"validation": self._best_scores, "test": test}
+        return [x for name, s in scored.items() if s for x in one_class_doubts(s, name)][:1]
+
     def finish(self, run: Run) -> None:
         """Write the scores of the test split and the "end" line; one checkpoint stays."""
         scores, trainer = run.test, self.state.trainer
@@ -126,10 +131,6 @@ class Recorder:
         self._append({**end, "peak_memory_bytes": peak_memory(self.state.setting.device)})
         if self._last_is_whole:  # else previous/ is the only sound checkpoint
             remove(self.run.previous)
-        for name, found in (("validation", self._best_scores), ("test", scores)):
-            if doubts := one_class_doubts(found, name) if found else []:
-                self.listener(WarningEvent(doubts[:1]))
-                break
         self.listener(run)
 
     def save_last(self) -> None:

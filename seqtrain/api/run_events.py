@@ -69,13 +69,6 @@ class StartEvent:
     origin: str | None = None
 
 
-@dataclass(frozen=True)
-class WarningEvent:
-    """Something went wrong that doesn't stop the run: a line each says what."""
-
-    warnings: list[str]
-
-
 @dataclass(frozen=True, repr=False)
 class Run(Summarized):
     """A finished run, also the last event.
@@ -88,6 +81,7 @@ class Run(Summarized):
         stopped_early: whether patience ran out.
         advice: what may be gained by training longer, where it ended too early.
         branches: accuracy on test of each branch alone, by name.
+        warnings: what is odd about its predictions, a line each.
         tables: the data that was given from Python, which can be scored again while this lives.
     """
 
@@ -100,6 +94,7 @@ class Run(Summarized):
     refit: bool = False
     advice: str | None = None
     branches: dict[str, float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
     tables: tuple[MemoryTable, ...] = field(default=(), compare=False)
 
     def summary(self) -> dict[str, str]:
@@ -110,7 +105,7 @@ class Run(Summarized):
         return found | ({"test accuracy": f"{self.test.accuracy:.2%}"} if self.test else {})
 
 
-Event: TypeAlias = DataEvent | StartEvent | UpdateEvent | EpochEvent | WarningEvent | Run
+Event: TypeAlias = DataEvent | StartEvent | UpdateEvent | EpochEvent | Run
 Listener: TypeAlias = Callable[[Event], None]
 
 RunLike: TypeAlias = Run | str | PathLike[str] | None

@@ -20,7 +20,6 @@ from seqtrain.comparison.task import (
     VARIANTS,
     Task,
     prepare_task,
-    typical_first,
     variants_for,
 )
 from seqtrain.config import Config, resolved_config
@@ -54,7 +53,7 @@ class VariantRun(VariantResult):
         super().__init__(name, variant.kind, variant.setting(task.config))
         self.task, self.config = task, variant.config(task.config)
         self.learner = make_learner(name, task)
-        self._plan = typical_first(lengths, self.config)
+        self._plan = plan_epoch(lengths, self.config.batching, seed=self.config.seed, epoch=1)
         self.padding = padding_fraction(self._plan, lengths) if variant.pads else 0.0
         self._batches = {mode: cycle(self._plan) for mode in SPEED_SHARES}
         self._at_once = 1

@@ -127,10 +127,6 @@ class ScriptLearner:
 
     def __init__(self, task: Task, *, packed: bool, by_mask: bool) -> None:
         self.task, self.packed, self.by_mask = task, packed, by_mask
-        values = torch.tensor(task.train.values)
-        values = values if values.is_floating_point() else values.long()
-        self.sequences = torch.split(values, task.train.lengths.tolist())
-        self.labels = torch.tensor(task.train.labels)
         self.model = task.new_model(task.config)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=task.config.training.lr)
 
@@ -138,7 +134,7 @@ class ScriptLearner:
         """Make one update."""
         self.model.train()
         with memory_errors(self.task.train.lengths[rows], LOWER_MEMORY):
-            labels = self.labels[rows].to(self.task.device)
+            labels = torch.from_numpy(self.task.train.labels[rows]).to(self.task.device)
             loss = functional.cross_entropy(self._forward(rows), labels)
             self.optimizer.zero_grad()
             torch.autograd.backward(loss)
@@ -152,8 +148,11 @@ class ScriptLearner:
             return torch.cat([self._forward(rows).cpu() for rows in batches])
 
     def _forward(self, rows: Ints) -> Tensor:
-        steps = pad_sequence([self.sequences[row] for row in rows], batch_first=True)
-        steps, lengths = steps.to(self.task.device), torch.from_numpy(self.task.train.lengths[rows])
+        store = self.task.train
+        sequences = [torch.from_numpy(np.array(store[row][0])) for row in rows]
+        steps = pad_sequence(sequences, batch_first=True).to(self.task.device)
+        steps = steps if steps.is_floating_point() else steps.long()
+        lengths = torch.from_numpy(store.lengths[rows])
         return plain_logits(self.model, steps, lengths, packed=self.packed, by_mask=self.by_mask)
 
 

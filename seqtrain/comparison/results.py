@@ -64,7 +64,7 @@ class Comparison:
     """All variants on one config, data set and machine.
 
     Attributes:
-        rows, tokens: of the part of train that was measured on.
+        rows, tokens: of train.
         passes: over these rows before accuracies were measured; 0: there was no time for it.
         held_out: sequences that accuracies are measured on.
         seconds: the comparison took, with reading and the first batches.

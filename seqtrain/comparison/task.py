@@ -12,10 +12,8 @@ from seqtrain.api.environment import check_longest, check_model
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare
-from seqtrain.data.plan import plan_epoch
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import check_files
-from seqtrain.data.splits import hold_out
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError
@@ -24,8 +22,6 @@ from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.model_folder import new_network
 from seqtrain.text import listed
 
-SAMPLE_TOKENS = 8_000_000
-"""Tokens of train that are measured on at most: as many as a fast engine takes in its time."""
 PROBE_TOKENS = 20_000
 """Tokens of the sequences whose logits are compared, at most (but one sequence)."""
 LEFT_OUT = (
@@ -144,31 +140,30 @@ class Task:
 
 
 def prepare_task(config: Config, device: torch.device, beside: Path | None) -> Task:
-    """Read the data as `fit` does, and draw what is measured on."""
+    """Read the data as `fit` does, and draw what is held out and what is probed."""
     check_files(config, beside)
     config, left_out = recurrent_alone(with_width(config))
+    if config.data.validation is None and config.data.group is None:
+        config = config.with_keys(data={"validation": HELD_OUT_SHARE})
     data = prepare(config, cache_folder=default_folder())
-    preprocessing = data.preprocessing
+    preprocessing, train = data.preprocessing, data.splits["train"]
     if preprocessing.several:
         raise ConfigError("data.label: compare measures models of one label per row, not several")
     check_model(config.model, preprocessing)
-    check_longest(config, data.splits["train"])
-    train, held_out = _hold_out(data.splits["train"], data.splits.get("validation"), config.seed)
-    batches = plan_epoch(train.lengths, config.batching, seed=config.seed, epoch=1)
-    tokens = np.cumsum([int(train.lengths[rows].sum()) for rows in batches])
-    kept = batches[: max(1, int((tokens <= SAMPLE_TOKENS).sum()))]
-    sample = train.selection(np.sort(np.concatenate(kept)))
-    order = np.random.default_rng(config.seed).permutation(len(sample))
-    fitting = np.cumsum(sample.lengths[order]) <= PROBE_TOKENS
+    check_longest(config, train)
+    held_out = data.splits.get("validation", train.selection(np.arange(0)))
+    draw = np.random.default_rng(config.seed).permutation
+    order = draw(len(train))
+    fitting = int((np.cumsum(train.lengths[order]) <= PROBE_TOKENS).sum())
     left_out += [line for name, report in data.reports.items() for line in report.notices(name)]
     return Task(
         config=config,
-        train=sample,
-        held_out=held_out,
+        train=train,
+        held_out=held_out.selection(np.sort(draw(len(held_out))[:HELD_OUT_ROWS])),
         preprocessing=preprocessing,
         device=device,
         warnings=left_out,
-        probe=order[: min(config.batching.batch_size, max(1, int(fitting.sum())))],
+        probe=order[: min(config.batching.batch_size, max(1, fitting))],
     )
 
 
@@ -185,30 +180,3 @@ def recurrent_alone(config: Config) -> tuple[Config, list[str]]:
             named.append(key)
             config = config.with_keys(**{name: {field: plain}})
     return config, [f"compared without {listed(named, len(named))}"] if named else []
-
-
-def _hold_out(
-    train: SequenceStore, validation: SequenceStore | None, seed: int
-) -> tuple[SequenceStore, SequenceStore]:
-    """Return what to learn from, and what accuracy is measured on; groups aren't divided."""
-    if validation is None:
-        if train.groups is not None:
-            return train, train.selection(np.arange(0))
-        rest = hold_out(train.labels, {"validation": HELD_OUT_SHARE}, seed)["validation"]
-        kept = np.delete(np.arange(len(train)), rest)
-        train, validation = train.selection(kept), train.selection(rest)
-    chosen = np.random.default_rng(seed).permutation(len(validation))[:HELD_OUT_ROWS]
-    return train, validation.selection(np.sort(chosen))
-
-
-def typical_first(lengths: Ints, config: Config) -> list[Ints]:
-    """Return the batches of an epoch such that the first few are like all of them.
-
-    The median by length comes first, then the quartiles, the eighths and so on (van der Corput's
-    sequence), so a slow variant is measured on typical batches.
-    """
-    plan = plan_epoch(lengths, config.batching, seed=config.seed, epoch=0)
-    plan.sort(key=lambda rows: int(lengths[rows].max()))
-    bits = len(plan).bit_length()
-    ranks = (int(f"{n:0{bits}b}"[::-1], 2) * len(plan) >> bits for n in range(1, 1 << bits))
-    return [plan[rank] for rank in dict.fromkeys(ranks)]

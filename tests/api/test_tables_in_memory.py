@@ -256,7 +256,7 @@ def test_a_row_per_time_step(kind: str, tmp_path: Path) -> None:
     assert [each.example.id for each in predictions if each.example] == [str(i) for i in range(20)]
     assert seqtrain.evaluate(run, data=table).scores.num_examples == 20
     for sequences in (["abc"], [["x", "y"]], np.zeros((2, 3))):
-        with pytest.raises(DataError, match=r"give a table: rows with the columns id, day, poi$"):
+        with pytest.raises(DataError, match=r"reads the columns id, day, poi; give a table$"):
             seqtrain.load(run).predict(sequences)
 
 

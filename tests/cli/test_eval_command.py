@@ -55,6 +55,8 @@ def test_validation_is_scored_where_there_is_no_test_split(project, cli):
         cli("fit", "c.yaml", "--run-dir", run, "--set", f"data.test={test}")
     wanted = cli("eval", "r", "--json", "--split", "validation").json
     assert "validation" in cli("eval", "r", "--split", "test", code=2).err
+    both = cli("eval", "r", "--split", "train", "--data", "test.tsv", code=2).err
+    assert "--split: --data names the file to score on; give one of them" in both
     ended = cli("eval", "r", "--json")
     assert (ended.code, ended.json) == (0, wanted)
     assert "there is no test split" in ended.err

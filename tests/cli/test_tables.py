@@ -189,7 +189,7 @@ def test_facts_stand_beside_texts_too(table_project: Path, cli: Cli) -> None:
     new = [{"text": "word1 again", "age": age} for age in (20, 60)]
     found = cli("predict", str(write_rows(table_project / "new.csv", new)), "--run", "run").out
     assert [row["label"] for row in tsv_rows(found)] == ["bob", "ann"]
-    with pytest.raises(DataError, match="the model reads age beside each; give a table"):
+    with pytest.raises(DataError, match="the model reads the columns text, age; give a table"):
         seqtrain.load("run").predict(["word1 again"])
     write_rows(table_project / "bad.csv", [{"text": "word1", "age": "old"}])
     refused = cli("predict", "bad.csv", "--run", "run", code=2).err

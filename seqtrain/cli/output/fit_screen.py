@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent, WarningEvent
+from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent
 from seqtrain.cli.output.console import ProgressBar, note, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
 from seqtrain.cli.output.score_screen import note_floors, print_scores
@@ -76,7 +76,7 @@ class FitScreen:
             self._bar.close()
         if not self._quiet and type(event) in self._shows:
             self._shows[type(event)](event)
-        if isinstance(event, DataEvent | StartEvent | WarningEvent):
+        if isinstance(event, DataEvent | StartEvent | Run):
             warn(*event.warnings)
         self._also(event)
 
@@ -194,7 +194,7 @@ def score_text(name: str, value: float) -> str:
 
 def show_line(monitor: str, quiet: bool, name: str, event: Event) -> None:
     """Print a line on an epoch, or on what is odd, of one of the runs that train at once."""
-    if isinstance(event, DataEvent | StartEvent | WarningEvent):
+    if isinstance(event, DataEvent | StartEvent | Run):
         warn(*(f"{name}: {line}" for line in event.warnings))
     elif isinstance(event, EpochEvent) and event.validation is not None and not quiet:
         score = score_text(monitor, getattr(event.validation, monitor))

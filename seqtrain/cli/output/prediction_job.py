@@ -87,7 +87,8 @@ class PredictionJob:
 def predict_files(source: str, output_dir: str, job: PredictionJob, *, force: bool) -> None:
     """Predict each file into a file of its own, whole or not at all, but those done before.
 
-    Of N processes that a launcher started, with RANK and WORLD_SIZE, each takes every N-th file.
+    Two files of one name are refused, and a folder that holds input or can't be made. Of N
+    processes that a launcher started, with RANK and WORLD_SIZE, each takes every N-th file.
     """
     files = [path for path in matching_files(source) if os.path.isfile(path)]
     if not files:
@@ -95,25 +96,11 @@ def predict_files(source: str, output_dir: str, job: PredictionJob, *, force: bo
             f"{display_name(source)}: no such file (looked in {os.path.abspath(os.curdir)}); "
             "expected a file, or a pattern in quotes such as 'in/*.jsonl'"
         )
-    processes = Processes.launched()
-    own = files[processes.rank :: processes.size]
-    every = _output_paths(files, Path(output_dir), job.columns.format)
-    left = {file: every[file] for file in own if force or not every[file].exists()}
-    for file, path in left.items():
-        with replacing(path) as unfinished:
-            job.write(file, partial(open_output, str(unfinished), line_by_line=False), file)
-    note(f"{counted(len(left), 'file')} predicted, {len(own) - len(left):,} predicted before")
-
-
-def _output_paths(files: list[str], folder: Path, format: str) -> dict[str, Path]:
-    """Return where the predictions for each file go: in a folder, under its name with the format.
-
-    Two files of one name are refused, and a folder that holds input or can't be made.
-    """
-    paths = {file: folder / f"{os.path.basename(file)}.{format}" for file in files}
-    by_name: dict[Path, str] = {}
-    for file, path in paths.items():
-        other = by_name.setdefault(path, file)
+    every, folder = dict[Path, str](), Path(output_dir)
+    made = partial(open_output, line_by_line=False)
+    for file in files:
+        path = folder / f"{os.path.basename(file)}.{job.columns.format}"
+        other = every.setdefault(path, file)
         if other != file:
             raise ConfigError(f"--output-dir: {other} and {file} would both be written to {path}")
         if os.path.realpath(os.path.dirname(file) or ".") == os.path.realpath(folder):
@@ -122,7 +109,13 @@ def _output_paths(files: list[str], folder: Path, format: str) -> dict[str, Path
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise path_problem(f"--output-dir: {folder}", error, ConfigError) from None
-    return paths
+    processes = Processes.launched()
+    own = list(every.items())[processes.rank :: processes.size]
+    left = [(path, file) for path, file in own if force or not path.exists()]
+    for path, file in left:
+        with replacing(path) as unfinished:
+            job.write(file, partial(made, str(unfinished)), file)
+    note(f"{counted(len(left), 'file')} predicted, {len(own) - len(left):,} predicted before")
 
 
 @contextmanager
@@ -157,13 +150,9 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
     except OSError as error:
         held = "it is cut off there" if packed else "it holds whole rows up to there"
         if not packed:
-            _cut_last_line(path)
+            with suppress(OSError, ValueError), Path(path).open("r+b") as cut:  # no pipe can be
+                with mmap.mmap(cut.fileno(), 0) as content:
+                    whole = content.rfind(b"\n") + 1
+                cut.truncate(whole)
         advice = "make room, and predict again with --force"
         raise RunError(f"--output: {path}: {error.strerror}; {held}; {advice}") from None
-
-
-def _cut_last_line(path: str) -> None:
-    with suppress(OSError, ValueError), Path(path).open("r+b") as file:  # a pipe can't be cut
-        with mmap.mmap(file.fileno(), 0) as content:
-            whole = content.rfind(b"\n") + 1
-        file.truncate(whole)
