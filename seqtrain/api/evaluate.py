@@ -18,7 +18,7 @@ from seqtrain.api.start import has_grown
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import held_out_fractions, prepare
-from seqtrain.data.readers import Files, unchanged
+from seqtrain.data.readers import Files, digests_of, unchanged
 from seqtrain.data.sources import files_of, named_text
 from seqtrain.data.store import Array, SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
@@ -138,8 +138,9 @@ def learned_rows(config: Config, split: str | None) -> str:
 def _read_files(classifier: Classifier, named: str | list[str], key: str) -> Labelled:
     reading = classifier.preprocessing.reading
     files = [(path, reading.for_file(path)) for path in files_of(key, named)]
-    with unchanged(path for path, _ in files) as digests:
+    with unchanged(path for path, _ in files):
         store, report = classifier.preprocessing.encode_files(files)
+        digests = digests_of(path for path, _ in files)
     source = named_text(named)
     return Labelled(classifier, source, files, digests, store, report.notices(display_name(source)))
 

@@ -18,7 +18,7 @@ from seqtrain.data.examples import SET, Example, ReadOptions, single_labels
 from seqtrain.data.fitting import Fitting
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.readers import Digests, Files, read_rows, unchanged
+from seqtrain.data.readers import Digests, Files, digests_of, read_rows, unchanged
 from seqtrain.data.sources import SPLITS, by_first_row, data_files, read_options, split_files
 from seqtrain.data.splits import Mask, Part, hold_out
 from seqtrain.data.store import (
@@ -77,11 +77,11 @@ def prepare(
     """
     files = data_files(config)
     entry = cache_folder / _entry_name(config, files, known) if cache_folder else None
-    with unchanged(path for _, path in files) as digests:
+    with unchanged(path for _, path in files):
         data = load_prepared(config, entry) if entry and known is None else None
-        if data and data.digests == digests:
+        if data and data.digests == digests_of(path for _, path in files):
             return data
-        data = _Preparation(config, known, digests).run()
+        data = _Preparation(config, known).run()
     content = _entry_of(data)
     is_saved = entry is not None and cache.save(entry, content)
     return replace(data, entry=entry if is_saved else None)
@@ -178,7 +178,6 @@ class _Preparation:
 
     config: Config
     known: Preprocessing | None
-    digests: Digests
 
     def run(self) -> PreparedData:
         """Read and encode all splits."""
@@ -209,14 +208,15 @@ class _Preparation:
             if files:
                 encoded = fitted.encode_files(files)
                 splits[name], reports[name] = encoded
-        self._refuse_same_files()
+        digests = digests_of(path for _, path in data_files(self.config))
+        self._refuse_same_files(digests)
         self._check_rows(splits, fitted)
         return PreparedData(
             splits=splits,
             preprocessing=fitted,
             reports=reports,
             eligible_tokens=eligible,
-            digests=self.digests,
+            digests=digests,
             from_cache=False,
             unlabelled=unlabelled,
             vectors=word_vectors,
@@ -290,8 +290,8 @@ class _Preparation:
             learned[rows] = False
         return held, learned
 
-    def _refuse_same_files(self) -> None:
-        files, digests = data_files(self.config), self.digests
+    def _refuse_same_files(self, digests: Digests) -> None:
+        files = data_files(self.config)
         learned = {digests[path]: path for key, path in files if key == "data.train"}
         for key, path in files:
             same = learned.get(digests[path])

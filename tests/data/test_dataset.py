@@ -1,7 +1,12 @@
 """From a config to encoded splits: what is held out, and what is fitted on the rest alone."""
 
+import gzip
+import hashlib
+import json
+import os
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -204,6 +209,27 @@ def test_an_empty_series_is_read_as_zeros(write, ready, missing):
     empty = write("b.jsonl", objects(([], "x"), ([], "y")))
     with pytest.raises(DataError, match=r"every sequence is empty; expected feature vectors"):
         ready(kind="features", empty="unk", train=empty)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="Linux counts what is read")
+@pytest.mark.parametrize("ending", ["csv", "jsonl.gz"])
+def test_a_file_is_read_once(tmp_path, ready, ending):
+    path, draw = tmp_path / f"train.{ending}", random.Random(0)
+    kinds = [f"{draw.random()}"[2:42] for _ in range(1000)]
+    rows = [draw.choices(kinds, k=500) for _ in range(200)]
+    if ending == "csv":
+        path.write_text("text,label\n" + "".join(f"{' '.join(x)},{x[0][0]}\n" for x in rows))
+    else:
+        lines = (json.dumps({"text": " ".join(x), "label": x[0][0]}) + "\n" for x in rows)
+        path.write_bytes(gzip.compress("".join(lines).encode(), 1))
+    before = bytes_read()
+    data = ready(train=str(path), sequence="text", label="label")
+    assert bytes_read() - before < 1.5 * path.stat().st_size
+    assert data.digests[str(path)] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def bytes_read() -> int:
+    return int(Path("/proc/self/io").read_text().split()[1])
 
 
 def test_rows_of_a_folder_are_numbered_through_its_files(tmp_path, ready):

@@ -14,7 +14,7 @@ from seqtrain.data.readers.delimited import read_delimited
 from seqtrain.data.readers.jsonl import read_jsonl
 from seqtrain.data.readers.memory import MemoryTable, held_table, read_memory
 from seqtrain.data.readers.npz import labels_beside, read_npz
-from seqtrain.data.readers.opening import BUFFER, RowSource, open_input
+from seqtrain.data.readers.opening import BUFFER, READ_FILES, RowSource, open_input
 from seqtrain.data.readers.parquet import arrow_files, read_arrow
 from seqtrain.data.readers.time_steps import (
     AT_ONCE,
@@ -92,10 +92,14 @@ def read_table(table: MemoryTable, options: ReadOptions) -> Iterator[Example]:
 
 
 @contextmanager
-def unchanged(paths: Iterable[str]) -> Iterator[Digests]:
-    """Yield the SHA-256 of files by path; one that changes until the end is a DataError."""
+def unchanged(paths: Iterable[str]) -> Iterator[None]:
+    """Refuse, by DataError, files that change until the end; `digest_of` knows what was read."""
     before = {path: _stamps(path) for path in paths}
-    yield {path: digest_of(path) for path in before}
+    token = READ_FILES.set({})
+    try:
+        yield
+    finally:
+        READ_FILES.reset(token)
     for path, stamps in before.items():
         if _stamps(path) != stamps:
             raise was_changed(path)
@@ -107,10 +111,21 @@ def was_changed(path: str) -> DataError:
     return DataError(f"{display_name(path)}: was changed while it was read; {advice}")
 
 
+def digests_of(paths: Iterable[str]) -> Digests:
+    """Return what `digest_of` does, by path."""
+    return {path: digest_of(path) for path in paths}
+
+
 def digest_of(path: str) -> str:
-    """Return the SHA-256 of a file, or of what is read of a folder, in hexadecimal."""
+    """Return the SHA-256 of a file, or of what is read of a folder, in hexadecimal.
+
+    In a block of `unchanged` a file that was read has it already.
+    """
     if path.startswith(MEMORY):
         return held_table(path).digest
+    read_files = READ_FILES.get() or {}
+    if path in read_files and not labels_beside(path):
+        return read_files[path]
     total = hashlib.sha256()
     for file in _files_at(path):
         if os.path.isdir(path):

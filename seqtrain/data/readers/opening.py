@@ -1,6 +1,7 @@
 """Opens what the user named: files, .gz and .zst, standard input; and reads lines of UTF-8 text."""
 
 import gzip
+import hashlib
 import io
 import os
 import re
@@ -9,6 +10,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
@@ -38,6 +40,8 @@ COMPRESSIONS = {
 }
 """What the data are called that each ending names, and how they begin."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+READ_FILES: ContextVar[dict[str, str] | None] = ContextVar("READ_FILES", default=None)
+"""Gets the SHA-256 of each file that is read from its beginning to its end, by path."""
 MAGIC = {
     b"\x1f\x8b": "gzip data; name it NAME.gz",
     b"PK\x03\x04": "a zip archive (or npz, xlsx)",
@@ -146,6 +150,9 @@ def open_input(
         file = _File(path) if piped else _File(path, opener=open_regular)
     except (OSError, ValueError) as error:
         raise path_problem(path, error, DataError) from None
+    read_files = None if raw else READ_FILES.get()
+    if read_files is not None:
+        file.digest = hashlib.sha256()
     with io.BufferedReader(file, BUFFER) as stream:
         content = stream if raw else _decompressed(stream, path)
         kind = utf_16(content.peek(4)) if encoding == "utf-16" else None
@@ -156,6 +163,8 @@ def open_input(
                 raise DataError(f"{display_name(path)}: not UTF-16 ({error})") from None
             content = io.BufferedReader(content)
         yield cast("BinaryIO", content)
+        if read_files is not None and file.hashed == os.fstat(file.fileno()).st_size:
+            read_files[path] = file.digest.hexdigest()
 
 
 def _decompressed(stream: Any, path: str) -> Any:
@@ -171,13 +180,24 @@ def _decompressed(stream: Any, path: str) -> Any:
 
 
 class _File(io.FileIO):
-    """A file that words its own faults."""
+    """A file that words its own faults, and is hashed as it is read where `digest` is set.
+
+    `hashed` are the bytes so far, or -1 once it was read with a jump.
+    """
+
+    digest: Any = None
+    hashed = 0
 
     def readinto(self, buffer: Any) -> int | None:
         try:
-            return super().readinto(buffer)
+            jumps = self.digest is not None and self.tell() != self.hashed
+            size = super().readinto(buffer)
         except OSError as error:
             raise path_problem(str(self.name), error, DataError) from None
+        if self.digest is not None and size:
+            self.digest.update(memoryview(buffer)[:size])
+            self.hashed = -1 if jumps else self.hashed + size
+        return size
 
 
 class _Inflated(io.RawIOBase):
