@@ -147,17 +147,16 @@ def _trust(facts: Facts, rows: Mapping[str, int], config: Config) -> Iterator[st
     share, few = config.data.validation, facts.rows / len(facts.classes)
     held_out = round(share * facts.rows) if isinstance(share, float) else rows.get("validation", 0)
     split, scored = "test" if "test" in rows else "validation", rows.get("test", held_out)
-    if few < FEW_PER_CLASS and not scored:
-        yield (
-            f"{few:.0f} rows per class are few, and none are held out: seqtrain fit --folds 5 "
-            "measures an accuracy"
+    if few >= FEW_PER_CLASS:
+        return
+    known = "and none are held out: seqtrain fit --folds 5 measures an accuracy"
+    if scored:
+        points = 196 * math.sqrt(0.09 / scored)
+        known = (
+            f"an accuracy of 90 % on {counted(scored, 'row')} of {split} would be known to "
+            f"± {points:.0f} points; fit --folds 5 scores all rows"
         )
-    elif few < FEW_PER_CLASS:
-        yield (
-            f"{few:.0f} rows per class are few: an accuracy of 90 % on {counted(scored, 'row')} of "
-            f"{split} would be known to ± {196 * math.sqrt(0.09 / scored):.0f} points; fit --folds "
-            "5 scores all rows"
-        )
+    yield f"{few:.0f} rows per class are few{': ' if scored else ', '}{known}"
 
 
 def _splits(files: Sequence[str], test: str | None) -> Splits:
@@ -268,34 +267,33 @@ def _columns(facts: Facts) -> Iterator[Choice]:
     """Yield the keys that say how rows are read, where they aren't the default."""
     reading = facts.reading
     joins, is_series = isinstance(reading.sequence, list), reading.kind == "features"
-    why = {
-        "format": "each line begins with __label__" if reading.format == "fasttext" else "--format",
-        "delimiter": "separates the columns",
-        "encoding": "UTF-8 is read, too",
-        "sequence": "the texts of these columns, joined" if joins else "column of the sequence",
-        "id": "the rows of one value are a sequence",
-        "order": "sorts them",
-        "steps": "what a time step is made of",
-        "label": f"column of the label: {_labels(facts)}",
-        "label_separator": "a row may have several labels, or none",
-        "kind": "time steps are numbers" if is_series else "a sequence is a list of symbols",
-        "empty": f"{facts.empty:,} rows have no sequence",
-        "bad_rows": f"{facts.unlabelled:,} rows have a blank label",
-        "missing": "values are missing, and a channel says where",
-    }
+    read_as = "each line begins with __label__" if reading.format == "fasttext" else "--format"
+    sequence = "the texts of these columns, joined" if joins else "column of the sequence"
     if joins and is_series:
-        why["sequence"] = "its channels or time steps"
-    own = {
-        "format": "auto" if reading.by_name else reading.format,
-        "kind": reading.kind if is_series or reading.kind == "tokens" else "auto",
-        "empty": "drop" if facts.empty else "error",
-        "bad_rows": "drop" if facts.unlabelled else "error",
-        "missing": "mask" if facts.missing else "error",
-    }
-    for key, reason in why.items():
-        value = own[key] if key in own else getattr(reading, key)
+        sequence = "its channels or time steps"
+    named = [
+        ("format", "auto" if reading.by_name else reading.format, read_as),
+        ("delimiter", reading.delimiter, "separates the columns"),
+        ("encoding", reading.encoding, "UTF-8 is read, too"),
+        ("sequence", reading.sequence, sequence),
+        ("id", reading.id, "the rows of one value are a sequence"),
+        ("order", reading.order, "sorts them"),
+        ("steps", reading.steps, "what a time step is made of"),
+        ("label", reading.label, f"column of the label: {_labels(facts)}"),
+        ("label_separator", reading.label_separator, "a row may have several labels, or none"),
+    ]
+    for key, value, why in named:
         if value != DataConfig.model_fields[key].default:
-            yield Choice(f"data.{key}", value, reason)
+            yield Choice(f"data.{key}", value, why)
+    if reading.kind in ("features", "tokens"):
+        why = "time steps are numbers" if is_series else "a sequence is a list of symbols"
+        yield Choice("data.kind", reading.kind, why)
+    if facts.empty:
+        yield Choice("data.empty", "drop", f"{facts.empty:,} rows have no sequence")
+    if facts.unlabelled:
+        yield Choice("data.bad_rows", "drop", f"{facts.unlabelled:,} rows have a blank label")
+    if facts.missing:
+        yield Choice("data.missing", "mask", "values are missing, and a channel says where")
 
 
 def _lines(found: Iterable[Choice]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """A table with a row per time step: which column is the id, the order, the label, a step."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -100,38 +100,35 @@ def find_steps(
         if wishes.by_step:
             raise DataError(f"--steps: no column is left; found {listed(ignored)}")
         return None
-    if order is None:
-        doubts.extend(_unsorted(columns, fixed))
-    elif not order.is_calendar and ELAPSED not in given:
-        growth = _growth(id, order, sort=True)
-        if growth is not None and len(np.unique(growth)) > 1:
-            steps[ELAPSED] = "order"
     by = None if order is None else order.column
-    doubts += [_mixed(id, by, c) for c in columns if order is not None and _divides(c, id, order)]
     reading = replace(reading, kind="steps", id=id.column, order=by, label=label.column)
+    if order is None:
+        doubts.extend(_unsorted(c for c in columns if c.kind == "date" and c not in fixed))
+    elif np.isfinite(order.times).all():
+        growth = _growth(id, order, sort=True)
+        if ELAPSED not in given and not order.is_calendar and len(np.unique(growth)) > 1:
+            steps[ELAPSED] = "order"
+        doubts.extend(_mixed(id, order, (c for c in columns if c not in (id, order))))
     return Facts(replace(reading, steps=steps), ignored, doubts)
 
 
-def _divides(column: ColumnFacts, id: ColumnFacts, order: ColumnFacts) -> bool:
-    """Whether the rows of one id are several sequences side by side, told apart by a column."""
+def _mixed(id: ColumnFacts, order: ColumnFacts, columns: Iterable[ColumnFacts]) -> Iterator[str]:
+    """Doubt an id whose rows are several sequences side by side, told apart by a column."""
 
     def distinct(*given: npt.NDArray[np.generic]) -> int:
         return len(np.unique(np.stack(given, axis=1), axis=0))
 
-    times, rows = order.times, len(id.codes)
-    if column in (id, order) or not np.isfinite(times).all():
-        return False
-    are_long = 3 * distinct(id.codes, column.codes) <= rows
-    are_tied = 2 * distinct(id.codes, times) <= rows
-    return are_long and are_tied and distinct(id.codes, column.codes, times) == rows
-
-
-def _mixed(id: ColumnFacts, order: object, column: ColumnFacts) -> str:
-    own, other = quote(str(id.column)), quote(str(column.column))
-    return (
-        f"rows of one {own} have the same {quote(str(order))}, one for each {other}: if a "
-        f"sequence is of one {own} and one {other}, join the two into a column, and name it by --id"
-    )
+    rows, own = len(id.codes), quote(str(id.column))
+    are_tied = 2 * distinct(id.codes, order.times) <= rows
+    for column in columns if are_tied else ():
+        are_long = 3 * distinct(id.codes, column.codes) <= rows
+        if are_long and distinct(id.codes, column.codes, order.times) == rows:
+            other = quote(str(column.column))
+            yield (
+                f"rows of one {own} have the same {quote(str(order.column))}, one for each "
+                f"{other}: if a sequence is of one {own} and one {other}, join the two into a "
+                "column, and name it by --id"
+            )
 
 
 def _fixes(one: ColumnFacts, other: ColumnFacts, *, labelled: bool = False) -> bool:
@@ -147,16 +144,12 @@ def _fixes(one: ColumnFacts, other: ColumnFacts, *, labelled: bool = False) -> b
     return len(left) > 0 and len(pairs) == left.max() + 1
 
 
-def _growth(
-    id: ColumnFacts, column: ColumnFacts, *, sort: bool = False
-) -> npt.NDArray[np.float64] | None:
-    """Return what numbers or ISO dates grow by within the rows of an id; None of others.
+def _growth(id: ColumnFacts, column: ColumnFacts, *, sort: bool = False) -> npt.NDArray[np.float64]:
+    """Return what numbers or ISO dates grow by within the rows of an id; NaN of others.
 
     With `sort` within the values of an id from the least on, wherever its rows stand.
     """
     values = column.times
-    if not np.isfinite(values).all():
-        return None
     by_id = np.lexsort((values if sort else np.arange(len(values)), id.codes))
     growth: npt.NDArray[np.float64] = np.diff(values[by_id])[np.diff(id.codes[by_id]) == 0]
     return growth
@@ -189,10 +182,8 @@ def _ids(columns: Sequence[ColumnFacts], wishes: Wishes) -> list[ColumnFacts]:
 def _order(columns: Sequence[ColumnFacts], id: ColumnFacts) -> ColumnFacts | None:
     """Return the column that sorts the rows of an id: ISO dates, times, or 0, 1, 2, …"""
     found = {}
-    for number, column in enumerate(columns):
+    for number, column in enumerate(c for c in columns if np.isfinite(c.times).all()):
         growth, is_date = _growth(id, column), column.kind == "date"
-        if growth is None:
-            continue
         is_named = column.is_time and ((growth >= 0).all() or _are_times(column, id))
         if is_date or is_named or (growth == 1).all():
             found[is_date, column.codes.max(), -number] = column
@@ -202,17 +193,16 @@ def _order(columns: Sequence[ColumnFacts], id: ColumnFacts) -> ColumnFacts | Non
 def _are_times(column: ColumnFacts, id: ColumnFacts) -> bool:
     """Whether numbers of a column named so are times, though the rows aren't sorted by them."""
     growth, values = _growth(id, column, sort=True), column.times
-    if growth is None or np.count_nonzero(growth) < NEARLY_UNIQUE * len(growth):
-        return column.is_calendar
+    differ = np.count_nonzero(growth) >= NEARLY_UNIQUE * len(growth)
     low, high = EPOCHS
     scaled = any(low * k <= values.min() and values.max() <= high * k for k in (1, 1e3, 1e6, 1e9))
     named = TIME_NAME.fullmatch(column.name) and (values == np.rint(values)).all()
-    return bool(column.is_calendar or scaled or named)
+    return bool(column.is_calendar or (differ and (scaled or named)))
 
 
-def _unsorted(columns: Sequence[ColumnFacts], fixed: Sequence[ColumnFacts]) -> Iterator[str]:
+def _unsorted(dates: Iterable[ColumnFacts]) -> Iterator[str]:
     """Say that dates can't sort the rows of an id."""
-    for column in (c for c in columns if c.kind == "date" and c not in fixed):
+    for column in dates:
         odd = next((cell for cell in column.cells if np.isnan(seconds_of(cell))), "")
         yield (
             "the rows of an id are taken as they stand in the file: "
@@ -266,15 +256,14 @@ def _kind(
     if len(known) <= RANGES or (len(known) > MOST_CODES and 2 * len(known) < width):
         return "number"
     ranges = np.searchsorted(np.quantile(known, np.arange(1, RANGES) / RANGES), values).astype(str)
-    labels = dict(zip(id.codes.tolist(), label.cells, strict=True))
-    labels |= {i: cell for i, cell in zip(id.codes.tolist(), label.cells, strict=True) if cell}
+    labels = {i: cell for i, cell in zip(id.codes.tolist(), label.cells, strict=True) if cell}
     bounds = pairwise(np.flatnonzero(np.diff(ids, prepend=-1, append=-1)))
     # Neither the names of ids nor the order of rows may change what is learned from.
     rows = sorted((" ".join(sorted(texts[a:b])), a, b) for a, b in bounds)
     rows = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))[:PROBED_SEQUENCES]]
 
     def error(cells: npt.NDArray[np.str_]) -> float:
-        joined = [(" ".join(cells[a:b]), labels[ids[a]]) for _, a, b in rows]
+        joined = [(" ".join(cells[a:b]), labels.get(ids[a], "")) for _, a, b in rows]
         return bayes_error(joined, str.split)
 
     by_code, by_range = error(texts), error(ranges)

@@ -262,17 +262,15 @@ def _resolved(wishes: Wishes, columns: Sequence[ColumnFacts]) -> Wishes:
             return wanted
         if str(wanted).isascii() and str(wanted).isdigit() and int(wanted) < len(names):
             return names[int(wanted)]
-        if isinstance(names[0], str):
-            raise DataError(f"--{flag}: {missing_name('column', str(wanted), map(str, names))}")
-        raise DataError(
-            f"--{flag}: no column {quote(str(wanted))}; found {len(names)} columns, counted from "
-            "0, without names (--header, if the first row has some)"
-        )
+        named = isinstance(names[0], str)
+        hint = "" if named else "; without names (--header, if the first row has some)"
+        raise DataError(f"--{flag}: {missing_name('column', str(wanted), map(str, names))}{hint}")
 
     known: dict[str, Any] = {}
     for flag in ("label", "sequence", "id", "order", "steps"):
         given = getattr(wishes, flag)
-        if given is not None:
-            some = [name(flag, x) for x in (given if isinstance(given, list) else [given])]
-            known[flag] = some if isinstance(given, list) else some[0]
+        if isinstance(given, list):
+            known[flag] = [name(flag, wanted) for wanted in given]
+        elif given is not None:
+            known[flag] = name(flag, given)
     return replace(wishes, **known)
