@@ -1,8 +1,7 @@
 """Which settings suit which data: rules, each with its reason; README.md has the measurements."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from seqtrain.data.splits import MANY_ROWS
 from seqtrain.data.summary import are_uneven
@@ -40,12 +39,14 @@ KERNEL_ROWS = 3000
 MANY_STEPS = 1_000_000
 """Time steps of train from which on texts are learned with products in bfloat16: as accurate, and
 a third of the time less where the processor has them."""
+PAIRED = {"words": "words", "symbols": "symbols", "steps": "tokens"}
+"""Families that are learned by pairs of tokens, too, and what these are called."""
+SPELLED = ("characters", "alphabet")
 LEARN_ALL_AT_MOST = 100
 """Series up to which all are learned: a fifth of them is too few to choose the best epoch by."""
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """A `section.key` of the config, its value, and the reason in a few words."""
 
     key: str
@@ -84,7 +85,7 @@ def _are_few_texts(facts: Facts, most: tuple[int, int] = SPELLED_ROWS) -> bool:
 
 
 def _data(facts: Facts) -> Iterator[Choice]:
-    if facts.family in ("characters", "alphabet"):
+    if facts.family in SPELLED:
         yield Choice("data.tokenizer", "char", facts.why)
         if not facts.lowercase:
             yield Choice("data.lowercase", False, "upper and lower case may differ in meaning")
@@ -96,26 +97,23 @@ def _data(facts: Facts) -> Iterator[Choice]:
 
 def _beside(facts: Facts) -> Iterator[Choice]:
     family, beside = facts.family, "in a linear classifier beside the GRU"
+    if len(facts.tokens) > 1:
+        sizes = {name: [1, 1] for name in facts.tokens}
+        yield Choice("model.ngrams", sizes, f"the tokens of each column, {beside}")
+    elif family in PAIRED:
+        token = PAIRED[family]
+        yield Choice("model.ngrams", [1, 2], f"{token} and pairs of {token}, {beside}")
+    elif family in SPELLED:
+        longest = 6 if family == "alphabet" else 5 if _is_short(facts) else 4
+        yield Choice("model.ngrams", [1, longest], f"1 to {longest} characters in a row, {beside}")
+    elif facts.rows < KERNEL_ROWS:
+        yield Choice("model.kernels", True, f"few series: fixed convolutions, {beside}")
     if family == "words":
-        yield Choice("model.ngrams", [1, 2], f"words and pairs of words, {beside}")
         if _are_few_texts(facts):
             yield Choice("model.ngrams_spelling", True, "and parts of words, as there are few rows")
         yield Choice("model.subwords", [3, 5], "rare words are also read in parts")
         if _are_few_word_classes(facts):
             yield Choice("model.embedding_std", 0.1, "spread of the initial word vectors")
-    elif family == "symbols":
-        yield Choice("model.ngrams", [1, 2], f"symbols and pairs of symbols, {beside}")
-    elif family == "steps":
-        if len(facts.tokens) > 1:
-            sizes = {name: [1, 1] for name in facts.tokens}
-            yield Choice("model.ngrams", sizes, f"the tokens of each column, {beside}")
-        else:
-            yield Choice("model.ngrams", [1, 2], f"tokens and pairs of tokens, {beside}")
-    elif family in ("characters", "alphabet"):
-        longest = 6 if family == "alphabet" else 5 if _is_short(facts) else 4
-        yield Choice("model.ngrams", [1, longest], f"1 to {longest} characters in a row, {beside}")
-    elif facts.rows < KERNEL_ROWS:
-        yield Choice("model.kernels", True, f"few series: fixed convolutions, {beside}")
 
 
 def _encoder(facts: Facts) -> Iterator[Choice]:
@@ -124,11 +122,11 @@ def _encoder(facts: Facts) -> Iterator[Choice]:
     if first is not None and steps >= LONG:
         why = "channels, kernel, stride: a quarter of the steps is left"
         yield Choice("model.convolutions", [[first, 7, 2], [64, 5, 2]], why)
-    if family in ("characters", "alphabet"):
+    if family in SPELLED:
         yield Choice("model.embedding_dim", 64 if _is_short(facts) else 32, "few characters differ")
     elif family == "channels" or (family == "series" and steps < LONG):
         yield Choice("model.embedding_dim", 32, "size of the vector that the channels become")
-    if family in ("characters", "alphabet") or (family == "symbols" and facts.symbols < 500):
+    if family in SPELLED or (family == "symbols" and facts.symbols < 500):
         yield Choice("model.embedding_std", 1.0, "there are few tokens, and each is frequent")
     if family == "characters":
         yield Choice("model.hidden_size", 192, "the model learns how many words are spelled")

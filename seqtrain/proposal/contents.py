@@ -45,7 +45,6 @@ class Facts:
     Attributes:
         reading: how train's rows are read; texts of symbols as kind tokens.
         ignored: the columns that are left out, and why; doubts: what isn't sure.
-        label: what was taken as the label, where no column is.
         rows: rows that have a sequence.
         empty, unlabelled: rows without a sequence, and with a blank label.
         missing: whether a value of a series is missing.
@@ -63,7 +62,6 @@ class Facts:
     reading: ReadOptions
     ignored: Sequence[str] = ()
     doubts: Sequence[str] = ()
-    label: str | None = None
     rows: int = 0
     empty: int = 0
     unlabelled: int = 0
@@ -86,7 +84,7 @@ class Facts:
 
     def of(self, files: Sequence[str], **changes: Any) -> Facts:
         """Count the rows of files, read so, with changes; a DataError where they can't be."""
-        facts = Facts(replace(self.reading, **changes), self.ignored, self.doubts, self.label)
+        facts = Facts(replace(self.reading, **changes), self.ignored, self.doubts)
         for path in files:
             problems = RowProblems(display_name(path))
             for row in read_rows(path, facts.reading.for_file(path)):

@@ -126,7 +126,8 @@ def _taken(facts: Facts) -> Iterator[str]:
     elif reading.label is not None:
         what += " = all other columns, a time step each"
     classes = f"{len(facts.classes)} classes: {_labels(facts)}"
-    label = reading.label if facts.label is None else facts.label
+    of_fasta = "the last word of each line of >" if reading.format == "fasta" else None
+    label = of_fasta if reading.label is None else reading.label
     several = "several labels per row" if facts.several else "label"
     yield f"{what}, {classes}" if label is None else f"{what}, {several} = {label} ({classes})"
     if facts.ignored:

@@ -2,7 +2,6 @@
 
 import codecs
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -48,8 +47,6 @@ MOST_ACCENTS = 0.3
 """Share of letters beyond ASCII up to which a text may be Western European."""
 KINDS = {"series": "features", "symbols": "tokens"}
 """How columns of these are read; others as text."""
-FASTA_NAME = re.compile(r"[\s|]([^\s|=]+)=[^\s|=]*\s*$")
-"""What the last word of a record's first line is named, in `>id SV=1`."""
 
 
 def data_format(path: str, given: str = "auto") -> str:
@@ -101,7 +98,7 @@ def find_columns(path: str, wishes: Wishes) -> Facts:
     reading = ReadOptions(
         format, delimiter=wishes.delimiter, encoding=encoding, by_name=wishes.format == "auto"
     )
-    if format == "txt" and os.path.isfile(path) and _first(path, reading, "__label__"):
+    if format == "txt" and os.path.isfile(path) and _begins(path, reading, "__label__"):
         reading = replace(reading, format="fasttext", by_name=False)
     if reading.format not in FIXED_COLUMNS:
         facts = _of_columns(_columns(path, reading, wishes), reading, wishes)
@@ -109,19 +106,14 @@ def find_columns(path: str, wishes: Wishes) -> Facts:
     for flag, value in (("--label", wishes.label), ("--sequence", wishes.sequence)):
         if value is not None:
             raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
-    first = _first(path, reading, ">") if format == "fasta" else ""
-    named = FASTA_NAME.search(first)
-    label = f"the last word of {quote(first, 40)}" if first else None
-    reading = replace(reading, kind=wishes.kind or _fixed_kind(path, reading))
-    return Facts(reading, doubts=doubts, label=named[1] if named else label)
+    return Facts(replace(reading, kind=wishes.kind or _fixed_kind(path, reading)), doubts=doubts)
 
 
-def _first(path: str, reading: ReadOptions, mark: str) -> str:
-    """Return the first line that isn't blank, if it begins with a mark."""
+def _begins(path: str, reading: ReadOptions, mark: str) -> bool:
+    """Whether the first line begins with a mark."""
     with open_input(path, encoding=reading.encoding) as stream:
         source = RowSource(stream, reading, RowProblems(display_name(path)))
-        line = next((line for _, line in source.lines() if line.strip()), "")
-    return line if line.startswith(mark) else ""
+        return any(line.startswith(mark) for _, line in islice(source.lines(), 1))
 
 
 def _encoding(path: str, format: str) -> str:
