@@ -103,11 +103,6 @@ class Wishes:
     settings: Sequence[str] = ()
 
     @property
-    def by_step(self) -> bool:
-        """Whether rows are time steps by the user's word."""
-        return any(given is not None for given in (self.id, self.order, self.steps))
-
-    @property
     def kind(self) -> str | None:
         """The kind of sequence that the settings name."""
         named = [x for x in self.settings if x.startswith("data.kind=")]
@@ -370,13 +365,13 @@ def choose_label(columns: Sequence[ColumnFacts]) -> ColumnFacts:
     )
 
 
-def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[ColumnFacts]:
+def choose_sequence(columns: Sequence[ColumnFacts], label: ColumnFacts) -> list[ColumnFacts]:
     """Return the columns of the sequence: texts to be joined, channels or time steps.
 
     Raises:
         DataError: no column can be it, or several can.
     """
-    others = [column for column in columns if column.column not in (label, "")]
+    others = [column for column in columns if column is not label and column.column != ""]
     lists = [column for column in others if column.kind in LISTS]
     texts = [column for column in others if column.kind == "text"]
     free = [column for column in texts if column.is_free_text]
@@ -398,13 +393,11 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: Column) -> list[Colum
         if len(steps) > len(others) / 2:
             return steps
         if texts and all(c.is_category for c in texts) and any(c.is_measured for c in others):
-            values = (
-                f"{counted(len(texts[0].values), 'value')} of {quote(str(texts[0].column), 20)}"
-            )
+            values = counted(len(texts[0].values), "value")
+            found = f"{values} of {quote(str(texts[0].column), 20)} in {texts[0].rows:,} rows"
             raise DataError(
-                f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id "
-                f"COLUMN, whose rows are a sequence and have one {quote(str(label), 20)}, or "
-                "--sequence"
+                f"looks like a row per time step ({found}); give --id COLUMN, whose rows are a "
+                f"sequence and have one {quote(str(label.column), 20)}, or --sequence"
             )
     some = lists or texts
     rest = [c for c in some if not (c.is_id and len(texts) > 1) and c.name not in ROW_NAMES]

@@ -1,13 +1,13 @@
 """A table with a row per time step: which column is the id, the order, the label, a step."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.readers import Column, ReadOptions
+from seqtrain.data.readers import ReadOptions
 from seqtrain.data.readers.sequences import MISSING
 from seqtrain.data.readers.time_steps import seconds_of
 from seqtrain.errors import DataError
@@ -17,7 +17,6 @@ from seqtrain.proposal.columns import (
     TEXT_NAMES,
     TIME_NAME,
     ColumnFacts,
-    Wishes,
     choose_label,
     wide_columns,
 )
@@ -50,26 +49,31 @@ ELAPSED = "elapsed"
 
 
 def find_steps(
-    columns: Sequence[ColumnFacts], wishes: Wishes, reading: ReadOptions
+    columns: Sequence[ColumnFacts],
+    named: Mapping[str, list[ColumnFacts]],
+    kind: str | None,
+    reading: ReadOptions,
 ) -> Facts | None:
     """Return how a table is read, if rows are time steps by their looks or by the user's word.
+
+    `named` has the columns that the user names, by option; `kind` is what sequences are said to be.
 
     Raises:
         DataError: they are, and it isn't clear of which sequences, or what their label is.
     """
     has_names = all(isinstance(column.column, str) for column in columns)
-    if wishes.by_step and (wishes.sequence or not has_names):
+    by_step = any(named[option] for option in ("id", "order", "steps"))
+    if by_step and (named["sequence"] or not has_names):
         raise DataError(
             "--sequence: leave it out where a row is a time step"
             if has_names
             else "--id: the columns have no names; where the first row has some: --header"
         )
-    is_sequence = wishes.sequence or wishes.kind or any(c.may_be_sequence for c in columns)
-    if not wishes.by_step and (is_sequence or not has_names):
+    is_sequence = named["sequence"] or kind or any(c.may_be_sequence for c in columns)
+    if not by_step and (is_sequence or not has_names):
         return None
-    given: dict[Column | None, ColumnFacts] = {c.column: c for c in columns}
-    ids = _ids(columns, wishes)
-    if not ids and wishes.by_step:
+    ids = _ids(columns, **named)
+    if not ids and by_step:
         raise DataError(
             "--id: no such column has values that repeat, each with one label, and several of each "
             "label; give --id and --label"
@@ -81,14 +85,14 @@ def find_steps(
         shown = listed([quote(str(each.column)) for each in ids])
         raise DataError(f"--id: a row is a time step, of {shown}; choose one with --id COLUMN")
     fixed = [c for c in columns if _fixes(id, c)]
-    label = given.get(wishes.label) or choose_label([c for c in fixed if not _fixes(c, id)])
+    (label,) = named["label"] or [choose_label([c for c in fixed if not _fixes(c, id)])]
     varying = [c for c in columns if c.column and c not in fixed]
-    order = given.get(wishes.order) or _order(varying, id)
-    if order is None and not wishes.by_step and wide_columns(columns):
+    order = next(iter(named["order"]), None) or _order(varying, id)
+    if order is None and not by_step and wide_columns(columns):
         return None
     steps, ignored, doubts = dict[str, str](), list[str](), list[str]()
     for column in (c for c in columns if c not in (id, label, order)):
-        reason = _reason(column, id, label, fixed, wishes.steps)
+        reason = _reason(column, id, label, fixed, named["steps"])
         if reason is None:
             steps[str(column.column)] = _kind(column, id, label, order)
             continue
@@ -97,7 +101,7 @@ def find_steps(
             shown = quote(str(column.column))
             doubts.append(f"{shown} gives the label away, one value for each: left out")
     if not steps:
-        if wishes.by_step:
+        if by_step:
             raise DataError(f"--steps: no column is left; found {listed(ignored)}")
         return None
     by = None if order is None else order.column
@@ -106,7 +110,8 @@ def find_steps(
         doubts.extend(_unsorted(c for c in columns if c.kind == "date" and c not in fixed))
     elif np.isfinite(order.times).all():
         growth = _growth(id, order, sort=True)
-        if ELAPSED not in given and not order.is_calendar and len(np.unique(growth)) > 1:
+        is_free = all(column.column != ELAPSED for column in columns)
+        if is_free and not order.is_calendar and len(np.unique(growth)) > 1:
             steps[ELAPSED] = "order"
         doubts.extend(_mixed(id, order, (c for c in columns if c not in (id, order))))
     return Facts(replace(reading, steps=steps), ignored, doubts)
@@ -155,21 +160,24 @@ def _growth(id: ColumnFacts, column: ColumnFacts, *, sort: bool = False) -> npt.
     return growth
 
 
-def _ids(columns: Sequence[ColumnFacts], wishes: Wishes) -> list[ColumnFacts]:
+def _ids(
+    columns: Sequence[ColumnFacts],
+    id: list[ColumnFacts],
+    label: list[ColumnFacts],
+    **named: list[ColumnFacts],
+) -> list[ColumnFacts]:
     """Return the columns whose values repeat, each in rows of one label alone; the likeliest."""
-    given = wishes.label is not None
-    if wishes.id is not None and given:  # the reader says where an id has several labels
-        return [c for c in columns if c.column == wishes.id]
-    labels = [c for c in columns if c.can_be_label and wishes.label in (None, c.column)]
-    named = (wishes.label, wishes.order, *(wishes.steps or ()))
+    if id and label:  # the reader says where an id has several labels
+        return id
+    labels = [c for c in label or columns if c.can_be_label]
     found = [
         c
-        for c in columns
-        if (c.can_be_label and c.name and not c.units) or c.column == wishes.id
-        if c.column not in named and wishes.id in (None, c.column)
-        if any(_fixes(c, y, labelled=given) and not _fixes(y, c) for y in labels)
+        for c in id or columns
+        if c in id or (c.can_be_label and c.name and not c.units)
+        if c not in (*label, *named["order"], *named["steps"])
+        if any(_fixes(c, y, labelled=bool(label)) and not _fixes(y, c) for y in labels)
     ]
-    if wishes.id is not None:
+    if id:
         return found
     contiguous = [c for c in found if np.count_nonzero(np.diff(c.codes)) == c.codes.max()]
     codes = [c for c in found if c.is_code]
@@ -216,11 +224,11 @@ def _reason(
     id: ColumnFacts,
     label: ColumnFacts,
     fixed: Sequence[ColumnFacts],
-    given: Sequence[Column] | None,
+    given: Sequence[ColumnFacts],
 ) -> str | None:
     """Return why a column is left out, blank where its description says it, or None."""
-    if given is not None:
-        return None if column.column in given else "not among --steps"
+    if given:
+        return None if column in given else "not among --steps"
     if column.kind in LISTS:
         return ""
     if len(column.values) <= 1 and not column.too_many:

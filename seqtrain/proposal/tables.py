@@ -211,15 +211,12 @@ def _columns(path: str, reading: ReadOptions, wishes: Wishes) -> list[ColumnFact
 
 
 def _of_columns(columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wishes) -> Facts:
-    wishes = _resolved(wishes, columns)
-    facts = find_steps(columns, wishes, reading)
+    named = _named(wishes, columns)
+    facts = find_steps(columns, named, wishes.kind, reading)
     if facts is not None:
         return facts
-    label = choose_label(columns).column if wishes.label is None else wishes.label
-    if wishes.sequence is None:
-        chosen = choose_sequence(columns, label)
-    else:
-        chosen = [column for name in wishes.sequence for column in columns if column.column == name]
+    (label,) = named["label"] or [choose_label(columns)]
+    chosen = named["sequence"] or choose_sequence(columns, label)
     kinds = {KINDS.get(column.kind, "text") for column in chosen}
     found = kinds.pop() if len(kinds) == 1 else "text"
     is_wide = len(chosen) > 1 and all(column.kind == "number" for column in chosen)
@@ -235,34 +232,28 @@ def _of_columns(columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wi
         if found != "features":
             other = "measurements: --set data.kind=features"
         doubts.append(f"the sequences are whole numbers, read as {kind}; if they are {other}")
-    ignored = [c for c in columns if c.column != label and c not in chosen]
+    ignored = [c for c in columns if c is not label and c not in chosen]
     sequence: list[Column] | Column | None = [column.column for column in chosen]
     if is_wide and reading.format in WIDE_FORMATS and all(c.column == "" for c in ignored):
         sequence = None
     elif len(chosen) == 1:
         sequence = chosen[0].column
-    reading = replace(reading, kind=kind, sequence=sequence, label=label)
+    reading = replace(reading, kind=kind, sequence=sequence, label=label.column)
     return Facts(reading, [column.describe() for column in ignored], doubts)
 
 
-def _resolved(wishes: Wishes, columns: Sequence[ColumnFacts]) -> Wishes:
-    """Return what the user says with the names of columns, each of which there is."""
-    names = [column.column for column in columns]
-
-    def name(flag: str, wanted: Column) -> Column:
-        if wanted in names:
-            return wanted
-        if str(wanted).isascii() and str(wanted).isdigit() and int(wanted) < len(names):
-            return names[int(wanted)]
-        named = isinstance(names[0], str)
-        hint = "" if named else "; without names (--header, if the first row has some)"
-        raise DataError(f"--{flag}: {missing_name('column', str(wanted), map(str, names))}{hint}")
-
-    known: dict[str, Any] = {}
+def _named(wishes: Wishes, columns: Sequence[ColumnFacts]) -> dict[str, list[ColumnFacts]]:
+    """Return the columns that the user names or counts, each of which there is, by option."""
+    known: dict[Any, ColumnFacts] = {str(index): c for index, c in enumerate(columns)}
+    known |= {column.column: column for column in columns}
+    named = dict[str, list[ColumnFacts]]()
     for flag in ("label", "sequence", "id", "order", "steps"):
         given = getattr(wishes, flag)
-        if isinstance(given, list):
-            known[flag] = [name(flag, wanted) for wanted in given]
-        elif given is not None:
-            known[flag] = name(flag, given)
-    return replace(wishes, **known)
+        some = given if isinstance(given, list) else [] if given is None else [given]
+        for wanted in (name for name in some if name not in known):
+            has_names = isinstance(columns[0].column, str)
+            hint = "" if has_names else "; without names (--header, if the first row has some)"
+            present = [str(column.column) for column in columns]
+            raise DataError(f"--{flag}: {missing_name('column', str(wanted), present)}{hint}")
+        named[flag] = [known[wanted] for wanted in some]
+    return named
