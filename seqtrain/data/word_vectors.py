@@ -24,8 +24,6 @@ from seqtrain.text import counted, display_name, quote
 
 LARGEST = np.finfo(np.float32).max
 BLANKS = re.compile("[ \t]+")
-COMMA = re.compile("-?[0-9]+,[0-9]+")
-"""A number with a decimal comma."""
 FEW = 0.5
 """Share of train's tokens with a vector below which something may be wrong."""
 
@@ -188,16 +186,14 @@ def _split(text: str, file: _VectorFile) -> tuple[str, str]:
 
 def _parse(word: str, fields: list[str]) -> npt.NDArray[np.float32]:
     """Return the numbers of a word, (E,)."""
-    among = f"among the numbers of {quote(word)}"
     try:
         values = np.array(fields, dtype=np.float64)
     except ValueError:
-        bad = next(field for field in fields if not is_number(field))
-        comma = f"; expected {bad.replace(',', '.')}" if COMMA.fullmatch(bad) else ""
-        raise BadRow(f"found {quote(bad)} {among}{comma}") from None
-    fine = np.abs(values) <= LARGEST  # nan isn't
-    if not fine.all():
-        raise BadRow(f"found {quote(fields[int(fine.argmin())])} {among}; expected finite ones")
+        values = np.array([np.nan])
+    if not (np.abs(values) <= LARGEST).all():  # nan isn't
+        bad = next(x for x in fields if not is_number(x) or not abs(float(x)) <= LARGEST)
+        expected = "expected finite numbers, such as 0.5"
+        raise BadRow(f"found {quote(bad)} among the numbers of {quote(word)}; {expected}")
     return values.astype(np.float32)
 
 

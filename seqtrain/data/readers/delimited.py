@@ -4,7 +4,6 @@ import csv
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import chain, islice
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from seqtrain.data.examples import (
@@ -18,7 +17,7 @@ from seqtrain.data.examples import (
     parse_rows,
 )
 from seqtrain.data.readers.opening import LINE_BYTES, RowSource
-from seqtrain.data.readers.sequences import features_from_fields
+from seqtrain.data.readers.sequences import sequence_from_cells
 from seqtrain.data.readers.time_steps import AT_ONCE
 from seqtrain.errors import DataError
 from seqtrain.text import quote
@@ -150,8 +149,7 @@ def _tables(
 
 
 def _row_parser(source: RowSource, wanted: _Wanted) -> Callable[[list[str]], tuple[Any, ...]]:
-    kind, is_one = source.options.kind, len(wanted.sequence) == 1
-    text_of = itemgetter(*wanted.sequence)
+    kind = source.options.kind
 
     def parse(fields: list[str]) -> tuple[Any, ...]:
         if len(fields) != wanted.width:
@@ -159,12 +157,8 @@ def _row_parser(source: RowSource, wanted: _Wanted) -> Callable[[list[str]], tup
             raise BadRow(found)
         label = None if wanted.label is None else source.label(fields[wanted.label])
         static = tuple(fields[at] for at in wanted.static) if wanted.static else None
-        sequence = (text_of(fields),) if is_one else text_of(fields)
-        if kind == "features" and not is_one:
-            sequence = features_from_fields([*sequence])
-        elif kind != "steps":
-            sequence = " ".join(sequence)
-            sequence = sequence if kind == "text" else source.sequence(sequence)
+        cells = [fields[at] for at in wanted.sequence]
+        sequence = " ".join(cells) if kind == "text" else sequence_from_cells(cells, kind)
         return sequence, label, wanted.group_of(fields), wanted.kept_of(fields), None, static
 
     return parse

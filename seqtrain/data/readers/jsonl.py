@@ -8,7 +8,6 @@ from seqtrain.data.examples import (
     BadRow,
     Column,
     Example,
-    Sequence,
     column_names,
     is_blank,
     label_set,
@@ -17,10 +16,9 @@ from seqtrain.data.examples import (
 )
 from seqtrain.data.readers.opening import RowSource
 from seqtrain.data.readers.sequences import (
-    features_from_fields,
     json_type,
     parse_json,
-    sequence_from_json,
+    sequence_from_cells,
 )
 from seqtrain.errors import DataError
 
@@ -67,22 +65,21 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
             )
         return None if column is None else str(column)
 
-    names = [name_of("sequence", column) for column in options.sequence_columns()]
+    names = [str(name_of("sequence", column)) for column in options.sequence_columns()]
     label_name = name_of("label", options.label_column(source.labelled))
     group_name = name_of("group", options.group)
 
     static_names = column_names(options.static)
 
     def parse(row: Fields) -> tuple[Any, ...]:
-        sequence: Any
-        if options.kind == "steps":
-            sequence = tuple(_field(row, str(name)) for name in names)
-        elif options.kind == "features" and len(names) != 1:
-            own = names or [name for name in row if name not in (label_name, group_name)]
-            sequence = features_from_fields([_field(row, str(name)) for name in own])
-        else:
-            parts: list[Any] = [_sequence(row, str(name), options.kind) for name in names]
-            sequence = parts[0] if len(parts) == 1 else _joined(parts)
+        own = names
+        if options.kind == "features" and not names:
+            own = [name for name in row if name not in (label_name, group_name)]
+        cells = [_field(row, name) for name in own]
+        try:
+            sequence = sequence_from_cells(cells, options.kind)
+        except BadRow as bad:
+            raise BadRow(f"{own[0]}: {bad}" if len(own) == 1 else str(bad)) from None
         label = group = None
         if label_name is not None and (
             source.labelled or {label_name, label_name.partition(".")[0]} & row.keys()
@@ -111,19 +108,6 @@ def _field(row: Fields, name: str, outer: str = "") -> object:
     if not dot or not isinstance(nested, dict):
         raise BadRow(missing_name("field", outer + name, [outer + each for each in row]))
     return _field(nested, rest, f"{outer}{first}.")
-
-
-def _sequence(row: Fields, name: str, kind: str) -> Sequence:
-    value = _field(row, name)
-    try:
-        return sequence_from_json(value, kind)
-    except BadRow as bad:
-        raise BadRow(f"{name}: {bad}") from None
-
-
-def _joined(parts: list[Any]) -> Sequence:
-    texts = [part for part in parts if isinstance(part, str)]
-    return " ".join(texts) if texts else list(chain.from_iterable(map(list, parts)))
 
 
 def _name(value: object, field: str) -> str | None:

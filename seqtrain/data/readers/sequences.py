@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from collections.abc import Sequence as Listed
 from itertools import chain
 from typing import Any
 
@@ -101,6 +102,18 @@ def sequence_from_json(value: object, kind: str) -> Sequence:
     return [str(item) for item in value]
 
 
+def sequence_from_cells(cells: Listed[object], kind: str) -> Any:
+    """Read the cells of a row: texts or symbols are joined, numbers are steps, series channels."""
+    if kind == "steps":
+        return cells
+    if kind == "features" and len(cells) > 1:
+        return features_from_fields(cells)
+    parts: list[Any] = [sequence_from_json(cell, kind) for cell in cells]
+    if len(parts) == 1:
+        return parts[0]
+    return " ".join(parts) if kind == "text" else [*chain.from_iterable(parts)]
+
+
 def _joined_turns(value: object) -> str:
     """Join a list of sentences, or the turns of a chat, each behind its role."""
     if not isinstance(value, list):
@@ -136,7 +149,7 @@ def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
     return float32(np.stack(rows) if nested else rows[0][:, None])
 
 
-def features_from_fields(fields: list[object]) -> Features:
+def features_from_fields(fields: Listed[object]) -> Features:
     """Read single numbers as the time steps of one channel, else a channel from each field.
 
     Missing values at the end of a row of numbers are no time steps.
@@ -204,15 +217,19 @@ def _floats(values: Iterable[object]) -> npt.NDArray[np.float64]:
         raise BadRow("a number is too large for float32") from None
 
 
-def _parse_numbers(cells: list[Any]) -> npt.NDArray[np.float64]:
-    """Parse cells of one number each."""
+def plain_numbers(cells: Iterable[Any]) -> npt.NDArray[np.float64] | None:
+    """Return cells that all are texts of one number each, quickly; None where one isn't."""
     try:
         text = "".join(cells)
-        if text.isascii() and "_" not in text:
-            return np.array([*map(float, cells)])
+        return np.array([*map(float, cells)]) if text.isascii() and "_" not in text else None
     except (TypeError, ValueError):
-        pass
-    return np.array([*map(number_of, cells)])
+        return None
+
+
+def _parse_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64]:
+    """Parse cells of one number each."""
+    found = plain_numbers(cells)
+    return np.array([*map(number_of, cells)]) if found is None else found
 
 
 def number_of(cell: object) -> float:

@@ -24,7 +24,7 @@ from seqtrain.data.examples import (
     column_names,
     token_columns,
 )
-from seqtrain.data.readers.sequences import FLOAT32_MAX, number_of
+from seqtrain.data.readers.sequences import FLOAT32_MAX, number_of, plain_numbers
 from seqtrain.text import quote
 
 MISSING_TOKEN = "<unk>"
@@ -117,12 +117,10 @@ class SequencesOfRows:
         """Read whole columns at once, as far as they hold what they should."""
         if isinstance(rows, Example):
             return rows
-        found, rows[ID] = [*rows], _ids(rows[ID])
-        found[ID] = rows[ID]
-        found[ID + 1 : self.tokens] = map(_floats, found[ID + 1 : self.tokens])
-        found[self.tokens : self.numbers] = map(_tokens, found[self.tokens : self.numbers])
-        found[self.numbers : self.beside] = map(_floats, found[self.numbers : self.beside])
-        return found
+        rows[ID] = _ids(rows[ID])
+        for at in range(ID + 1, self.beside):
+            rows[at] = (_tokens if self.tokens <= at < self.numbers else _floats)(rows[at])
+        return rows
 
     def _in_order(self, given: Iterable[Example | Rows]) -> Iterator[Example]:
         ended, parts = dict[int, int](), list[Rows]()  # the rows of the id under way
@@ -132,35 +130,24 @@ class SequencesOfRows:
                 continue
             for start, stop in _runs(rows[ID]):
                 if parts and parts[0][ID][0] != rows[ID][start]:
-                    yield from self._ended(parts, ended)
+                    yield self._sequence(parts, ended)
                     parts = []
                 parts.append([column[start:stop] for column in rows])
         if parts:
-            yield from self._ended(parts, ended)
+            yield self._sequence(parts, ended)
 
-    def _ended(self, parts: list[Rows], ended: dict[int, int]) -> Iterator[Example]:
-        """Yield the sequence of an id's rows, or each of them as a bad one."""
-        rows = [*map(_joined, zip(*parts, strict=True))] if len(parts) > 1 else parts[0]
-        name, problem = rows[ID][0], ""
-        if _is_missing(name):
-            problem = f"{self.id}: the id is blank"
-        elif self.come_back is None:
-            line = ended.setdefault(hash(name), rows[LINE][0])
-            if line != rows[LINE][0]:
-                problem = f"id {quote(str(name))} comes back, after line {line}; "
-                problem += f"sort the rows by {self.id}, or give a file"
-        if not problem:
-            yield self._sequence(rows)
-            return
-        for label, line, kept in zip(rows[LABEL], rows[LINE], rows[KEPT], strict=True):
-            yield Example("", label, line, kept=kept, problem=problem)
-
-    def _sequence(self, rows: Rows) -> Example:
+    def _sequence(self, parts: list[Rows], ended: dict[int, int]) -> Example:
         """Return the example of an id's rows; a bad one names the line that is at fault."""
+        rows = [*map(_joined, zip(*parts, strict=True))] if len(parts) > 1 else parts[0]
         lines, labels, name, times = rows[LINE], rows[LABEL], _text(rows[ID][0]), None
         given, static = {"group": rows[GROUP][0], "kept": rows[KEPT][0]}, rows[self.beside :]
         label = next((x for x in labels if x not in (None, SET)), labels[0])
         try:
+            if _is_missing(rows[ID][0]):
+                raise BadRow(f"{self.id}: the id is blank")
+            if self.come_back is None and ended.setdefault(hash(name), lines[0]) != lines[0]:
+                before = f"id {quote(name)} comes back, after line {ended[hash(name)]}"
+                raise BadRow(f"{before}; sort the rows by {self.id}, or give a file")
             if label is None and self.labelled:
                 raise BadRow(BLANK_LABEL)
             if labels.count(label) < len(labels):
@@ -196,10 +183,6 @@ def with_static(rows: Iterable[Example], columns: Columns) -> Iterator[Example]:
             yield row._replace(static=_facts(columns, cells))
         except BadRow as bad:
             yield row._replace(sequence="", static=None, problem=str(bad))
-
-
-def _bad(row: Example, problem: str) -> Example:
-    return row._replace(sequence="", static=None, problem=problem)
 
 
 def _is_array(column: Column) -> bool:
@@ -261,14 +244,8 @@ def _tokens(cells: Column) -> Column:
 
 def _floats(cells: Column) -> Column:
     """Return cells that all are numbers of float32's range, or missing, as an array."""
-    try:
-        text = "".join(cells)
-        found = np.array([*map(float, cells)])
-        if text.isascii() and "_" not in text and not (np.abs(found) > FLOAT32_MAX).any():
-            return found
-    except (TypeError, ValueError):
-        pass
-    return cells
+    found = plain_numbers(cells)
+    return cells if found is None or (np.abs(found) > FLOAT32_MAX).any() else found
 
 
 def _is_missing(cell: object) -> bool:
