@@ -22,7 +22,7 @@ from seqtrain.data.vocabulary import PAD, SPECIAL, Vocabulary
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.text import counted, display_name, quote
 
-LARGEST = np.finfo(np.float32).max
+LARGEST = float(np.finfo(np.float32).max)
 BLANKS = re.compile("[ \t]+")
 FEW = 0.5
 """Share of train's tokens with a vector below which something may be wrong."""
