@@ -12,6 +12,7 @@ import numpy as np
 from seqtrain.data.examples import Columns, Features, Steps, column_names, token_columns
 from seqtrain.data.store import Array, blocks, concatenate
 from seqtrain.data.vocabulary import UNK, Vocabulary, fit_vocabulary, provisional_index
+from seqtrain.errors import DataError
 
 LARGEST_ID = 2**24
 """Ids below it are exact in float32."""
@@ -21,10 +22,10 @@ MASK = "mask"
 
 @dataclass(frozen=True)
 class ColumnCoding:
-    """What stands for the cells of some columns.
+    """What stands for the cells of some columns, or for the channels of a series.
 
     Attributes:
-        columns: what each is, by name, as data.steps or data.static has it.
+        columns: what each is, by name, as data.steps or data.static has it; none of a series.
         missing: error or mask, for missing numbers.
         vocabularies: of each column of tokens, in the order of the columns.
         mean, std: of each column of numbers in train.
@@ -49,19 +50,24 @@ class ColumnCoding:
     @property
     def width(self) -> int:
         """Width of the vector of a step."""
-        numbers = len(self.names) - self.num_tokens
-        return self.num_tokens + numbers * (2 if self.missing == MASK else 1)
+        return self.num_tokens + len(self.mean) * (2 if self.missing == MASK else 1)
 
     def encoder(self) -> CellEncoder:
         """Return what encodes cells; where nothing was fitted yet, with an index that grows."""
         count = self.num_tokens
         known = [vocabulary.index for vocabulary in self.vocabularies]
-        return CellEncoder(self, known or [provisional_index() for _ in range(count)])
+        channels = len(self.names) - count if self.columns else len(self.mean) or None
+        return CellEncoder(self, known or [provisional_index() for _ in range(count)], channels)
 
     def scale(self, values: Features) -> Features:
-        """Standardise the numbers of vectors (N, K), whose ids stay."""
-        numbers = scaled(values[:, self.num_tokens :], self.mean, self.std, self.missing)
-        return np.concatenate((values[:, : self.num_tokens], numbers), axis=1)
+        """Standardise the numbers of vectors (N, K), whose ids stay; missing: 0, or masked."""
+        limit, count = np.finfo(np.float32).max, self.num_tokens
+        exact = (values[:, count:] - np.array(self.mean)) / np.array(self.std)
+        numbers: Features = np.clip(exact, -limit, limit).astype(np.float32)
+        absent = np.isnan(numbers)
+        numbers[absent] = 0
+        parts = (values[:, :count], numbers, *([absent] if self.missing == MASK else []))
+        return np.concatenate(parts, axis=1, dtype=np.float32)
 
     def erase(self, values: Features, column: int) -> None:
         """Let a column of vectors (N, K), by its number, say nothing: <unk>, or missing."""
@@ -97,30 +103,40 @@ class ColumnCoding:
 
 @dataclass
 class CellEncoder:
-    """Looks up the ids of cells, by an index for each column of tokens."""
+    """Looks up the ids of cells, by an index for each column of tokens.
+
+    Attributes:
+        channels: numbers of a step; None: as many as the first series with steps has.
+    """
 
     coding: ColumnCoding
     indexes: Sequence[Mapping[str, int]]
+    channels: int | None
 
-    def encode(self, found: Sequence[Steps]) -> Features:
+    def encode(self, found: Sequence[Steps | Features]) -> Features:
         """Return vectors of all steps (N, K): ids, and numbers that aren't scaled yet."""
-        numbers = np.concatenate([steps.numbers for steps in found])
+        numbers: Features = np.concatenate([getattr(x, "numbers", x) for x in found])
         count = len(self.indexes)
+        if not count:
+            return numbers
         values = np.empty((len(numbers), count + numbers.shape[1]), dtype=np.float32)
         values[:, count:] = numbers
         for column, index in enumerate(self.indexes):
-            cells = chain.from_iterable(steps.tokens[column] for steps in found)
+            cells = chain.from_iterable(x.tokens[column] for x in found if isinstance(x, Steps))
             ids = np.fromiter(map(index.__getitem__, cells), dtype=np.int64, count=len(numbers))
             values[:, column] = np.where(ids < LARGEST_ID, ids, UNK)
         return values
 
-    def refusal(self, steps: Steps) -> str | None:
-        """Say which number of a sequence is missing, where that is refused."""
-        absent = np.isnan(steps.numbers)
+    def refusal(self, steps: Any) -> str | None:
+        """Say how many numbers a step has, or which is missing, where that is refused."""
+        numbers: Features = getattr(steps, "numbers", steps)
+        if numbers.shape[1] != self.channels:
+            return f"{numbers.shape[1]} channels; expected {self.channels}"
+        absent = np.isnan(numbers)
         if self.coding.missing == MASK or not absent.any():
             return None
         step, column = (int(axis[0]) for axis in np.nonzero(absent))
-        name = self.coding.names[len(self.indexes) + column]
+        name = (self.coding.names[len(self.indexes) :] or ["a value"] * len(absent[0]))[column]
         where = f"step {step + 1}: " if len(steps) > 1 else ""
         return f"{where}{name} is missing; data.missing: mask accepts that"
 
@@ -130,8 +146,8 @@ class CellEncoder:
 
     def blank(self) -> Features:
         """Return the vector of a step of which nothing is known."""
-        numbers = len(self.coding.names) - len(self.indexes)
-        return np.array([[UNK] * len(self.indexes) + [np.nan] * numbers], dtype=np.float32)
+        unknown = [UNK] * len(self.indexes) + [np.nan] * (self.channels or 0)
+        return np.array([unknown], dtype=np.float32)
 
 
 def fit_columns(
@@ -164,10 +180,11 @@ def fit_columns(
         vocabularies.append(vocabulary)
         final.append(ids)
         total += eligible
-    if known is None:
-        mean, std = statistics_of(parts["train"][:, coding.num_tokens :])
-    else:
-        mean, std = known.mean, known.std
+    numbers = parts["train"][:, coding.num_tokens :]
+    mean, std = statistics_of(numbers) if known is None else (known.mean, known.std)
+    if len(mean) != numbers.shape[1]:
+        found = f"{numbers.shape[1]} channels; the model to go on from has {len(mean)}"
+        raise DataError(f"data.train: found {found}")
     fitted = replace(coding, vocabularies=tuple(vocabularies), mean=mean, std=std)
 
     def finished(values: Features) -> Features:
@@ -176,20 +193,8 @@ def fit_columns(
             values[:, column] = ids[values[:, column].astype(np.int64)]
         return fitted.scale(values)
 
-    found = {name: concatenate(map(finished, blocks(part))) for name, part in parts.items()}
-    return fitted, found, total
-
-
-def scaled(values: Features, mean: Sequence[float], std: Sequence[float], missing: str) -> Features:
-    """Standardise each channel of values (N, C); missing ones become 0, or masked."""
-    limit = np.finfo(np.float32).max
-    exact = (values - np.array(mean)) / np.array(std)
-    found: Features = np.clip(exact, -limit, limit).astype(np.float32)
-    absent = np.isnan(found)
-    found[absent] = 0
-    if missing != MASK:
-        return found
-    return np.concatenate((found, absent), axis=1, dtype=np.float32)
+    final_values = {x: concatenate(map(finished, blocks(part))) for x, part in parts.items()}
+    return fitted, final_values, total
 
 
 def statistics_of(values: Features) -> tuple[tuple[float, ...], ...]:

@@ -98,20 +98,16 @@ class Encoder:
     """Turns examples into rows of a store.
 
     Attributes:
-        ids: of tokens, by piece; None: feature vectors were read.
+        ids: of tokens, by piece; None: steps have columns.
         labels: class index of each label; its `__missing__` decides about new ones.
         several: whether a row has any of the labels, each a column of the store's labels.
-        channels: width of a feature vector; 0: as the first series with steps has it.
-        missing: error or mask, for missing feature values.
-        steps, static: code columns of time steps, and beside sequences.
+        cells, static: code columns of time steps, and beside sequences.
     """
 
     policy: LengthPolicy
     ids: PieceIds | None
     labels: Mapping[str, int]
-    channels: int = 0
-    missing: str = "error"
-    steps: CellEncoder | None = None
+    cells: CellEncoder | None = None
     static: CellEncoder | None = None
     several: bool = False
 
@@ -142,10 +138,9 @@ class Encoder:
         if self.ids is not None:
             values, lengths = self.ids.encode([example.sequence for example in examples])
         else:
-            nothing = self._blank()[:0] if self.steps is None else self.steps.nothing()
-            found = [nothing, *self._accepted(examples, problems, nothing)]
-            values = np.concatenate(found) if self.steps is None else self.steps.encode(found)
-            lengths = [*map(len, found[1:])]
+            assert self.cells is not None
+            found = [self.cells.nothing(), *self._accepted(self.cells, examples, problems)]
+            values, lengths = self.cells.encode(found), [*map(len, found[1:])]
         kept: Iterable[int] = range(len(examples))
         if problems or min(lengths, default=1) < 1 or max(lengths, default=1) > self.policy.most:
             steps = np.split(values, np.cumsum(lengths)[:-1])
@@ -204,16 +199,15 @@ class Encoder:
         return whole.build(FileLines(tuple(names), tuple(starts))), report
 
     def _accepted(
-        self, examples: list[Example], problems: dict[int, str], nothing: Any
+        self, cells: CellEncoder, examples: list[Example], problems: dict[int, str]
     ) -> Iterator[Any]:
         """Yield sequences, nothing in place of those that can't be used; their problems grow."""
-        refusal: Any = self._refusal if self.steps is None else self.steps.refusal
         for i, example in enumerate(examples):
             is_there = i not in problems and len(example.sequence)
-            problem = refusal(example.sequence) if is_there else None
+            problem = cells.refusal(example.sequence) if is_there else None
             if problem is not None:
                 problems[i] = problem
-            yield example.sequence if is_there and problem is None else nothing
+            yield example.sequence if is_there and problem is None else cells.nothing()
 
     def _static(self, examples: list[Example], cells: CellEncoder) -> Features:
         values = cells.blank().repeat(len(examples), axis=0)
@@ -221,14 +215,6 @@ class Encoder:
         if given:
             values[[i for i, _ in given]] = cells.encode([static for _, static in given])
         return values
-
-    def _refusal(self, vectors: Features) -> str | None:
-        if vectors.shape[1] != self.channels:
-            return f"{vectors.shape[1]} channels; expected {self.channels}"
-        bad, said = np.isinf(vectors), "infinite value; expected finite numbers"
-        if self.missing == "error" and not bad.any():
-            bad, said = np.isnan(vectors), "missing value; data.missing: mask accepts them"
-        return f"step {int(bad.any(axis=1).argmax()) + 1}: {said}" if bad.any() else None
 
     def _kept(
         self, found: list[Any], problems: dict[int, str], report: EncodingReport, keep_bad: bool
@@ -257,7 +243,7 @@ class Encoder:
     def _with_width(self, examples: Iterator[Example], source: str) -> Iterator[Example]:
         """Return all examples; take the width of features from the first series with steps."""
         leading, problems = list[Example](), RowProblems(source)
-        while self.ids is None and not self.channels:
+        while self.cells is not None and self.cells.channels is None:
             example = next(examples, None)
             if example is None:
                 problems.raise_if_any()
@@ -266,16 +252,12 @@ class Encoder:
             if example.problem is not None:
                 problems.add(example.line, example.problem, example.file)
             elif len(example.sequence):
-                self.channels = example.sequence.shape[1]  # type: ignore[union-attr]
+                self.cells.channels = example.sequence.shape[1]  # type: ignore[union-attr]
         return chain(leading, examples)
 
     def _blank(self) -> Any:
         """Return the one step that an empty sequence is read as: all missing, so 0 once scaled."""
-        if self.steps is not None:
-            return self.steps.blank()
-        if self.ids is not None:
-            return np.array([UNK], dtype=np.int32)
-        return np.full((1, self.channels), np.nan, dtype=np.float32)
+        return np.array([UNK], dtype=np.int32) if self.cells is None else self.cells.blank()
 
     def _labels(
         self, examples: list[Example], source: str, report: EncodingReport, *, labelled: bool

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.config.schema import Config
-from seqtrain.data.column_coding import fit_columns, statistics_of
+from seqtrain.data.column_coding import fit_columns
 from seqtrain.data.encoding import Encoder, class_columns
-from seqtrain.data.examples import SET, Features, single_labels
+from seqtrain.data.examples import SET, single_labels
 from seqtrain.data.ngram_vocabulary import GramColumn, NgramVocabulary, fit_ngrams, with_spelling
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import (
@@ -58,8 +58,8 @@ class Fitting:
         """
         rules, parts = self._fit_labels(rules, [*encoder.labels], parts)
         eligible, vectors, train = 0, None, parts["train"]
-        for name, attribute in (("static", "static"), ("steps", "values")):
-            cells = getattr(encoder, name)
+        columns = ("static", "static", encoder.static), ("cells", "values", encoder.cells)
+        for name, attribute, cells in columns:
             if cells is not None:
                 given = {key: getattr(part, attribute) for key, part in parts.items()}
                 coding, found, more = fit_columns(
@@ -67,13 +67,15 @@ class Fitting:
                     given,
                     min_count=self.config.data.min_count,
                     max_size=self.config.data.max_vocab_size,
-                    known=None if self.known is None else self.known.codings[name],
+                    known=None if self.known is None else getattr(self.known, name),
                 )
                 for key, array in found.items():
                     arrays: dict[str, Any] = {attribute: array}
                     parts[key] = replace(parts[key], **arrays)
-                codings: dict[str, Any] = {name: coding}
-                rules, eligible = replace(rules, **codings), eligible + more
+                fitted: dict[str, Any] = {"steps" if name == "cells" else name: coding}
+                if not coding.columns:
+                    fitted = {"mean": coding.mean, "std": coding.std}
+                rules, eligible = replace(rules, **fitted), eligible + more
         if encoder.ids is not None:
             tokens = encoder.ids.index
             vocabulary, ids, own, vectors = self._fit_tokens(rules, tokens, parts)
@@ -94,14 +96,7 @@ class Fitting:
             steps = train.lengths
             sizes = int(steps.min()), int(np.median(steps)), int(steps.max())
             rules = replace(rules, kernels=sizes)
-        if rules.kind == "features":
-            rules = self._fit_scales(rules, train.values)
-            parts = {
-                name: replace(part, values=concatenate(map(rules.scale, blocks(part.values))))
-                for name, part in parts.items()
-            }
-        else:
-            rules = replace(rules, ngrams=self._fit_ngrams(parts["train"], rules))
+        rules = replace(rules, ngrams=self._fit_ngrams(parts["train"], rules))
         return parts, rules, eligible, vectors
 
     def _fit_labels(
@@ -128,17 +123,6 @@ class Fitting:
             name: replace(part, labels=concatenate(classes[x] for x in blocks(part.labels)))
             for name, part in parts.items()
         }
-
-    def _fit_scales(self, rules: Preprocessing, values: Features) -> Preprocessing:
-        if self.known is None:
-            mean, std = statistics_of(values)
-            return replace(rules, mean=mean, std=std)
-        if len(self.known.mean) != values.shape[1]:
-            raise DataError(
-                f"data.train: found {values.shape[1]} channels; the model to go on from has "
-                f"{len(self.known.mean)}"
-            )
-        return replace(rules, mean=self.known.mean, std=self.known.std)
 
     def _fit_tokens(
         self, rules: Preprocessing, tokens: Mapping[str, int], parts: Parts

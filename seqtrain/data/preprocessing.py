@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.column_coding import ColumnCoding, scaled
+from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.encoding import EMPTY, Encoder, EncodingReport, LengthPolicy
-from seqtrain.data.examples import SHOWN_ROWS, Example, Features, ReadOptions
+from seqtrain.data.examples import SHOWN_ROWS, Example, ReadOptions
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.readers import Files
 from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, blocks, concatenate
@@ -80,11 +80,14 @@ class Preprocessing:
     @property
     def input_size(self) -> int:
         """The size of the vocabulary, or the width of the stored vectors."""
-        if self.steps is not None:
-            return self.steps.width
-        if self.vocabulary is not None:
-            return len(self.vocabulary)
-        return len(self.mean) * (2 if self.missing == "mask" else 1)
+        return len(self.vocabulary or ()) if self.cells is None else self.cells.width
+
+    @property
+    def cells(self) -> ColumnCoding | None:
+        """How the columns of a step are coded, or the channels of a series; None of tokens."""
+        if self.kind == "features":
+            return ColumnCoding({}, self.missing, (), self.mean, self.std)
+        return self.steps
 
     @property
     def token_columns(self) -> int:
@@ -164,12 +167,9 @@ class Preprocessing:
     def encoder(self, tokens: Mapping[str, int], labels: Mapping[str, int]) -> Encoder:
         """Return an encoder of these rules that looks ids up in the given indexes."""
         ids = None if self.split is None else PieceIds(self.split, tokens)
-        steps, static = (None if x is None else x.encoder() for x in (self.steps, self.static))
-        channels = len(self.mean) if steps is None else len(steps.coding.names)
+        cells, static = (None if x is None else x.encoder() for x in (self.cells, self.static))
         several = self.several and bool(self.labels)
-        return Encoder(
-            self.lengths, ids, labels, channels, self.missing, steps, static, several=several
-        )
+        return Encoder(self.lengths, ids, labels, cells, static, several=several)
 
     def _encoder(self) -> Encoder:
         if self.subwords is None or self.vocabulary is None:
@@ -187,17 +187,12 @@ class Preprocessing:
     def _finished(self, store: SequenceStore, encoder: Encoder) -> SequenceStore:
         if self.static is not None and store.static is not None:
             store = replace(store, static=concatenate(map(self.static.scale, blocks(store.static))))
-        scale = self.scale if self.steps is None else self.steps.scale
-        if self.split is None:
-            return replace(store, values=concatenate(map(scale, blocks(store.values))))
+        if self.cells is not None:
+            return replace(store, values=concatenate(map(self.cells.scale, blocks(store.values))))
         tokens = None if encoder.ids is None else encoder.ids.index
         if self.subwords is None or not isinstance(tokens, SpellingIndex):
             return store
         return replace(store, words=word_grams(tokens.unknown, *self.subwords))
-
-    def scale(self, values: Features) -> Features:
-        """Standardise each channel of values (N, C); missing ones become 0, or masked."""
-        return scaled(values, self.mean, self.std, self.missing)
 
     def for_prediction(self, *, empty: str | None = None, bad_rows: str = "error") -> Preprocessing:
         """Return the same, with no row left out: each has a prediction, or none, or fails.
