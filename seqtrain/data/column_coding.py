@@ -136,9 +136,9 @@ class CellEncoder:
         if self.coding.missing == MASK or not absent.any():
             return None
         step, column = (int(axis[0]) for axis in np.nonzero(absent))
-        name = (self.coding.names[len(self.indexes) :] or ["a value"] * len(absent[0]))[column]
+        name = f" of {self.coding.names[len(self.indexes) + column]}" if self.coding.columns else ""
         where = f"step {step + 1}: " if len(steps) > 1 else ""
-        return f"{where}{name} is missing; data.missing: mask accepts that"
+        return f"{where}missing value{name}; data.missing: mask accepts that"
 
     def nothing(self) -> Steps:
         """Return the cells of no steps."""

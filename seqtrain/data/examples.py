@@ -22,6 +22,7 @@ from seqtrain.config.formats import (
     resolve_format,
 )
 from seqtrain.errors import DataError
+from seqtrain.files.reading import NotJSONError
 from seqtrain.text import display_name, nearest, one_of, quote
 
 Features: TypeAlias = npt.NDArray[np.float32]
@@ -310,7 +311,7 @@ def parse_rows(
             if isinstance(row, BadRow):
                 raise row
             sequence, label, *more = parse(row)
-        except BadRow as bad:
+        except (BadRow, NotJSONError) as bad:
             yield Example("", None, line, problem=str(bad))
         else:
             yield Example(sequence, label, line, None, *more)

@@ -17,10 +17,10 @@ from seqtrain.data.examples import (
 from seqtrain.data.readers.opening import RowSource
 from seqtrain.data.readers.sequences import (
     json_type,
-    parse_json,
     sequence_from_cells,
 )
 from seqtrain.errors import DataError
+from seqtrain.files.reading import NotJSONError, parse_json
 
 Fields: TypeAlias = dict[str, object]
 
@@ -48,8 +48,8 @@ def read_jsonl(source: RowSource) -> Iterator[Example]:
         return parse_rows(chain(before, [(line, first)], lines), parse, blank_rows=False)
     try:
         rows = parse_json("\n".join([text, *(str(rest) for _, rest in lines)]))
-    except BadRow as bad:
-        source.problems.fail(line, str(bad))
+    except NotJSONError as error:
+        source.problems.fail(line, str(error))
     assert isinstance(rows, list)
     return parse_rows(enumerate(rows, start=1), parse)
 
@@ -78,7 +78,7 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
         cells = [_field(row, name) for name in own]
         try:
             sequence = sequence_from_cells(cells, options.kind)
-        except BadRow as bad:
+        except (BadRow, NotJSONError) as bad:
             raise BadRow(f"{own[0]}: {bad}" if len(own) == 1 else str(bad)) from None
         label = group = None
         if label_name is not None and (

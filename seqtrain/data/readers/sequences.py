@@ -1,8 +1,9 @@
 """From a cell of a row, or a value of Python, to a sequence: text, symbols or feature vectors."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Sequence as Listed
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data.examples import BadRow, Features, Sequence
-from seqtrain.files import reading
+from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.text import quote
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -42,14 +43,6 @@ EXPECTED = {
 """What a sequence given from Python is, by kind."""
 
 
-def parse_json(text: str) -> object:
-    """Parse one JSON value; what isn't strict JSON is a BadRow."""
-    try:
-        return reading.parse_json(text)
-    except reading.NotJSONError as error:
-        raise BadRow(str(error)) from None
-
-
 def json_type(value: object) -> str:
     """Name a value's JSON type for a message."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
@@ -74,8 +67,8 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
             del lines[0]
         return _features_from_lines(lines, nested="\n" in text)
     try:
-        return _features_from_json(reading.parse_json(text))
-    except reading.NotJSONError as error:
+        return _features_from_json(parse_json(text))
+    except NotJSONError as error:
         if "..." in text:
             raise BadRow("numpy left numbers out (...); write array.tolist()") from None
         if text[-1] != "]" or text.count("[") != text.count("]") or '"' in text:
@@ -134,19 +127,28 @@ def _turn(value: object) -> str:
 
 def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
     """Read a line as one channel; where nested, each as the channels of a time step."""
-    rows = []
     for line in lines:
         if "," in line and ";" in line:
             raise BadRow("found both , and ; between numbers; write decimals with a point")
         if "," in line and DECIMAL_COMMAS.fullmatch(line.strip()):
             raise BadRow("found decimal commas; write decimals with a point")
-        rows.append(_parse_numbers(SEPARATOR.split(line.strip())))
-        if nested and len(rows[-1]) != len(rows[0]):
-            found = f"{len(rows[-1])} values, but step 1 has {len(rows[0])}"
-            raise BadRow(f"step {len(rows)}: {found}")
-    if not rows:
-        return np.empty((0, 0), dtype=np.float32)
-    return float32(np.stack(rows) if nested else rows[0][:, None])
+    rows = [SEPARATOR.split(line.strip()) for line in lines]
+    return _matrix(rows if nested or not rows else rows[0])
+
+
+def _matrix(rows: list[Any]) -> Features:
+    """Read rows of cells of one number each, a row per time step; or one channel of such cells."""
+    if rows and not isinstance(rows[0], list):
+        return float32(_parse_numbers(rows)[:, None])
+    for step, row in enumerate(rows, start=1):
+        if not isinstance(row, list):
+            raise BadRow(f"step {step}: expected a vector, found {json_type(row)}")
+        if len(row) != len(rows[0]):
+            raise BadRow(f"step {step}: {len(row)} values, but step 1 has {len(rows[0])}")
+    if rows and not rows[0]:
+        raise BadRow("the vectors hold no values")
+    numbers = _parse_numbers([*chain.from_iterable(rows)])
+    return float32(numbers.reshape(len(rows), len(rows[0]) if rows else 0))
 
 
 def features_from_fields(fields: Listed[object]) -> Features:
@@ -179,19 +181,7 @@ def _features_from_json(value: object) -> Features:
         return _features_from_given(value, 1)
     if not isinstance(value, list):
         raise BadRow(f"expected a list of vectors or numbers, found {json_type(value)}")
-    if not value:
-        return np.empty((0, 0), dtype=np.float32)
-    if not isinstance(value[0], list):
-        return float32(_floats(value)[:, None])
-    width = len(value[0])
-    for step, vector in enumerate(value, start=1):
-        if not isinstance(vector, list):
-            raise BadRow(f"step {step}: expected a vector, found {json_type(vector)}")
-        if len(vector) != width:
-            raise BadRow(f"step {step}: {len(vector)} values, but step 1 has {width}")
-    if not width:
-        raise BadRow("the vectors hold no values")
-    return float32(_floats(chain.from_iterable(value)).reshape(len(value), width))
+    return _matrix(value)
 
 
 def features_from_columns(texts: list[str]) -> Features:
@@ -206,24 +196,17 @@ def features_from_array(values: npt.NDArray[np.generic]) -> Features:
         return float32(values.astype(np.float64))
 
 
-def _floats(values: Iterable[object]) -> npt.NDArray[np.float64]:
-    items = list(values)
-    if not set(map(type, items)) <= NUMBER_TYPES:
-        odd = next(item for item in items if type(item) not in NUMBER_TYPES)
-        raise BadRow(f"expected a number or null, found {json_type(odd)}")
-    try:
-        return np.array(items, dtype=np.float64)
-    except OverflowError:
-        raise BadRow("a number is too large for float32") from None
-
-
-def plain_numbers(cells: Iterable[Any]) -> npt.NDArray[np.float64] | None:
-    """Return cells that all are texts of one number each, quickly; None where one isn't."""
+def plain_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64] | None:
+    """Return cells that all are numbers, or all texts of one, quickly; None where one isn't."""
     try:
         text = "".join(cells)
         return np.array([*map(float, cells)]) if text.isascii() and "_" not in text else None
-    except (TypeError, ValueError):
-        return None
+    except TypeError:
+        with suppress(OverflowError):
+            return np.array(cells, np.float64) if {*map(type, cells)} <= NUMBER_TYPES else None
+    except ValueError:
+        pass
+    return None
 
 
 def _parse_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64]:
