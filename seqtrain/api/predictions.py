@@ -90,8 +90,7 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
     named = [] if rules.static is None else rules.static.names
     beside = [f"{name}={cell}" for name, cell in zip(named, facts, strict=True)]
     if rules.steps is not None and isinstance(example.sequence, Steps):
-        cells = example.sequence.cells()
-        kept = rules.lengths.cut(cells) if len(cells) > rules.lengths.most else cells
+        kept = rules.lengths.cut(example.sequence.cells())
         names = [
             f"{step}:{name}={cell}"
             for step, row in enumerate(kept, start=1)

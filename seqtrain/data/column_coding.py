@@ -11,7 +11,7 @@ import numpy as np
 
 from seqtrain.data.examples import Columns, Features, Steps, column_names, token_columns
 from seqtrain.data.store import Array, blocks, concatenate
-from seqtrain.data.vocabulary import UNK, Vocabulary, fit_vocabulary, provisional_index
+from seqtrain.data.vocabulary import SPECIAL, UNK, Vocabulary, fit_vocabulary, growing_index
 from seqtrain.errors import DataError
 
 LARGEST_ID = 2**24
@@ -57,7 +57,7 @@ class ColumnCoding:
         count = self.num_tokens
         known = [vocabulary.index for vocabulary in self.vocabularies]
         channels = len(self.names) - count if self.columns else len(self.mean) or None
-        return CellEncoder(self, known or [provisional_index() for _ in range(count)], channels)
+        return CellEncoder(self, known or [growing_index(SPECIAL) for _ in range(count)], channels)
 
     def scale(self, values: Features) -> Features:
         """Standardise the numbers of vectors (N, K), whose ids stay; missing: 0, or masked."""

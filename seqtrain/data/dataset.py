@@ -31,7 +31,7 @@ from seqtrain.data.store import (
     true_rows,
 )
 from seqtrain.data.tokenizers import bpe_version, train_bpe
-from seqtrain.data.vocabulary import SPECIAL, GrowingIndex, provisional_index
+from seqtrain.data.vocabulary import SPECIAL, growing_index
 from seqtrain.data.word_vectors import Coverage, WordVectors
 from seqtrain.errors import DataError
 from seqtrain.text import display_name, quote
@@ -187,7 +187,7 @@ class _Preparation:
         as_train = partial(replace, dated=first.dated, sequence=first.sequence)
         rules = self._rules(train, first)
         train = [(path, as_train(x)) for path, x in train]
-        encoder = rules.encoder(provisional_index(), GrowingIndex())
+        encoder = rules.encoder(growing_index(SPECIAL), growing_index())
         read = encoder.encode_files(train)
         parts, reports = self._parts([*encoder.labels], *read)
         del read  # it may be large
@@ -244,7 +244,7 @@ class _Preparation:
 
     def _train_bpe(self, files: Files) -> str:
         """Learn merges from train's rows that aren't held out: files are read twice for it."""
-        data, names, numbers = self.config.data, GrowingIndex(), dict[str, int]()
+        data, names, numbers = self.config.data, growing_index(), dict[str, int]()
         found = GrowingArray(np.int64, (3,))
         for chunk in chunks(self._texts(files)):
             labels = [names[str(example.label)] for example in chunk]

@@ -46,10 +46,10 @@ class LengthPolicy:
         return self.max_length or 2**62
 
     def cut(self, steps: Any) -> Any:
-        """Return the part of an overlong sequence that is kept."""
-        limit, length = self.max_length or len(steps), len(steps)
-        start = {"head": 0, "tail": length - limit, "middle": (length - limit) // 2}[self.overlong]
-        return steps[start : start + limit]
+        """Return the steps that are kept: of an overlong sequence a part."""
+        beyond = max(0, len(steps) - self.most)
+        start = {"tail": beyond, "middle": beyond // 2}.get(self.overlong, 0)
+        return steps[start : start + self.most]
 
 
 @dataclass
@@ -233,7 +233,7 @@ class Encoder:
                     yield i, self._blank()
             elif len(steps):
                 report.truncated += len(steps) > policy.most
-                yield i, policy.cut(steps) if len(steps) > policy.most else steps
+                yield i, policy.cut(steps)
             elif policy.empty == "drop":
                 report.dropped += 1
             else:

@@ -94,11 +94,6 @@ class Preprocessing:
         """How many columns of tokens a step has; 0 where it isn't of columns."""
         return 0 if self.steps is None else self.steps.num_tokens
 
-    @property
-    def num_ngrams(self) -> int:
-        """How many n-grams of tokens train chose; 0 where none were asked for."""
-        return 0 if self.ngrams is None else len(self.ngrams)
-
     @cached_property
     def split(self) -> Tokenizer | None:
         """What splits a sequence into tokens; None for feature vectors."""
@@ -113,13 +108,8 @@ class Preprocessing:
         """
         if self.split is None and self.steps is None:
             return None
-        if self.split is None:
-            tokens = list(map(",".join, sequence.cells()))
-        else:
-            tokens = self.split(sequence)
-        if len(tokens) > self.lengths.most:
-            tokens = self.lengths.cut(tokens)
-        return tokens or [SPECIAL[UNK]]
+        whole = map(",".join, sequence.cells()) if self.split is None else self.split(sequence)
+        return self.lengths.cut([*whole]) or [SPECIAL[UNK]]
 
     def encode_files(
         self, files: Files, *, labelled: bool = True

@@ -7,6 +7,7 @@ all of them.
 from __future__ import annotations
 
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,12 +31,11 @@ MOST_GRAMS = 1024
 """n-grams of a word that are read: those at its beginning."""
 
 
-class GrowingIndex(dict[str, int]):
-    """Ids by first appearance; a new token gets the next id."""
-
-    def __missing__(self, token: str) -> int:
-        self[token] = new = len(self)
-        return new
+def growing_index(tokens: Iterable[str] = ()) -> defaultdict[str, int]:
+    """Return the ids of tokens, in their order; a new token gets the next id."""
+    index = defaultdict[str, int](None, {token: i for i, token in enumerate(tokens)})
+    index.default_factory = index.__len__
+    return index
 
 
 class FixedIndex(dict[str, int]):
@@ -112,11 +112,6 @@ class Vocabulary:
     def index(self) -> FixedIndex:
         """Token to id. A token spelled like <pad> in the data is unknown, never padding."""
         return FixedIndex({token: i for i, token in enumerate(self.tokens) if i != PAD}, UNK)
-
-
-def provisional_index() -> GrowingIndex:
-    """Return an index for reading train before its vocabulary is known; ids 0 and 1 are taken."""
-    return GrowingIndex(zip(SPECIAL, (PAD, UNK), strict=True))
 
 
 def fit_vocabulary(

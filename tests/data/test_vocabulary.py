@@ -8,13 +8,13 @@ from seqtrain.data.vocabulary import (
     SPECIAL,
     Vocabulary,
     fit_vocabulary,
-    provisional_index,
+    growing_index,
 )
 
 
 def fit(tokens: list[str], *, min_count: int = 1, max_size: int = 100) -> tuple[Vocabulary, int]:
     """Fit as the data room does: provisional ids first; check that the final ids agree."""
-    index = provisional_index()
+    index = growing_index(SPECIAL)
     ids = np.array([index[token] for token in tokens], dtype=np.int32)
     counts = np.bincount(ids, minlength=len(index))
     vocabulary, final, eligible = fit_vocabulary(

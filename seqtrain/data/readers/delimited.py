@@ -26,7 +26,6 @@ DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 """Names of the delimiters in the config, most usual first."""
 EXCEL_HINT = re.compile(r"sep=(.)")
 """First line by which Excel says what separates the fields."""
-FRACTION = re.compile(r"-?[0-9]*\.[0-9]+([eE][-+]?[0-9]+)?")
 ARFF = re.compile(r"(?:\s*%.*\n)*\s*@relation\b", re.IGNORECASE)
 SNIFFED_LINES = 20
 AS_JSONL = ", but an object of JSON; give --input-format jsonl (to train, data.format: jsonl)"
@@ -108,23 +107,22 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     if label is not None and (source.labelled or label in columns.known):
         label_at = columns.find(label)
     if not sequence:  # features: a column for each time step
-        if any(FRACTION.fullmatch(name) for name in columns.names):
-            said = "found numbers; expected names of columns as in training"
-            source.problems.fail(columns.line, said)
         others = {label_at, *map(columns.known.get, ("", options.group, *keep))}
         where = [index for index in range(columns.width) if index not in others]
     if not where:
         source.problems.fail(columns.line, "no column but the label's; expected a sequence")
     if label_at in where and options.steps is None:
         raise DataError(f"data.label: {label!r} is a column of data.sequence too")
-    if len(set(where)) < len(where) and options.steps is None:
-        raise DataError(f"data.sequence: {sequence} names a column twice")
     if options.keeps_all:
         keep = [*(columns.names or range(columns.width))]
-    group_at = None if options.group is None else columns.find(options.group)
-    kept_at = {str(column): columns.find(column) for column in keep}
-    static_at = [*map(columns.find, static)]
-    wanted = _Wanted(columns.width, where, label_at, group_at, static_at, kept_at)
+    wanted = _Wanted(
+        columns.width,
+        where,
+        label_at,
+        group=None if options.group is None else columns.find(options.group),
+        static=[*map(columns.find, static)],
+        kept={str(column): columns.find(column) for column in keep},
+    )
     if options.steps is not None and source.stream.seekable():
         records = yield from _tables(source, records, wanted)
     yield from parse_rows(records, _row_parser(source, wanted), blank_rows=columns.width == 1)
