@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
@@ -61,8 +60,10 @@ DATE = re.compile(
     r"([0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}([T ].*)?"
     r"|[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?"
 )
-CALENDAR = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
-"""Dates that are written as whole numbers, by their digits."""
+CALENDAR = re.compile(
+    r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?", re.ASCII
+)
+"""A date, perhaps with a time, that is written as a whole number."""
 NUMBERS = re.compile(r"\[+\s*[-+.0-9]|[-+0-9\s]+,[-+.,0-9\s]*;[-+.,;0-9\s]*$")
 """A text that was meant as a list of numbers, though it can't be read: refused with the reason."""
 ODD = re.compile(
@@ -158,7 +159,7 @@ class ColumnFacts:
             self.cells += [""] * (row - len(self.cells)) + [text.strip()[: LONGEST_LABEL + 1]]
         if kind == "odd":
             self.odd = self.odd if self.odd[1] else (text.strip(), self.rows)
-            self.units.add(found if len(self.units) < 2 else "")
+            self.units.add(found)
         elif kind == "turns" and len(self.items) <= MOST_KEPT:
             self.items.update(found)
         elif kind in ("series", "whole"):
@@ -221,16 +222,10 @@ class ColumnFacts:
         except ValueError:
             return np.array([seconds_of(cell) for cell in self.cells])
 
-    @cached_property
+    @property
     def is_calendar(self) -> bool:
         """Whether its whole numbers are dates, such as 20240301."""
-        texts = {*self.cells}
-        format = CALENDAR.get(max(map(len, texts)))
-        try:
-            years = [datetime.strptime(text, format or "").year for text in texts]
-        except ValueError:
-            return False
-        return min(years) > 1900 and max(years) < 2100
+        return all(map(CALENDAR.fullmatch, {*self.cells}))
 
     @property
     def oddness(self) -> str:

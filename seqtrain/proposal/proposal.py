@@ -9,7 +9,7 @@ from itertools import islice
 from shlex import join
 from typing import Any, TypeAlias
 
-from seqtrain.config import Config, parse_config
+from seqtrain.config import Config, parse_config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.formats import names_of, resolve_format
 from seqtrain.config.schema import DataConfig
@@ -79,9 +79,7 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     splits, doubts = _splits(files, test), list[str]()
     train = files_of("train", splits["train"])
     facts = inspect(train, wishes)
-    doubts += _numbered(train[0], facts)
-    if "validation" not in splits:
-        _check_shared(train[0], facts)
+    doubts += _odd_labels(train[0], facts, alone="validation" not in splits)
     for path in files_of("test", splits.get("test"))[:1]:
         reading = facts.reading.for_file(path)
         head = [*islice(read_rows(path, reading, labelled=False), FIRST_ROWS)]
@@ -104,8 +102,9 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
         try:
             data = prepare(config, cache_folder=None)
         except DataError:
-            if splits["validation"] == share:
-                splits["validation"] = None
+            if splits["validation"] != share:
+                raise
+            splits["validation"] = None
             text, config = _written(splits, rows, facts, wishes.settings)
             data = prepare(config, cache_folder=None)
         doubts += [*number_doubts(data), *static_doubts(data)]
@@ -192,33 +191,25 @@ def _splits_inside(folder: str) -> list[str]:
     return [paths[name] for name in found] if is_split and "train" in map(_role, found) else []
 
 
-def _numbered(path: str, facts: Facts) -> Iterator[str]:
-    """Doubt classes named after numbered files, which are of one class; refuse bare numbers."""
-    names = [*facts.classes]
-    stems = {NUMBER.sub("", name) for name in names}
+def _odd_labels(path: str, facts: Facts, *, alone: bool) -> Iterator[str]:
+    """Doubt labels that name numbered files or, `alone`, each row; refuse them where it is sure."""
+    name, labels = display_name(path), [*facts.classes]
+    stems = {NUMBER.sub("", label) for label in labels}
     is_folder = facts.reading.format == "txt" and os.path.isdir(path)
-    if not is_folder or holds_whole_files(path) or len(names) <= MOST_NUMBERED or len(stems) > 1:
-        return
-    found = (
-        f"this folder holds one file per class, {names[0]}, {names[1]} and {len(names) - 2} more"
-    )
-    if stems == {""}:
-        raise DataError(f"{display_name(path)}: {found}; did you mean its parent?")
-    yield f"{found}; if the folder is a class, give its parent"
-
-
-def _check_shared(path: str, facts: Facts) -> None:
-    """Refuse labels of which each stands in one row: nothing could be held out to try them on."""
-    if max(facts.classes.values()) > 1 or facts.rows <= MOST_ALONE:
-        return
-    label = quote(next(iter(facts.classes)), 40)
-    found = f"{display_name(path)}: each of {facts.rows} rows has a label of its own, such as"
-    expected = "expected labels that several rows share"
-    if facts.reading.label is not None:
-        expected += "; --label names their column"
-    elif os.path.isdir(path):
-        expected += ": each file is a class here; give each class a folder for its files"
-    raise DataError(f"{found} {label}; {expected}")
+    are_files = is_folder and not holds_whole_files(path)
+    if are_files and len(labels) > MOST_NUMBERED and len(stems) == 1:
+        found = f"one file per class, {labels[0]}, {labels[1]} and {len(labels) - 2} more"
+        if stems == {""}:
+            raise DataError(f"{name}: this folder holds {found}; did you mean its parent?")
+        yield f"this folder holds {found}; if the folder is a class, give its parent"
+    if alone and max(facts.classes.values()) == 1 and facts.rows > MOST_ALONE:
+        expected = "expected labels that several rows share"
+        if facts.reading.label is not None:
+            expected += "; --label names their column"
+        elif is_folder:
+            expected += ": each file is a class here; give each class a folder for its files"
+        each = f"each of {facts.rows} rows has a label of its own, such as {quote(labels[0], 40)}"
+        raise DataError(f"{name}: {each}; {expected}")
 
 
 def _written(
@@ -229,10 +220,10 @@ def _written(
     found = {choice.key: choice for choice in ours}
     config = parse_config("\n".join(_lines(ours)), "the proposed config", settings)
     for given in settings:
-        key = ".".join(given.partition("=")[0].split(".")[:2])
-        section, _, name = key.partition(".")
-        value = config.model_dump()[section]
-        found[key] = Choice(key, value[name] if name else value, f"--set {shorten(given, 60)}")
+        named = given.partition("=")[0].strip() + "."
+        for key, value in values_by_key(config).items():
+            if named.startswith(f"{key}.") or f"{key}.".startswith(named):
+                found[key] = Choice(key, value, f"--set {shorten(given, 60)}")
     median, most, longest = facts.lengths
     largest, smallest = max(facts.classes.values()), min(facts.classes.values())
     head = [
