@@ -1,8 +1,7 @@
 """Rules between keys of a config: what doesn't go together, and what to set instead."""
 
 from collections.abc import Iterator
-from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from seqtrain.config.document import brief, flow
 from seqtrain.config.formats import (
@@ -68,33 +67,16 @@ pretraining.objective set | model.convolutions set | which merge time steps; exp
 written as YAML does; `set` is any but null and false, `not` any but those that follow."""
 
 
-class Clash(NamedTuple):
-    """One row of `CLASHES`."""
-
-    key: str
-    values: list[str]
-    other: str
-    others: list[str]
-    text: str
-
-
 def broken_rules(keys: Keys) -> Broken:
     """Yield what doesn't go together."""
     for rule in (_files, _columns, _steps, _ngrams, _groups, _vectors, _layers):
         yield from rule(keys)
-    for clash in clashes():
-        value, other = keys[clash.key], keys[clash.other]
-        if _is(value, clash.values) and _is(other, clash.others):
-            found = f"found {brief(value)}, but {clash.other} is {brief(other)}"
-            separator = ", " if clash.text.startswith(("which", "whose", "so")) else "; "
-            yield clash.key, f"{found}{separator}{clash.text}"
-
-
-@cache
-def clashes() -> list[Clash]:
-    """Return the rows of `CLASHES`."""
-    rows = [[part.split() for part in line.split("|")] for line in CLASHES.strip().splitlines()]
-    return [Clash(a[0], a[1:], b[0], b[1:], " ".join(text)) for a, b, text in rows]
+    for clash in CLASHES.strip().splitlines():
+        (key, *values), (other, *others), text = map(str.split, clash.split("|"))
+        if _is(keys[key], values) and _is(keys[other], others):
+            found = f"found {brief(keys[key])}, but {other} is {brief(keys[other])}"
+            separator = ", " if text[0] in ("which", "whose", "so") else "; "
+            yield key, found + separator + " ".join(text)
 
 
 def _is(value: object, words: list[str]) -> bool:
@@ -152,17 +134,12 @@ def _columns(keys: Keys) -> Broken:
 def _steps(keys: Keys) -> Broken:
     """A column has one role; steps that grow by the order have one; static ones a format."""
     steps, static = keys["data.steps"] or {}, keys["data.static"] or {}
-    roles = {
-        keys[key]: key
-        for key in ("data.id", "data.label", "data.sequence")
-        if isinstance(keys[key], str | int)
-    }
+    named = ("data.id", "data.label", "data.sequence")
+    roles = {keys[key]: f"is {key}" for key in named if isinstance(keys[key], str | int)}
     for key, columns in (("data.steps", steps), ("data.static", static)):
-        for name in columns:
-            if name in roles:
-                yield key, f"found {brief(name)}, which is {roles[name]}; leave it out here"
-            elif key == "data.static" and name in steps:
-                yield key, f"found {brief(name)}, which data.steps has too; expected it once"
+        for name in (name for name in columns if name in roles):
+            yield key, f"found {brief(name)}, which {roles[name]}; leave it out here"
+        roles |= dict.fromkeys(columns, f"is in {key}")
     if "order" in steps.values() and keys["data.order"] is None:
         grown = next(name for name in steps if steps[name] == "order")
         yield "data.steps", f"found {grown}: order, but data.order is null; name the column there"
