@@ -45,6 +45,15 @@ class LengthPolicy:
         """Steps that a sequence may have."""
         return self.max_length or 2**62
 
+    def refusal(self, length: int) -> str | None:
+        """Say why a sequence of so many steps can't be used; None: it can."""
+        if length > self.most and self.overlong == "error":
+            advice = "data.overlong: head, tail or middle cuts"
+            return f"{length} steps; data.max_length allows {self.most} ({advice})"
+        if not length and self.empty in ("error", "blank"):
+            return EMPTY if self.empty == "blank" else EMPTY + NOT_EMPTY
+        return None
+
     def cut(self, steps: Any) -> Any:
         """Return the steps that are kept: of an overlong sequence a part."""
         beyond = max(0, len(steps) - self.most)
@@ -120,13 +129,13 @@ class Encoder:
         groups: dict[str, int],
         *,
         keep_bad: bool = False,
-        keyed: bool = False,
         labelled: bool = True,
     ) -> tuple[SequenceStore, dict[int, str]]:
         """Encode some examples at once; return a store, and why some can't be used, by index.
 
         The report counts up what was done, and groups grow by new names. With keep_bad an example
-        that can't be used has a row too, which means nothing. Without labelled, labels are ignored.
+        that can't be used has a row too, which means nothing, and rows have no keys. Without
+        labelled, labels are ignored.
         """
         problems = {i: x.problem for i, x in enumerate(examples) if x.problem is not None}
         values: Any
@@ -159,7 +168,7 @@ class Encoder:
             np.cumsum([0, *lengths]),
             self._labels(examples, source, report, labelled=labelled),
             np.array(lines, dtype=np.int64),
-            keys=row_keys(examples) if keyed else None,
+            keys=None if keep_bad else row_keys(examples),
             groups=None if names.count(None) == len(names) else number_groups(names, groups),
             spellings=spellings,
             static=None if self.static is None else self._static(examples, self.static),
@@ -182,8 +191,8 @@ class Encoder:
                 lines = [starts[-1] + example.line for example in chunk]
                 if chunk and chunk[0].file is not None:
                     lines = [number := number + (x.problem is None) for x in chunk]
-                how = {"keyed": True, "labelled": labelled}
-                store, bad = self.encode(chunk, lines, name, report, groups, **how)
+                given = chunk, lines, name, report, groups
+                store, bad = self.encode(*given, labelled=labelled)
                 for i, problem in bad.items():
                     is_left_out = options.bad_rows == "drop" and chunk[i].problem is not None
                     noted = left_out if is_left_out else problems
@@ -221,13 +230,9 @@ class Encoder:
     ) -> Iterator[tuple[int, Any]]:
         policy = self.policy
         for i, steps in enumerate(found):
-            if i not in problems and len(steps) > policy.most and policy.overlong == "error":
-                problems[i] = (
-                    f"{len(steps)} steps; data.max_length allows {policy.most} "
-                    "(data.overlong: head, tail or middle cuts)"
-                )
-            elif i not in problems and not len(steps) and policy.empty in ("error", "blank"):
-                problems[i] = EMPTY if policy.empty == "blank" else EMPTY + NOT_EMPTY
+            said = None if i in problems else policy.refusal(len(steps))
+            if said is not None:
+                problems[i] = said
             if i in problems:
                 if keep_bad:
                     yield i, self._blank()

@@ -8,7 +8,7 @@ import numpy as np
 
 from seqtrain.config.schema import Config
 from seqtrain.data.dataset import held_out_fractions, prepare
-from seqtrain.data.encoding import EMPTY, row_keys
+from seqtrain.data.encoding import LengthPolicy, row_keys
 from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems, single_labels
 from seqtrain.data.sources import numbered_rows, split_files
 from seqtrain.data.summary import padding_shares, summarize, warnings
@@ -98,6 +98,7 @@ class Inspection:
     def _read(self, split: str) -> None:
         """Look at all rows of a split, and at those of its files that are in none."""
         keys, tokens = self.config.data, self.data.preprocessing.split
+        policy = LengthPolicy(keys.max_length, keys.overlong, keys.empty)
         held_out, stores = held_out_fractions(keys), self.data.splits
         own, files = set(stores[split].lines.tolist()), stores[split].files
         others = {line for name in held_out for line in stores[name].lines.tolist()}
@@ -107,7 +108,7 @@ class Inspection:
             problems = RowProblems(display_name(path))
             for line, row in numbered_rows(path, options, start, self.data.digests):
                 size = len(row.sequence if tokens is None else tokens(row.sequence))
-                refused = row.problem or self._refusal(size)
+                refused = row.problem or policy.refusal(size)
                 if refused and (row.problem or line not in others):
                     problems.add(row.line, refused, row.file)
                 if line in own and not row.problem and (size or keys.empty == "unk"):
@@ -121,16 +122,8 @@ class Inspection:
         self.labels[split] = dict(sorted(labels.items()))
         quantiles = np.quantile(lengths, LENGTH_QUANTILES, method="nearest")
         self.lengths[split] = quantiles.astype(int).tolist()
-        cut = sum(size > (keys.max_length or size) for size in lengths)
+        cut = sum(size > policy.most for size in lengths)
         self.cut[split] = cut, cut / max(1, len(lengths))
-
-    def _refusal(self, length: int) -> str | None:
-        data = self.config.data
-        if not length and data.empty == "error":
-            return EMPTY
-        if length > (data.max_length or length) and data.overlong == "error":
-            return f"{length:,} steps; data.max_length allows {data.max_length}"
-        return None
 
     def _add(self, place: RowPlace, row: Example) -> None:
         content = row.sequence

@@ -139,8 +139,8 @@ class Preprocessing:
         report, groups = report or EncodingReport(), dict[str, int]()
         for chunk, fault in chain.from_iterable(chunked(burst, rows) for burst in bursts):
             encoder, lines = self._encoder(), [example.line for example in chunk]
-            how = {"keep_bad": True, "labelled": False}
-            store, bad = encoder.encode(chunk, lines, source, report, groups, **how)
+            given = chunk, lines, source, report, groups
+            store, bad = encoder.encode(*given, keep_bad=True, labelled=False)
             for i in sorted(bad):
                 said = f"{chunk[i].file or source}:{chunk[i].line}: {bad[i]}"
                 if bad[i] != EMPTY and self.reading.bad_rows != "blank":

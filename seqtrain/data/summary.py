@@ -24,11 +24,6 @@ FEWEST = 20
 SHOWN = 3
 WORDS = ("word", "whitespace")
 """Tokenizers whose tokens are words, numbers and marks."""
-IN_NUMBERS = {*"0123456789+-, "}
-COMMAS = (
-    "train: the texts are digits, commas and blanks alone; if these are measurements, write "
-    "decimals with a point, and they are read with data.kind: features"
-)
 MARKS = "|;,"
 """What may stand between several labels."""
 MANY_NUMBERS = 20
@@ -242,23 +237,18 @@ def _repeats(store: SequenceStore, train: SequenceStore) -> int:
 def number_doubts(data: PreparedData) -> Iterator[str]:
     """Say where most words of train are numbers."""
     rules, train = data.preprocessing, data.splits["train"]
-    if rules.vocabulary is None or rules.kind != "text":
+    if rules.vocabulary is None or rules.kind != "text" or rules.tokenizer not in WORDS:
         return
     tokens = rules.vocabulary.tokens
     counts = counts_of(train.values, len(tokens))
-    if rules.tokenizer == "char":
-        used = {token for token, count in zip(tokens, counts.tolist(), strict=True) if count}
-        if {",", " "} <= used <= IN_NUMBERS and used & {*"0123456789"}:
-            yield COMMAS
-    elif rules.tokenizer in WORDS:
-        words = np.array([any(map(str.isalnum, token)) for token in tokens])
-        numbers = np.array([token.lstrip("+-").replace(".", "", 1).isdecimal() for token in tokens])
-        share = counts[numbers].sum() / max(1, counts[words].sum())
-        if share > 0.5:
-            yield (
-                f"train: {share:.0%} of the words are numbers, each a symbol of its own; "
-                "measurements are read with data.kind: features, from cells such as [0.1, 0.2]"
-            )
+    words = np.array([any(map(str.isalnum, token)) for token in tokens])
+    numbers = np.array([token.lstrip("+-").replace(".", "", 1).isdecimal() for token in tokens])
+    share = counts[numbers].sum() / max(1, counts[words].sum())
+    if share > 0.5:
+        yield (
+            f"train: {share:.0%} of the words are numbers, each a symbol of its own; "
+            "measurements are read with data.kind: features, from cells such as [0.1, 0.2]"
+        )
 
 
 def static_doubts(data: PreparedData) -> list[str]:

@@ -111,7 +111,6 @@ def test_what_is_said(warned, train, keys, lines):
 
 
 SENSORS = [(f"0.{i} 1.{i} 2.{i % 3}", "xy"[i % 2]) for i in range(40)]
-COMMAS = [(f"0,{i} -1,{i} 2,{i % 3}", "xy"[i % 2]) for i in range(40)]
 STRANGE = [(f"q{i} r{i} s{i}", "xy"[i % 2]) for i in range(30)]
 SEVERAL = [(f"a b{i}", ["x|y", "x", "y"][i % 3]) for i in range(30)]
 
@@ -120,7 +119,6 @@ SEVERAL = [(f"a b{i}", ["x|y", "x", "y"][i % 3]) for i in range(30)]
     ("train", "keys", "said"),
     [
         (SENSORS, {}, "of the words are numbers, each a symbol of its own"),
-        (COMMAS, {"tokenizer": "char"}, "write decimals with a point"),
         (HELD, {"validation": STRANGE}, "validation: 100% of its tokens don't occur in train"),
         (HELD, {"validation": STRANGE, "kind": "tokens"}, "data.kind: text splits them into words"),
         (SEVERAL, {}, "labels look like several each, parted by '|', such as 'x|y'"),

@@ -218,9 +218,8 @@ class _Inflated(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        view = cast("memoryview[int]", memoryview(buffer))
         try:
-            data = self._unpacked.read1(len(view))
+            size: int = self._unpacked.readinto1(buffer)
         except self._damage as error:
             if "too much memory" in str(error):
                 raise OSError(
@@ -234,8 +233,7 @@ class _Inflated(io.RawIOBase):
             raise OSError(
                 f"the {self._name} data expand more than {BOMB_RATIO} times; refused as a bomb"
             )
-        view[: len(data)] = data
-        return len(data)
+        return size
 
 
 def is_bomb(content: int, packed: int) -> bool:

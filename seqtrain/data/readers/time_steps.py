@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime, timezone
+from datetime import datetime, timezone
 from heapq import merge
 from itertools import chain, pairwise
 from operator import ne
@@ -37,7 +37,6 @@ as `ReadOptions.sequence_columns` has them order, tokens and numbers; then stati
 LINE, LABEL, GROUP, KEPT, ID = range(5)
 AT_ONCE = 256
 """Rows that are put together."""
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class _BadCell(BadRow):
@@ -297,11 +296,9 @@ def time_of(cell: object) -> tuple[float, bool]:
 def seconds_of(cell: object) -> float:
     """Return the seconds of an ISO date since 1970, taken as UTC where it names no zone; or NaN."""
     try:
-        if isinstance(cell, date) and not isinstance(cell, datetime):
-            cell = cell.isoformat()
-        if not isinstance(cell, datetime):
-            cell = datetime.fromisoformat(str(cell).strip().replace("Z", "+00:00"))
+        moment = datetime.fromisoformat(str(cell).strip().replace("Z", "+00:00"))
     except ValueError:
         return float("nan")
-    moment = cell if cell.tzinfo is not None else cell.replace(tzinfo=timezone.utc)
-    return (moment - EPOCH).total_seconds()
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return moment.timestamp()
