@@ -99,12 +99,10 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
     }
     unlabelled = stores.pop(UNLABELLED, stores["train"])
     ngrams = vectors = None
-    if config.model.ngrams is not None:
-        described, arrays = values["preprocessing"]["ngrams"], parts["ngrams"]
-        ngrams = NgramVocabulary.described(described, arrays["keys"], arrays["idf"])
-    if values["coverage"] is not None:
-        arrays = parts["vectors"]
-        vectors = WordVectors(arrays["rows"], arrays["values"], Coverage(**values["coverage"]))
+    if "ngrams" in parts:
+        ngrams = NgramVocabulary.described(values["preprocessing"]["ngrams"], **parts["ngrams"])
+    if "vectors" in parts:
+        vectors = WordVectors(**parts["vectors"], coverage=Coverage(**values["coverage"]))
     return PreparedData(
         splits=stores,
         preprocessing=Preprocessing.from_json(values["preprocessing"], values["tokens"], ngrams),

@@ -18,11 +18,11 @@ import numpy.typing as npt
 from seqtrain.config.schema import LARGEST_WIDTH, Config
 from seqtrain.data.examples import BadRow, Numbered, ReadOptions, RowProblems
 from seqtrain.data.readers.opening import RowSource, open_input
+from seqtrain.data.readers.sequences import FLOAT32_MAX, is_number
 from seqtrain.data.vocabulary import PAD, SPECIAL, Vocabulary
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.text import counted, display_name, quote
 
-LARGEST = float(np.finfo(np.float32).max)
 BLANKS = re.compile("[ \t]+")
 FEW = 0.5
 """Share of train's tokens with a vector below which something may be wrong."""
@@ -190,17 +190,8 @@ def _parse(word: str, fields: list[str]) -> npt.NDArray[np.float32]:
         values = np.array(fields, dtype=np.float64)
     except ValueError:
         values = np.array([np.nan])
-    if not (np.abs(values) <= LARGEST).all():  # nan isn't
-        bad = next(x for x in fields if not is_number(x) or not abs(float(x)) <= LARGEST)
+    if not (np.abs(values) <= FLOAT32_MAX).all():  # nan isn't
+        bad = next(x for x in fields if not is_number(x) or not abs(float(x)) <= FLOAT32_MAX)
         expected = "expected finite numbers, such as 0.5"
         raise BadRow(f"found {quote(bad)} among the numbers of {quote(word)}; {expected}")
     return values.astype(np.float32)
-
-
-def is_number(field: str) -> bool:
-    """Whether a text is a number."""
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True

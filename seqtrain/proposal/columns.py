@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from seqtrain.data.examples import BadRow
 from seqtrain.data.readers import Column
-from seqtrain.data.readers.sequences import DECIMAL_COMMAS, MISSING, sequence_from_text
+from seqtrain.data.readers.sequences import DECIMAL_COMMAS, MISSING, is_number, sequence_from_text
 from seqtrain.data.readers.time_steps import seconds_of
-from seqtrain.data.word_vectors import is_number
 from seqtrain.errors import DataError
 from seqtrain.text import counted, quote, shorten
 

@@ -63,7 +63,7 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
     text = text.strip()
     if text[:1] != "[":
         lines = [line for line in text.splitlines() if line.strip()]
-        if len(lines) > 1 and not any(map(_is_number, SEPARATOR.split(lines[0].strip()))):
+        if len(lines) > 1 and not any(map(is_number, SEPARATOR.split(lines[0].strip()))):
             del lines[0]
         return _features_from_lines(lines, nested="\n" in text)
     try:
@@ -216,15 +216,12 @@ def _parse_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64]:
 
 
 def number_of(cell: object) -> float:
-    """Read a cell of one number, NaN where it is missing: null, or what `MISSING` has.
-
-    It is in ASCII (float() takes `٣` and `1_0` too).
-    """
+    """Read a cell of one number, NaN where it is missing: null, or what `MISSING` has."""
     if isinstance(cell, str):
         text = cell.strip()
         if text.lower() in MISSING:
             return float("nan")
-        if _is_number(text):
+        if is_number(text):
             return float(text)
     elif cell is None or isinstance(cell, int | float):
         try:
@@ -234,7 +231,8 @@ def number_of(cell: object) -> float:
     raise BadRow(f"expected a number, found {quote(str(cell))}")
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Whether a text is a number, in ASCII (float() takes `٣` and `1_0` too)."""
     try:
         float(cell)
     except ValueError:
