@@ -307,8 +307,8 @@ def flattened(row: dict[str, object], prefix: str = "") -> Iterator[tuple[Column
             yield prefix + name, value
 
 
-def has_header(first: Sequence[str], columns: Sequence[ColumnFacts]) -> bool | None:
-    """Whether the first row names the columns; None where it isn't clear.
+def has_header(file: str, first: Sequence[str], columns: Sequence[ColumnFacts]) -> bool:
+    """Whether the first row names the columns; a DataError where it isn't clear.
 
     The names of a header are short, differ, don't occur in the other rows, and aren't numbers,
     unless they count the columns. Names that are usual in data files decide.
@@ -327,7 +327,12 @@ def has_header(first: Sequence[str], columns: Sequence[ColumnFacts]) -> bool | N
     # A column of labels whose first value never comes again: a name.
     labels = any(c.can_be_label and len(c.values) <= c.rows / 10 for c in columns)
     numeric = any(c.kind in ("number", "series", "date") for c in columns)
-    return True if numeric or labels or not known.isdisjoint(names) else None
+    if numeric or labels or not known.isdisjoint(names):
+        return True
+    raise DataError(
+        f"{file}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of the "
+        "columns; give --header or --no-header"
+    )
 
 
 def choose_label(columns: Sequence[ColumnFacts]) -> ColumnFacts:

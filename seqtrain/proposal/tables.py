@@ -49,7 +49,7 @@ KINDS = {"series": "features", "symbols": "tokens"}
 """How columns of these are read; others as text."""
 
 
-def data_format(path: str, given: str = "auto") -> str:
+def data_format(path: str, given: str) -> str:
     """Return the format of a data file, or what --format says.
 
     Raises:
@@ -195,12 +195,7 @@ def _columns(path: str, reading: ReadOptions, wishes: Wishes) -> list[ColumnFact
         )
     header = wishes.header
     if delimited and header is None:
-        header = has_header(first, columns)
-        if header is None:
-            raise DataError(
-                f"{name}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of "
-                "the columns; give --header or --no-header"
-            )
+        header = has_header(name, first, columns)
     for column, title in zip(columns, first, strict=delimited):
         if header:
             column.column = title
