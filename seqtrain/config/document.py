@@ -1,9 +1,8 @@
 """Strict YAML: plain values, where each of them stands, and values written on one line."""
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import yaml
 
@@ -32,17 +31,8 @@ _DOUBTFUL = re.compile(
 """Spellings that YAML tools read in different ways: no, 1:30, 2024-01-01, 0x1F, 012, 1_000."""
 
 
-class Location(NamedTuple):
-    """The order of a location, the file's before those of options; and how it is shown."""
-
-    order: tuple[int, ...] = ()
-    where: str = ""
-
-
-Locate: TypeAlias = Callable[[int, int], Location]
-"""Makes the location of a line and a column, both from 1."""
-Locations: TypeAlias = dict[Keys, tuple[Location, Location]]
-"""Where each key and its value stand."""
+Marks: TypeAlias = dict[Keys, tuple[Any, Any]]
+"""Where each key and its value begin, by line and column from 0."""
 
 
 @dataclass(frozen=True)
@@ -77,18 +67,15 @@ class _Composer(yaml.SafeLoader):
         return node
 
 
-def read_yaml(text: str, locate: Locate, root: Keys = ()) -> tuple[Any, Locations]:
-    """Read one strict YAML document; its value is Unreadable where the text can't be read.
-
-    `locate` makes the location of a line and column; `root` is the value's place in the config.
-    """
-    locations: Locations = {}
+def read_yaml(text: str) -> tuple[Any, Marks]:
+    """Read one strict YAML document; its value is Unreadable where the text can't be read."""
+    marks: Marks = {}
     loader: Any = None
     mark: Any
     try:
         loader = _Composer(text)
         node = loader.get_single_node()
-        return node and _walk(node, node, root, locations, locate), locations
+        return node and _walk(node, node, (), marks), marks
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         line, column = before.count("\n"), error.position - before.rfind("\n") - 1
@@ -98,8 +85,8 @@ def read_yaml(text: str, locate: Locate, root: Keys = ()) -> tuple[Any, Location
         mark, why = error.problem_mark, _fault(error)
     except (ValueError, OverflowError):  # PyYAML's own int() and chr() of absurd numbers
         mark, why = loader and loader.get_mark(), "a number here is out of range"
-    at = _location(mark, locate)
-    return Unreadable(why), {root: (at, at)}
+    mark = mark or yaml.Mark("", 0, 0, 0, None, 0)
+    return Unreadable(why), {(): (mark, mark)}
 
 
 def _fault(error: yaml.MarkedYAMLError) -> str:
@@ -116,17 +103,13 @@ def _fault(error: yaml.MarkedYAMLError) -> str:
     return shorten(problem, 100) + (f" ({error.context})" if error.context else "")
 
 
-def _location(mark: Any, locate: Locate) -> Location:
-    return locate(mark.line + 1, mark.column + 1) if mark else locate(1, 1)
-
-
-def _walk(key: Any, node: Any, path: Keys, locations: Locations, locate: Locate) -> Any:
-    locations[path] = _location(key.start_mark, locate), _location(node.start_mark, locate)
+def _walk(key: Any, node: Any, path: Keys, marks: Marks) -> Any:
+    marks[path] = key.start_mark, node.start_mark
     if isinstance(node, yaml.ScalarNode):
         return node.value if node.style else resolve_scalar(node.value)
     if isinstance(node, yaml.SequenceNode):
         items = enumerate(node.value)
-        return [_walk(item, item, (*path, number), locations, locate) for number, item in items]
+        return [_walk(item, item, (*path, number), marks) for number, item in items]
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
     for name, inner in node.value:
@@ -135,10 +118,10 @@ def _walk(key: Any, node: Any, path: Keys, locations: Locations, locate: Locate)
             raise yaml.MarkedYAMLError(problem=fault, problem_mark=name.start_mark)
         child, line = (*path, name.value), name.start_mark.line + 1
         first = lines.setdefault(name.value, line)
-        value = _walk(name, inner, child, locations, locate)
+        value = _walk(name, inner, child, marks)
         if name.value in values:
             value = Unreadable(f"given twice, on lines {first} and {line}; keep one")
-            locations[child] = locations[child][0], locations[child][0]
+            marks[child] = name.start_mark, name.start_mark
         values[name.value] = value
     return values
 

@@ -4,12 +4,12 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from seqtrain.config.document import Keys, Location, Locations, Unreadable, brief, read_yaml
+from seqtrain.config.document import Keys, Unreadable, brief, read_yaml
 from seqtrain.config.formats import resolve_format
 from seqtrain.config.problems import RETIRED_KEYS, expected, unknown_key, wrong_value
 from seqtrain.config.schema import BROKEN_RULE, SECTIONS, Config, Section, TrainingConfig
@@ -25,6 +25,17 @@ SHOWN_PROBLEMS = 50
 BLOCK_MARKS = ("|", ">")
 """What begins a block in YAML; alone in an option it is that character, such as a separator."""
 _UNKNOWN = ("extra_forbidden", "invalid_key")
+
+
+class Location(NamedTuple):
+    """The order of a location, the file's before those of options; and how it is shown."""
+
+    order: tuple[int, ...] = ()
+    where: str = ""
+
+
+Locations: TypeAlias = dict[Keys, tuple[Location, Location]]
+"""Where each key and its value stand."""
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
@@ -47,10 +58,12 @@ def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ())
     """
     shown = shorten(name, 4096)
 
-    def locate(line: int, column: int) -> Location:
+    def location(mark: Any) -> Location:
+        line, column = mark.line + 1, mark.column + 1
         return Location((0, line, column), f"{shown}:{line}:{column}")
 
-    values, locations = read_yaml(text, locate)
+    values, marks = read_yaml(text)
+    locations = {path: (location(key), location(value)) for path, (key, value) in marks.items()}
     if isinstance(values, Unreadable):
         raise ConfigError(one_line(f"{locations[()][0].where}: {values.why}"))
     if not isinstance(values, dict):
@@ -112,8 +125,8 @@ def _apply_override(values: dict[str, Any], locations: Locations, option: str, n
     for known in [known for known in locations if known[: len(path)] == path]:
         del locations[known]
     alone = f'"{text.strip()}"' if text.strip() in BLOCK_MARKS else text
-    value, inside = read_yaml(alone, lambda line, column: at, path)
-    locations |= {path: (at, at), **inside}
+    value, marks = read_yaml(alone)
+    locations |= {(*path, *inside): (at, at) for inside in ((), *marks)}
     for depth, step in enumerate(path[:-1], 1):
         if isinstance(values.get(step), Unreadable):
             return

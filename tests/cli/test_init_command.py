@@ -404,8 +404,10 @@ def test_what_is_taken_of_data_and_said_of_it(init, name):
 
 
 def test_options_are_taken_as_they_are_given(init):
-    config, _ = init({"a.csv": TABLE}, "--encoding", "gbk", "--set", "seed=7")
+    section = ("--set", "training={lr: 0.5}", "--set", "training.class_weights.run=2")
+    config, _ = init({"a.csv": TABLE}, "--encoding", "gbk", "--set", "seed=7", *section)
     assert (config.data.encoding, config.seed) == ("gbk", 7)
+    assert (config.training.lr, config.training.class_weights) == (0.5, {"run": 2.0})
     options = ("--force", "--format", "csv", "--delimiter", "semicolon")
     config, _ = init({"a.txt": TAKEN["semicolons"][0]["a.csv"]}, *options)
     assert (config.data.format, config.data.delimiter) == ("csv", "semicolon")
