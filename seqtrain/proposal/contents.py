@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from seqtrain.data.examples import (
     BLANK_LABEL,
     SET,
+    Example,
     RowProblems,
     Steps,
     single_labels,
@@ -86,15 +87,11 @@ class Facts:
         """Count the rows of files, read so, with changes; a DataError where they can't be."""
         facts = Facts(replace(self.reading, **changes), self.ignored, self.doubts)
         for path in files:
-            problems = RowProblems(display_name(path))
-            for row in read_rows(path, facts.reading.for_file(path)):
+            for row in good_rows(path, facts.reading.for_file(path)):
                 if row.problem is None:
                     facts.add(row.sequence, str(row.label))
-                elif row.problem == BLANK_LABEL:
-                    facts.unlabelled += 1
                 else:
-                    problems.add(row.line, row.problem, row.file)
-            problems.raise_if_any()
+                    facts.unlabelled += 1
         return facts
 
     def add(self, sequence: Any, label: str) -> None:
@@ -133,6 +130,17 @@ class Facts:
         lengths = np.quantile([len(each) for each in sequences], (0.5, 0.95, 1), method="nearest")
         median, most, longest = map(int, lengths)
         self.lengths = median, most, longest
+
+
+def good_rows(path: str, reading: ReadOptions, *, labelled: bool = True) -> Iterator[Example]:
+    """Yield the rows of a file, also those with a blank label; then refuse all others together."""
+    problems = RowProblems(display_name(path))
+    for row in read_rows(path, reading, problems, labelled=labelled):
+        if row.problem in (None, BLANK_LABEL):
+            yield row
+        else:
+            problems.add(row.line, str(row.problem), row.file)
+    problems.raise_if_any()
 
 
 def family_of(texts: Sequence[str], labels: Sequence[str]) -> tuple[str, str, bool]:

@@ -2,7 +2,7 @@
 
 import codecs
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -18,10 +18,10 @@ from seqtrain.config.formats import (
     check_encoding,
     resolve_format,
 )
-from seqtrain.data.examples import EVERY_COLUMN, RowProblems, missing_name
+from seqtrain.data.examples import EVERY_COLUMN, missing_name
 from seqtrain.data.readers import Column, ReadOptions, read_rows
 from seqtrain.data.readers.npz import FEW_SYMBOLS
-from seqtrain.data.readers.opening import BUFFER, RowSource, open_input, utf_16
+from seqtrain.data.readers.opening import BUFFER, open_input, utf_16
 from seqtrain.data.readers.txt import list_folder
 from seqtrain.data.summary import separator_of
 from seqtrain.errors import DataError
@@ -37,7 +37,7 @@ from seqtrain.proposal.columns import (
     has_header,
     no_series,
 )
-from seqtrain.proposal.contents import Facts
+from seqtrain.proposal.contents import Facts, good_rows
 from seqtrain.proposal.steps import find_steps
 from seqtrain.text import display_name, quote
 
@@ -98,8 +98,10 @@ def find_columns(path: str, wishes: Wishes) -> Facts:
     reading = ReadOptions(
         format, delimiter=wishes.delimiter, encoding=encoding, by_name=wishes.format == "auto"
     )
-    if format == "txt" and os.path.isfile(path) and _begins(path, reading, "__label__"):
-        reading = replace(reading, format="fasttext", by_name=False)
+    if format == "txt" and os.path.isfile(path):
+        lines = read_rows(path, replace(reading, format="lines"), labelled=False)
+        if any(str(line.sequence).startswith("__label__") for line in islice(lines, 1)):
+            reading = replace(reading, format="fasttext", by_name=False)
     if reading.format not in FIXED_COLUMNS:
         facts = _of_columns(_columns(path, reading, wishes), reading, wishes)
         return replace(facts, doubts=[*doubts, *facts.doubts])
@@ -107,13 +109,6 @@ def find_columns(path: str, wishes: Wishes) -> Facts:
         if value is not None:
             raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
     return Facts(replace(reading, kind=wishes.kind or _fixed_kind(path, reading)), doubts=doubts)
-
-
-def _begins(path: str, reading: ReadOptions, mark: str) -> bool:
-    """Whether the first line begins with a mark."""
-    with open_input(path, encoding=reading.encoding) as stream:
-        source = RowSource(stream, reading, RowProblems(display_name(path)))
-        return any(line.startswith(mark) for _, line in islice(source.lines(), 1))
 
 
 def _encoding(path: str, format: str) -> str:
@@ -163,23 +158,13 @@ def _fixed_kind(path: str, reading: ReadOptions) -> str:
 
 def _columns(path: str, reading: ReadOptions, wishes: Wishes) -> list[ColumnFacts]:
     """Describe every column of a table; without names they are numbered."""
-    name, problems = display_name(path), RowProblems(display_name(path))
-    delimited = reading.format in WIDE_FORMATS
+    name, delimited = display_name(path), reading.format in WIDE_FORMATS
     everything = replace(reading, header=False, keep=(EVERY_COLUMN,))
     if delimited:
         everything = replace(everything, sequence=0)
-
-    def kept() -> Iterator[dict[str, object]]:
-        for row in read_rows(path, everything, problems, labelled=False):
-            if row.problem is None:
-                yield row.kept or {}
-            else:
-                problems.add(row.line, row.problem, row.file)
-
-    rows = kept()
+    rows = (row.kept or {} for row in good_rows(path, everything, labelled=False))
     first = [str(cell) for cell in next(rows, {}).values()] if delimited else []
     columns = gather(enumerate(row.values()) if delimited else flattened(row) for row in rows)
-    problems.raise_if_any()
     if not columns:
         found = "one row" if any(first) else "no rows"
         raise DataError(f"{name}: {found}; expected one labelled sequence per row")
