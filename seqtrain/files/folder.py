@@ -14,7 +14,7 @@ from seqtrain.files.reading import (
     LARGEST_JSON,
     json_of,
     open_regular,
-    path_problem,
+    path_problems,
     read_file,
     read_json,
 )
@@ -57,25 +57,24 @@ def write_folder(
     new, old = free_path(target), _aside(target)
     sync: Callable[[Path], None] = sync_folder if durable else lambda folder: None
     try:
-        new.mkdir()
-        digests = {name: write_new(new / name, x, durable=durable) for name, x in files.items()}
-        write_new(new / MANIFEST, to_json({"sha256": digests}), durable=durable)
-        sync(new)
-        sync(target.parent)
-        _put_back(target)
-        _make_free(old)
-        if os.path.lexists(target):
-            os.rename(target, old)
+        with path_problems(target, RunError, UNTOUCHED):
+            new.mkdir()
+            digests = {name: write_new(new / name, x, durable=durable) for name, x in files.items()}
+            write_new(new / MANIFEST, to_json({"sha256": digests}), durable=durable)
+            sync(new)
             sync(target.parent)
-        os.rename(new, target)
-        sync(target.parent)
-        if previous is not None and os.path.lexists(old):
-            _make_free(previous)
-            os.rename(old, previous)
+            _put_back(target)
+            _make_free(old)
+            if os.path.lexists(target):
+                os.rename(target, old)
+                sync(target.parent)
+            os.rename(new, target)
             sync(target.parent)
-        _make_free(old)
-    except OSError as error:
-        raise path_problem(target, error, RunError, UNTOUCHED) from None
+            if previous is not None and os.path.lexists(old):
+                _make_free(previous)
+                os.rename(old, previous)
+                sync(target.parent)
+            _make_free(old)
     finally:
         remove(new)
         with suppress(OSError):
@@ -138,13 +137,11 @@ class VerifiedFolder:
     def read_blocks(self, name: str) -> Iterator[bytes]:
         """Yield the content of a large file; it is sound once all of it has been yielded."""
         total = sha256()
-        try:
-            with open(self.path / name, "rb", opener=open_regular) as file:
-                while block := file.read(BLOCK):
-                    total.update(block)
-                    yield block
-        except OSError as error:
-            raise path_problem(self.path / name, error) from None
+        path = self.path / name
+        with path_problems(path), open(path, "rb", opener=open_regular) as file:
+            while block := file.read(BLOCK):
+                total.update(block)
+                yield block
         self._check(name, total.hexdigest())
 
     def read_json(self, name: str) -> Any:

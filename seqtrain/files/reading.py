@@ -6,6 +6,8 @@ import os
 import stat
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -61,6 +63,17 @@ def path_problem(
     return wrong(f"{shown}: {said}" + (advice and f"; {advice}"))
 
 
+@contextmanager
+def path_problems(
+    path: str | Path, wrong: type[SeqtrainError] = CheckpointError, advice: str = ""
+) -> Iterator[None]:
+    """Raise what `path_problem` says where the system refuses a path in the block."""
+    try:
+        yield
+    except OSError as error:
+        raise path_problem(path, error, wrong, advice) from None
+
+
 def nearest_file(path: str | Path) -> str | None:
     """Return the path in the same folder that a missing path is most like, if any is like it."""
     folder, name = os.path.split(path)
@@ -75,13 +88,10 @@ def nearest_file(path: str | Path) -> str | None:
 
 def read_file(path: Path, limit: int = LARGEST_JSON) -> bytes:
     """Return the content of a regular file of `limit` bytes at most."""
-    try:
-        with open(path, "rb", opener=open_regular) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size <= limit:
-                return file.read()
-    except OSError as error:
-        raise path_problem(path, error) from None
+    with path_problems(path), open(path, "rb", opener=open_regular) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size <= limit:
+            return file.read()
     raise CheckpointError(f"{path}: found {size:,} bytes; expected at most {limit:,}")
 
 

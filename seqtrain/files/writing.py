@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from seqtrain.errors import CheckpointError, RunError
-from seqtrain.files.reading import path_problem
+from seqtrain.files.reading import path_problems
 
 Content: TypeAlias = bytes | Iterable[bytes | memoryview]
 """What a file is to hold: all at once, or block by block, where it is large."""
@@ -34,11 +34,8 @@ def blocks_of(content: Content) -> Iterable[bytes | memoryview]:
 
 def write_file(path: Path, content: bytes) -> None:
     """Write a file beside its path, flush it to the disk, and rename it; a link is replaced."""
-    try:
-        with replacing(path) as new:
-            write_new(new, content)
-    except OSError as error:
-        raise path_problem(path, error, RunError, UNTOUCHED) from None
+    with path_problems(path, RunError, UNTOUCHED), replacing(path) as new:
+        write_new(new, content)
 
 
 @contextmanager
@@ -103,10 +100,8 @@ def locked(folder: Path) -> Iterator[None]:
     A file system without locks (some NFS) keeps nobody out.
     """
     path = folder / LOCK
-    try:
+    with path_problems(path, RunError):
         descriptor = _acquire(path)
-    except OSError as error:
-        raise path_problem(path, error, RunError) from None
     with suppress(OSError):  # on a full disk the owner has no name
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())

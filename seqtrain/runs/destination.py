@@ -110,7 +110,8 @@ def check_replaceable(
 ) -> None:
     """Refuse an existing directory that a new run can't take; raises as `check_destination`."""
     config = path / CONFIG
-    if not force and not all(map(_is_early, path.iterdir())):
+    early = (x.name == LOCK or is_stray(x.name) or _is_environment(x) for x in path.iterdir())
+    if not force and not all(early):
         is_ours, what = _holds_runs(path), "it holds no run; write into it with --force"
         if is_ours and config.exists():
             what = "go on with --resume, replace the run in it with --force"
@@ -141,10 +142,6 @@ def _inner_runs(path: Path) -> list[Path]:
     if (path / TRIALS).is_dir() and not (path / TRIALS).is_symlink():
         found += [each for each in (path / TRIALS).iterdir() if each.name.isdecimal()]
     return [each for each in sorted(found) if each.is_dir() and not each.is_symlink()]
-
-
-def _is_early(path: Path) -> bool:
-    return path.name == LOCK or is_stray(path.name) or _is_environment(path)
 
 
 def _is_environment(path: Path) -> bool:

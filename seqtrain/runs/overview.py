@@ -10,7 +10,7 @@ from seqtrain.config import values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import Metric
 from seqtrain.errors import ConfigError, SeqtrainError
-from seqtrain.files.reading import number_at, path_problem
+from seqtrain.files.reading import number_at, path_problems
 from seqtrain.runs.destination import CONFIG, MEMBER, RUNS
 from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.text import nearest, one_of, quote
@@ -70,11 +70,9 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
 
     A run whose config can't be read any more, such as one whose data moved, is listed without it.
     """
-    try:
+    advice = "expected a folder of runs; train one with: seqtrain fit CONFIG"
+    with path_problems(folder, ConfigError, advice):
         paths = sorted(path for path in folder.iterdir() if path.is_dir())
-    except OSError as error:
-        advice = "expected a folder of runs; train one with: seqtrain fit CONFIG"
-        raise path_problem(folder, error, ConfigError, advice) from None
     for path in paths.copy():
         with suppress(OSError):
             paths += [each for each in path.iterdir() if MEMBER.fullmatch(each.name)]

@@ -6,13 +6,20 @@ import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.folder import complete_folder
-from seqtrain.files.reading import NotJSONError, parse_json, path_problem, read_file, read_json
+from seqtrain.files.reading import (
+    NotJSONError,
+    parse_json,
+    path_problems,
+    read_file,
+    read_json,
+)
 from seqtrain.runs.destination import (
     BEST,
     CONFIG,
@@ -52,18 +59,16 @@ class RunDirectory:
         """Append one line to metrics.jsonl; return the length of the file afterwards, in bytes."""
         line = (json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n").encode()
         path = self.path / METRICS
-        try:
-            with open(path, "ab", buffering=0) as file:
-                length, rest = os.fstat(file.fileno()).st_size, memoryview(line)
-                try:
-                    while rest:
-                        rest = rest[file.write(rest) :]
-                    os.fsync(file.fileno())
-                except OSError:
-                    file.truncate(length)
-                    raise
-        except OSError as error:
-            raise path_problem(path, error, RunError, "the lines before are untouched") from None
+        problems = path_problems(path, RunError, "the lines before are untouched")
+        with problems, open(path, "ab", buffering=0) as file:
+            length, rest = os.fstat(file.fileno()).st_size, memoryview(line)
+            try:
+                while rest:
+                    rest = rest[file.write(rest) :]
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(length)
+                raise
         return length + len(line)
 
     def metrics(self, event: str | None = None) -> list[dict[str, Any]]:
@@ -85,14 +90,11 @@ class RunDirectory:
     def cut_metrics(self, length: int, *, only_check: bool = False) -> None:
         """Remove what was written after a checkpoint at this length; refuse a shorter file."""
         path, size = self.path / METRICS, 0
-        try:
-            if self.holds(METRICS):
-                with open(path, "r+b") as file:
-                    size = os.fstat(file.fileno()).st_size
-                    if size > length and not only_check:
-                        file.truncate(length)
-        except OSError as error:
-            raise path_problem(path, error) from None
+        if self.holds(METRICS):
+            with path_problems(path), open(path, "r+b") as file:
+                size = os.fstat(file.fileno()).st_size
+                if size > length and not only_check:
+                    file.truncate(length)
         if size < length:
             raise CheckpointError(
                 f"{path}: shortened: found {size} bytes, the checkpoint was saved after {length}; "
@@ -101,10 +103,8 @@ class RunDirectory:
 
     def holds(self, name: str) -> bool:
         """Whether anything stands under a name in it; CheckpointError where it can't be read."""
-        try:
+        with path_problems(self.path):
             return name in os.listdir(self.path)
-        except OSError as error:
-            raise path_problem(self.path, error) from None
 
     def config(self) -> Config:
         """Return the config that the run was trained with."""
@@ -143,17 +143,13 @@ def default_path(name: str) -> Path:
 def make(path: Path | None, config_name: str) -> RunDirectory:
     """Make the directory of a new run; None: runs/<config name>-<time>, with a number if needed."""
     wanted = path or default_path(config_name)
-    chosen, number = wanted, 1
-    while True:
-        try:
+    taken = [FileExistsError] if path is None else []
+    for number in count(1):
+        chosen = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        with path_problems(chosen, ConfigError, "choose another --run-dir"), suppress(*taken):
             chosen.mkdir(parents=True, exist_ok=path is not None)
-            return RunDirectory(chosen)
-        except OSError as error:
-            if path is not None or not isinstance(error, FileExistsError):
-                advice = "choose another --run-dir"
-                raise path_problem(chosen, error, ConfigError, advice) from None
-        number += 1
-        chosen = wanted.with_name(f"{wanted.name}-{number}")
+            break
+    return RunDirectory(chosen)
 
 
 def find(path: Path | None, name: str | None = None) -> RunDirectory:
@@ -195,10 +191,8 @@ def newest_first(name: str | None) -> list[Path]:
     """
     pattern = ".*" if name is None else re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
     runs = []
-    try:
+    with path_problems(RUNS):
         names = os.listdir(RUNS) if RUNS.is_dir() else []
-    except OSError as error:
-        raise path_problem(RUNS, error) from None
     for run in (RUNS / name for name in names if re.fullmatch(pattern, name, re.DOTALL)):
         with suppress(OSError):  # no run, or none that may be read
             own = [run]
@@ -212,13 +206,9 @@ def newest_first(name: str | None) -> list[Path]:
 def model_folder(path: Path) -> Path:
     """Return the model folder that a path means: a run's best, or the folder itself."""
     for folder in (path / BEST, path):
-        try:
+        with path_problems(folder), suppress(FileNotFoundError, NotADirectoryError):
             os.stat(complete_folder(folder) / "model.json")
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise path_problem(folder, error) from None
-        return folder
+            return folder
     if (path / ENSEMBLE).exists():
         raise CheckpointError(name_one(path))
     missing = f"no model in it (no {BEST}/model.json and no model.json)"

@@ -26,7 +26,7 @@ from seqtrain.data.encoding import EncodingReport
 from seqtrain.data.examples import keeps_all
 from seqtrain.data.sources import matching_files
 from seqtrain.errors import ConfigError, DataError, RunError
-from seqtrain.files.reading import compression_of, import_zstd, path_problem
+from seqtrain.files.reading import compression_of, import_zstd, path_problems
 from seqtrain.files.writing import replacing
 from seqtrain.text import counted, display_name
 from seqtrain.training.distributed import Processes
@@ -105,10 +105,8 @@ def predict_files(source: str, output_dir: str, job: PredictionJob, *, force: bo
             raise ConfigError(f"--output-dir: {other} and {file} would both be written to {path}")
         if os.path.realpath(os.path.dirname(file) or ".") == os.path.realpath(folder):
             raise ConfigError(f"--output-dir: {folder} holds {file}; choose another folder")
-    try:
+    with path_problems(f"--output-dir: {folder}", ConfigError):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise path_problem(f"--output-dir: {folder}", error, ConfigError) from None
     processes = Processes.launched()
     own = list(every.items())[processes.rank :: processes.size]
     left = [(path, file) for path, file in own if force or not path.exists()]
@@ -132,10 +130,8 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
         return
     compression = compression_of(path)
     zstd = import_zstd() if compression == ".zst" else None
-    try:
+    with path_problems(f"--output: {path}", ConfigError):
         raw = io.BufferedWriter(io.FileIO(path, "w"))
-    except OSError as error:
-        raise path_problem(f"--output: {path}", error, ConfigError) from None
     packed: Any = zstd.ZstdFile(raw, "wb") if zstd else None
     if compression == ".gz":
         packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # equal rows, equal bytes
