@@ -240,10 +240,11 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
     check_alike([one.classifier for one in each], path)
     first, labels = each[0], each[0].classifier.labels
     lines = [one.store.lines for one in each]
-    rows, shared = np.concatenate(lines), all(np.array_equal(own, lines[0]) for own in lines)
-    apart = first.split == "validation" and len(np.unique(rows)) == len(rows)
-    configs = (RunDirectory(one.classifier.path).config() for one in each if apart)
-    pooled = apart and all(isinstance(config.data.validation, dict) for config in configs)
+    shared = all(np.array_equal(own, lines[0]) for own in lines)
+    configs = (RunDirectory(one.classifier.path).config() for one in each)
+    pooled = first.split == "validation" and all(
+        isinstance(config.data.validation, dict) for config in configs
+    )
     if {one.source for one in each} != {first.source} or not (shared or pooled):
         raise ConfigError(
             f"--split: the runs in {path} hold out different rows; "

@@ -99,7 +99,12 @@ def space_of(config: Config) -> Space:
         space.pop(key, None)
         if wanted is not None:
             space[key] = _given(config, key, wanted)
-    space = {key: _with(each, value_at(config, key)) for key, each in space.items()}
+    for key, each in space.items():
+        own = value_at(config, key)
+        if isinstance(each, list):
+            space[key] = each if flow(own) in map(flow, each) else [own, *each]
+        elif not isinstance(own, bool) and isinstance(own, int | float):
+            space[key] = Range(min(each.low, own), max(each.high, own), each.whole)
     return {key: t for key, t in space.items() if isinstance(t, Range) or len(t) > 1}
 
 
@@ -159,11 +164,3 @@ def _given(config: Config, key: str, wanted: list[Any] | Mapping[Any, float]) ->
         if problems := _problems(config, key, value):
             raise ConfigError(*(f"tune.space: {line}" for line in problems))
     return Range(values[0], values[1], whole) if isinstance(wanted, dict) else values
-
-
-def _with(tried: Range | list[Any], own: Any) -> Range | list[Any]:
-    if isinstance(tried, list):
-        return tried if flow(own) in map(flow, tried) else [own, *tried]
-    if isinstance(own, bool) or not isinstance(own, int | float):
-        return tried
-    return Range(min(tried.low, own), max(tried.high, own), tried.whole)

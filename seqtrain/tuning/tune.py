@@ -133,9 +133,8 @@ def tune(
             write_file(directory / BASE, render_config(config).encode())
         study = Study(directory / JOURNAL, _study_name(config, digests, space), config, space)
         study.end_lost(None)
-        search = _Search(study, directory, limits, listener, cache)
         try:
-            best = search.run(signals)
+            best = _search(study, directory, limits, signals, listener, cache=cache)
         except Interrupted as error:
             how = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
             done = f"stopped after {counted(len(study.trials()), 'trial')}, kept"
@@ -193,61 +192,56 @@ def train_trial(study: Study, directory: Path, seconds: float | None, *, cache: 
     study.end(asked, replace(trial, problem=problem, seconds=took))
 
 
-@dataclass
-class _Search:
-    study: Study
-    directory: Path
-    limits: Limits
-    listener: TrialListener
-    cache: bool
-
-    def run(self, signals: StopSignals) -> Trial:
-        """Run trials until a limit is reached; return the best. A signal loses those under way."""
-        (self.directory / FOLDER).mkdir(exist_ok=True)
-        jobs, most = self.limits.jobs, self.limits.trials
-        known = {trial.number for trial in self.study.trials()}
-        running, began, left = set[Future[None]](), time.monotonic(), self.limits.seconds
-        with Workers(jobs) as workers:
-            while True:
-                trials, best = self._note(known)
-                while len(running) < jobs:
-                    begun = len(known) + len(running)
-                    is_late = left is not None and left <= 0 and begun
-                    if is_late or (most is not None and begun >= most):
-                        break
-                    study = self.study if jobs == 1 else replace(self.study)  # each opens its own
-                    given = study, self.directory, left
-                    running.add(workers.submit(partial(train_trial, *given, cache=self.cache)))
-                if not running and best is not None:
-                    return best
-                if not running:
-                    problems = [trial.problem for trial in trials if trial.problem]
-                    why = [*problems, "there was no time left"][0]
-                    raise RunError(f"{self.directory}: no trial came to its end; {why}")
-                done, running = wait(running, PAUSE, FIRST_COMPLETED)
-                if signals.received is not None:
-                    raise Interrupted(signals.received)
-                for future in done:
-                    if isinstance(future.exception(), BrokenProcessPool):
-                        self.study.end_lost("its process was killed; memory may have run out")
-                    else:
-                        future.result()
-                if left is not None:
-                    left = (self.limits.seconds or 0.0) + began - time.monotonic()
-
-    def _note(self, known: set[int]) -> tuple[list[Trial], Trial | None]:
-        """Write down the trials that are over; of their runs the best one's alone stays."""
-        runs = list((self.directory / FOLDER).glob("*"))  # before the study says which go on
-        trials = self.study.trials()
-        best = best_of(trials)
-        kept = [*self.study.under_way(), *([best] if best else [])]
-        remove_runs(runs, {str(trial.number) for trial in kept})
-        self.study.write(self.directory)
-        for trial in trials:
-            if trial.number not in known:
-                known.add(trial.number)
-                self.listener(trial, trial is best)
-        return trials, best
+def _search(
+    study: Study,
+    directory: Path,
+    limits: Limits,
+    signals: StopSignals,
+    listener: TrialListener,
+    *,
+    cache: bool,
+) -> Trial:
+    """Run trials until a limit is reached; return the best. A signal loses those under way."""
+    (directory / FOLDER).mkdir(exist_ok=True)
+    jobs, most = limits.jobs, limits.trials
+    known = {trial.number for trial in study.trials()}
+    running, began, left = set[Future[None]](), time.monotonic(), limits.seconds
+    with Workers(jobs) as workers:
+        while True:
+            runs = list((directory / FOLDER).glob("*"))  # before the study says which go on
+            trials = study.trials()
+            best = best_of(trials)
+            going_on = {str(trial.number) for trial in study.under_way()}
+            remove_runs(runs, going_on | ({str(best.number)} if best else set()))
+            study.write(directory)
+            for trial in trials:
+                if trial.number not in known:
+                    known.add(trial.number)
+                    listener(trial, trial is best)
+            while len(running) < jobs:
+                begun = len(known) + len(running)
+                is_late = left is not None and left <= 0 and begun
+                if is_late or (most is not None and begun >= most):
+                    break
+                own = study if jobs == 1 else replace(study)  # each opens its own
+                call = partial(train_trial, own, directory, left, cache=cache)
+                running.add(workers.submit(call))
+            if not running and best is not None:
+                return best
+            if not running:
+                problems = [trial.problem for trial in trials if trial.problem]
+                why = [*problems, "there was no time left"][0]
+                raise RunError(f"{directory}: no trial came to its end; {why}")
+            done, running = wait(running, PAUSE, FIRST_COMPLETED)
+            if signals.received is not None:
+                raise Interrupted(signals.received)
+            for future in done:
+                if isinstance(future.exception(), BrokenProcessPool):
+                    study.end_lost("its process was killed; memory may have run out")
+                else:
+                    future.result()
+            if left is not None:
+                left = (limits.seconds or 0.0) + began - time.monotonic()
 
 
 def remove_runs(paths: Iterable[Path], kept: Container[str] = ()) -> None:

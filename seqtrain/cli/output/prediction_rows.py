@@ -209,9 +209,8 @@ class PredictionColumns:
         def row(index: int, prediction: Prediction) -> str:
             example = prediction.example
             form = ".0%" if several and not self.top_k else ".2%"
-            sequence = example.sequence
-            read = sequence if isinstance(sequence, str) else sequence_text(sequence)
-            text = " ".join("  ".join(filter(None, [example.file, read[:READ]])).split())
+            read = sequence_text(example.sequence)[:READ]
+            text = " ".join("  ".join(filter(None, [example.file, read])).split())
             cells = [cell or "-" for cell in self.cells(prediction, form)]
             return table.row([*cells, prediction.problem or text]) + "\n"
 

@@ -33,11 +33,6 @@ class TableColumn(NamedTuple):
     rank: int = 0
     width: int = 0
 
-    def fitted(self, cells: Iterable[str]) -> tuple[int, int]:
-        """Return the width below which it isn't shown, and the one that everything fits in."""
-        natural = max(cell_len(printable(cell)) for cell in (self.name, *cells))
-        return max(min(natural, NARROW.get(self.kind, natural)), cell_len(self.name)), natural
-
 
 def print_table(
     console: Console,
@@ -54,10 +49,19 @@ def print_table(
     """
     every = [TableColumn(column) if isinstance(column, str) else column for column in columns]
     cells = list(zip(*rows, strict=True)) or [()] * len(every)
-    sizes = [column.fitted(own) for column, own in zip(every, cells, strict=True)]
-    kept = _kept(every, [least for least, _ in sizes], console.width)
-    shown = [every[i] for i in kept]
-    widths = _widths(shown, [sizes[i] for i in kept], console.width)
+    natural, least = [], []  # widths that all fits in, and below which a column isn't shown
+    for column, own in zip(every, cells, strict=True):
+        natural.append(max(cell_len(printable(cell)) for cell in (column.name, *own)))
+        narrow = min(natural[-1], NARROW.get(column.kind, natural[-1]))
+        least.append(max(narrow, cell_len(column.name)))
+    kept = _kept(every, least, console.width)
+    shown, widths = [every[i] for i in kept], [least[i] for i in kept]
+    # What is left goes to names, then words, then texts, evenly.
+    short = [i for i, each in enumerate(kept) if widths[i] < natural[each]]
+    while short and _sum(widths) < console.width:
+        i = min(short, key=lambda i: ([*NARROW].index(shown[i].kind), widths[i]))
+        widths[i] += 1
+        short = [i for i in short if widths[i] < natural[kept[i]]]
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, width=_sum(widths))
     for column, width in zip(shown, widths, strict=True):
         table.add_column(
@@ -125,20 +129,6 @@ def _kept(
             break
         kept.remove(last)
     return kept
-
-
-def _widths(
-    columns: Sequence[TableColumn], sizes: Sequence[tuple[int, int]], width: int
-) -> list[int]:
-    """Give each column its least width, then what is left to names, words and texts, evenly."""
-    widths = [least for least, _ in sizes]
-    order = [*NARROW]
-    while _sum(widths) < width:
-        short = [i for i, (_, natural) in enumerate(sizes) if widths[i] < natural]
-        if not short:
-            break
-        widths[min(short, key=lambda i: (order.index(columns[i].kind), widths[i]))] += 1
-    return widths
 
 
 def _sum(widths: Sequence[int], gap: int = GAP, edges: int = EDGES) -> int:
