@@ -100,7 +100,7 @@ def read_json(path: Path) -> Any:
     return json_of(path, read_file(path))
 
 
-def json_of(path: Path, content: bytes) -> Any:
+def json_of(path: str | Path, content: bytes) -> Any:
     """Return the JSON value of a file's content; CheckpointError where it isn't JSON."""
     try:
         return parse_json(content.decode())

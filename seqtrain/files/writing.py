@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -100,44 +101,34 @@ def locked(folder: Path) -> Iterator[None]:
     A file system without locks (some NFS) keeps nobody out.
     """
     path = folder / LOCK
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     with path_problems(path, RunError):
-        descriptor = _acquire(path)
-    with suppress(OSError):  # on a full disk the owner has no name
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            path.unlink()
-        os.close(descriptor)
-
-
-def _acquire(path: Path) -> int:
-    """Return the descriptor of the file, locked, unless its owner removed it meanwhile."""
-    while True:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-        descriptor = os.open(path, flags, 0o644)
+        file = os.fdopen(os.open(path, flags, 0o644), "r+b", buffering=0)
+    with file:
+        _lock(path, file)
+        with suppress(OSError):  # on a full disk the owner has no name
+            file.truncate(0)
+            file.write(f"{os.getpid()}\n".encode())
         try:
-            _lock(path.parent, descriptor)
-            if path.exists() and os.path.samestat(os.fstat(descriptor), path.lstat()):
-                return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
+            yield
+        finally:
+            with suppress(OSError):
+                path.unlink()
 
 
-def _lock(folder: Path, descriptor: int) -> None:
+def _lock(path: Path, file: FileIO) -> None:
+    """Lock a file, unless another has, or had just now and removed it."""
     if sys.platform == "win32":
         return
     import fcntl
 
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
-        user = f"in use by process {owner or '(unknown)'}"
-        raise CheckpointError(f"{folder}: {user}; wait until it ends, or choose another") from None
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_free = os.path.samestat(os.fstat(file.fileno()), path.lstat())
+    except (BlockingIOError, FileNotFoundError):
+        is_free = False
     except OSError:  # the file system has no locks
         return
+    if not is_free:
+        user = f"in use by process {file.read(20).decode(errors='replace').strip() or '(unknown)'}"
+        raise CheckpointError(f"{path.parent}: {user}; wait until it ends, or choose another")

@@ -13,13 +13,7 @@ from typing import Any
 from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.folder import complete_folder
-from seqtrain.files.reading import (
-    NotJSONError,
-    parse_json,
-    path_problems,
-    read_file,
-    read_json,
-)
+from seqtrain.files.reading import json_of, path_problems, read_file, read_json
 from seqtrain.runs.destination import (
     BEST,
     CONFIG,
@@ -77,10 +71,7 @@ class RunDirectory:
         lines = read_file(path).split(b"\n") if self.holds(METRICS) else [b""]
         found = []
         for number, line in enumerate(lines[:-1], start=1):  # a run may be writing the last one
-            try:
-                value = parse_json(line.decode())
-            except (UnicodeDecodeError, NotJSONError) as error:
-                raise CheckpointError(f"{path}:{number}: damaged: {error}") from None
+            value = json_of(f"{path}:{number}", line)
             if not isinstance(value, dict) or not isinstance(value.get("event"), str):
                 raise CheckpointError(f"{path}:{number}: damaged: expected an object with an event")
             if event in (None, value["event"]):
