@@ -8,14 +8,11 @@ from typing import Any
 from seqtrain.api.evaluate import SPLITS, read_split
 from seqtrain.api.load import load_one
 from seqtrain.api.predict import input_of
-from seqtrain.api.predictors import Classifier
 from seqtrain.api.run_events import RunLike, directory_of
-from seqtrain.data.store import SequenceStore
 from seqtrain.errors import DataError, RunError
 from seqtrain.evaluation.invariance import SAMPLE_LENGTH, LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups
 from seqtrain.runs.destination import CONFIG
-from seqtrain.runs.run_directory import RunDirectory
 from seqtrain.text import Summarized
 
 TOLERANCE = 1e-5
@@ -88,28 +85,22 @@ def check(
     """
     directory = directory_of(run)
     path, classifier = directory.path, load_one(directory.path, device=device)
-    reading = classifier.preprocessing.reading
-    file, _table = (None, None) if data is None else input_of(data, reading)
-    source, store = _read(directory, classifier, file)
+    if data is None:
+        named = directory.config().data if directory.holds(CONFIG) else None
+        split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])
+        found = read_split(directory, classifier, split)
+        source, store = found.source, found.store
+    else:
+        rules = classifier.preprocessing.for_prediction()
+        source, _table = input_of(data, rules.reading)
+        files = [(source, rules.reading.for_input(source))]
+        store = rules.encode_files(files, labelled=False)[0]
     if not len(store):
         raise DataError(f"{source}: no rows to check")
     carried = carried_groups(classifier.network, store) is not None
     sample, cut = sampled(store, carried=carried)
-    alone, found = differences(classifier.network, sample, classifier.device, listener)
+    alone, differing = differences(classifier.network, sample, classifier.device, listener)
     if not bool(alone.isfinite().all()):
         raise RunError(f"{path}: the model's predictions for {source} aren't finite numbers")
     steps, allowed = int(sample.lengths.sum()), TOLERANCE * max(1.0, float(alone.abs().max()))
-    return Check(
-        path, source, len(sample), len(store), steps, cut, carried, allowed, differences=found
-    )
-
-
-def _read(run: RunDirectory, classifier: Classifier, data: str | None) -> tuple[str, SequenceStore]:
-    if data is None:
-        named = run.config().data if run.holds(CONFIG) else None
-        split = next((name for name in SPLITS if getattr(named, name, None)), SPLITS[0])
-        found = read_split(run, classifier, split)
-        return found.source, found.store
-    preprocessing = classifier.preprocessing.for_prediction()
-    files = [(data, preprocessing.reading.for_input(data))]
-    return data, preprocessing.encode_files(files, labelled=False)[0]
+    return Check(path, source, len(sample), len(store), steps, cut, carried, allowed, differing)

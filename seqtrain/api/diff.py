@@ -63,16 +63,15 @@ def diff(
         warnings.append(f"left out {counted(left_out, 'row')} that only one run predicts")
     separator = first.found.classifier.separator or second.found.classifier.separator
     right = [(x.is_correct, y.is_correct) for x, y in pairs]
-    sides = {"both": (True, True), "only_a": (True, False), "only_b": (False, True)}
+    sides = {"both": (True, True), "only_a": (True, False)}
+    sides |= {"only_b": (False, True), "neither": (False, False)}
     return RunDifference(
         runs=(first.found.classifier.path, second.found.classifier.path),
         data=first.found.source,
         metrics=_metrics(pairs, separator),
         num_examples=len(pairs),
         left_out=left_out,
-        counts={
-            side: right.count(who) for side, who in (sides | {"neither": (False, False)}).items()
-        },
+        counts={side: right.count(who) for side, who in sides.items()},
         rows=sorted(
             ((x, y) for x, y in pairs if x.predicted != y.predicted),
             key=lambda of: (not any(x.is_correct for x in of), -max(x.probability for x in of)),

@@ -63,8 +63,7 @@ class Recorder:
         self.engine = {"engine": engine.name, "engine_reason": engine.reason}
         self._saved_at = time.monotonic()
         self._best_scores: Scores | None = None  # on validation, of an epoch since the start
-        self._best: dict[str, Tensor] | None = None  # its weights
-        self._best_is_saved = True
+        self._best: dict[str, Tensor] | None = None  # its weights, until they are saved
 
     def begin(self, facts: dict[str, Any], *, force: bool) -> None:
         """Write a new run's first files; the config comes last, when the run can be resumed."""
@@ -88,19 +87,17 @@ class Recorder:
             if event.update % UPDATES_PER_LINE == 0 and not event.pretraining:
                 self._append(metrics_line(event))
             every = self.state.config.training.checkpoint_every or {}
-            minutes = (time.monotonic() - self._saved_at) / 60
+            oldest = 60 * every.get("minutes", math.inf)
             due = event.update % every.get("steps", event.update + 1) == 0
-            if due or minutes >= every.get("minutes", math.inf):
-                self.save_last()
         else:
             self._append(metrics_line(event) | ({} if event.pretraining else self.engine))
             if self.state.trainer.progress.is_best and not event.pretraining:
                 weights = self.state.model.network.state_dict()
                 self._best = {name: weight.clone() for name, weight in weights.items()}
-                self._best_is_saved = False
             self._best_scores = event.validation if event.is_best else self._best_scores
-            if time.monotonic() - self._saved_at >= SECONDS_BETWEEN:
-                self.save_last()
+            oldest, due = SECONDS_BETWEEN, False
+        if due or time.monotonic() - self._saved_at >= oldest:
+            self.save_last()
         self.listener(event)
 
     def best_weights(self) -> dict[str, Tensor]:
@@ -138,10 +135,10 @@ class Recorder:
         model, learner = self.state.model, self.state.learner
         checkpoint = Checkpoint(model, *learner.capture(), self._metrics_length)
         self._check_finite(model.network.state_dict() | checkpoint.tensors)
-        if not self._best_is_saved:
-            self._check_finite(self._best or {})
+        if self._best is not None:
+            self._check_finite(self._best)
             write_folder(self.run.best, model_files(model, weights=self._best))
-            self._best_is_saved = True
+            self._best = None
         kept = self.run.previous if self._last_is_whole else None
         write_folder(self.run.last, checkpoint_files(checkpoint), previous=kept)
         self._last_is_whole, self._saved_at = True, time.monotonic()

@@ -151,12 +151,10 @@ class Study:
     def end(self, asked: Any, trial: Trial) -> None:
         """Keep how a trial that has begun ended."""
         asked.set_user_attr(RECORD, asdict(trial))
-        if trial.state == "complete":
-            self.optuna.tell(asked.number, trial.order[0])
-        else:
-            states = import_optuna().trial.TrialState
-            kind = states.PRUNED if trial.state == "pruned" else states.FAIL
-            self.optuna.tell(asked.number, state=kind)
+        states = import_optuna().trial.TrialState
+        ends = {"complete": states.COMPLETE, "pruned": states.PRUNED}
+        value = trial.order[0] if trial.state == "complete" else None
+        self.optuna.tell(asked.number, value, ends.get(trial.state, states.FAIL))
 
     def end_lost(self, problem: str | None) -> None:
         """End the trials whose processes are gone; without a problem they count for nothing."""
