@@ -71,7 +71,7 @@ def save(path: Path, entry: Entry) -> bool:
     listed = to_json({"arrays": forms, "values": entry.values})
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_folder(path, {**content, ENTRY: listed}, durable=False)
+        write_folder(path, {**content, ENTRY: listed})
     except (OSError, SeqtrainError):
         return False
     with suppress(OSError):

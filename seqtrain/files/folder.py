@@ -38,42 +38,35 @@ ATTEMPTS = 10
 T = TypeVar("T")
 
 
-def write_folder(
-    target: Path,
-    files: Mapping[str, Content],
-    previous: Path | None = None,
-    *,
-    durable: bool = True,
-) -> None:
+def write_folder(target: Path, files: Mapping[str, Content], previous: Path | None = None) -> None:
     """Write a folder of files with a manifest of their SHA-256, and put it in the target's place.
 
     It is written beside. Then the old folder is renamed (to `previous`, or removed), and the new
     one takes its name: wherever this stops, `complete_folder` finds the old one or the new. A link
-    that stands there is replaced, not followed. `durable`: all is flushed to the disk.
+    that stands there is replaced, not followed.
 
     Raises:
         RunError: the disk is full or the folder can't be written; the old one is untouched.
     """
     new, old = free_path(target), _aside(target)
-    sync: Callable[[Path], None] = sync_folder if durable else lambda folder: None
     try:
         with path_problems(target, RunError, UNTOUCHED):
             new.mkdir()
-            digests = {name: write_new(new / name, x, durable=durable) for name, x in files.items()}
-            write_new(new / MANIFEST, to_json({"sha256": digests}), durable=durable)
-            sync(new)
-            sync(target.parent)
+            digests = {name: write_new(new / name, x) for name, x in files.items()}
+            write_new(new / MANIFEST, to_json({"sha256": digests}))
+            sync_folder(new)
+            sync_folder(target.parent)
             _put_back(target)
             _make_free(old)
             if os.path.lexists(target):
                 os.rename(target, old)
-                sync(target.parent)
+                sync_folder(target.parent)
             os.rename(new, target)
-            sync(target.parent)
+            sync_folder(target.parent)
             if previous is not None and os.path.lexists(old):
                 _make_free(previous)
                 os.rename(old, previous)
-                sync(target.parent)
+                sync_folder(target.parent)
             _make_free(old)
     finally:
         remove(new)

@@ -61,16 +61,15 @@ def is_stray(name: str) -> bool:
     return re.fullmatch(r"\..+-[0-9]+", name) is not None
 
 
-def write_new(path: Path, content: Content, *, durable: bool = True) -> str:
-    """Write a new file, flushed to the disk where it is to be durable; return its SHA-256."""
+def write_new(path: Path, content: Content) -> str:
+    """Write a new file, flushed to the disk; return its SHA-256."""
     digest = sha256()
     with open(path, "xb") as file:
         for block in blocks_of(content):
             digest.update(block)
             file.write(block)
-        if durable:
-            file.flush()
-            os.fsync(file.fileno())
+        file.flush()
+        os.fsync(file.fileno())
     return digest.hexdigest()
 
 

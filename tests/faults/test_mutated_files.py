@@ -114,7 +114,7 @@ def mutate(folder: Path, count: int) -> Counter[str]:
         redigested = turn % 2 == 0 and name != MANIFEST
         if redigested:
             del changed[MANIFEST]
-            write_folder(target, changed, durable=False)
+            write_folder(target, changed)
         else:
             target.mkdir(exist_ok=True)
             for file, content in changed.items():
