@@ -45,6 +45,7 @@ def complete_override(incomplete: str) -> list[str]:
 
 
 SplitName: TypeAlias = Literal["test", "validation", "train"] | None
+Delimiter: TypeAlias = Literal["comma", "semicolon", "tab", "pipe"] | None
 
 CONFIG = argument("YAML file of the run.", "CONFIG")
 OVERRIDES = option(
@@ -69,6 +70,9 @@ RUN_OPTION = option("The same as the argument RUN.", "RUN", "--run")
 SPLIT = option("Split of the run's config. Default: test, or validation without a test.")
 DATA = option("Labelled file to use instead of a split.", "FILE")
 STEPS = flag("Also score predictions after 10 %, 20 % … of each sequence.", "--steps")
+DELIMITER = option("What separates the columns of a csv file. Default: detected.")
+SHOWN = 20
+TOP = option(f"Number of rows shown. Default: {SHOWN}; in JSON all.", "N", min=0)
 AS_JSON = flag("Print one JSON object.", "--json")
 QUIET = flag("Show warnings only.", "--quiet", "-q")
 NO_CACHE = flag("Read and encode the data again; use and write no cache.", "--no-cache")

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from seqtrain.api.environment import check_longest, check_model
-from seqtrain.config import Config, config_from_mapping
+from seqtrain.config import Config, config_from_mapping, values_by_key
+from seqtrain.config.document import flow
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare
 from seqtrain.data.preprocessing import Preprocessing
@@ -58,13 +59,9 @@ class Variant:
 
     def setting(self, config: Config) -> str:
         """Return the keys to change in a config to have it; of a recipe none."""
-        sections = (("model", self.model), ("batching", self.batching))
-        return ", ".join(
-            f"{section}.{key}: {str(value).lower()}"
-            for section, changes in sections
-            for key, value in changes.items()
-            if getattr(getattr(config, section), key) != value and self.kind != "recipe"
-        )
+        before, after = values_by_key(config), values_by_key(self.config(config))
+        changed = [f"{key}: {flow(value)}" for key, value in after.items() if before[key] != value]
+        return ", ".join([] if self.kind == "recipe" else changed)
 
 
 VARIANTS = {

@@ -1,9 +1,7 @@
 """`seqtrain diff A B`: the difference of two runs on the same examples."""
 
 from seqtrain.cli import options
-from seqtrain.cli.options import argument, option
-
-SHOWN = 20
+from seqtrain.cli.options import argument
 
 
 def diff(
@@ -11,7 +9,7 @@ def diff(
     b: str = argument("The run or model folder to compare with.", "B"),
     split: options.SplitName = options.SPLIT,
     data: str | None = options.DATA,
-    top: int | None = option(f"Number of rows shown. Default: {SHOWN}; in JSON all.", "N", min=0),
+    top: int | None = options.TOP,
     as_json: bool = options.AS_JSON,
     device: str = options.DEVICE,
 ) -> None:
@@ -26,4 +24,4 @@ def diff(
     if as_json:
         say_json(diff_json(found, top))
     else:
-        show_diff(found, SHOWN if top is None else top)
+        show_diff(found, options.SHOWN if top is None else top)

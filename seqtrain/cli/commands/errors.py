@@ -5,7 +5,6 @@ from typing import Literal
 from seqtrain.cli import options
 from seqtrain.cli.options import chosen_run, flag, option
 
-SHOWN = 20
 EXPLAINED = (
     "+ (green): the token speaks for the predicted label, - (red): against it; the number is how "
     "far the log-probability of that label falls without the token"
@@ -17,9 +16,7 @@ def errors(
     named: str | None = options.RUN_OPTION,
     split: options.SplitName = options.SPLIT,
     data: str | None = options.DATA,
-    top: int | None = option(
-        f"Number of mistakes shown. Default: {SHOWN}; in JSON all.", "N", min=1
-    ),
+    top: int | None = options.TOP,
     format: Literal["table", "jsonl"] = option(
         "A table, or one JSON object per mistake.", default="table"
     ),
@@ -35,7 +32,7 @@ def errors(
     from seqtrain.report.facts import OF_SEVERAL, most_confident_errors
 
     table = not as_json and format == "table"
-    shown = top or (SHOWN if explain or table else None)
+    shown = options.SHOWN if top is None and (explain or table) else top
     explained, path = (shown or 0) * explain, chosen_run(run, named)
     result = predict_split(path, split=split, data=data, explain=explained, device=device)
     found, count = result.found, len(result.rows)

@@ -5,6 +5,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Literal
 
+from seqtrain.cli import options
 from seqtrain.cli.options import FORCE, OVERRIDES, argument, option, refuse
 
 
@@ -38,9 +39,7 @@ def init(
         "csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "ts", "npz", "parquet", "arrow"
     ]
     | None = option("Format of DATA. Default: by its name."),
-    delimiter: Literal["comma", "semicolon", "tab", "pipe"] | None = option(
-        "csv: what separates the columns. Default: detected in each file."
-    ),
+    delimiter: options.Delimiter = options.DELIMITER,
     encoding: str | None = option(
         "Encoding, such as cp1251. Default: detected from the bytes.", "NAME"
     ),

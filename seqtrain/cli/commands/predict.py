@@ -31,9 +31,7 @@ def predict(
     ),
     input_format: Literal["csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "lines"]
     | None = option("Format of INPUT. Default: by its name; standard input as lines."),
-    delimiter: Literal["comma", "semicolon", "tab", "pipe"] | None = option(
-        "What separates the columns of a csv INPUT. Default: detected."
-    ),
+    delimiter: options.Delimiter = options.DELIMITER,
     encoding: str | None = option("Encoding of INPUT, such as cp1252. Default: UTF-8.", "NAME"),
     keep: list[str] | None = option(
         "Columns of INPUT to copy to the output, such as id,text; or all.", "COLUMNS"
