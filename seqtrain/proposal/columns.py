@@ -71,7 +71,6 @@ ODD = re.compile(
 )
 """A number with a comma or a unit; a text, where the column has several units."""
 LISTS = ("series", "symbols", "turns")
-WRITE_NUMBERS = "write decimals with a point, thousands without a comma, and no units"
 MOST_SHOWN = 75
 """Characters of the columns that a message lists, so that its advice is seen."""
 DESCRIBED = {
@@ -229,17 +228,19 @@ class ColumnFacts:
     @property
     def oddness(self) -> str:
         """What is said of numbers with a comma or a unit."""
-        found = f"{quote(str(self.column), 40)}: found {quote(self.odd[0], 20)}"
-        return f"{found} (row {self.odd[1]:,}); {WRITE_NUMBERS}"
+        return (
+            f"{quote(str(self.column), 40)}: found {quote(self.odd[0], 20)} (row {self.odd[1]:,}); "
+            "write decimals with a point, thousands without a comma, and no units"
+        )
 
     def describe(self) -> str:
         """Name the column and what it holds, for a message."""
-        kind = DESCRIBED.get(self.kind) or counted(len(self.values), "value")
+        text = f"text, {self.words / max(1, self.rows):.3g} words per row"
+        kind = {**DESCRIBED, "number": "numbers", "text": text}[self.kind]
         if self.is_id:
             kind = "unique"
-        elif self.differs and self.kind in ("number", "text"):
-            mean = f"text, {self.words / max(1, self.rows):.3g} words per row"
-            kind = "numbers" if self.kind == "number" else mean
+        elif not self.differs and self.kind in ("number", "text"):
+            kind = counted(len(self.values), "value")
         named = quote(self.column) if isinstance(self.column, str) else str(self.column)
         return f"{named if self.column != '' else 'the column without a name'} ({kind})"
 

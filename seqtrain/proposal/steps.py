@@ -41,7 +41,6 @@ NEARLY_UNIQUE = 0.9
 """Share of the rows of an id from which on numbers that differ may be times, if named so."""
 EPOCHS = (1e8, 5e9)
 """Seconds since 1970 of times in data, from 1973 on; or 1000 times as many, and so on."""
-ISO = "2024-03-01 or 2024-03-01T09:51"
 PER_ID = "one for each id"
 """What is said of columns that `data.static` can take."""
 ELAPSED = "elapsed"
@@ -214,8 +213,8 @@ def _unsorted(dates: Iterable[ColumnFacts]) -> Iterator[str]:
         odd = next((cell for cell in column.cells if np.isnan(seconds_of(cell))), "")
         yield (
             "the rows of an id are taken as they stand in the file: "
-            f"{quote(str(column.column), 40)} holds dates that aren't ISO, such as "
-            f"{quote(odd, 30)}; write them all so ({ISO}), or sort the file"
+            f"{quote(str(column.column), 40)} holds dates that aren't ISO, such as {quote(odd, 30)}"
+            "; write them all so (2024-03-01 or 2024-03-01T09:51), or sort the file"
         )
 
 

@@ -45,7 +45,7 @@ FIRST_ROWS = 4096
 """Rows of a file or folder that show what it is, at most."""
 MOST_ACCENTS = 0.3
 """Share of letters beyond ASCII up to which a text may be Western European."""
-KINDS = {"series": "features", "symbols": "tokens"}
+READ_AS = {"series": "features", "symbols": "tokens"}
 """How columns of these are read; others as text."""
 
 
@@ -146,7 +146,7 @@ def _fixed_kind(path: str, reading: ReadOptions) -> str:
     if reading.format == "txt":
         rows = islice(read_rows(path, reading), FIRST_ROWS)
         (column,) = gather([(0, str(row.sequence))] for row in rows)
-        return KINDS.get(column.kind, "text")
+        return READ_AS.get(column.kind, "text")
     if reading.format != "npz":
         return "features" if reading.format == "ts" else "text"
     series = islice(read_rows(path, replace(reading, kind="features")), FIRST_ROWS)
@@ -197,7 +197,7 @@ def _of_columns(columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wi
         return facts
     (label,) = named["label"] or [choose_label(columns)]
     chosen = named["sequence"] or choose_sequence(columns, label)
-    kinds = {KINDS.get(column.kind, "text") for column in chosen}
+    kinds = {READ_AS.get(column.kind, "text") for column in chosen}
     found = kinds.pop() if len(kinds) == 1 else "text"
     is_wide = len(chosen) > 1 and all(column.kind == "number" for column in chosen)
     if is_wide and len(chosen) < FEWEST_STEPS:
