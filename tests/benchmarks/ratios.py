@@ -18,7 +18,8 @@ from common import make_parser
 
 from seqtrain.comparison.compare import VariantRun, take_turns
 from seqtrain.comparison.task import prepare_task
-from seqtrain.config import ModelConfig, load_config
+from seqtrain.config import load_config
+from seqtrain.config.schema import ModelConfig
 from seqtrain.model.cells import CELLS
 
 PLAIN = (
