@@ -12,7 +12,7 @@ from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.errors import DataError, RunError
 from seqtrain.evaluation.invariance import SAMPLE_LENGTH, LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups
-from seqtrain.runs.destination import CONFIG
+from seqtrain.runs.run_directory import CONFIG
 from seqtrain.text import Summarized
 
 TOLERANCE = 1e-5

@@ -27,9 +27,9 @@ from seqtrain.files.writing import blocks_of
 from seqtrain.model.engines.native.library import vector_path
 from seqtrain.model.initialization import shapes_alone
 from seqtrain.runs.checkpoint import COUNTERS, MOMENTS
-from seqtrain.runs.destination import CONFIG, nearest_existing
+from seqtrain.runs.destination import nearest_existing
 from seqtrain.runs.model_folder import Model, model_files, new_network
-from seqtrain.runs.run_directory import RunDirectory, changed_data
+from seqtrain.runs.run_directory import CONFIG, RunDirectory, changed_data
 from seqtrain.training.distributed import Processes
 
 HELD_OUT = "held_out"

@@ -25,8 +25,14 @@ from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.metrics import Scores, one_class_doubts, score, score_branches
 from seqtrain.evaluation.prefixes import score_prefixes
-from seqtrain.runs.destination import CONFIG, ENVIRONMENT
-from seqtrain.runs.run_directory import RunDirectory, changed_data, members, name_one
+from seqtrain.runs.run_directory import (
+    CONFIG,
+    ENVIRONMENT,
+    RunDirectory,
+    changed_data,
+    members,
+    name_one,
+)
 from seqtrain.text import Summarized, display_name, one_of
 
 SPLITS = ("test", "validation", "train")

@@ -46,8 +46,8 @@ from seqtrain.files.folder import write_folder
 from seqtrain.files.writing import locked
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
-from seqtrain.runs.destination import CONFIG, RUNS
 from seqtrain.runs.model_folder import model_files
+from seqtrain.runs.run_directory import CONFIG, RUNS
 from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.objectives import shared_logits
 from seqtrain.training.trainer import Trainer

@@ -20,16 +20,9 @@ from seqtrain.files.writing import remove, to_json, write_file
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
-from seqtrain.runs.destination import (
-    CONFIG,
-    ENVIRONMENT,
-    FOLDERS,
-    TEST,
-    check_replaceable,
-    remove_earlier,
-)
+from seqtrain.runs.destination import check_replaceable, remove_earlier
 from seqtrain.runs.model_folder import load_model, model_files
-from seqtrain.runs.run_directory import RunDirectory
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FOLDERS, TEST, RunDirectory
 from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
 from seqtrain.training.trainer import Trainer
 

@@ -24,8 +24,8 @@ from seqtrain.data.dataset import prepare
 from seqtrain.data.sources import check_files
 from seqtrain.errors import ConfigError, Interrupted, RunError
 from seqtrain.files.writing import to_json, write_file
-from seqtrain.runs.destination import CONFIG, ENSEMBLE, check_destination, remove_earlier
-from seqtrain.runs.run_directory import FORMAT_VERSION, MOST_RUNS
+from seqtrain.runs.destination import check_destination, remove_earlier
+from seqtrain.runs.run_directory import CONFIG, ENSEMBLE, FORMAT_VERSION, MOST_RUNS
 from seqtrain.signals import STOPPING, StopSignals
 from seqtrain.text import quote
 

@@ -22,9 +22,9 @@ from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.folder import read_folder
 from seqtrain.files.writing import locked
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
-from seqtrain.runs.destination import CONFIG, ENVIRONMENT, check_destination
+from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import WEIGHTS, Model, load_model, read_model
-from seqtrain.runs.run_directory import RunDirectory, find, model_folder
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, find, model_folder
 from seqtrain.training.distributed import Processes
 from seqtrain.training.state import checked_progress
 

@@ -8,9 +8,8 @@ from typing import Any
 from seqtrain.config.schema import Config
 from seqtrain.data.sources import named_text
 from seqtrain.files.reading import number_at
-from seqtrain.runs.destination import CONFIG
 from seqtrain.runs.overview import summarize_run
-from seqtrain.runs.run_directory import RunDirectory
+from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import listed, shorten
 
 LONGEST = 400

@@ -1,7 +1,6 @@
 """May I write here? One check for files, export folders and run directories, before any work."""
 
 import os
-import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -11,18 +10,11 @@ from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.folder import MANIFEST, VerifiedFolder, remove_strays
 from seqtrain.files.reading import kind_of, path_problem, read_json
 from seqtrain.files.writing import LOCK, is_stray, remove
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FILES, FOLDERS, MEMBER, RUNS, TRIALS
 from seqtrain.text import quote
 
-RUNS = Path("runs")
-CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
-BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
-ENSEMBLE, TRIALS = "ensemble.json", "trials"
-FOLDERS = (BEST, LAST, PREVIOUS, PRETRAINED)
-FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE)
 SEARCH_FILES = ("base.yaml", "study.log", "trials.jsonl", "best.yaml")
 """What a search leaves beside the files and folders of a run."""
-MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
-"""Name of one of the repeats; runs of a search stand in the folder `trials`, by their numbers."""
 What: TypeAlias = Literal["file", "stream", "export", "run"]
 
 

@@ -11,8 +11,7 @@ from seqtrain.config.document import flow
 from seqtrain.config.schema import Metric
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.files.reading import number_at, path_problems
-from seqtrain.runs.destination import CONFIG, MEMBER, RUNS
-from seqtrain.runs.run_directory import RunDirectory
+from seqtrain.runs.run_directory import CONFIG, MEMBER, RUNS, RunDirectory
 from seqtrain.text import nearest, one_of, quote
 
 SCORES: tuple[str, ...] = get_args(Metric)

@@ -14,19 +14,15 @@ from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.folder import complete_folder
 from seqtrain.files.reading import json_of, path_problems, read_file, read_json
-from seqtrain.runs.destination import (
-    BEST,
-    CONFIG,
-    ENSEMBLE,
-    ENVIRONMENT,
-    LAST,
-    MEMBER,
-    METRICS,
-    PRETRAINED,
-    PREVIOUS,
-    RUNS,
-)
 
+RUNS = Path("runs")
+CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
+BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
+ENSEMBLE, TRIALS = "ensemble.json", "trials"
+FOLDERS = (BEST, LAST, PREVIOUS, PRETRAINED)
+FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE)
+MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
+"""Name of one of the repeats; runs of a search stand in the folder `trials`, by their numbers."""
 FORMAT_VERSION = 1
 """Of ensemble.json."""
 MOST_RUNS = 1000

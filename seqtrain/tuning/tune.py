@@ -33,15 +33,8 @@ from seqtrain.errors import (
     ran_out_of_memory,
 )
 from seqtrain.files.writing import locked, remove, write_file
-from seqtrain.runs.destination import (
-    CONFIG,
-    FILES,
-    FOLDERS,
-    RUNS,
-    check_destination,
-    remove_earlier,
-)
-from seqtrain.runs.run_directory import make
+from seqtrain.runs.destination import check_destination, remove_earlier
+from seqtrain.runs.run_directory import CONFIG, FILES, FOLDERS, RUNS, make
 from seqtrain.signals import StopSignals
 from seqtrain.text import counted
 from seqtrain.training.events import EpochEvent

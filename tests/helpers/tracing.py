@@ -14,8 +14,7 @@ from pathlib import Path
 from seqtrain.errors import CheckpointError, RunError
 from seqtrain.files.folder import VerifiedFolder, read_folder, remove_strays, write_folder
 from seqtrain.files.writing import write_file
-from seqtrain.runs.destination import FOLDERS
-from seqtrain.runs.run_directory import RunDirectory
+from seqtrain.runs.run_directory import FOLDERS, RunDirectory
 from tests.helpers.program import FORKS
 
 CALLS = ("openat", "mkdir", "write", "ftruncate", "fsync", "rename", "unlink", "unlinkat", "rmdir")

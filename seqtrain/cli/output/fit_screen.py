@@ -14,7 +14,7 @@ from seqtrain.cli.output.score_screen import note_floors, print_scores
 from seqtrain.cli.output.table import GrowingTable, TableColumn, print_table
 from seqtrain.config import Config
 from seqtrain.data.summary import unknown_share
-from seqtrain.runs.destination import RUNS
+from seqtrain.runs.run_directory import RUNS
 from seqtrain.text import counted
 from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
 
