@@ -23,8 +23,7 @@ from seqtrain.data.readers.memory import MemoryTable, columns_of
 from seqtrain.data.readers.sequences import plain
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError
 from seqtrain.evaluation.devices import select_device
-from seqtrain.files.folder import write_folder
-from seqtrain.files.writing import blocks_of
+from seqtrain.files.writing import blocks_of, write_folder
 from seqtrain.runs.model_folder import FILES as MODEL_FILES
 from seqtrain.runs.model_folder import Model, load_model, model_files
 from seqtrain.text import quote

@@ -42,8 +42,7 @@ from seqtrain.errors import ConfigError, DataError, Interrupted
 from seqtrain.evaluation.calibration import WITH_KERNELS, adjustment, calibrate
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.metrics import Scores, score_branches
-from seqtrain.files.folder import write_folder
-from seqtrain.files.writing import locked
+from seqtrain.files.writing import locked, write_folder
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.model_folder import model_files

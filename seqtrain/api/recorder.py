@@ -15,8 +15,7 @@ from seqtrain.api.start import ResumePoint
 from seqtrain.config import render_config
 from seqtrain.errors import RunError
 from seqtrain.evaluation.metrics import OF_AN_EPOCH, Scores, one_class_doubts
-from seqtrain.files.folder import remove_strays, write_folder
-from seqtrain.files.writing import remove, to_json, write_file
+from seqtrain.files.writing import remove, remove_strays, to_json, write_file, write_folder
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files

@@ -19,8 +19,7 @@ from seqtrain.config.schema import OF_TRAINING, ModelConfig
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import data_files
 from seqtrain.errors import CheckpointError, ConfigError
-from seqtrain.files.folder import read_folder
-from seqtrain.files.writing import locked
+from seqtrain.files.writing import locked, read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import WEIGHTS, Model, load_model, read_model

@@ -14,8 +14,14 @@ import numpy as np
 
 from seqtrain.data.store import IN_MEMORY, Array, blocks
 from seqtrain.errors import SeqtrainError
-from seqtrain.files.folder import VerifiedFolder, read_folder, write_folder
-from seqtrain.files.writing import is_stray, remove, to_json
+from seqtrain.files.writing import (
+    VerifiedFolder,
+    is_stray,
+    read_folder,
+    remove,
+    to_json,
+    write_folder,
+)
 
 FORMAT = 19
 """Counts up when what is stored, or how rows are read and encoded, changes."""

@@ -25,9 +25,8 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.evaluation.logits import check_finite, predict_logits
 from seqtrain.export.to_onnx import NGRAM_ROWS, to_onnx
-from seqtrain.files.folder import write_folder
 from seqtrain.files.reading import path_problem
-from seqtrain.files.writing import to_json
+from seqtrain.files.writing import to_json, write_folder
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import find, model_folder

@@ -6,8 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from seqtrain.errors import CheckpointError
-from seqtrain.files.folder import VerifiedFolder
-from seqtrain.files.writing import Content, to_json
+from seqtrain.files.writing import Content, VerifiedFolder, to_json
 from seqtrain.model.decoder import OBJECTIVES
 from seqtrain.model.initialization import shapes_alone
 from seqtrain.runs.model_folder import (

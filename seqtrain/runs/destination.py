@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from seqtrain.errors import CheckpointError, ConfigError
-from seqtrain.files.folder import MANIFEST, VerifiedFolder, remove_strays
 from seqtrain.files.reading import kind_of, path_problem, read_json
-from seqtrain.files.writing import LOCK, is_stray, remove
+from seqtrain.files.writing import LOCK, MANIFEST, VerifiedFolder, is_stray, remove, remove_strays
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FILES, FOLDERS, MEMBER, RUNS, TRIALS
 from seqtrain.text import quote
 

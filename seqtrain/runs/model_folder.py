@@ -24,8 +24,7 @@ from seqtrain.data.tokenizers import read_merges
 from seqtrain.data.vocabulary import BUCKETS, SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
-from seqtrain.files.folder import VerifiedFolder, complete_folder, read_folder
-from seqtrain.files.writing import Content, to_json
+from seqtrain.files.writing import Content, VerifiedFolder, complete_folder, read_folder, to_json
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.model.initialization import shapes_alone

@@ -12,8 +12,8 @@ from typing import Any
 
 from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError
-from seqtrain.files.folder import complete_folder
 from seqtrain.files.reading import json_of, path_problems, read_file, read_json
+from seqtrain.files.writing import complete_folder
 
 RUNS = Path("runs")
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"

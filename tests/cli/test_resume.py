@@ -10,7 +10,7 @@ import pytest
 from seqtrain.api.fit import fit
 from seqtrain.config import load_config
 from seqtrain.errors import Interrupted
-from seqtrain.files.folder import write_folder
+from seqtrain.files.writing import write_folder
 from seqtrain.runs.model_folder import load_model, model_files
 from tests.helpers.tiny import (
     assert_same_run,

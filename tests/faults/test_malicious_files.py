@@ -20,7 +20,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from seqtrain.files.folder import write_folder
+from seqtrain.files.writing import write_folder
 from tests.helpers.program import CONFIG, fit
 from tests.helpers.tiny import sets
 from tests.helpers.watched import watch

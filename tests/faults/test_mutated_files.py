@@ -15,7 +15,7 @@ import torch
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.errors import CheckpointError
-from seqtrain.files.folder import MANIFEST, read_folder, write_folder
+from seqtrain.files.writing import MANIFEST, read_folder, write_folder
 from seqtrain.runs.checkpoint import Checkpoint, read_checkpoint
 from seqtrain.training.optimizer import Optimizer
 from seqtrain.training.state import checked_progress

@@ -12,8 +12,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from seqtrain.errors import CheckpointError, RunError
-from seqtrain.files.folder import VerifiedFolder, read_folder, remove_strays, write_folder
-from seqtrain.files.writing import write_file
+from seqtrain.files.writing import (
+    VerifiedFolder,
+    read_folder,
+    remove_strays,
+    write_file,
+    write_folder,
+)
 from seqtrain.runs.run_directory import FOLDERS, RunDirectory
 from tests.helpers.program import FORKS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from seqtrain.errors import CheckpointError, RunError
-from seqtrain.files.folder import VerifiedFolder, read_folder, remove_strays, write_folder
+from seqtrain.files.writing import VerifiedFolder, read_folder, remove_strays, write_folder
 from seqtrain.runs.run_directory import RunDirectory
 from tests.helpers.tiny import file_size_limit
 

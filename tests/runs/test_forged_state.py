@@ -14,7 +14,7 @@ from torch import Tensor
 from seqtrain.api.fit import fit
 from seqtrain.config import load_config
 from seqtrain.errors import Interrupted
-from seqtrain.files.folder import MANIFEST, write_folder
+from seqtrain.files.writing import MANIFEST, write_folder
 from seqtrain.runs.checkpoint import STATE, STATE_TENSORS
 from tests.helpers.tiny import rows, stopping_after, write_jsonl
 

@@ -12,8 +12,7 @@ import torch
 
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.errors import CheckpointError
-from seqtrain.files.folder import write_folder
-from seqtrain.files.writing import blocks_of
+from seqtrain.files.writing import blocks_of, write_folder
 from seqtrain.runs.model_folder import Model, load_model, model_files
 from tests.helpers.small_models import NGRAMS, PARTS, make_model
 

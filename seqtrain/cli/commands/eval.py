@@ -1,7 +1,5 @@
 """`seqtrain eval [RUN]`: score a run, as tables or as JSON."""
 
-from pathlib import Path
-
 from seqtrain.cli import options
 from seqtrain.cli.options import chosen_run, flag
 
@@ -22,14 +20,8 @@ def eval(
     from dataclasses import asdict
 
     from seqtrain.api.evaluate import evaluate
-    from seqtrain.cli.output.console import note_rows, say_json, stdout_console
-    from seqtrain.cli.output.score_screen import (
-        OF_SHARES,
-        note_floors,
-        print_figures,
-        print_parts,
-        print_scores,
-    )
+    from seqtrain.cli.output.console import note_rows, say_json
+    from seqtrain.cli.output.run_screen import show_evaluation
 
     result = evaluate(chosen_run(run, named), split=split, data=data, steps=steps, device=device)
     note_rows(result.run, result.data, result.split, result.warnings)
@@ -40,12 +32,5 @@ def eval(
         if result.parts:
             values["parts"] = {name: scores.figures() for name, scores in result.parts.items()}
         say_json(values)
-        return
-    console = stdout_console()
-    if result.parts and (every or result.ensemble):
-        print_parts(console, {"together": result.scores, **result.parts})
-    print_scores(console, result.scores, result.split or Path(result.data).name, every=every)
-    no_floors = result.ensemble or result.trained_on_rows  # of learned rows they say nothing
-    branches = {} if no_floors else result.parts
-    note_floors(result.scores, {name: part.accuracy for name, part in branches.items()})
-    print_figures(console, result.by_share or [], OF_SHARES)
+    else:
+        show_evaluation(result, every=every)

@@ -11,7 +11,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from seqtrain.api.diff import RunDifference
+from seqtrain.api.evaluate import Evaluation
 from seqtrain.cli.output.console import note, say, stdout_console
+from seqtrain.cli.output.score_screen import OF_SHARES, note_floors, print_figures, print_scores
 from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.report.facts import PredictedExample
 from seqtrain.runs.overview import RunSummary, differing_keys
@@ -85,6 +87,22 @@ def _duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def show_evaluation(found: Evaluation, *, every: bool) -> None:
+    """Print the scores of a run, with `every` also those of its branches, or runs, alone."""
+    console = stdout_console()
+    if found.parts and (every or found.ensemble):
+        parts = {"together": found.scores, **found.parts}.items()
+        figures = [(n, f"{s.accuracy:.2%}", f"{s.macro_f1:.2%}", f"{s.loss:.4f}") for n, s in parts]
+        print_table(
+            console, [TableColumn("part", "words"), "accuracy", "macro F1", "loss"], figures
+        )
+    print_scores(console, found.scores, found.split or Path(found.data).name, every=every)
+    no_floors = found.ensemble or found.trained_on_rows  # of learned rows they say nothing
+    branches = {} if no_floors else found.parts
+    note_floors(found.scores, {name: part.accuracy for name, part in branches.items()})
+    print_figures(console, found.by_share or [], OF_SHARES)
 
 
 def mistake_json(row: PredictedExample) -> dict[str, Any]:

@@ -89,15 +89,6 @@ def print_figures(
         print_table(console, [column for column, _ in columns.values()], cells)
 
 
-def print_parts(console: Console, scores: Mapping[str, Scores]) -> None:
-    """Print the scores of a model, and of its branches or runs alone, by name."""
-    print_table(
-        console,
-        [TableColumn("part", "words"), "accuracy", "macro F1", "loss"],
-        [(n, f"{s.accuracy:.2%}", f"{s.macro_f1:.2%}", f"{s.loss:.4f}") for n, s in scores.items()],
-    )
-
-
 def note_floors(scores: Scores, alone: Mapping[str, float]) -> None:
     """Say how good each branch is alone, and whether the largest class is as good; by accuracy."""
     if scores.several:
