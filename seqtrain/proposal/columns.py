@@ -115,13 +115,12 @@ class ColumnFacts:
 
     Attributes:
         cells: of the first rows, as texts cut to what a label may have.
-        values: how often each value occurs that may be a label.
+        values: how often each value occurs that may be a label, or each string of lists of these.
         too_many: whether values are too long or too many to be labels, or numbers with fractions.
         kinds: how many values are blank, missing (a word for nothing), a number, odd (a number with
             a comma or a unit), date, text, series (numbers), symbols, whole (numbers that may be
             either) or turns (sentences).
         odd: the first odd value, and its row; units: what stands around such numbers.
-        items: how often each string occurs in lists of several words per string.
         rising: how far whole numbers are from their neighbours, less than from their mean: below 0
             for measurements.
         kind: what most values are: number, date, text, series, symbols or turns.
@@ -143,7 +142,6 @@ class ColumnFacts:
     kinds: Counter[str] = field(default_factory=Counter)
     odd: tuple[str, int] = ("", 0)
     units: set[str] = field(default_factory=set)
-    items: Counter[str] = field(default_factory=Counter)
     steps: int = 0
     rising: float = 0.0
 
@@ -158,8 +156,8 @@ class ColumnFacts:
         if kind == "odd":
             self.odd = self.odd if self.odd[1] else (text.strip(), self.rows)
             self.units.add(found)
-        elif kind == "turns" and len(self.items) <= MOST_KEPT:
-            self.items.update(found)
+        elif kind == "turns" and len(self.values) <= MOST_KEPT:
+            self.values.update(found)
         elif kind in ("series", "whole"):
             self.steps += len(found)
         if kind == "whole":
@@ -202,7 +200,7 @@ class ColumnFacts:
         if found == "number":
             numbers = known["number"] + self.kinds["blank"] + missing
             return "text" if numbers < self.rows or missing > MOST_MISSING * self.rows else "number"
-        if found == "turns" and 0 < REPEATS * len(self.items) <= self.items.total():
+        if found == "turns" and 0 < REPEATS * len(self.values) <= self.values.total():
             return "symbols"  # names of events, and no sentences
         return ("series" if self.rising < 0 else "symbols") if found == "whole" else found
 
