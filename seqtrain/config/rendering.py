@@ -1,6 +1,7 @@
 """A config as YAML, the schema for editors, and the reference table of all keys."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from seqtrain.config.document import flow
@@ -27,16 +28,14 @@ def render_config(config: Config, *, defaulted: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(section: Section, indent: str) -> list[tuple[str, bool]]:
+def _rows(section: Section, indent: str) -> Iterator[tuple[str, bool]]:
     """Write each key of a section; say whether it has its default because it was not given."""
-    rows: list[tuple[str, bool]] = []
-    for name in type(section).model_fields:
-        value = getattr(section, name)
+    for name, value in section:
         if isinstance(value, Section):
-            rows += [(f"{name}:", False), *_rows(value, indent + "  ")]
+            yield f"{name}:", False
+            yield from _rows(value, indent + "  ")
         else:
-            rows.append((f"{indent}{name}: {flow(value)}", name not in section.model_fields_set))
-    return rows
+            yield f"{indent}{name}: {flow(value)}", name not in section.model_fields_set
 
 
 def config_schema() -> dict[str, Any]:
@@ -50,17 +49,16 @@ def key_reference() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _reference(section: type[Section], above: str) -> list[str]:
-    rows = []
+def _reference(section: type[Section], above: str) -> Iterator[str]:
     for name, field in section.model_fields.items():
         key, kind = above + name, field.annotation
         if isinstance(kind, type) and issubclass(kind, Section):
-            rows += [f"| **{key}** | | | {_cell(kind.__doc__)} |", *_reference(kind, f"{key}.")]
+            yield f"| **{key}** | | | {_cell(kind.__doc__)} |"
+            yield from _reference(kind, f"{key}.")
         else:
             default = "required" if field.is_required() else f"`{flow(field.default)}`"
             values = _cell(expected(tuple(key.split("."))))
-            rows.append(f"| `{key}` | {default} | {values} | {_cell(field.description)} |")
-    return rows
+            yield f"| `{key}` | {default} | {values} | {_cell(field.description)} |"
 
 
 def _cell(text: str | None) -> str:

@@ -439,9 +439,5 @@ SECTIONS: dict[str, type[Section]] = {
 
 def values_by_key(config: Config) -> dict[str, Any]:
     """Return every value of a config by its dotted key."""
-    dotted = {
-        f"{name}.{key}": value
-        for name in SECTIONS
-        for key, value in vars(getattr(config, name)).items()
-    }
+    dotted = {f"{name}.{key}": value for name in SECTIONS for key, value in getattr(config, name)}
     return {"seed": config.seed, **dotted}
