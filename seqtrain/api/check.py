@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from seqtrain.api.evaluate import SPLITS, read_split
-from seqtrain.api.load import load_one
+from seqtrain.api.load import RunLike, directory_of, load_one
 from seqtrain.api.predict import input_of
-from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.errors import DataError, RunError
 from seqtrain.evaluation.invariance import SAMPLE_LENGTH, LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups

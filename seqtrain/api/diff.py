@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 
 from seqtrain.api.evaluate import NO_TEST, default_split
+from seqtrain.api.load import RunLike
 from seqtrain.api.predictions import SplitPredictions, predict_split
-from seqtrain.api.run_events import RunLike
 from seqtrain.errors import DataError
 from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
 from seqtrain.report.facts import PredictedExample

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.environment import check_same_data
-from seqtrain.api.load import load_one
+from seqtrain.api.load import RunLike, directory_of, load_one
 from seqtrain.api.predict import input_of
 from seqtrain.api.predictors import Classifier, check_alike, refuse_several
-from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.api.start import has_grown
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder

@@ -1,15 +1,26 @@
-"""Loading the classifier of a run, or an ensemble of the runs in one directory."""
+"""Which run is meant, and loading its classifier, or an ensemble of the runs in one directory."""
 
 import os
 from functools import cache, partial
+from os import PathLike
+from pathlib import Path
+from typing import TypeAlias
 
 import torch
 
 from seqtrain.api.predictors import Classifier, Predictor, one_model
-from seqtrain.api.run_events import RunLike, directory_of
+from seqtrain.api.run_events import Run
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import load_model
-from seqtrain.runs.run_directory import members, model_folder
+from seqtrain.runs.run_directory import RunDirectory, find, members, model_folder
+
+RunLike: TypeAlias = Run | str | PathLike[str] | None
+"""A run directory, a model folder, or what `fit` returned; None: the newest run."""
+
+
+def directory_of(run: RunLike) -> RunDirectory:
+    """Return the directory of a run; raises a CheckpointError where there is none."""
+    return find(run.path if isinstance(run, Run) else None if run is None else Path(run))
 
 
 def load(run: RunLike | Predictor = None, *, device: str = "auto") -> Predictor:

@@ -15,9 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqtrain.api.load import load
+from seqtrain.api.load import RunLike, load
 from seqtrain.api.predictors import NO_EXAMPLE, Prediction, Predictor, one_model, refuse_several
-from seqtrain.api.run_events import RunLike
 from seqtrain.config.formats import check_encoding
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.evaluate import Labelled, learned_rows, load_labelled
-from seqtrain.api.run_events import RunLike, directory_of
+from seqtrain.api.load import RunLike, directory_of
 from seqtrain.config import render_config
 from seqtrain.data.examples import Example, Steps, label_text
 from seqtrain.data.sources import numbered_rows

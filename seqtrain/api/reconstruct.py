@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from operator import eq
 from os import PathLike
 
+from seqtrain.api.load import RunLike, directory_of
 from seqtrain.api.predict import path_of_file
-from seqtrain.api.run_events import RunLike, directory_of
 from seqtrain.data.batch import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.readers import read_rows

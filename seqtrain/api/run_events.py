@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,7 +11,6 @@ from seqtrain.data.dataset import PreparedData
 from seqtrain.data.readers.memory import MemoryTable
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.evaluation.metrics import Scores
-from seqtrain.runs.run_directory import RunDirectory, find
 from seqtrain.text import Summarized
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
@@ -107,11 +105,3 @@ class Run(Summarized):
 
 Event: TypeAlias = DataEvent | StartEvent | UpdateEvent | EpochEvent | Run
 Listener: TypeAlias = Callable[[Event], None]
-
-RunLike: TypeAlias = Run | str | PathLike[str] | None
-"""A run directory, a model folder, or what `fit` returned; None: the newest run."""
-
-
-def directory_of(run: RunLike) -> RunDirectory:
-    """Return the directory of a run; raises a CheckpointError where there is none."""
-    return find(run.path if isinstance(run, Run) else None if run is None else Path(run))

@@ -93,11 +93,11 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
     """Print the scores of a run, with `every` also those of its branches, or runs, alone."""
     console = stdout_console()
     if found.parts and (every or found.ensemble):
+        columns: list[TableColumn | str]
+        columns = [TableColumn("part", "words"), "accuracy", "macro F1", "loss"]
         parts = {"together": found.scores, **found.parts}.items()
-        figures = [(n, f"{s.accuracy:.2%}", f"{s.macro_f1:.2%}", f"{s.loss:.4f}") for n, s in parts]
-        print_table(
-            console, [TableColumn("part", "words"), "accuracy", "macro F1", "loss"], figures
-        )
+        rows = [(n, f"{s.accuracy:.2%}", f"{s.macro_f1:.2%}", f"{s.loss:.4f}") for n, s in parts]
+        print_table(console, columns, rows)
     print_scores(console, found.scores, found.split or Path(found.data).name, every=every)
     no_floors = found.ensemble or found.trained_on_rows  # of learned rows they say nothing
     branches = {} if no_floors else found.parts
