@@ -2,6 +2,7 @@
 
 import unicodedata
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,8 @@ LENGTH_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 LENIENT = {"bad_rows": "drop", "empty": "drop", "overlong": "head"}
 """What each policy is set to so that a row that fit would refuse can be counted."""
 
-RowPlace = tuple[str, int]
-"""Split, and line counted through its files."""
+RowPlace = tuple[str, str | None, int]
+"""Split, file where it has several, and line there."""
 
 
 class Inspection:
@@ -47,15 +48,25 @@ class Inspection:
         self.summaries = summarize(self.data)
         self.padding = padding_shares(self.data, config.batching, config.seed)
         self.warnings = warnings(self.data, self.summaries, config.data)
-        self.labels: dict[str, dict[str, int]] = {}
-        self.lengths: dict[str, list[int]] = {}
-        self.cut: dict[str, tuple[int, float]] = {}
         self.refused: list[str] = []
         self.num_refused: dict[str, int] = {}
         self._places: dict[int, dict[RowPlace, str]] = defaultdict(dict)  # and the labels there
         self._plain: dict[int, set[int]] = defaultdict(set)
-        for split in self.data.splits:
-            self._read(split)
+        counts: dict[str, Counter[str]] = {name: Counter() for name in self.data.splits}
+        sizes: dict[str, list[int]] = {name: [] for name in self.data.splits}
+        held_out = held_out_fractions(config.data)
+        for name in self.data.splits:
+            if name not in held_out:
+                for split, row, size in self._rows(name, held_out if name == "train" else ()):
+                    counts[split].update(single_labels(str(row.label)))
+                    sizes[split].append(size)
+        self.labels = {name: dict(sorted(own.items())) for name, own in counts.items()}
+        self.lengths, self.cut = dict[str, list[int]](), dict[str, tuple[int, float]]()
+        for name, own in sizes.items():
+            quantiles = np.quantile(own, LENGTH_QUANTILES, method="nearest")
+            self.lengths[name] = quantiles.astype(int).tolist()
+            cut = sum(size > (config.data.max_length or size) for size in own)
+            self.cut[name] = cut, cut / max(1, len(own))
 
     @property
     def rare_labels(self) -> dict[str, int]:
@@ -87,43 +98,30 @@ class Inspection:
         found = (([*places], sorted({*places.values()})) for places in self._places.values())
         return [(places, labels) for places, labels in found if len(labels) > 1]
 
-    def file_line(self, place: RowPlace) -> tuple[str | None, int]:
-        """Return where a row stands: its file, where the split has several, and its line there."""
-        split, line = place
-        files = self.data.splits[split].files
-        if files is None or len(files.names) == 1:
-            return None, line
-        return files.locate(line)
+    def _rows(self, named: str, held_out: Iterable[str]) -> Iterator[tuple[str, Example, int]]:
+        """Yield the rows of the files of a split, each with the split that has it, and its steps.
 
-    def _read(self, split: str) -> None:
-        """Look at all rows of a split, and at those of its files that are in none."""
+        Rows that fit refuses are noted.
+        """
         keys, tokens = self.config.data, self.data.preprocessing.split
         policy = LengthPolicy(keys.max_length, keys.overlong, keys.empty)
-        held_out, stores = held_out_fractions(keys), self.data.splits
-        own, files = set(stores[split].lines.tolist()), stores[split].files
-        others = {line for name in held_out for line in stores[name].lines.tolist()}
-        labels, lengths, shown = Counter[str](), list[int](), list[str]()
-        named = split_files(keys, "train" if split in held_out else split)
-        for (path, options), start in zip(named, files.starts if files else (), strict=True):
+        stores, files = self.data.splits, self.data.splits[named].files
+        split_of = {line: x for x in (named, *held_out) for line in stores[x].lines.tolist()}
+        paths, shown, count = split_files(keys, named), list[str](), 0
+        for (path, options), start in zip(paths, files.starts if files else (), strict=True):
             problems = RowProblems(display_name(path))
+            name = problems.name if len(paths) > 1 else None
             for line, row in numbered_rows(path, options, start, self.data.digests):
                 size = len(row.sequence if tokens is None else tokens(row.sequence))
                 refused = row.problem or policy.refusal(size)
-                if refused and (row.problem or line not in others):
+                if refused:
                     problems.add(row.line, refused, row.file)
-                if line in own and not row.problem and (size or keys.empty == "unk"):
-                    lengths.append(size)
-                    labels.update(single_labels(str(row.label)))
-                    self._add((split, line), row)
-            if split not in held_out:
-                self.num_refused[split] = self.num_refused.get(split, 0) + problems.count
-                shown += problems.shown
+                if line in split_of and not row.problem and (size or keys.empty == "unk"):
+                    self._add((split_of[line], row.file or name, row.line), row)
+                    yield split_of[line], row, size
+            shown, count = shown + problems.shown, count + problems.count
         self.refused += shown[:SHOWN_ROWS]
-        self.labels[split] = dict(sorted(labels.items()))
-        quantiles = np.quantile(lengths, LENGTH_QUANTILES, method="nearest")
-        self.lengths[split] = quantiles.astype(int).tolist()
-        cut = sum(size > policy.most for size in lengths)
-        self.cut[split] = cut, cut / max(1, len(lengths))
+        self.num_refused[named] = count
 
     def _add(self, place: RowPlace, row: Example) -> None:
         content = row.sequence

@@ -129,7 +129,7 @@ def test_what_is_odd_is_named_by_file_and_line(write, make_config):
     told = "\n".join(warnings(data, summarize(data), config.data))
     assert f"(lines {first}:5 and {second}:3)" in told
     found = Inspection(config, cache_folder=None)
-    places = [found.file_line(place) for place in found.duplicates[1]]
+    places = [place[1:] for place in found.duplicates[1]]
     assert places == [(first, 6), (second, 4)]
 
 

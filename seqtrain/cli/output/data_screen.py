@@ -67,20 +67,17 @@ def inspection_json(found: Inspection) -> dict[str, Any]:
         "padding": {"random": found.padding[0], "bucketing": found.padding[1]},
         "rare_labels": found.rare_labels,
         "refused": found.refused,
-        "duplicates": [_rows(found, group) for group in found.duplicates],
-        "near_duplicates": [_rows(found, group) for group in found.near_duplicates],
-        "conflicts": [
-            {"rows": _rows(found, rows), "labels": labels} for rows, labels in found.conflicts
-        ],
+        "duplicates": [_rows(group) for group in found.duplicates],
+        "near_duplicates": [_rows(group) for group in found.near_duplicates],
+        "conflicts": [{"rows": _rows(rows), "labels": labels} for rows, labels in found.conflicts],
         "warnings": found.warnings,
     }
 
 
-def _rows(found: Inspection, group: Sequence[RowPlace]) -> list[dict[str, Any]]:
-    rows = [(each[0], *found.file_line(each)) for each in group]
+def _rows(group: Sequence[RowPlace]) -> list[dict[str, Any]]:
     return [
         {"split": split, **({"file": file} if file else {}), "line": line}
-        for split, file, line in rows
+        for split, file, line in group
     ]
 
 
@@ -121,21 +118,21 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
     near = "alike but for case, marks, blanks and numbers"
     for what, groups in (("written alike", found.duplicates), (near, found.near_duplicates)):
         if groups:
-            apart = [len({split for split, _ in group}) > 1 for group in groups]
+            apart = [len({split for split, _, _ in group}) > 1 for group in groups]
             yield f"sequences {what}: {len(groups):,}, of these {sum(apart):,} in several splits"
             first = sorted(zip(apart, groups, strict=True), key=lambda each: not each[0])
-            yield from (f"  {_named(found, group)}" for _, group in first[:top])
+            yield from (f"  {_named(group)}" for _, group in first[:top])
     if found.conflicts:
         yield f"the same sequence under several labels: {len(found.conflicts):,}"
         for group, labels in found.conflicts[:top]:
-            yield f"  {_named(found, group)}: {listed([quote(label) for label in labels])}"
+            yield f"  {_named(group)}: {listed([quote(label) for label in labels])}"
 
 
-def _named(found: Inspection, group: Sequence[RowPlace]) -> str:
+def _named(group: Sequence[RowPlace]) -> str:
     words = [
         f"{row['split']} {row['file']}:{row['line']}"
         if "file" in row
         else f"{row['split']} line {row['line']}"
-        for row in _rows(found, group)
+        for row in _rows(group)
     ]
     return listed(words, SHOWN_ROWS)
