@@ -164,23 +164,18 @@ def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
     Sort is collate (here, by length, stable, longest first, and packed) or module (padded as they
     come, for the classifier to sort).
     """
-    inputs: PackedSequence | Tensor
-    order, spelled = np.arange(len(rows)), None
-    if sort == "module":
-        inputs = _pad(rows.values, rows.lengths)
-    else:
-        order = np.argsort(-rows.lengths, kind="stable")
-        starts, lengths = rows.offsets[:-1][order], rows.lengths[order]
-        inputs = _pack(rows.values, starts, lengths)
+    is_padded, spelled = sort == "module", None
+    order = np.arange(len(rows)) if is_padded else np.argsort(-rows.lengths, kind="stable")
+    starts, lengths = rows.offsets[:-1][order], rows.lengths[order]
+
+    def laid_out(values: npt.NDArray[Any], fill: int = 0) -> PackedSequence | Tensor:
+        return _pad(values, lengths, fill) if is_padded else _pack(values, starts, lengths)
+
     if rows.spellings is not None and rows.words is not None:
-        if sort == "module":
-            numbers = _pad(rows.spellings, rows.lengths, fill=-1)
-        else:
-            numbers = _pack(rows.spellings, starts, lengths).data
-        spelled = spellings(numbers.numpy(), rows.words)
+        spelled = spellings(laid_out(rows.spellings, -1).data.numpy(), rows.words)
     return Batch(
-        inputs=inputs,
-        lengths=torch.from_numpy(rows.lengths[order]),
+        inputs=laid_out(rows.values),
+        lengths=torch.from_numpy(lengths),
         labels=torch.from_numpy(rows.labels[order]),
         groups=None if rows.groups is None else rows.groups[order],
         sorted_indices=torch.from_numpy(order),
