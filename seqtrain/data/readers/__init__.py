@@ -21,7 +21,6 @@ from seqtrain.data.readers.time_steps import (
     SequencesOfRows,
     ids_come_back,
     rows_of,
-    with_static,
 )
 from seqtrain.data.readers.txt import (
     Reader,
@@ -161,7 +160,7 @@ def _sequences(
 ) -> Iterator[Example]:
     rows = _rows(path, options, problems, labelled)
     if options.steps is None:
-        return rows if options.static is None else with_static(rows, options.static)
+        return rows
     come_back, at_once = None, 1  # of a stream, more may come much later
     if os.path.isfile(path) or options.format in ("memory", "arrow"):
         ids = replace(options, header=True, order=None, steps={}, static=None, group=None, keep=())

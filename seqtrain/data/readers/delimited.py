@@ -154,7 +154,7 @@ def _row_parser(source: RowSource, wanted: _Wanted) -> Callable[[list[str]], tup
             found = f"expected {wanted.width} fields as in the first row, found {len(fields)}"
             raise BadRow(found)
         label = None if wanted.label is None else source.label(fields[wanted.label])
-        static = tuple(fields[at] for at in wanted.static) if wanted.static else None
+        static = source.static([fields[at] for at in wanted.static])
         cells = [fields[at] for at in wanted.sequence]
         sequence = " ".join(cells) if kind == "text" else sequence_from_cells(cells, kind)
         return sequence, label, wanted.group_of(fields), wanted.kept_of(fields), None, static

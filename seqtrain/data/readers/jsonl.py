@@ -93,7 +93,7 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
             group = _name(_field(row, group_name), group_name)
         keep = row if options.keeps_all else options.keep
         kept = {str(name): _field(row, str(name)) for name in keep} or None
-        static = tuple(_field(row, name) for name in static_names) if static_names else None
+        static = source.static([_field(row, name) for name in static_names])
         return sequence, label, group, kept, None, static
 
     return parse

@@ -9,6 +9,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
+from collections.abc import Sequence as Listed
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from seqtrain.data.examples import (
     label_set,
 )
 from seqtrain.data.readers.sequences import sequence_from_text
+from seqtrain.data.readers.time_steps import facts_of
 from seqtrain.errors import DataError
 from seqtrain.files.reading import compression_of, import_zstd, open_regular, path_problem
 from seqtrain.text import display_name
@@ -118,6 +120,12 @@ class RowSource:
         if self.labelled and self.options.steps is None:
             raise BadRow(BLANK_LABEL)
         return None
+
+    def static(self, cells: Listed[Any]) -> Any:
+        """Return the facts beside a sequence, if any; where rows are time steps their cells."""
+        if not cells or self.options.steps is not None:
+            return cells or None
+        return facts_of(self.options.static or {}, cells)
 
 
 @contextmanager

@@ -164,24 +164,11 @@ class SequencesOfRows:
                     rows, times = _taken(rows, order), times[order]
             numbers = _numbers(self.kinds, rows[self.numbers : self.beside], times, len(labels))
             read = Steps(tuple(rows[self.tokens : self.numbers]), numbers)
-            facts = _facts(self.static, [column[0] for column in static]) if static else None
+            facts = facts_of(self.static, [column[0] for column in static]) if static else None
         except BadRow as bad:
             line = rows[LINE][bad.row if isinstance(bad, _BadCell) else 0]
             return Example("", labels[0], line, **given, id=name, problem=str(bad))
         return Example(read, label, lines[0], **given, static=facts, id=name)
-
-
-def with_static(rows: Iterable[Example], columns: Columns) -> Iterator[Example]:
-    """Read the cells beside each sequence, in the order of `column_names`."""
-    for row in rows:
-        cells: Any = row.static
-        if row.problem is not None:
-            yield row
-            continue
-        try:
-            yield row._replace(static=_facts(columns, cells))
-        except BadRow as bad:
-            yield row._replace(sequence="", static=None, problem=str(bad))
 
 
 def _is_array(column: Column) -> bool:
@@ -198,7 +185,7 @@ def _taken(rows: Rows, order: Any) -> Rows:
     return [x[order] if _is_array(x) else [*map(x.__getitem__, at)] for x in rows]
 
 
-def _facts(columns: Columns, cells: Sequence[Any]) -> Steps:
+def facts_of(columns: Columns, cells: Sequence[Any]) -> Steps:
     """Read what stands beside a sequence, as one step, in the order of `column_names`."""
     count = len(token_columns(columns))
     named = [(name, "number") for name in column_names(columns)[count:]]
