@@ -241,7 +241,7 @@ class ReadOptions:
 
     def check_format(self, name: str) -> None:
         """Refuse a file, by its name, whose format holds another kind or wants columns named."""
-        is_named = self.sequence is not None or self.keeps_all or self.kind == "steps"
+        is_named = self.sequence is not None or keeps_all(self.keep) or self.kind == "steps"
         is_wide = self.kind == "features" and self.label is not None
         fixed = (*FIXED_COLUMNS, *(WIDE_FORMATS if is_wide else ()))
         formats = [x for x in ENDINGS.values() if is_named or x in fixed]
@@ -253,11 +253,6 @@ class ReadOptions:
                 f"{name}: found format {self.format}; the model reads {self.kind}{columns}; "
                 f"expected {expected}"
             )
-
-    @property
-    def keeps_all(self) -> bool:
-        """Whether all columns are kept."""
-        return keeps_all(self.keep)
 
     def sequence_columns(self) -> list[Column]:
         """Return the columns of the sequence; none where a format fixes where it stands.
@@ -273,7 +268,7 @@ class ReadOptions:
 
     def columns_of(self, present: Listed[str]) -> list[str]:
         """Return those of a table's columns that are read."""
-        if self.keeps_all or (self.kind == "features" and self.sequence is None):
+        if keeps_all(self.keep) or (self.kind == "features" and self.sequence is None):
             return [*present]
         wanted = [*self.sequence_columns(), self.label, self.group, *self.keep]
         wanted += column_names(self.static)

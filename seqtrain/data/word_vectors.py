@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, takewhile
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -87,8 +86,8 @@ def with_width(config: Config) -> Config:
     path, asked = config.model.vectors, config.model.embedding_dim
     if path is None:
         return config
-    with _opened(path) as file:
-        size = file.size
+    with _opened(path) as (_, _, _, size):
+        pass
     if asked not in (None, size):
         raise ConfigError(
             f"model.embedding_dim: found {asked}, but the vectors of {display_name(path)} have "
@@ -109,10 +108,10 @@ def read_vectors(
     values: dict[int, npt.NDArray[np.float32]] = {}
     more: list[str] = []
     words = 0
-    with _opened(path) as file:
-        for number, text in file.lines:
+    with _opened(path) as (lines, problems, expected, size):
+        for number, text in lines:
             try:
-                word, numbers = _split(text, file)
+                word, numbers = _split(text, size, expected)
                 if not text.strip(" \t"):
                     continue
                 words += 1
@@ -125,30 +124,22 @@ def read_vectors(
                 if row not in values:  # of equal words the first one counts
                     values[row] = _parse(word, numbers.split(" "))
             except BadRow as bad:
-                file.problems.fail(number, str(bad))
+                problems.fail(number, str(bad))
         if not words:
-            file.problems.fail(1, "no words in it; expected lines of a word and its numbers")
+            problems.fail(1, "no words in it; expected lines of a word and its numbers")
     if len(values) == len(more):
         raise DataError(
             f"{display_name(path)}: none of its {counted(words, 'word')} is a token of train; "
             "they are compared as data.tokenizer and data.lowercase leave train's"
         )
-    coverage = Coverage(path, words, file.counted, file.size, more=len(more))
+    coverage = Coverage(path, words, expected, size, more=len(more))
     kept = np.stack(list(values.values()))
     return WordVectors(np.array(list(values), dtype=np.int64), kept, coverage), more
 
 
-class _VectorFile(NamedTuple):
-    """An open file behind what its first line counts: words, if it does, and numbers of each."""
-
-    lines: Numbered
-    problems: RowProblems
-    counted: int | None
-    size: int
-
-
 @contextmanager
-def _opened(path: str) -> Iterator[_VectorFile]:
+def _opened(path: str) -> Iterator[tuple[Numbered, RowProblems, int | None, int]]:
+    """Open a file behind its first line; yield what that counts: words, if it does, and numbers."""
     problems, words = RowProblems(display_name(path)), None
     with open_input(path) as stream:
         lines = RowSource(stream, ReadOptions("lines"), problems).lines()
@@ -167,20 +158,20 @@ def _opened(path: str) -> Iterator[_VectorFile]:
                 f"found vectors of {size} numbers; expected a word and 1 to {LARGEST_WIDTH} "
                 "numbers, with blanks between",
             )
-        yield _VectorFile(lines, problems, words, size)
+        yield lines, problems, words, size
 
 
-def _split(text: str, file: _VectorFile) -> tuple[str, str]:
+def _split(text: str, size: int, expected: int | None) -> tuple[str, str]:
     """Return the word of a line and its numbers, with single blanks between."""
     word, _, numbers = text.rstrip(" \t").partition(" ")
-    if numbers.count(" ") == file.size - 1 and numbers and "  " not in text:
+    if numbers.count(" ") == size - 1 and numbers and "  " not in text:
         return word, numbers
     fields = BLANKS.split(text.strip(" \t"))  # with tabs, more blanks, or a word with blanks in it
-    extra = len(fields) - 1 - file.size
+    extra = len(fields) - 1 - size
     if fields != [""] and (extra < 0 or (extra and all(map(is_number, fields[1 : 1 + extra])))):
-        said = "" if file.counted is None else ", as the first line says"
+        said = "" if expected is None else ", as the first line says"
         found = f"found {counted(len(fields) - 1, 'number')} of {quote(fields[0])}"
-        raise BadRow(f"{found}; expected {file.size}{said}")
+        raise BadRow(f"{found}; expected {size}{said}")
     return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
 
 

@@ -13,6 +13,7 @@ from seqtrain.data.examples import (
     Numbered,
     RowProblems,
     column_names,
+    keeps_all,
     missing_name,
     parse_rows,
 )
@@ -93,7 +94,7 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     """
     options = source.options
     sequence, label = options.sequence_columns(), options.label_column(source.labelled)
-    keep: list[Column] = [] if options.keeps_all else [*options.keep]
+    keep: list[Column] = [] if keeps_all(options.keep) else [*options.keep]
     static = column_names(options.static)
     named = [x for x in (*sequence, *static, label, options.group, *keep) if type(x) is str]
     if options.header is False and named:
@@ -113,7 +114,7 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
         source.problems.fail(columns.line, "no column but the label's; expected a sequence")
     if label_at in where and options.steps is None:
         raise DataError(f"data.label: {label!r} is a column of data.sequence too")
-    if options.keeps_all:
+    if keeps_all(options.keep):
         keep = [*(columns.names or range(columns.width))]
     wanted = _Wanted(
         columns.width,

@@ -10,6 +10,7 @@ from seqtrain.data.examples import (
     Example,
     column_names,
     is_blank,
+    keeps_all,
     label_set,
     missing_name,
     parse_rows,
@@ -91,7 +92,7 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
                 label = source.label(_name(found, label_name) or "")
         if group_name is not None:
             group = _name(_field(row, group_name), group_name)
-        keep = row if options.keeps_all else options.keep
+        keep = row if keeps_all(options.keep) else options.keep
         kept = {str(name): _field(row, str(name)) for name in keep} or None
         static = source.static([_field(row, name) for name in static_names])
         return sequence, label, group, kept, None, static

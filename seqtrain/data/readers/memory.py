@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from seqtrain.config.formats import MEMORY
-from seqtrain.data.examples import Example, ReadOptions, missing_name, parse_rows
+from seqtrain.data.examples import Example, ReadOptions, keeps_all, missing_name, parse_rows
 from seqtrain.data.readers.jsonl import object_parser
 from seqtrain.data.readers.opening import RowSource
 from seqtrain.data.readers.sequences import plain
@@ -150,7 +150,7 @@ def read_memory(source: RowSource) -> Iterator[Example]:
     table, name, options = source.stream, source.problems.name, source.options
     assert isinstance(table, MemoryTable)
     own = options.sequence_columns()
-    if not own and options.kind != "features" and not options.keeps_all:
+    if not own and options.kind != "features" and not keeps_all(options.keep):
         raise DataError(f"{name}: the model names no columns; give sequences: list(data['text'])")
     for column in map(str, [*own, *([options.label] * source.labelled)]):
         if not {column, column.partition(".")[0]} & table.values.keys():
