@@ -226,10 +226,10 @@ class Preprocessing:
         lists = ["labels", "mean", "std"]
         lists += [name for name in ("subwords", "kernels") if values.get(name) is not None]
         coded = [name for name in ("steps", "static") if values.get(name) is not None]
-        vocabulary = Vocabulary(_listed("tokens", tokens["tokens"])) if "tokens" in tokens else None
+        vocabulary = Vocabulary(tuple(tokens["tokens"])) if "tokens" in tokens else None
         fields: dict[str, Any] = {
             **values,
-            **{name: _listed(name, values[name]) for name in lists},
+            **{name: tuple(values[name]) for name in lists},
             **{name: ColumnCoding.from_json(values[name], tokens[name]) for name in coded},
             "reading": ReadOptions(**values["reading"]),
             "lengths": LengthPolicy(**values["lengths"]),
@@ -254,10 +254,3 @@ def chunked(
         if not chunk:
             return
         yield chunk, None
-
-
-def _listed(name: str, values: Any) -> tuple[Any, ...]:
-    """Return a list of JSON as a tuple; a text or an object has items too, but isn't one."""
-    if not isinstance(values, list | tuple):
-        raise ValueError(f"{name}: expected a list")
-    return tuple(values)
