@@ -139,16 +139,15 @@ class Encoder:
         """
         problems = {i: x.problem for i, x in enumerate(examples) if x.problem is not None}
         values: Any
+        facts = list[Steps]()
         if self.static is not None:
-            for i, x in enumerate(examples):
-                said = None if x.static is None else self.static.refusal(x.static)
-                if said is not None:
-                    problems.setdefault(i, said)
+            facts = [*_accepted(self.static, (x.static for x in examples), problems)]
         if self.ids is not None:
             values, lengths = self.ids.encode([example.sequence for example in examples])
         else:
             assert self.cells is not None
-            found = [self.cells.nothing(), *self._accepted(self.cells, examples, problems)]
+            sequences = (example.sequence for example in examples)
+            found = [self.cells.nothing(), *_accepted(self.cells, sequences, problems)]
             values, lengths = self.cells.encode(found), [*map(len, found[1:])]
         kept: Iterable[int] = range(len(examples))
         if problems or min(lengths, default=1) < 1 or max(lengths, default=1) > self.policy.most:
@@ -171,7 +170,7 @@ class Encoder:
             keys=None if keep_bad else row_keys(examples),
             groups=None if names.count(None) == len(names) else number_groups(names, groups),
             spellings=spellings,
-            static=None if self.static is None else self._static(examples, self.static),
+            static=None if self.static is None else _side_by_side(self.static, facts, kept),
         )
         return store, problems
 
@@ -206,24 +205,6 @@ class Encoder:
             report.unreadable += left_out.count
             report.shown += left_out.shown[:shown]
         return whole.build(FileLines(tuple(names), tuple(starts))), report
-
-    def _accepted(
-        self, cells: CellEncoder, examples: list[Example], problems: dict[int, str]
-    ) -> Iterator[Any]:
-        """Yield sequences, nothing in place of those that can't be used; their problems grow."""
-        for i, example in enumerate(examples):
-            is_there = i not in problems and len(example.sequence)
-            problem = cells.refusal(example.sequence) if is_there else None
-            if problem is not None:
-                problems[i] = problem
-            yield example.sequence if is_there and problem is None else cells.nothing()
-
-    def _static(self, examples: list[Example], cells: CellEncoder) -> Features:
-        values = cells.blank().repeat(len(examples), axis=0)
-        given = [(i, x.static) for i, x in enumerate(examples) if x.static is not None]
-        if given:
-            values[[i for i, _ in given]] = cells.encode([static for _, static in given])
-        return values
 
     def _kept(
         self, found: list[Any], problems: dict[int, str], report: EncodingReport, keep_bad: bool
@@ -284,6 +265,24 @@ class Encoder:
                     said = f"label {', '.join(own)} doesn't occur in train; it counts as wrong"
                     report.shown.append(f"{where}: {said}")
         return labels
+
+
+def _accepted(cells: CellEncoder, given: Iterable[Any], problems: dict[int, str]) -> Iterator[Any]:
+    """Yield sequences, nothing in place of those that can't be used; their problems grow."""
+    for i, steps in enumerate(given):
+        is_there = i not in problems and steps is not None and len(steps)
+        problem = cells.refusal(steps) if is_there else None
+        if problem is not None:
+            problems[i] = problem
+        yield steps if is_there and problem is None else cells.nothing()
+
+
+def _side_by_side(cells: CellEncoder, found: list[Steps], kept: Iterable[int]) -> Features:
+    """Return the vectors of one step each, (B, K), of those that are kept; blank of no step."""
+    chosen = [found[i] for i in kept]
+    values = cells.blank().repeat(len(chosen), axis=0)
+    values[[len(steps) > 0 for steps in chosen]] = cells.encode([cells.nothing(), *chosen])
+    return values
 
 
 def class_columns(labels: Iterable[str | None], index: Mapping[str, int]) -> Array:
