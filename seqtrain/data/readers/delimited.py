@@ -29,7 +29,6 @@ EXCEL_HINT = re.compile(r"sep=(.)")
 """First line by which Excel says what separates the fields."""
 ARFF = re.compile(r"(?:\s*%.*\n)*\s*@relation\b", re.IGNORECASE)
 SNIFFED_LINES = 20
-AS_JSONL = ", but an object of JSON; give --input-format jsonl (to train, data.format: jsonl)"
 QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 """A field in quotes, perhaps open at the end: a quote within a field, as of inches, opens none."""
 
@@ -40,10 +39,12 @@ class _Columns:
     def __init__(self, problems: RowProblems, line: int, first: list[str], *, named: bool) -> None:
         self.problems, self.line, self.width = problems, line, len(first)
         self.names = dict[str, int]()
+        if named and "".join(first[:1]).lstrip().startswith('{"'):
+            advice = "give --input-format jsonl (to train, data.format: jsonl)"
+            problems.fail(line, f"expected names of columns, found an object of JSON; {advice}")
         for index, name in enumerate(first if named else ()):
             if name and name in self.names:
-                hint = AS_JSONL if self._begin_object() else ""
-                problems.fail(line, f"column {quote(name)} occurs twice in the header{hint}")
+                problems.fail(line, f"column {quote(name)} occurs twice in the header")
             self.names.setdefault(name, index)
         self.known: dict[Any, int] = {index: index for index in range(len(first))} | self.names
 
@@ -54,18 +55,11 @@ class _Columns:
         found = missing_name("column", str(column), self.names)
         if isinstance(column, int):
             found = f"no column {column}; the row has {self.width}, counted from 0"
-        elif self._begin_object():
-            found = f"no column {quote(str(column))}{AS_JSONL}"
         elif self.width == 1:
             marks = [mark for mark in DELIMITERS.values() if mark in next(iter(self.names), "")]
-            found += (
-                f"; is {quote(marks[0])} what separates them? see data.delimiter" if marks else ""
-            )
+            if marks:
+                found += f"; is {quote(marks[0])} what separates them? see data.delimiter"
         return self.problems.fail(self.line, found)
-
-    def _begin_object(self) -> bool:
-        """Whether what should name columns is the first row of jsonl."""
-        return next(iter(self.names), "").lstrip().startswith('{"')
 
 
 class _Wanted(NamedTuple):
