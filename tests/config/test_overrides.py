@@ -3,6 +3,7 @@
 import pytest
 
 from seqtrain.config import Config, parse_config
+from seqtrain.errors import ConfigError
 
 DATA = "data: {train: a.csv, sequence: s, label: l}\n"
 
@@ -43,3 +44,9 @@ def test_option_replaces_only_its_key_and_the_last_one_wins():
 @pytest.mark.parametrize("wrong", ["lr: no", "lr: -1", "lr: {a: no}"])
 def test_what_an_option_replaces_is_not_complained_about(wrong):
     assert load("training.lr=3e-4", text=DATA + f"training: {{{wrong}}}").training.lr == 3e-4
+
+
+@pytest.mark.parametrize("wrong", ["training: no", "training: {lr: 1}\ntraining: {lr: 2}"])
+def test_a_section_that_cannot_be_used_is_complained_about_whatever_an_option_sets(wrong):
+    with pytest.raises(ConfigError, match=r"^cfg.yaml:\d:\d+: training: "):
+        load("training.lr=3e-4", text=DATA + wrong)
