@@ -175,17 +175,14 @@ def reading_doubts(
 
 
 def arrivals(source: str, options: ReadOptions) -> Iterator[Iterable[Example]]:
-    """Yield the examples of a file at once, those of standard input as they come in."""
+    """Yield the examples of a file at once, those of standard input as they come in.
+
+    A burst of these is what a second thread has read: a prediction waits for no later row.
+    """
     examples = iter(read_rows(source, options, labelled=False))
-    if source == STDIN:
-        # A burst is what has arrived meanwhile: a prediction waits for no later row.
-        yield from _arriving(examples)
-    else:
+    if source != STDIN:
         yield examples
-
-
-def _arriving(examples: Iterator[Example]) -> Iterator[Iterable[Example]]:
-    """Read on a second thread; yield what has arrived, again and again, then any complaint."""
+        return
     arrived: queue.Queue[Example | BaseException | None] = queue.Queue(READ_AHEAD)
 
     def read() -> None:
