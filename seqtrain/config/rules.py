@@ -110,17 +110,21 @@ def _files(keys: Keys) -> Broken:
             yield key, f"found {found}; expected files of one format, or set data.format"
     kind = keys["data.kind"]
     for format, key in _formats(keys).items():
-        if kind == "steps" and not holds(format, kind):
-            yield "data.steps", f"{key} is {format}; expected {one_of(TABLE_FORMATS)}"
-        elif not holds(format, kind):
+        if kind != "steps" and not holds(format, kind):
             held = one_of([name for name in ("text", "tokens", "features") if holds(format, name)])
             where = f"; for features: {one_of(FEATURE_FORMATS)}" if kind == "features" else ""
             yield "data.kind", f"found {kind}, but {key} is {format}; expected {held}{where}"
 
 
 def _columns(keys: Keys) -> Broken:
-    """Sequence and label are named where the format has columns, and are different columns."""
-    with_columns = [format for format in _formats(keys) if format not in FIXED_COLUMNS]
+    """Columns are named where the format has some: sequence and label are different ones."""
+    formats = _formats(keys)
+    for key in ("data.group", "data.steps", "data.static"):
+        for format, file in formats.items():
+            if keys[key] is not None and format in FIXED_COLUMNS:
+                found = f"{file} is {format}, which has no columns"
+                yield key, f"{found}; expected null, or {one_of(TABLE_FORMATS)}"
+    with_columns = [format for format in formats if format not in FIXED_COLUMNS]
     is_wide = keys["data.kind"] == "features" and {*with_columns} <= {*WIDE_FORMATS, "memory"}
     has_no_sequence = is_wide or keys["data.steps"] is not None
     for key in ("data.sequence", "data.label"):
@@ -132,7 +136,7 @@ def _columns(keys: Keys) -> Broken:
 
 
 def _steps(keys: Keys) -> Broken:
-    """A column has one role; steps that grow by the order have one; static ones a format."""
+    """A column has one role; steps that grow by the order have one."""
     steps, static = keys["data.steps"] or {}, keys["data.static"] or {}
     named = ("data.id", "data.label", "data.sequence")
     roles = {keys[key]: f"is {key}" for key in named if isinstance(keys[key], str | int)}
@@ -149,9 +153,6 @@ def _steps(keys: Keys) -> Broken:
     for key, default in (("model.kernels", "false"), ("training.augment", "null")):
         if keys[key] and not kinds <= numbers:
             yield key, f"data.steps has a column of tokens; expected {default}"
-    for format, key in _formats(keys).items():
-        if static and not holds(format, "steps"):
-            yield "data.static", f"{key} is {format}; expected {one_of(TABLE_FORMATS)}"
 
 
 def _ngrams(keys: Keys) -> Broken:
@@ -177,12 +178,8 @@ def _ngrams(keys: Keys) -> Broken:
 
 
 def _groups(keys: Keys) -> Broken:
-    """Groups have a column, and are not divided; held-out fractions leave rows to train on."""
+    """Groups are not divided; held-out fractions leave rows to train on."""
     group, validation, test = (keys[f"data.{key}"] for key in ("group", "validation", "test"))
-    for format, key in _formats(keys).items():
-        if group is not None and format in FIXED_COLUMNS:
-            found = f"found {brief(group)}, but {key} is {format}, which has no columns"
-            yield "data.group", f"{found}; expected null"
     for key, share in (("data.validation", validation), ("data.test", test)):
         if group is not None and isinstance(share, float):
             yield key, f"found {share:g}, which would divide data.group; expected a file"
