@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from collections.abc import Sequence as Listed
 from contextlib import suppress
+from decimal import Decimal
 from itertools import chain
 from typing import Any
 
@@ -79,7 +80,11 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
 
 
 def sequence_from_json(value: object, kind: str) -> Sequence:
-    """Read a JSON value: a string, list of symbols, or list of vectors or numbers; else BadRow."""
+    """Read a JSON value: a string, list of symbols, or list of vectors or numbers; else BadRow.
+
+    A missing one is empty, as a blank cell of a file.
+    """
+    value = "" if value is None else value
     if isinstance(value, str):
         return sequence_from_text(value, kind)
     if kind == "features":
@@ -223,7 +228,7 @@ def number_of(cell: object) -> float:
             return float("nan")
         if is_number(text):
             return float(text)
-    elif cell is None or isinstance(cell, int | float):
+    elif cell is None or isinstance(cell, int | float | Decimal):
         try:
             return float("nan") if cell is None else float(cell)
         except OverflowError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from heapq import merge
 from itertools import chain, pairwise
@@ -117,8 +118,10 @@ class SequencesOfRows:
         if isinstance(rows, Example):
             return rows
         rows[ID] = _ids(rows[ID])
-        for at in range(ID + 1, self.beside):
-            rows[at] = (_tokens if self.tokens <= at < self.numbers else _floats)(rows[at])
+        if self.order is not None:
+            rows[ID + 1] = _whole(rows[ID + 1])
+        for at in range(self.tokens, self.beside):
+            rows[at] = (_tokens if at < self.numbers else _floats)(rows[at])
         return rows
 
     def _in_order(self, given: Iterable[Example | Rows]) -> Iterator[Example]:
@@ -138,11 +141,11 @@ class SequencesOfRows:
     def _sequence(self, parts: list[Rows], ended: dict[int, int]) -> Example:
         """Return the example of an id's rows; a bad one names the line that is at fault."""
         rows = [*map(_joined, zip(*parts, strict=True))] if len(parts) > 1 else parts[0]
-        lines, labels, name, times = rows[LINE], rows[LABEL], _text(rows[ID][0]), None
+        lines, labels, name, times = rows[LINE], rows[LABEL], rows[ID][0], None
         given, static = {"group": rows[GROUP][0], "kept": rows[KEPT][0]}, rows[self.beside :]
         label = next((x for x in labels if x not in (None, SET)), labels[0])
         try:
-            if _is_missing(rows[ID][0]):
+            if not name:
                 raise BadRow(f"{self.id}: the id is blank")
             if self.come_back is None and ended.setdefault(hash(name), lines[0]) != lines[0]:
                 before = f"id {quote(name)} comes back, after line {ended[hash(name)]}"
@@ -162,6 +165,7 @@ class SequencesOfRows:
                 if (times[1:] < times[:-1]).any():
                     order = np.argsort(times, kind="stable")
                     rows, times = _taken(rows, order), times[order]
+                    given["kept"] = rows[KEPT][0]
             numbers = _numbers(self.kinds, rows[self.numbers : self.beside], times, len(labels))
             read = Steps(tuple(rows[self.tokens : self.numbers]), numbers)
             facts = facts_of(self.static, [column[0] for column in static]) if static else None
@@ -209,11 +213,11 @@ def _numbers(
 
 
 def _ids(cells: Column) -> Column:
-    """Return the cells of an id's column, without blanks around them."""
+    """Return the cells of an id's column as texts, without blanks around them."""
     try:
         return [*map(str.strip, cells)]
     except TypeError:
-        return [cell.strip() if type(cell) is str else cell for cell in cells]
+        return ["" if _is_missing(cell) else _text(cell).strip() for cell in cells]
 
 
 def _runs(ids: Column) -> list[tuple[int, int]]:
@@ -223,9 +227,19 @@ def _runs(ids: Column) -> list[tuple[int, int]]:
 
 
 def _tokens(cells: Column) -> Column:
-    if {*map(type, cells)} == {str} and "" not in cells and not any(map(str.isspace, cells)):
-        return cells
-    return [MISSING_TOKEN if _is_missing(cell) else _text(cell) for cell in cells]
+    if {*map(type, cells)} == {str}:
+        known = {cell: _token(cell) for cell in {*cells}}
+        return [*map(known.__getitem__, cells)]
+    return [*map(_token, cells)]
+
+
+def _whole(cells: Column) -> Column:
+    """Return cells that all are whole numbers as an array, exactly: times may be beyond 2^53."""
+    found: Column = _floats(cells)
+    if _is_array(found) and {*map(type, cells)} <= {int, str}:
+        with suppress(ValueError, OverflowError):
+            return np.array([*map(int, cells)], np.int64)
+    return found
 
 
 def _floats(cells: Column) -> Column:
@@ -239,7 +253,21 @@ def _is_missing(cell: object) -> bool:
 
 
 def _text(cell: object) -> str:
-    return str(cell).lower() if isinstance(cell, bool) else str(cell)
+    """Return a cell as text: a whole number without a fraction, as files of text have it."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+
+def _token(cell: object) -> str:
+    """Return a cell as a token, the same in files of text, JSON and tables of Python.
+
+    pandas writes True, JSON has true; and 2 is written 2.0 where other rows have no number.
+    """
+    if _is_missing(cell):
+        return MISSING_TOKEN
+    text = _text(cell)
+    if text.endswith(".0") and text[:-2].lstrip("-").isdecimal():
+        return text[:-2]
+    return text.lower() if text.lower() in ("true", "false") else text
 
 
 def _one_by_one(cells: Column, name: str) -> list[float]:

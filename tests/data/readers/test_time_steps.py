@@ -94,6 +94,32 @@ def test_missing_cells_are_unknown_tokens_and_missing_numbers(ending: str, tmp_p
     assert np.array_equal(steps.numbers, [[1.5, 0], [np.nan, 1]], equal_nan=True)
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_token_is_the_same_in_every_format(ending: str, tmp_path: Path) -> None:
+    """As text pandas writes True, and 2.0 where a number is missing in the column."""
+    kinds: list[list[Any]] = [[True, False], [2.0, 3.0], [2, 3], ["007", "1.10"]]
+    expected = [["true", "false"], ["2", "3"], ["2", "3"], ["007", "1.10"]]
+    for cells, tokens in zip(kinds, expected, strict=True):
+        rows = steps_of(*(("i", n, cell, 1, "x") for n, cell in enumerate(cells)))
+        (found,) = read(write_rows(tmp_path / f"a.{ending}", rows))
+        assert [*found.sequence.tokens[0]] == tokens
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_an_order_of_large_whole_numbers_is_exact(ending: str, tmp_path: Path) -> None:
+    rows = steps_of(*(("i", 2**60 + n, f"p{n}", 1, "x") for n in (3, 1, 2, 0)))
+    (found,) = read(write_rows(tmp_path / f"a.{ending}", rows), keep=("place",))
+    assert [*found.sequence.tokens[0]] == ["p0", "p1", "p2", "p3"]
+    assert found.sequence.numbers[:, 1].tolist() == [0, 1, 1, 1]
+    assert found.kept == {"place": "p0"}
+
+
+def test_ids_are_texts_whatever_their_type_in_json(tmp_path: Path) -> None:
+    rows = steps_of(*((x, 1, "a", 1, "x") for x in (1, "1", 1.0, -1, -2, True, 1)))
+    path = write_rows(tmp_path / "a.jsonl", rows)
+    assert [x.id for x in read(path)] == ["1", "-1", "-2", "True"]
+
+
 @pytest.mark.parametrize("quoted", [False, True])
 def test_rows_around_a_bad_one_are_read(quoted: bool, tmp_path: Path) -> None:
     mark = '"' if quoted else ""
