@@ -5,7 +5,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -224,7 +223,9 @@ def _of_columns(columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wi
 
 def _named(wishes: Wishes, columns: Sequence[ColumnFacts]) -> dict[str, list[ColumnFacts]]:
     """Return the columns that the user names or counts, each of which there is, by option."""
-    known: dict[Any, ColumnFacts] = {str(index): c for index, c in enumerate(columns)}
+    known = dict[Column, ColumnFacts]()
+    for index, column in enumerate(columns):
+        known |= {index: column, str(index): column}
     known |= {column.column: column for column in columns}
     named = dict[str, list[ColumnFacts]]()
     for flag in ("label", "sequence", "id", "order", "steps"):
