@@ -23,7 +23,7 @@ from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import CHUNK_ROWS
 from seqtrain.data.readers import Column, ReadOptions, read_rows
 from seqtrain.data.readers.memory import MemoryTable
-from seqtrain.errors import ConfigError, DataError, RunError
+from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.logits import CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
 from seqtrain.text import display_name, one_of, quote
@@ -133,16 +133,6 @@ def input_of(given: Any, reading: ReadOptions) -> tuple[str, MemoryTable | None]
         return os.fspath(given), None
     table = MemoryTable(given, reading).hold()
     return table.path, table
-
-
-def path_of_file(given: Any) -> str:
-    """Return the path of an input file; a DataError where sequences were given instead."""
-    if isinstance(given, str | PathLike):
-        return os.fspath(given)
-    raise DataError(
-        f"source: found a {type(given).__name__}; expected the path of a file; sequences in memory "
-        "go to seqtrain.load(run).predict(sequences)"
-    )
 
 
 def reading_doubts(
@@ -258,7 +248,7 @@ class StepPredictions:
 
 
 def predict_steps(
-    source: str | PathLike[str],
+    source: Any,
     run: RunLike | Predictor = None,
     *,
     device: str = "auto",
@@ -268,10 +258,11 @@ def predict_steps(
 
     A model that reads in one direction reads each sequence once. One that looks ahead reads each
     prefix again: T (T + 1) / 2 steps for a sequence of T. Arguments and errors are those of
-    `predict`; an ensemble is refused.
+    `predict`, but for sequences in a list; an ensemble is refused.
     """
-    options = InputOptions(**reading)
-    return step_predictions(path_of_file(source), load(run, device=device), options)
+    classifier = load(run, device=device)
+    path, _table = input_of(source, classifier.preprocessing.reading)
+    yield from step_predictions(path, classifier, InputOptions(**reading))
 
 
 def step_predictions(

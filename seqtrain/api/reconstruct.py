@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import eq
-from os import PathLike
+from typing import Any
 
 from seqtrain.api.load import RunLike, directory_of
-from seqtrain.api.predict import path_of_file
+from seqtrain.api.predict import input_of
 from seqtrain.data.batch import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.readers import read_rows
@@ -26,15 +26,16 @@ class Reconstruction:
 
 
 def reconstruct(
-    source: str | PathLike[str], run: RunLike = None, *, max_steps: int = 100, device: str = "auto"
+    source: Any, run: RunLike = None, *, max_steps: int = 100, device: str = "auto"
 ) -> Iterator[Reconstruction]:
     """Reconstruct every row of a file, or of standard input, by at most `max_steps` tokens.
 
-    Source, run, device and errors are as for `predict`; the run was pretrained as an autoencoder.
+    Source, run, device and errors are as for `predict_steps`; the run has an autoencoder.
     """
-    path, chosen = path_of_file(source), select_device(device)
+    chosen = select_device(device)
     autoencoder, fitted = load_autoencoder(directory_of(run).pretrained)
     autoencoder.to(chosen)
+    path, _table = input_of(source, fitted.reading)
     assert fitted.vocabulary is not None, "an autoencoder's kind is text or tokens"
     known = fitted.vocabulary.tokens
     examples = read_rows(path, fitted.reading.for_input(path), labelled=False)

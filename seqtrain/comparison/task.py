@@ -93,23 +93,22 @@ def variants_for(config: Config, device: torch.device) -> dict[str, str]:
         left_out.add("random-batches")
     if config.model.pooling != "last":
         left_out.add("padded-sorted-mask")
-    chosen = {name: variant for name, variant in VARIANTS.items() if name not in left_out}
-    return {name: _why_not(variant, config, device) for name, variant in chosen.items()}
-
-
-def _why_not(variant: Variant, config: Config, device: torch.device) -> str:
-    if variant.kind == "recipe":
-        both_ways = variant.pads and config.model.bidirectional
-        return "nn.GRU would read the padding first, backwards" if both_ways else ""
-    if variant.kind == "wrong" and config.model.initial_state == "carried":
-        return "with model.initial_state: carried, the next row would start from the padding"
-    changed = variant.config(config)
-    try:
-        config_from_mapping(changed.model_dump())
-        choose_engine(changed.model, device)
-    except ConfigError as error:
-        return str(error)
-    return ""
+    problems = {name: "" for name in VARIANTS if name not in left_out}
+    for name in problems:
+        variant = VARIANTS[name]
+        if variant.kind == "recipe" and variant.pads and config.model.bidirectional:
+            problems[name] = "nn.GRU would read the padding first, backwards"
+        elif variant.kind == "wrong" and config.model.initial_state == "carried":
+            carried = "with model.initial_state: carried"
+            problems[name] = f"{carried}, the next row would start from the padding"
+        elif variant.kind != "recipe":
+            changed = variant.config(config)
+            try:
+                config_from_mapping(changed.model_dump())
+                choose_engine(changed.model, device)
+            except ConfigError as error:
+                problems[name] = str(error)
+    return problems
 
 
 @dataclass(frozen=True)
