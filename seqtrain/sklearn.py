@@ -8,7 +8,7 @@ Needs the package scikit-learn: pip install 'seqtrain[sklearn]'.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -59,9 +59,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     """Classifier of sequences of unequal length, as a scikit-learn estimator.
 
     X is a list of texts, of lists of symbols, or of arrays (T, F) of feature vectors; an array
-    (B, T) holds series of one channel, (B, T, F) of several; or a table, as `seqtrain.fit` takes
-    it, of which `sequence` names a column (without it, one of numbers is an array). A fitted
-    one is pickled as the files of its model folder.
+    (B, T) holds series of one channel, with NaN behind shorter ones, (B, T, F) of several; or a
+    table, as `seqtrain.fit` takes it, of which `sequence` names a column (without it, one of
+    numbers is an array). A fitted one is pickled as the files of its model folder.
 
     Args:
         sequence: column of the sequence where X is a table; None: the only one.
@@ -111,6 +111,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self._several = type_of_target(y) == "multilabel-indicator"
         y = check_array(y, accept_sparse=False) if self._several else column_or_1d(y, warn=True)
         check_consistent_length(sequences, y)
+        if any(label is None for label in y.flat):
+            raise InputError("y: found None; expected a label for each sequence")
         check_classification_targets(y)
         self.classes_, indices = np.unique(y, return_inverse=True)
         labels: list[Any] = indices.tolist()
@@ -124,7 +126,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         rows = {"s": sequences, "l": labels}
         with TemporaryDirectory() as folder:
             try:
-                config, _held = with_data(self._config(_kind(sequences)), {"train": rows})
+                config, _held = with_data(self._config(sequences), {"train": rows})
                 fit(config, run_dir=Path(folder, RUN), cache=False)
                 model = load_model(Path(folder, RUN, "best"))
             except SeqtrainError as error:
@@ -157,16 +159,26 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         except SeqtrainError as error:
             raise InputError(*_renamed(error)) from None
 
-    def _config(self, kind: str) -> dict[str, Any]:
+    def _config(self, sequences: list[Any]) -> dict[str, Any]:
         seed = int(check_random_state(self.random_state).randint(2**31))
         sections: dict[str, Any] = {"seed": seed}
-        keys = {"data.sequence": "s", "data.label": "l", "data.kind": kind, "data.empty": "unk"}
+        keys = {"data.sequence": "s", "data.label": "l", "data.empty": "unk"}
+        keys["data.kind"] = _kind(sequences)
         keys |= {key: getattr(self, name) for name, key in KEYS.items()}
         for name, value in {**keys, **(self.settings or {})}.items():
             section, _, key = name.partition(".")
             if not key:
                 raise ConfigError(f"settings: found {name!r}; expected names as training.patience")
             sections.setdefault(section, {})[key] = value
+        weights = sections["training"].get("class_weights")
+        if isinstance(weights, Mapping):
+            given = {str(label): weight for label, weight in weights.items()}
+            names = [*map(str, self.classes_.tolist())]
+            if given.keys() != {*names}:
+                found = f"found {', '.join(given)}; expected the labels {', '.join(names)}"
+                raise InputError(f"training.class_weights: {found}")
+            indices = {str(index): given[name] for index, name in enumerate(names)}
+            sections["training"]["class_weights"] = indices
         return sections
 
     def _classifier(self, model: Model) -> Classifier:
@@ -181,16 +193,16 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         names = None if is_numeric and self.sequence is None else columns_of(X)
         is_sparse = hasattr(array, "toarray")  # and refused
         if names is None and (is_sparse or getattr(array, "ndim", 1) == 2):
-            finite = "allow-nan" if self._takes_nan else True
             try:
-                given = {"reset": reset, "dtype": np.float64, "ensure_all_finite": finite}
+                given = {"reset": reset, "dtype": np.float64, "ensure_all_finite": "allow-nan"}
                 given |= {"multi_output": True} if y else {}
                 checked = validate_data(self, X, *y, **given)
             except ValueError as error:
                 if "could not convert string" not in str(error):
                     raise
                 raise InputError("X: found a table of texts; give one column of it") from None
-            array = checked[0] if y else checked
+            rows = checked[0] if y else checked
+            array = [row[: 1 + max(np.flatnonzero(~np.isnan(row)), default=-1)] for row in rows]
         try:
             array = array if names is None else self._column_of(X, [*map(str, names)])
             sequences = [_checked(sequence) for sequence in as_list(array)]
@@ -206,10 +218,6 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise InputError(f"X: found the columns {found}; name the sequence's: sequence='NAME'")
         name = self.sequence or names[0]
         return list(MemoryTable(X, ReadOptions("memory", sequence=name), "X").values[name])
-
-    @property
-    def _takes_nan(self) -> bool:
-        return bool((self.settings or {}).get("data.missing") == "mask")
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -237,7 +245,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         tags.classifier_tags.multi_label = True
         tags.input_tags.string = True
         tags.input_tags.three_d_array = True
-        tags.input_tags.allow_nan = self._takes_nan
+        tags.input_tags.allow_nan = True
         return tags
 
 

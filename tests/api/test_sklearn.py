@@ -83,6 +83,25 @@ def test_more_than_ten_labels_keep_their_places():
     assert small(max_epochs=80).fit(texts, labels).predict(texts).tolist() == labels
 
 
+def test_class_weights_are_given_by_labels():
+    labels = np.arange(60) % 12
+    weights = {label: 50.0 if label == 2 else 1.0 for label in range(12)}
+    heavy = small(settings={"training.class_weights": weights})
+    assert set(heavy.fit(["the same words"] * 60, labels).predict(["the same words"])) == {2}
+    with pytest.raises(ValueError, match=r"class_weights: found 1; expected the labels down, up"):
+        small(settings={"training.class_weights": {1: 1}}).fit(list(TEXTS), list(LABELS))
+
+
+def test_nan_stands_behind_the_shorter_rows_of_an_array():
+    slopes = np.random.default_rng(0).choice([-1.0, 1.0], 60)
+    rows = slopes[:, None] * np.arange(8)
+    rows[np.arange(8) > 3 + np.arange(60)[:, None] % 5] = np.nan
+    found = small().fit(rows, slopes)
+    assert found.score(rows, slopes) > 0.9
+    short = found.predict_proba([row[~np.isnan(row)] for row in rows])
+    np.testing.assert_allclose(found.predict_proba(rows), short, atol=1e-6)
+
+
 def test_it_works_in_scikit_learns_tools():
     texts, labels = list(TEXTS), list(LABELS)
     assert cross_val_score(small(), texts, labels, cv=2).mean() > 0.6
@@ -123,6 +142,8 @@ def test_mistakes_are_value_errors(fitted):
         small(settings={"training.patiense": 3}).fit(texts, labels)
     with pytest.raises(ValueError, match="found one class, 'up'"):
         small().fit(texts, ["up"] * 60)
+    with pytest.raises(ValueError, match="y: found None"):
+        small().fit(texts, [None, *labels[1:]])
     for given, words in (
         ([["a", "list"], [1.5]], "X: sequence 2"),
         ("a text", "X: found one str; expected a list of sequences"),

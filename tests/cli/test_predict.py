@@ -407,6 +407,8 @@ def test_runs_are_found_by_name_and_outputs_have_a_short_option(begun, cli):
     shutil.copytree("r", "runs/mine")
     shutil.rmtree("r")
     cli("predict", "test.tsv", "mine", "-o", "o.csv")
+    assert cli("predict", "test.tsv", "mine", "-o", "-").out.startswith("label\t")
+    assert not Path("-").exists()
     assert Path("o.csv").read_text().startswith("label,probability\n")
     cli("export", "mine", "exported")
     assert Path("exported/predict.py").exists()

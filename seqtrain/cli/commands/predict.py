@@ -24,7 +24,7 @@ def predict(
     run: str | None = options.RUN,
     named: str | None = options.RUN_OPTION,
     output: str | None = option(
-        "Where to write. Default: standard output.", "FILE", "--output", "-o"
+        "Where to write. Default: - (standard output).", "FILE", "--output", "-o"
     ),
     format: Literal["tsv", "csv", "jsonl"] | None = option(
         "Output format. Default: by --output's ending, else tsv; on a terminal lines."
@@ -77,6 +77,7 @@ def predict(
     """Example: seqtrain predict new.csv --keep id --output predictions.csv"""
     from seqtrain.runs.destination import check_destination
 
+    output = None if output == "-" else output
     if output is not None:
         sources = [] if source == "-" else [source]
         check_destination(output, "stream", "--output", force=force, sources=sources)
