@@ -71,20 +71,11 @@ def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
         or not isinstance(progress, dict)
     ):
         raise CheckpointError(f"{path}: expected metrics_length, a number of bytes, and progress")
-    largest = _largest_state(model, pretraining=progress.get("pretraining") is True)
-    tensors = read_tensors(saved, STATE_TENSORS, largest)
-    return Checkpoint(model, tensors, progress, length)
-
-
-def _largest_state(model: Model, *, pretraining: bool) -> int:
-    network = model.network
-    learning = _size(network)
-    if pretraining and isinstance(network.embedding, nn.Embedding):
+    network: nn.Module = model.network
+    learning, is_carried = [network], model.network.config.initial_state == "carried"
+    if progress.get("pretraining") is True and isinstance(network.embedding, nn.Embedding):
         with shapes_alone():
-            learning = max(_size(objective(network, 0.0)) for objective in OBJECTIVES.values())
-    carried = CARRIED if network.config.initial_state == "carried" else 0
-    return (MOMENTS + 1) * learning + COUNTERS + carried
-
-
-def _size(network: nn.Module) -> int:
-    return sum(p.nbytes for p in network.parameters())
+            learning = [objective(model.network, 0.0) for objective in OBJECTIVES.values()]
+    weights = max(sum(p.nbytes for p in each.parameters()) for each in learning)
+    largest = (MOMENTS + 1) * weights + COUNTERS + CARRIED * is_carried
+    return Checkpoint(model, read_tensors(saved, STATE_TENSORS, largest), progress, length)

@@ -49,7 +49,14 @@ class PredictionJob:
         """
         report, unknown, undecided = EncodingReport(), 0, 0
         columns, given = self.columns, (source, self.classifier, self.options, report)
-        first, predictions = list[Any](), self._predictions(given)
+        first = list[Any]()
+        predictions: Iterator[Any]
+        if columns.steps:
+            slow = one_model(self.classifier, "--steps").network.why_prefixes_are_read_again
+            note(*([] if slow is None else [f"{slow}: {SLOW_STEPS}"]))
+            predictions = step_predictions(*given)
+        else:
+            predictions = predict_rows(*given, columns.read_ranks)
         for prediction in predictions:
             first.append(prediction)
             if not keeps_all(columns.keep) or prediction.example.kept is not None:
@@ -72,16 +79,6 @@ class PredictionJob:
             where = "" if name == "input" else f"{name}: "
             rows = counted(report.rows, "sequence")
             warn(f"{where}{unknown:,} of {rows} with no token that the model knows")
-
-    def _predictions(
-        self, given: tuple[str, Predictor, InputOptions, EncodingReport]
-    ) -> Iterator[Any]:
-        if not self.columns.steps:
-            return predict_rows(*given, self.columns.read_ranks)
-        slow = one_model(self.classifier, "--steps").network.why_prefixes_are_read_again
-        if slow is not None:
-            note(f"{slow}: {SLOW_STEPS}")
-        return step_predictions(*given)
 
 
 def predict_files(source: str, output_dir: str, job: PredictionJob, *, force: bool) -> None:
