@@ -29,8 +29,9 @@ STEPS_LR = 5.0
 """The same for several columns of tokens of a time step, where there are many classes."""
 ATTENTION_SIZE = 64
 """Size of attention's hidden layer: as good as 256, at a quarter of the cost."""
-REFIT_ROWS, REFIT_FRACTION = 200, 0.1
-"""A refit gains with fewer rows per class than this, where at least this fraction is held out."""
+FEW_CLASSES, REFIT_ROWS, REFIT_FRACTION = 4, (200, 1000), 0.1
+"""A refit gains with fewer rows per class than this, of few classes and of more, where at least
+this fraction is held out."""
 UNEVEN, ADJUSTMENT, OF_MANY_CLASSES = 10, 0.4, 0.6
 """Rows of the largest class for one of the smallest, above which rare classes are adjusted for; how
 much, and how much where there are many classes."""
@@ -60,7 +61,8 @@ def choices(facts: Facts, validation: object) -> list[Choice]:
     held_out = facts.rows * validation if isinstance(validation, float) else facts.rows
     stops = validation is not None and held_out >= MANY_ROWS
     found += _training(facts, stops=stops)
-    few = facts.rows < REFIT_ROWS * len(facts.classes)
+    most = REFIT_ROWS[len(facts.classes) > FEW_CLASSES]
+    few = facts.rows < most * len(facts.classes)
     few = few and facts.family not in ("alphabet", "symbols")
     if few and isinstance(validation, float) and validation >= REFIT_FRACTION:
         found.append(Choice("training.refit", True, "few rows: in the end all of them are learned"))

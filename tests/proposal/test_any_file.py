@@ -166,9 +166,15 @@ def test_few_texts_are_also_spelled_and_their_n_grams_learn_by_plain_sgd(tmp_pat
     assert (config.model.ngrams_spelling, config.training.ngrams_lr) == expected
 
 
-@pytest.mark.parametrize(("pairs", "expected"), [(199, True), (200, False)])
-def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(tmp_path, pairs, expected):
-    path = write_texts(tmp_path / "train.csv", ["go", "come"] * pairs)
+@pytest.mark.parametrize(
+    ("classes", "rows", "expected"),
+    [(4, 199, True), (4, 200, False), (5, 999, True), (5, 1000, False)],
+)
+def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(
+    tmp_path, classes, rows, expected
+):
+    labels = ["go", "come", "stay", "turn", "wait"][:classes]
+    path = write_texts(tmp_path / "train.csv", labels * rows)
     other = write_texts(tmp_path / "validation.csv", ["go", "come"])
     assert proposed(path).training.refit is expected
     assert not proposed(path, other).training.refit
