@@ -179,11 +179,13 @@ class Encoder:
     ) -> tuple[SequenceStore, EncodingReport]:
         """Read files, at least one, and encode their rows; bad ones are a DataError."""
         whole, report, groups = StoreBuilder(), EncodingReport(), dict[str, int]()
-        names, starts, end = list[str](), list[int](), 0
+        names, starts, end, ids = list[str](), list[int](), 0, dict[str, str]()
         for path, options in files:
             name = display_name(path)
             problems, left_out, number = RowProblems(name), RowProblems(name), end
             rows = read_rows(path, options, problems, labelled=labelled)
+            if options.steps is not None and len(files) > 1:
+                rows = _in_one_file(rows, name, ids)
             names.append(name)
             starts.append(end)
             for chunk in chunks(self._with_width(rows, name)):
@@ -319,22 +321,39 @@ def number_groups(names: Sequence[str | None], numbers: dict[str, int]) -> Ints:
     return np.array(rows, dtype=np.int64)
 
 
+def _in_one_file(rows: Iterator[Example], name: str, files: dict[str, str]) -> Iterator[Example]:
+    """Refuse an id whose rows stand in two files; `files` gets the file of each."""
+    for row in rows:
+        other = name if row.id is None else files.setdefault(row.id, name)
+        if other != name and row.problem is None:
+            problem = f"id {quote(str(row.id))} is in {other} too; put all its rows into one file"
+            row = row._replace(sequence="", problem=problem)
+        yield row
+
+
 def row_keys(examples: Iterable[Example]) -> Ints:
-    """Return a key of each sequence, (B,) int64, equal but for case and outer blanks; blank: 0."""
+    """Return a key of each sequence with the facts beside it, (B,) int64; blank: 0.
+
+    Texts are equal but for case and outer blanks.
+    """
     keys = []
     for example in examples:
-        sequence = example.sequence
-        if isinstance(sequence, str):
-            content = sequence.strip().lower().encode("utf-8", "surrogatepass")
-        elif isinstance(sequence, Steps):
-            cells = "\x1e".join(map("\x1f".join, sequence.tokens))
-            content = cells.encode("utf-8", "surrogatepass") + sequence.numbers.tobytes()
-        elif isinstance(sequence, list):
-            content = "\x1f".join(sequence).encode("utf-8", "surrogatepass")
-        else:
-            content = sequence.tobytes()
-        keys.append(blake2b(content, digest_size=8).digest() if content else bytes(8))
+        content = _content(example.sequence)
+        beside = b"" if example.static is None else b"\x1d" + _content(example.static)
+        keys.append(blake2b(content + beside, digest_size=8).digest() if content else bytes(8))
     return np.frombuffer(b"".join(keys), dtype="<i8").astype(np.int64)
+
+
+def _content(sequence: Any) -> bytes:
+    if isinstance(sequence, str):
+        return sequence.strip().lower().encode("utf-8", "surrogatepass")
+    if isinstance(sequence, Steps):
+        cells = "\x1e".join(map("\x1f".join, sequence.tokens))
+        return cells.encode("utf-8", "surrogatepass") + sequence.numbers.tobytes()
+    if isinstance(sequence, list):
+        return "\x1f".join(sequence).encode("utf-8", "surrogatepass")
+    numbers: bytes = sequence.tobytes()
+    return numbers
 
 
 def unknown_shares(store: SequenceStore, columns: int = 0) -> list[float]:

@@ -125,7 +125,8 @@ class Inspection:
 
     def _add(self, place: RowPlace, row: Example) -> None:
         content = row.sequence
-        exact = hash(content) if isinstance(content, str) else int(row_keys([row])[0])
+        key = int(row_keys([row])[0])
+        exact = hash((content, key)) if isinstance(content, str) else key
         self._places[exact][place] = " + ".join(single_labels(str(row.label)))
         if isinstance(content, str):
             self._plain[hash(plain_form(content))].add(exact)

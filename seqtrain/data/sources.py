@@ -113,7 +113,7 @@ def by_first_row(path: str, options: ReadOptions) -> ReadOptions:
     is_wide = is_wide and options.format in WIDE_FORMATS
     if not is_wide and options.order is None:
         return options
-    column, keep = (0, EVERY_COLUMN) if is_wide else (options.id, str(options.order))
+    column, keep = 0 if is_wide else options.id, EVERY_COLUMN if is_wide else options.order or 0
     alone = replace(options, kind="text", sequence=column, id=None, order=None, steps=None)
     alone = replace(alone, header=True, static=None, label=None, group=None, keep=(keep,))
     row = next(iter(read_rows(path, alone, labelled=False)), None)
@@ -123,7 +123,7 @@ def by_first_row(path: str, options: ReadOptions) -> ReadOptions:
             name for name in kept if name not in ("", options.label, options.group)
         ]
         return replace(options, sequence=names or None)
-    time, is_date = time_of(kept.get(keep))
+    time, is_date = time_of(kept.get(str(keep)))
     return replace(options, dated=is_date if time == time else None)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from seqtrain.config.schema import BatchingConfig, DataConfig
 from seqtrain.data.dataset import PreparedData
 from seqtrain.data.plan import padding_fraction, plan_epoch
+from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.splits import BLANK
 from seqtrain.data.store import SequenceStore, blocks, class_counts, counts_of, equal_keys
@@ -28,6 +29,8 @@ MARKS = "|;,"
 """What may stand between several labels."""
 MANY_NUMBERS = 20
 """Labels that are numbers, above which they may be a quantity."""
+FEW_STEPS = 32
+"""Steps between float32's numbers in a deviation, below which values are hardly told apart."""
 UNEVEN = 20
 """Rows of the largest class for one of the smallest, above which classes are very uneven."""
 ROUNDING = 0.01
@@ -126,6 +129,7 @@ class _Doubts:
         yield from self._symbols()
         yield from number_doubts(self.data)
         yield from static_doubts(self.data)
+        yield from _narrow(self.rules)
         if self.data.vectors is not None:
             yield from self.data.vectors.coverage.doubts()
         yield from self._vocabulary()
@@ -249,6 +253,19 @@ def number_doubts(data: PreparedData) -> Iterator[str]:
             f"train: {share:.0%} of the words are numbers, each a symbol of its own; "
             "measurements are read with data.kind: features, from cells such as [0.1, 0.2]"
         )
+
+
+def _narrow(rules: Preprocessing) -> Iterator[str]:
+    """Say which numbers are so far from 0 that float32 hardly tells them apart."""
+    for coding in filter(None, (rules.cells, rules.static)):
+        names = [*map(quote, coding.names[coding.num_tokens :])]
+        names = names or [f"channel {number}" for number in range(1, len(coding.mean) + 1)]
+        for name, mean, std in zip(names, coding.mean, coding.std, strict=True):
+            if std < FEW_STEPS * np.spacing(np.float32(abs(mean))):
+                yield (
+                    f"train: {name} lies around {mean:.3g} and differs by about {std:.2g}, which "
+                    f"32 bits hardly hold; write it as the difference to {mean:.3g}"
+                )
 
 
 def static_doubts(data: PreparedData) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 
 from seqtrain.config import load_config
 from seqtrain.data.dataset import PreparedData, prepare
+from seqtrain.data.summary import summarize, warnings
 from seqtrain.errors import DataError
 from tests.helpers.tables import table, write_rows
 
@@ -70,6 +71,47 @@ def test_equal_sequences_are_held_out_together(table_project: Path) -> None:
     assert len(splits["validation"]) == 24
     keys = [set(np.asarray(splits[name].keys).tolist()) for name in ("train", "validation")]
     assert not keys[0] & keys[1]
+
+
+def test_rows_of_other_facts_are_other_rows(table_project: Path) -> None:
+    """Without them all rows are equal, and none could be held out."""
+    first = table(1, seed=1)[0]
+    rows = [{**first, "visit": f"v{n}", "age": n, "who": ["ann", "bob"][n % 2]} for n in range(40)]
+    write_rows(table_project / "train.csv", rows)
+    data = prepared("data.validation=0.5")
+    assert len(data.splits["validation"]) == 20
+    said = warnings(data, summarize(data), load_config("c.yaml").data)
+    assert not [line for line in said if "in train too" in line or "under several labels" in line]
+
+
+def test_the_rows_of_an_id_stand_in_one_file(table_project: Path) -> None:
+    rows = table(40, seed=1)
+    write_rows(table_project / "day1.csv", rows[::2])
+    write_rows(table_project / "day2.csv", rows[1::2])
+    with pytest.raises(DataError, match=r"day2\.csv:2: id 'v0' is in day1\.csv too; put all its"):
+        prepared("data.train=[day1.csv, day2.csv]")
+    half = next(n for n, row in enumerate(rows) if row["visit"] == "v20")
+    write_rows(table_project / "day1.csv", rows[:half])
+    write_rows(table_project / "day2.csv", rows[half:])
+    write_rows(table_project / "train.csv", rows)
+    both, one = prepared("data.train=day*.csv").splits, prepared().splits
+    assert all(np.array_equal(both[name].values, one[name].values) for name in one)
+
+
+def test_the_order_may_be_named_by_its_index(table_project: Path) -> None:
+    named, numbered = prepared().splits, prepared("data.order=1").splits
+    assert all(np.array_equal(named[name].values, numbered[name].values) for name in named)
+
+
+@pytest.mark.parametrize(("offset", "is_told"), [(0.0, False), (1e4, False), (5e7, True)])
+def test_numbers_that_32_bits_hardly_hold_are_told(
+    offset: float, is_told: bool, table_project: Path
+) -> None:
+    rows = [{**row, "heat": row["heat"] + offset} for row in table(60, seed=1)]
+    write_rows(table_project / "train.csv", rows)
+    data = prepared()
+    said = " ".join(warnings(data, summarize(data), load_config("c.yaml").data))
+    assert ("'heat' lies around 5e+07 and differs by about" in said) == is_told
 
 
 def test_bad_rows_are_dropped_where_asked(table_project: Path) -> None:

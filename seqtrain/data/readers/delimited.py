@@ -92,9 +92,9 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
     static = column_names(options.static)
     named = [x for x in (*sequence, *static, label, options.group, *keep) if type(x) is str]
     if options.header is False and named:
-        raise DataError(
-            f"data.header: false, but column {quote(named[0])} is named; give its index from 0"
-        )
+        needs_names = options.steps is not None or static
+        advice = "give the file a row of names" if needs_names else "give its index from 0"
+        raise DataError(f"data.header: false, but column {quote(named[0])} is named; {advice}")
     records, columns = _first_row(source, has_header=options.header is True or bool(named))
     if not columns.width:
         return
