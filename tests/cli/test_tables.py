@@ -108,10 +108,10 @@ def test_reports_differences_checks_and_inspections(swapped: str, cli: Cli, tmp_
     steps = cli("predict", "--steps", "test.csv", "--run", "run").out.splitlines()
     assert len(steps) == len(table(30, seed=2))
     assert json.loads(steps[0])["token"].startswith(table(1, seed=2)[0]["place"])
-    last = {row["index"]: row["probabilities"] for row in map(json.loads, steps)}
+    last = {row["visit"]: row["probabilities"] for row in map(json.loads, steps)}
     plain = cli("predict", "test.csv", "--run", "run", "--format", "jsonl").out.splitlines()
     for row in map(json.loads, plain):
-        assert last[row["index"]] == pytest.approx(row["probabilities"], abs=1e-5)
+        assert last[row["visit"]] == pytest.approx(row["probabilities"], abs=1e-5)
 
 
 def test_the_exported_script_writes_the_rows_of_predict(

@@ -227,7 +227,8 @@ def step_rows(index: int, prediction: StepPredictions, top_k: int | None) -> str
         ranked = {labels[i]: round(row[i], 6) for i in ranks}
         token = {} if prediction.tokens is None else {"token": prediction.tokens[step]}
         best = {"label": labels[ranks[0]], "probability": ranked[labels[ranks[0]]]}
-        values = {"index": index, "step": step + 1, **token, **best, "probabilities": ranked}
+        place = {"index": index, **(prediction.example.kept or {}), "step": step + 1}
+        values = {**place, **token, **best, "probabilities": ranked}
         rows.append(json_line(values) + "\n")
     return "".join(rows)
 
@@ -236,7 +237,7 @@ def shown_steps(index: int, prediction: StepPredictions) -> str:
     """Return a sequence for people: its prediction, and below it its steps."""
     last, steps = prediction.predicted[-1], len(prediction.predicted)
     head = Text.assemble(
-        (f"{index + 1}: ", "dim"),
+        (f"{prediction.example.id or index + 1}: ", "dim"),
         (printable(prediction.labels[last]), f"bold {COLORS[last % len(COLORS)]}"),
         f" {prediction.probabilities[-1, last]:.1%},",
         f" from step {prediction.decided:,} of {steps:,}",
