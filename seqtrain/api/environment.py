@@ -142,10 +142,8 @@ def deterministic_algorithms(wanted: bool) -> Iterator[None]:
 
 def check_model(model: ModelConfig, preprocessing: Preprocessing) -> None:
     """Refuse weights that, with their optimizer's state, need more than the machine's memory."""
-    available, ngrams = (
-        physical_memory(),
-        len(preprocessing.ngrams or ()) * len(preprocessing.labels),
-    )
+    available = physical_memory()
+    ngrams = len(preprocessing.ngrams or ()) * len(preprocessing.labels)
     with shapes_alone():
         network = new_network(model, preprocessing)
     parameters = sum(weight.numel() for weight in network.parameters())
