@@ -70,6 +70,8 @@ class InputOptions:
         keep: list[Column] = list(self.keep)
         if all(isinstance(column, int) for column in found.sequence_columns()):  # from 0
             keep = [int(x) if x.isdecimal() and len(x) < 5 else x for x in self.keep]
+        elif isinstance(found.id, int):
+            keep = [found.id if x == str(found.id) else x for x in self.keep]
         return replace(
             found,
             delimiter=self.delimiter or found.delimiter,

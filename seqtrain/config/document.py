@@ -41,6 +41,9 @@ class Unreadable:
 
     why: str
 
+    def __repr__(self) -> str:
+        return self.why
+
 
 class _Composer(yaml.SafeLoader):
     """Composes nodes; refuses aliases, anchors, tags and deep nesting where they begin."""

@@ -138,8 +138,12 @@ def _apply_override(values: dict[str, Any], locations: Locations, option: str, n
 
 
 def _checked(values: dict[str, Any], locations: Locations, overrides: Sequence[str]) -> Config:
+    malformed = list[str]()
     for number, option in enumerate(overrides):
-        _apply_override(values, locations, option, number)
+        try:
+            _apply_override(values, locations, option, number)
+        except ConfigError as error:
+            malformed += error.problems
     for name in SECTIONS:
         values[name] = {} if values.get(name) is None else values[name]
     for retired, (default, _) in RETIRED_KEYS.items():
@@ -148,7 +152,10 @@ def _checked(values: dict[str, Any], locations: Locations, overrides: Sequence[s
         if given.get(key, ...) == default:
             del given[key]
     try:
-        return Config.model_validate(values)
+        config = Config.model_validate(values)
+        if not malformed:
+            return config
+        found = []
     except ValidationError as error:
         found = [
             (_location(locations, path, detail), path, detail)
@@ -158,6 +165,7 @@ def _checked(values: dict[str, Any], locations: Locations, overrides: Sequence[s
     lines = [_line(location, path, detail) for location, path, detail in found[:SHOWN_PROBLEMS]]
     if len(found) > SHOWN_PROBLEMS:
         lines.append(f"{len(found) - SHOWN_PROBLEMS} more problems not shown")
+    lines += malformed
     raise ConfigError(*lines)
 
 

@@ -74,6 +74,17 @@ def test_a_row_of_predictions_per_id_in_the_order_of_first_appearance(
     assert "; sort the rows by visit, or give a file" in ended.err
 
 
+def test_an_id_named_by_its_index_stands_beside_the_predictions(
+    table_project: Path, cli: Cli
+) -> None:
+    cli("fit", "c.yaml", "--set", "data.id=0", "--run-dir", "numbered", "--quiet")
+    rows = tsv_rows(cli("predict", "test.csv", "--run", "numbered").out)
+    steps = cli("predict", "test.csv", "--run", "numbered", "--steps").out.splitlines()
+    ids = [*dict.fromkeys(row["visit"] for row in table(30, seed=2))]
+    assert [row["0"] for row in rows] == ids
+    assert [*dict.fromkeys(json.loads(line)["0"] for line in steps)] == ids
+
+
 @pytest.fixture
 def swapped(beside: Path, tmp_path: Path) -> str:
     """A table on which nearly every prediction is wrong."""

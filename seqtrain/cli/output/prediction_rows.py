@@ -34,6 +34,8 @@ KEPT, SEQUENCE = 12, len("sequence")
 """Width of a cell of the input at least, and of the text at least."""
 READ = 2000
 """Most characters of a sequence that a line for people is made of."""
+OF_A_STEP = ("index", "step", "token", "label", "probability", "probabilities")
+"""Keys of a row of `predict --steps`."""
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 SURE, UNSURE = 0.9, 0.5
 """Probabilities from which a step is bold, and below which it is dim."""
@@ -165,7 +167,9 @@ class PredictionColumns:
         if self.steps and self.format == "lines":
             return shown_steps
         if self.steps:
-            return partial(step_rows, top_k=self.top_k)
+            return partial(
+                step_rows, top_k=self.top_k, beside=self._names_beside(OF_A_STEP)[len(self.where) :]
+            )
         if self.format == "jsonl":
             return lambda index, found: json_line({"index": index} | self.values(found)) + "\n"
         if self.format == "lines":
@@ -218,8 +222,13 @@ class PredictionColumns:
         return row
 
 
-def step_rows(index: int, prediction: StepPredictions, top_k: int | None) -> str:
-    """Return a row of jsonl per step, with so many labels, the most probable ones; None: all."""
+def step_rows(
+    index: int, prediction: StepPredictions, top_k: int | None, beside: Sequence[str] = ()
+) -> str:
+    """Return a row of jsonl per step, with so many labels, the most probable ones; None: all.
+
+    `beside` are the names of kept columns, where there are any.
+    """
     labels, probabilities = prediction.labels, prediction.probabilities
     order = probabilities.argsort(dim=1, descending=True, stable=True)[:, :top_k].tolist()
     rows = []
@@ -227,7 +236,8 @@ def step_rows(index: int, prediction: StepPredictions, top_k: int | None) -> str
         ranked = {labels[i]: round(row[i], 6) for i in ranks}
         token = {} if prediction.tokens is None else {"token": prediction.tokens[step]}
         best = {"label": labels[ranks[0]], "probability": ranked[labels[ranks[0]]]}
-        place = {"index": index, **(prediction.example.kept or {}), "step": step + 1}
+        kept = dict(zip(beside, (prediction.example.kept or {}).values(), strict=False))
+        place = {"index": index, **kept, "step": step + 1}
         values = {**place, **token, **best, "probabilities": ranked}
         rows.append(json_line(values) + "\n")
     return "".join(rows)

@@ -108,6 +108,8 @@ def read_delimited(source: RowSource) -> Iterator[Example]:
         source.problems.fail(columns.line, "no column but the label's; expected a sequence")
     if label_at in where and options.steps is None:
         raise DataError(f"data.label: {label!r} is a column of data.sequence too")
+    if len({*where}) < len(where) and options.steps is None:
+        raise DataError(f"data.sequence: {sequence} names a column twice")
     if keeps_all(options.keep):
         keep = [*(columns.names or range(columns.width))]
     wanted = _Wanted(

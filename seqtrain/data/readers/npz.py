@@ -24,12 +24,13 @@ from seqtrain.data.readers.sequences import features_from_array
 from seqtrain.data.store import Array
 from seqtrain.errors import DataError
 
+FLAT = ("values", "offsets", "lengths", "labels")
 NAMES = {
-    **{name: name for name in ("values", "offsets", "lengths", "labels")},
     **dict.fromkeys(("X", "x", "X_train", "x_train"), "X"),
     **dict.fromkeys(("y", "Y", "y_train"), "labels"),
+    **{name: name for name in FLAT},
 }
-"""What each array of a file is."""
+"""What each array of a file is; of several that are the same, the first. `values` go before X."""
 NPY = b"\x93NUMPY"
 DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError)
 FEW_SYMBOLS = 1000
@@ -81,7 +82,8 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
             raise DataError(f"{name}: the arrays expand more than {BOMB_RATIO} times; refused")
         stream.seek(0)
         with np.load(stream, allow_pickle=False) as loaded:
-            known = [key for key in NAMES if key in loaded.files]
+            names = FLAT if "values" in loaded.files else NAMES
+            known = [key for key in names if key in loaded.files]
             return {NAMES[key]: np.asarray(loaded[key]) for key in reversed(known)}
     except MemoryError:
         raise DataError(f"{name}: the arrays do not fit into memory") from None
@@ -107,6 +109,8 @@ def _flat(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
     values, key = _array(arrays, "values", name), "offsets" if "offsets" in arrays else "lengths"
     if values.ndim not in (1, 2) or values.dtype.kind not in "iuf" or 0 in values.shape[1:]:
         raise _unfit(name, "values", "numbers (N,) or (N, C), the steps of all sequences", values)
+    if "offsets" in arrays and "lengths" in arrays:
+        raise DataError(f"{name}: expected exactly one of the arrays offsets and lengths")
     given = _array(arrays, key, name)
     if given.ndim != 1 or given.dtype.kind not in "iu":
         raise _unfit(name, key, "integers (B,)", given)

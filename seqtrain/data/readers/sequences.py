@@ -216,6 +216,8 @@ def plain_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64] | None:
 
 def _parse_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64]:
     """Parse cells of one number each."""
+    if any(isinstance(cell, bool) for cell in cells):
+        raise BadRow("expected a number or null, found true or false")
     found = plain_numbers(cells)
     return np.array([*map(number_of, cells)]) if found is None else found
 

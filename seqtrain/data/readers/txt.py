@@ -103,13 +103,17 @@ def read_ts(source: RowSource) -> Iterator[Example]:
     lines = (
         row for row in source.lines() if isinstance(row[1], BadRow) or row[1][:1] not in ("#", "%")
     )
-    has_labels = _read_ts_header(lines, source)
+    has_labels, first = _read_ts_header(lines, source), list[int]()
 
     def parse(text: str) -> tuple[Any, ...]:
         channels = text.split(":")
         label = source.label(channels.pop().strip()) if has_labels else None
         if not channels:
             raise BadRow("expected channels, then a label, parted by ':', found one of them")
+        first.append(len(channels))
+        if len(channels) != first[0]:
+            found = f"{len(channels)} channels; expected {first[0]}, as in the first row"
+            raise BadRow(found)
         return features_from_columns(channels), label
 
     yield from parse_rows(lines, parse, blank_rows=False)

@@ -50,6 +50,18 @@ def test_features(read, borders):
     assert (row.sequence.tolist(), row.label) == ([[0], [1], [2]], "-7")
 
 
+def test_flat_values_go_before_other_arrays_and_y_before_labels(read, refuse):
+    flat = {"values": VALUES, "lengths": [3, 1], "labels": ["a", "b"]}
+    plain = [row.sequence.tolist() for row in read(pack(**flat), "a", **OPTIONS)]
+    beside = pack(**flat, X=np.ones((2, 2)), y=[3, 4])
+    assert [row.sequence.tolist() for row in read(beside, "a", **OPTIONS)] == plain
+    assert [row.label for row in read(beside, "a", **OPTIONS)] == ["a", "b"]
+    wide = pack(X=np.ones((2, 2)), y=[3, 4], labels=["a", "b"])
+    assert [row.label for row in read(wide, "a", **OPTIONS)] == ["3", "4"]
+    (both,) = refuse(pack(**flat, offsets=[0, 3, 4]), "a", **OPTIONS)
+    assert both == "a: expected exactly one of the arrays offsets and lengths"
+
+
 def test_tokens_are_spelled_integers(read, refuse):
     options: dict[str, Any] = {"format": "npz", "kind": "tokens", "labelled": False}
     rows = read(pack(values=np.array([5, -1, 7]), lengths=[2, 1]), "a", **options)
