@@ -23,6 +23,7 @@ from seqtrain.data.examples import (
 )
 from seqtrain.data.readers import ReadOptions, read_rows
 from seqtrain.data.tokenizers import make_tokenizer
+from seqtrain.errors import DataError
 from seqtrain.text import display_name
 
 SAMPLE = 4096
@@ -134,12 +135,18 @@ class Facts:
 
 def good_rows(path: str, reading: ReadOptions, *, labelled: bool = True) -> Iterator[Example]:
     """Yield the rows of a file, also those with a blank label; then refuse all others together."""
-    problems = RowProblems(display_name(path))
+    problems, good = RowProblems(display_name(path)), 0
     for row in read_rows(path, reading, problems, labelled=labelled):
         if row.problem in (None, BLANK_LABEL):
+            good += 1
             yield row
         else:
             problems.add(row.line, str(row.problem), row.file)
+    if problems.count and not good and reading.format == "txt":
+        raise DataError(
+            f"{problems.name}: no labels: no line has a tab; expected label<TAB>text, csv or jsonl "
+            "with a column of labels, or a folder of texts for each class"
+        )
     problems.raise_if_any()
 
 
