@@ -77,10 +77,7 @@ def object_parser(source: RowSource) -> Callable[[Fields], tuple[Any, ...]]:
         if options.kind == "features" and not names:
             own = [name for name in row if name not in (label_name, group_name)]
         cells = [_field(row, name) for name in own]
-        try:
-            sequence = sequence_from_cells(cells, options.kind)
-        except (BadRow, NotJSONError) as bad:
-            raise BadRow(f"{own[0]}: {bad}" if len(own) == 1 else str(bad)) from None
+        sequence = sequence_from_cells(cells, options.kind, own)
         label = group = None
         if label_name is not None and (
             source.labelled or {label_name, label_name.partition(".")[0]} & row.keys()

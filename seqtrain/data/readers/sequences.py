@@ -100,13 +100,21 @@ def sequence_from_json(value: object, kind: str) -> Sequence:
     return [str(item) for item in value]
 
 
-def sequence_from_cells(cells: Listed[object], kind: str) -> Any:
-    """Read the cells of a row: texts or symbols are joined, numbers are steps, series channels."""
+def sequence_from_cells(cells: Listed[object], kind: str, names: Listed[str] = ()) -> Any:
+    """Read the cells of a row: texts or symbols are joined, numbers are steps, series channels.
+
+    `names` are those of the cells' columns: what can't be read is named by its own.
+    """
     if kind == "steps":
         return cells
     if kind == "features" and len(cells) > 1:
         return features_from_fields(cells)
-    parts: list[Any] = [sequence_from_json(cell, kind) for cell in cells]
+    parts = list[Any]()
+    for cell in cells:
+        try:
+            parts.append(sequence_from_json(cell, kind))
+        except (BadRow, NotJSONError) as bad:
+            raise BadRow(f"{names[len(parts)]}: {bad}" if names else str(bad)) from None
     if len(parts) == 1:
         return parts[0]
     return " ".join(parts) if kind == "text" else [*chain.from_iterable(parts)]
