@@ -71,18 +71,14 @@ def find_steps(
     is_sequence = named["sequence"] or kind or any(c.may_be_sequence for c in columns)
     if not by_step and (is_sequence or not has_names):
         return None
-    ids = _ids(columns, **named)
-    if not ids and by_step:
+    id = _the_id(_ids(columns, **named))
+    if id is None and by_step:
         raise DataError(
             "--id: no such column has values that repeat, each with one label, and several of each "
             "label; give --id and --label"
         )
-    if not ids:
-        return None
-    id = next((one for one in ids if all(_fixes(one, other) for other in ids)), None)
     if id is None:
-        shown = listed([quote(str(each.column)) for each in ids])
-        raise DataError(f"--id: a row is a time step, of {shown}; choose one with --id COLUMN")
+        return None
     fixed = [c for c in columns if _fixes(id, c)]
     (label,) = named["label"] or [choose_label([c for c in fixed if not _fixes(c, id)])]
     varying = [c for c in columns if c.column and c not in fixed]
@@ -114,6 +110,15 @@ def find_steps(
             steps[ELAPSED] = "order"
         doubts.extend(_mixed(id, order, (c for c in columns if c not in (id, order))))
     return Facts(replace(reading, steps=steps), ignored, doubts)
+
+
+def _the_id(ids: Sequence[ColumnFacts]) -> ColumnFacts | None:
+    """Return the id whose rows have one value of all others; None where there are no ids."""
+    found = next((one for one in ids if all(_fixes(one, other) for other in ids)), None)
+    if ids and found is None:
+        shown = listed([quote(str(each.column)) for each in ids])
+        raise DataError(f"--id: a row is a time step, of {shown}; choose one with --id COLUMN")
+    return found
 
 
 def _mixed(id: ColumnFacts, order: ColumnFacts, columns: Iterable[ColumnFacts]) -> Iterator[str]:
