@@ -39,7 +39,6 @@ COPIES = 4
 STATES_SAVED = 6
 """Vectors of hidden_size that a step, layer and direction keep for the backward pass, about."""
 FLOAT_BYTES = 4
-ELSE = "or begin a new run (fit --force), or score a file by its name (--data)"
 CHECKPOINTS = 5
 """Folders that stand at most at one time: best, last, previous and two under way, or pretrained."""
 
@@ -105,7 +104,8 @@ def check_same_data(
     gone = [path for path in before if path not in learned and path not in keys]
     other += [f"{path}: the run read it, and nothing names it now" for path in gone]
     if other:
-        raise CheckpointError(*(f"{line}; restore the file, {ELSE}" for line in other))
+        advice = "restore the file, begin a new run (fit --force), or score another file (--data)"
+        raise CheckpointError(*(f"{line}; {advice}" for line in other))
     if data.preprocessing != preprocessing:
         what = "vocabulary, labels or preprocessing aren't those of the run's train"
         raise CheckpointError(f"{run.path}: the {what}; restore it from a copy")

@@ -62,22 +62,18 @@ def find_steps(
     """
     has_names = all(isinstance(column.column, str) for column in columns)
     by_step = any(named[option] for option in ("id", "order", "steps"))
-    if by_step and (named["sequence"] or not has_names):
-        raise DataError(
-            "--sequence: leave it out where a row is a time step"
-            if has_names
-            else "--id: the columns have no names; where the first row has some: --header"
-        )
+    if by_step and not has_names:
+        raise DataError("--id: the columns have no names; where the first row has some: --header")
+    if by_step and named["sequence"]:
+        raise DataError("--sequence: leave it out where a row is a time step")
     is_sequence = named["sequence"] or kind or any(c.may_be_sequence for c in columns)
     if not by_step and (is_sequence or not has_names):
         return None
     id = _the_id(_ids(columns, **named))
-    if id is None and by_step:
-        raise DataError(
-            "--id: no such column has values that repeat, each with one label, and several of each "
-            "label; give --id and --label"
-        )
     if id is None:
+        said = "--id: no such column has values that repeat, each with one label, and several of "
+        if by_step:
+            raise DataError(said + "each label; give --id and --label")
         return None
     fixed = [c for c in columns if _fixes(id, c)]
     (label,) = named["label"] or [choose_label([c for c in fixed if not _fixes(c, id)])]

@@ -33,6 +33,7 @@ from seqtrain.data.readers.txt import (
     whole_files,
 )
 from seqtrain.errors import DataError
+from seqtrain.files.reading import path_problems
 from seqtrain.text import display_name
 
 __all__ = ["Column", "ReadOptions", "digest_of", "read_rows", "read_table"]
@@ -141,9 +142,9 @@ def _stamps(path: str) -> list[tuple[str, int, int]]:
     """Return the sizes and times of the files that are read; a table knows itself if it changes."""
     found = []
     for file in () if path.startswith(MEMORY) else _files_at(path):
-        with open_input(file, raw=True) as stream:
-            stat = os.fstat(stream.fileno())
-            found.append((file, stat.st_size, stat.st_mtime_ns))
+        with path_problems(file, DataError):
+            stat = os.stat(file)
+        found.append((file, stat.st_size, stat.st_mtime_ns))
     return found
 
 

@@ -110,10 +110,10 @@ def read_ts(source: RowSource) -> Iterator[Example]:
         label = source.label(channels.pop().strip()) if has_labels else None
         if not channels:
             raise BadRow("expected channels, then a label, parted by ':', found one of them")
-        first.append(len(channels))
+        if not first:
+            first.append(len(channels))
         if len(channels) != first[0]:
-            found = f"{len(channels)} channels; expected {first[0]}, as in the first row"
-            raise BadRow(found)
+            raise BadRow(f"{len(channels)} channels; expected {first[0]}, as in the first row")
         return features_from_columns(channels), label
 
     yield from parse_rows(lines, parse, blank_rows=False)

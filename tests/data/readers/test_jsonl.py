@@ -113,3 +113,11 @@ def test_columns_of_numbers_and_of_lists_are_steps_and_channels(read):
     rows = read('{"x": [1, 2], "y": [3, null], "l": 0}\n{"x": 1, "y": 2, "l": 0}\n', "a", **keys)
     assert np.array_equal(rows[0].sequence, [[1, 3], [2, np.nan]], equal_nan=True)
     assert rows[1].sequence.tolist() == [[1], [2]]
+
+
+def test_a_missing_text_is_empty_as_a_blank_cell_is(read):
+    keys: dict[str, Any] = {"format": "jsonl", "label": "l"}
+    rows = read('{"t": null, "l": "a"}\n{"t": "x", "l": "a"}\n', "a", sequence="t", **keys)
+    assert [row.sequence for row in rows] == ["", "x"]
+    both = read('{"t": null, "u": "x", "l": "a"}\n', "a", sequence=["t", "u"], **keys)
+    assert [row.sequence.strip() for row in both] == ["x"]

@@ -1,5 +1,6 @@
 """Rows that are time steps become sequences: the rows of one id, in their order."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,12 @@ def test_an_order_of_large_whole_numbers_is_exact(ending: str, tmp_path: Path) -
     assert [*found.sequence.tokens[0]] == ["p0", "p1", "p2", "p3"]
     assert found.sequence.numbers[:, 1].tolist() == [0, 1, 1, 1]
     assert found.kept == {"place": "p0"}
+
+
+def test_decimals_are_numbers(tmp_path: Path) -> None:
+    rows = steps_of(("i", 1, "a", Decimal("-0.037"), "x"), ("i", 2, "a", Decimal("2.000"), "x"))
+    (found,) = read(write_rows(tmp_path / "a.parquet", rows))
+    assert found.sequence.numbers[:, 0].tolist() == pytest.approx([-0.037, 2])
 
 
 def test_ids_are_texts_whatever_their_type_in_json(tmp_path: Path) -> None:
