@@ -20,14 +20,14 @@ from seqtrain.data.batch import Grams, Spellings
 from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.vocabulary import BUCKETS, PAD, WordGrams
+from seqtrain.data.vocabulary import BUCKETS, PAD, UNK, WordGrams
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.engines.interface import DistinctInputs
 from seqtrain.model.kernels import KernelSizes
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.standardization import SeriesStandardization
-from seqtrain.model.subwords import Subwords
+from seqtrain.model.subwords import Subwords, spelling_keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,23 +166,29 @@ def embed(
     2016, arXiv:1512.05287), so that it is embedded, dropped and projected once. `grams` are those
     of the words with ids beyond the vocabulary's.
     """
-    unknown = 0 if grams is None else len(grams.offsets) - 1
-    ids, index = distinct_ids(packed.data, embedding.num_embeddings + unknown)
-    rows = ids if subwords is None else subwords.rows(ids)
+    grams = None if subwords is None else grams
+    size, unknown = embedding.num_embeddings, 0 if grams is None else len(grams.offsets) - 1
+    ids, index = distinct_ids(packed.data, size + unknown, with_unk=unknown > 0)
+    known = ids[: int(torch.searchsorted(ids, size))] if unknown else ids
     # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
-    table = functional.embedding(rows, embedding.weight, sparse=embedding.sparse)
+    table = functional.embedding(known, embedding.weight, sparse=embedding.sparse)
+    others = ids[len(known) :] - size
+    if len(others):  # <unk> is the first: so its row stands once in the gradient
+        table = torch.cat((table, table[:1].expand(len(others), -1)))
     if subwords is not None:
-        table = table + subwords(ids, grams)
+        table = table + subwords(known, others, grams)
     if random is not None:
-        keys = ids if subwords is None else subwords.keys(ids, grams)
+        keys = ids if grams is None else torch.cat((known, spelling_keys(others, grams)))
         table = random.drop(table, rate, Purpose.EMBEDDING, keys)
     return DistinctInputs(table, index, packed.batch_sizes)
 
 
-def distinct_ids(ids: Tensor, vocab_size: int) -> tuple[Tensor, Tensor]:
+def distinct_ids(ids: Tensor, vocab_size: int, *, with_unk: bool = False) -> tuple[Tensor, Tensor]:
     """Return distinct ids below vocab_size, ascending (U,), and the index of each of (N,) there.
 
-    As `torch.unique` does, but without sorting.
+    As `torch.unique` does, but without sorting; <unk>'s may be asked for where no step has it.
     """
     found = ids.new_zeros(vocab_size).index_fill_(0, ids, 1)
+    if with_unk:
+        found[UNK] = 1
     return found.nonzero().squeeze(1), (found.cumsum(0) - 1)[ids]

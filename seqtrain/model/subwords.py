@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from seqtrain.data.batch import Grams, entries_of
-from seqtrain.data.vocabulary import BUCKETS, UNK, WordGrams
+from seqtrain.data.vocabulary import BUCKETS, WordGrams
 from seqtrain.model.engines.operations import SparseRows, sum_rows
 from seqtrain.model.randomness import numbers
 
@@ -33,45 +33,34 @@ class Subwords(nn.Module):
         """Draw the weight from a normal distribution of this standard deviation."""
         nn.init.normal_(self.weight, std=std, generator=generator)
 
-    def rows(self, ids: Tensor) -> Tensor:
-        """Return the rows of the word embedding that ids have: <unk>'s beyond the vocabulary."""
-        return torch.where(ids < len(self), ids, UNK)
-
-    def forward(self, ids: Tensor, unknown: Grams | None = None) -> Tensor:
+    def forward(
+        self, ids: Tensor, others: Tensor | None = None, unknown: Grams | None = None
+    ) -> Tensor:
         """Return the sums of n-grams' vectors, (U, E), each divided by the root of their number.
 
-        The ids are ascending; `unknown` has the words that the vocabulary lacks.
+        First those of the vocabulary's words with these ids, then some of the `unknown` words.
         """
-        return sum_rows(self.weight, *self._looked_up(ids, unknown), sparse=self.sparse)
-
-    def _looked_up(self, ids: Tensor, unknown: Grams | None) -> tuple[SparseRows, Tensor]:
-        """Return a matrix whose columns are buckets, and which of its rows the words are."""
         if self._known is None or self._known.which.device != ids.device:
             grams = Grams.of(self.vocabulary).to(ids.device)
             self._known = _shares(grams.buckets % len(self.weight), grams.offsets.diff())
-        known = int((ids < len(self)).sum())
-        if known == len(ids):
-            return self._known, ids
-        if unknown is None:
-            raise ValueError(f"ids: found {int(ids[-1])}; the vocabulary has {len(self)} words")
-        entries, counts = entries_of(self._known.offsets, ids[:known])
-        buckets, others = unknown.gather(ids[known:] - len(self))
-        found = (self._known.which[entries], counts), (buckets % len(self.weight), others)
-        which, counts = (torch.cat(each) for each in zip(*found, strict=True))
-        return _shares(which, counts), torch.arange(len(ids), device=ids.device)
-
-    def keys(self, ids: Tensor, unknown: Grams | None) -> Tensor:
-        """Return what words (U,) are known by in any batch: ids, or numbers made of n-grams."""
-        known = int(torch.searchsorted(ids, len(self)))
-        if unknown is None or known == len(ids):
-            return ids
-        buckets, counts = unknown.gather(ids[known:] - len(self))
-        word = torch.arange(len(counts), device=ids.device).repeat_interleave(counts)
-        sums = torch.zeros_like(ids[known:]).index_add(0, word, numbers(BUCKETS, buckets))
-        return torch.cat((ids[:known], sums))
+        matrix = self._known
+        if others is not None and unknown is not None and len(others):
+            entries, counts = entries_of(matrix.offsets, ids)
+            buckets, more = unknown.gather(others)
+            which = torch.cat((matrix.which[entries], buckets % len(self.weight)))
+            matrix = _shares(which, torch.cat((counts, more)))
+            ids = torch.arange(len(ids) + len(others), device=ids.device)
+        return sum_rows(self.weight, matrix, ids, sparse=self.sparse)
 
 
 def _shares(buckets: Tensor, counts: Tensor) -> SparseRows:
     """Return the matrix that takes words to the sums of their n-grams."""
     shares = counts.clamp(min=1).rsqrt().repeat_interleave(counts)
     return SparseRows(buckets.int(), shares, functional.pad(counts.cumsum(0), (1, 0)))
+
+
+def spelling_keys(words: Tensor, unknown: Grams) -> Tensor:
+    """Return what some of the unknown words (U,) are known by in any batch, made of n-grams."""
+    buckets, counts = unknown.gather(words)
+    word = torch.arange(len(counts), device=words.device).repeat_interleave(counts)
+    return torch.zeros_like(words).index_add(0, word, numbers(BUCKETS, buckets))

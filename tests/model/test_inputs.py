@@ -3,10 +3,11 @@
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pack_sequence, unpack_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 
 from seqtrain.data.batch import Grams
 from seqtrain.data.vocabulary import BUCKETS, word_grams
+from seqtrain.model.inputs import embed
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.model.subwords import Subwords
 from tests.helpers.spelling import buckets_of
@@ -32,11 +33,24 @@ def test_each_word_has_the_sum_of_its_ngrams_divided_by_the_root_of_their_number
     model = make_subwords(rows)
     ids = torch.tensor([0, 2, 3, 4, 6, 7])
     expected = [by_hand(model, (WORDS + UNKNOWN)[i]) for i in ids.tolist()]
-    found = model(ids, Grams.of(word_grams(UNKNOWN, 3, 5)))
+    found = model(ids[:4], ids[4:] - 6, Grams.of(word_grams(UNKNOWN, 3, 5)))
     torch.testing.assert_close(found, torch.stack(expected))
-    assert model.rows(torch.tensor([0, 1, 2, 5, 6, 900])).tolist() == [0, 1, 2, 5, 1, 1]
-    with pytest.raises(ValueError, match="found 6; the vocabulary has 6 words"):
-        model(torch.tensor([2, 6]))
+
+
+@pytest.mark.parametrize("known", [[2, 5], [1, 2, 5], []])
+def test_unknown_words_share_the_vector_of_unk_whose_gradient_has_one_row(known):
+    model, table = make_subwords(32), torch.nn.Embedding(6, 4)
+    table.sparse = True
+    ids = torch.tensor([*known, 6, 7, 7])
+    grams = Grams.of(word_grams(UNKNOWN, 3, 5))
+    read = embed(table, PackedSequence(ids, torch.tensor([len(ids)])), 0.0, None, model, grams)
+    words = [(WORDS + UNKNOWN)[i] for i in ids.tolist()]
+    rows = torch.stack([table.weight[i if i < 6 else 1] for i in ids.tolist()])
+    expected = rows + torch.stack([by_hand(model, word) for word in words])
+    torch.testing.assert_close(read.table[read.index], expected)
+    (gradient,) = torch.autograd.grad(read.table[read.index].sum(), [table.weight])
+    assert gradient._indices()[0].tolist() == sorted({1, *known})
+    assert gradient.to_dense()[1].tolist() == [3.0 + known.count(1)] * 4
 
 
 def rows_of_series(channels: int) -> list[Tensor]:
