@@ -24,7 +24,8 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.evaluation.logits import check_finite, predict_logits
-from seqtrain.export.to_onnx import NGRAM_ROWS, to_onnx
+from seqtrain.export.padded import NGRAM_ROWS
+from seqtrain.export.to_onnx import to_onnx
 from seqtrain.files.reading import path_problem
 from seqtrain.files.writing import to_json, write_folder
 from seqtrain.runs.destination import check_destination
