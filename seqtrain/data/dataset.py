@@ -3,9 +3,9 @@
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import chain, compress
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,9 @@ import numpy as np
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
 from seqtrain.data.column_coding import ColumnCoding
-from seqtrain.data.encoding import EncodingReport, LengthPolicy, chunks, number_groups, row_keys
-from seqtrain.data.examples import SET, Example, ReadOptions, single_labels
-from seqtrain.data.fitting import Fitting
+from seqtrain.data.encoding import EncodingReport, LengthPolicy
+from seqtrain.data.examples import ReadOptions, single_labels
+from seqtrain.data.fitting import fit
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digests_of, read_rows, unchanged
@@ -23,7 +23,6 @@ from seqtrain.data.sources import SPLITS, by_first_row, data_files, read_options
 from seqtrain.data.splits import Mask, Part, hold_out
 from seqtrain.data.store import (
     FileLines,
-    GrowingArray,
     Ints,
     SequenceStore,
     counts_of,
@@ -31,7 +30,7 @@ from seqtrain.data.store import (
     true_rows,
 )
 from seqtrain.data.tokenizers import bpe_version, train_bpe
-from seqtrain.data.vocabulary import SPECIAL, growing_index
+from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, growing_index
 from seqtrain.data.word_vectors import Coverage, WordVectors
 from seqtrain.errors import DataError
 from seqtrain.text import display_name, quote
@@ -81,7 +80,7 @@ def prepare(
         data = load_prepared(config, entry) if entry and known is None else None
         if data and data.digests == digests_of(path for _, path in files):
             return data
-        data = _Preparation(config, known).run()
+        data = _prepared(config, known)
     content = _entry_of(data)
     is_saved = entry is not None and cache.save(entry, content)
     return replace(data, entry=entry if is_saved else None)
@@ -170,170 +169,156 @@ def _is_bpe(data: DataConfig) -> bool:
     return (data.kind, data.tokenizer) == ("text", "bpe")
 
 
-@dataclass
-class _Preparation:
-    """The data of a config while they are read, held out, fitted and encoded."""
+def _prepared(config: Config, known: Preprocessing | None) -> PreparedData:
+    """Read and encode all splits."""
+    data = config.data
+    train = split_files(data, "train")
+    first = by_first_row(*train[0])
+    as_train = partial(replace, dated=first.dated, sequence=first.sequence)
+    train = [(path, as_train(x)) for path, x in train]
+    rules = _rules(config, first, None if known is None else known.bpe_model)
+    if _is_bpe(data) and rules.bpe_model is None:
+        rules = replace(rules, bpe_model=_trained_bpe(config, rules, train))
+    encoder = rules.encoder(growing_index(SPECIAL), growing_index())
+    read = encoder.encode_files(train)
+    parts, reports = _parts(config, [*encoder.labels], *read)
+    del read  # it may be large
+    more = [path for key, path in data_files(config) if key.startswith("pretraining.")]
+    for number, path in enumerate(more):
+        files = [(path, replace(read_options(data, path), group=None))]
+        key = f"pretraining.data.{number}"
+        parts[key], reports[key] = encoder.encode_files(files, labelled=False)
+    parts, fitted, eligible, word_vectors = fit(config, known, rules, encoder, parts)
+    splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
+    if config.pretraining.objective is not None:
+        unlabelled = joined_stores([splits["train"], *parts.values()]) if parts else splits["train"]
+    for name in ("validation", "test"):
+        files = [(path, as_train(x)) for path, x in split_files(data, name)]
+        if files:
+            splits[name], reports[name] = fitted.encode_files(files)
+    digests = digests_of(path for _, path in data_files(config))
+    _refuse_same_files(config, digests)
+    _check_rows(data, splits, fitted)
+    return PreparedData(
+        splits=splits,
+        preprocessing=fitted,
+        reports=reports,
+        eligible_tokens=eligible,
+        digests=digests,
+        from_cache=False,
+        unlabelled=unlabelled,
+        vectors=word_vectors,
+    )
 
-    config: Config
-    known: Preprocessing | None
 
-    def run(self) -> PreparedData:
-        """Read and encode all splits."""
-        data = self.config.data
-        train = split_files(data, "train")
-        first = by_first_row(*train[0])
-        as_train = partial(replace, dated=first.dated, sequence=first.sequence)
-        rules = self._rules(train, first)
-        train = [(path, as_train(x)) for path, x in train]
-        encoder = rules.encoder(growing_index(SPECIAL), growing_index())
-        read = encoder.encode_files(train)
-        parts, reports = self._parts([*encoder.labels], *read)
-        del read  # it may be large
-        more = [path for key, path in data_files(self.config) if key.startswith("pretraining.")]
-        for number, path in enumerate(more):
-            key, options = f"pretraining.data.{number}", read_options(data, path)
-            files = [(path, replace(options, group=None))]
-            encoded = encoder.encode_files(files, labelled=False)
-            parts[key], reports[key] = encoded
-        fitting = Fitting(self.config, self.known)
-        parts, fitted, eligible, word_vectors = fitting.fit(rules, encoder, parts)
-        splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
-        if self.config.pretraining.objective is not None:
-            others = [*parts.values()]
-            unlabelled = joined_stores([splits["train"], *others]) if others else splits["train"]
-        for name in ("validation", "test"):
-            files = [(path, as_train(x)) for path, x in split_files(data, name)]
-            if files:
-                encoded = fitted.encode_files(files)
-                splits[name], reports[name] = encoded
-        digests = digests_of(path for _, path in data_files(self.config))
-        self._refuse_same_files(digests)
-        self._check_rows(splits, fitted)
-        return PreparedData(
-            splits=splits,
-            preprocessing=fitted,
-            reports=reports,
-            eligible_tokens=eligible,
-            digests=digests,
-            from_cache=False,
-            unlabelled=unlabelled,
-            vectors=word_vectors,
+def _rules(config: Config, reading: ReadOptions, merges: str | None) -> Preprocessing:
+    """Return what the config says, before anything is fitted but perhaps the merges."""
+    data, sizes = config.data, config.model.subwords
+    if reading.format == "memory":  # a model says how files are read; tables have no format
+        reading = replace(reading, format="jsonl")
+    return Preprocessing(
+        reading=reading,
+        tokenizer=data.tokenizer,
+        lowercase=data.lowercase,
+        bpe_model=merges,
+        lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
+        missing=data.missing,
+        standardize=data.standardize,
+        subwords=None if sizes is None else (sizes[0], sizes[1]),
+        steps=None if data.steps is None else ColumnCoding(dict(data.steps), data.missing),
+        static=None if data.static is None else ColumnCoding(dict(data.static), data.missing),
+    )
+
+
+def _trained_bpe(config: Config, rules: Preprocessing, files: Files) -> str:
+    """Learn merges from train's rows that aren't held out: files are read twice for it."""
+    by_words = replace(rules, tokenizer="whitespace", lengths=LengthPolicy(None, "head", "drop"))
+    encoder = by_words.encoder(FixedIndex({}, UNK), growing_index())
+    rows, _ = encoder.encode_files(files)
+    learned = _held_out(config, [*encoder.labels], rows)[1].tolist()
+    read = chain.from_iterable(read_rows(path, options) for path, options in files)
+    texts = (str(example.sequence) for example in read if example.problem is None)
+    return train_bpe(
+        compress(filter(str.strip, texts), learned),
+        vocab_size=config.data.max_vocab_size,
+        lowercase=config.data.lowercase,
+    )
+
+
+def _parts(
+    config: Config, names: list[str], read: SequenceStore, report: EncodingReport
+) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
+    if not held_out_fractions(config.data):
+        return {"train": read}, {"train": report}
+    held, learned = _held_out(config, names, read)
+    rows_of = {"train": true_rows(learned), **held}
+    parts = {name: read.selection(rows_of[name]) for name in SPLITS if name in rows_of}
+    reports = {name: EncodingReport(rows=len(rows)) for name, rows in held.items()}
+    reports["train"] = replace(report, held_out=len(read) - len(parts["train"]))
+    return parts, reports
+
+
+def _held_out(
+    config: Config, names: list[str], read: SequenceStore
+) -> tuple[dict[str, Ints], Mask]:
+    """Return the rows of each part that is held out, and which rows are left, (B,)."""
+    _, inverse = np.unique(np.array(_strata(names, read.labels)), return_inverse=True)
+    ranks: Ints = inverse.astype(np.int32)
+    keys = read.keys
+    if keys is not None and read.groups is not None:
+        keys = np.where(read.groups < 0, keys, read.groups + 1)
+    held = hold_out(ranks[read.labels], held_out_fractions(config.data), config.seed, keys)
+    learned = np.ones(len(read), dtype=bool)
+    for rows in held.values():
+        learned[rows] = False
+    return held, learned
+
+
+def _refuse_same_files(config: Config, digests: Digests) -> None:
+    files = data_files(config)
+    learned = {digests[path]: path for key, path in files if key == "data.train"}
+    for key, path in files:
+        same = learned.get(digests[path])
+        if same is None or key not in ("data.validation", "data.test"):
+            continue
+        is_one = isinstance(config.data.train, str) and len(learned) == 1
+        which = "data.train" if is_one else quote(same)
+        hint = "; 0.1 would hold out a tenth of train" if key == "data.validation" else ""
+        raise DataError(
+            f"{key}: {display_name(path)} has the same content as {which}, so it "
+            f"would score rows that were learned{hint}"
         )
 
-    def _rules(self, train: Files, reading: ReadOptions) -> Preprocessing:
-        data, sizes = self.config.data, self.config.model.subwords
-        merges = None if self.known is None else self.known.bpe_model
-        if _is_bpe(data) and merges is None:
-            merges = self._train_bpe(train)
-        if reading.format == "memory":  # a model says how files are read; tables have no format
-            reading = replace(reading, format="jsonl")
-        return Preprocessing(
-            reading=reading,
-            tokenizer=data.tokenizer,
-            lowercase=data.lowercase,
-            bpe_model=merges,
-            lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
-            missing=data.missing,
-            standardize=data.standardize,
-            subwords=None if sizes is None else (sizes[0], sizes[1]),
-            steps=None if data.steps is None else ColumnCoding(dict(data.steps), data.missing),
-            static=None if data.static is None else ColumnCoding(dict(data.static), data.missing),
+
+def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Preprocessing) -> None:
+    keeps = "every class keeps a row in train, and equal sequences stay together"
+    for name, store in splits.items():
+        value, problem = getattr(data, name), ""
+        if len(store) and (store.labels < 0).all():
+            problem = "none of its labels occurs in train; is it another set?"
+        elif not len(store) and isinstance(value, dict):
+            advice = "take fewer parts, or give more rows"
+            problem = f"too few rows for {value['of']} parts: {keeps}; {advice}"
+        elif not len(store) and isinstance(value, float):
+            advice = "give more rows, or see whether data.label is right"
+            problem = f"{value:g} holds out no row: {keeps}; {advice}"
+        elif not len(store):
+            problem = "no rows are left, for every sequence is empty (data.empty: drop)"
+        if problem:
+            raise DataError(f"data.{name}: {problem}")
+    if fitted.vocabulary is not None and len(fitted.vocabulary) == len(SPECIAL):
+        least = data.min_count
+        raise DataError(f"data.min_count: no token of train occurs {least} times; lower it")
+    if len(fitted.labels) < 2:
+        found = ", ".join(map(quote, fitted.labels)) or "none"
+        raise DataError(
+            f"data.label: all {len(splits['train'])} rows of train are of one class "
+            f"({found}); expected at least two"
         )
-
-    def _train_bpe(self, files: Files) -> str:
-        """Learn merges from train's rows that aren't held out: files are read twice for it."""
-        data, names, numbers = self.config.data, growing_index(), dict[str, int]()
-        found = GrowingArray(np.int64, (3,))
-        for chunk in chunks(self._texts(files)):
-            labels = [names[str(example.label)] for example in chunk]
-            groups = number_groups([example.group for example in chunk], numbers)
-            found.append_rows(np.stack((labels, row_keys(chunk), groups), axis=1))
-        rows = found.build()
-        _, learned = self._held_out([*names], *rows.T)
-        pairs = zip(self._texts(files), learned, strict=False)
-        texts = (str(example.sequence) for example, is_learned in pairs if is_learned)
-        return train_bpe(texts, vocab_size=data.max_vocab_size, lowercase=data.lowercase)
-
-    def _texts(self, files: Files) -> Iterator[Example]:
-        for path, options in files:
-            for example in read_rows(path, options):
-                if example.problem is None and str(example.sequence).strip():
-                    yield example
-
-    def _parts(
-        self, names: list[str], read: SequenceStore, report: EncodingReport
-    ) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
-        if not held_out_fractions(self.config.data):
-            return {"train": read}, {"train": report}
-        assert read.keys is not None
-        held, learned = self._held_out(names, read.labels, read.keys, read.groups)
-        rows_of = {"train": true_rows(learned), **held}
-        parts = {name: read.selection(rows_of[name]) for name in SPLITS if name in rows_of}
-        reports = {name: EncodingReport(rows=len(rows)) for name, rows in held.items()}
-        reports["train"] = replace(report, held_out=len(read) - len(parts["train"]))
-        return parts, reports
-
-    def _held_out(
-        self, names: list[str], labels: Ints, keys: Ints, groups: Ints | None
-    ) -> tuple[dict[str, Ints], Mask]:
-        """Return the rows of each part that is held out, and which rows are left, (B,)."""
-        config = self.config
-        _, inverse = np.unique(np.array(_strata(names, labels)), return_inverse=True)
-        ranks: Ints = inverse.astype(np.int32)
-        if groups is not None:
-            keys = np.where(groups < 0, keys, groups + 1)
-        held = hold_out(ranks[labels], held_out_fractions(config.data), config.seed, keys)
-        learned = np.ones(len(labels), dtype=bool)
-        for rows in held.values():
-            learned[rows] = False
-        return held, learned
-
-    def _refuse_same_files(self, digests: Digests) -> None:
-        files = data_files(self.config)
-        learned = {digests[path]: path for key, path in files if key == "data.train"}
-        for key, path in files:
-            same = learned.get(digests[path])
-            if same is None or key not in ("data.validation", "data.test"):
-                continue
-            is_one = isinstance(self.config.data.train, str) and len(learned) == 1
-            which = "data.train" if is_one else quote(same)
-            hint = "; 0.1 would hold out a tenth of train" if key == "data.validation" else ""
-            raise DataError(
-                f"{key}: {display_name(path)} has the same content as {which}, so it "
-                f"would score rows that were learned{hint}"
-            )
-
-    def _check_rows(self, splits: dict[str, SequenceStore], fitted: Preprocessing) -> None:
-        keeps = "every class keeps a row in train, and equal sequences stay together"
-        for name, store in splits.items():
-            value, problem = getattr(self.config.data, name), ""
-            if len(store) and (store.labels < 0).all():
-                problem = "none of its labels occurs in train; is it another set?"
-            elif not len(store) and isinstance(value, dict):
-                problem = f"too few rows for {value['of']} parts: {keeps}; take fewer parts, or "
-                problem += "give more rows"
-            elif not len(store) and isinstance(value, float):
-                problem = f"{value:g} holds out no row: {keeps}; give more rows, or see whether "
-                problem += "data.label is right"
-            elif not len(store):
-                problem = "no rows are left, for every sequence is empty (data.empty: drop)"
-            if problem:
-                raise DataError(f"data.{name}: {problem}")
-        if fitted.vocabulary is not None and len(fitted.vocabulary) == len(SPECIAL):
-            least = self.config.data.min_count
-            raise DataError(f"data.min_count: no token of train occurs {least} times; lower it")
-        if len(fitted.labels) < 2:
-            found = ", ".join(map(quote, fitted.labels)) or "none"
-            raise DataError(
-                f"data.label: all {len(splits['train'])} rows of train are of one class "
-                f"({found}); expected at least two"
-            )
 
 
 def _strata(names: list[str], labels: Ints) -> list[str]:
     """Return the class by which rows of each name are held out: of several labels the rarest."""
-    if not any(name.startswith(SET) for name in names):
-        return names
     rows = Counter[str]()
     for name, count in zip(names, counts_of(labels, len(names)).tolist(), strict=True):
         rows.update(dict.fromkeys(single_labels(name), count))

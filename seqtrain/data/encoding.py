@@ -19,7 +19,7 @@ from seqtrain.data.examples import (
 )
 from seqtrain.data.readers import Files, read_rows
 from seqtrain.data.store import UNKNOWN_LABEL, Array, FileLines, Ints, SequenceStore, StoreBuilder
-from seqtrain.data.vocabulary import UNK, PieceIds, SpellingIndex
+from seqtrain.data.vocabulary import UNK, FixedIndex, PieceIds
 from seqtrain.errors import DataError
 from seqtrain.text import counted, display_name, quote
 
@@ -158,9 +158,9 @@ class Encoder:
         names = [None if i in problems else examples[i].group for i in kept]
         examples, lines = [examples[i] for i in kept], [lines[i] for i in kept]
         report.rows += len(examples)
-        spellings = None
-        if self.ids is not None and isinstance(self.ids.index, SpellingIndex):
-            spellings = np.maximum(values - self.ids.index.first, -1).astype(np.int32)
+        spellings, index = None, getattr(self.ids, "index", None)
+        if isinstance(index, FixedIndex) and index.first is not None:
+            spellings = np.maximum(values - index.first, -1).astype(np.int32)
             values = np.where(spellings < 0, values, UNK).astype(np.int32)
         store = SequenceStore(
             values,

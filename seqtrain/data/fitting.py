@@ -1,7 +1,7 @@
 """What is fitted on train: classes, vocabularies, n-grams and scales; all rows then have them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -12,7 +12,13 @@ from seqtrain.config.schema import Config
 from seqtrain.data.column_coding import fit_columns
 from seqtrain.data.encoding import Encoder, class_columns
 from seqtrain.data.examples import SET, single_labels
-from seqtrain.data.ngram_vocabulary import GramColumn, NgramVocabulary, fit_ngrams, with_spelling
+from seqtrain.data.ngram_vocabulary import (
+    ONLY,
+    GramColumn,
+    NgramVocabulary,
+    fit_ngrams,
+    with_spelling,
+)
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import (
     UNKNOWN_LABEL,
@@ -40,153 +46,153 @@ Parts: TypeAlias = dict[str, SequenceStore]
 """Stores by name: train, and what else was read."""
 
 
-@dataclass(frozen=True)
-class Fitting:
-    """Fits a preprocessing as a config says; a `known` one keeps what it has, and grows."""
+def fit(
+    config: Config,
+    known: Preprocessing | None,
+    rules: Preprocessing,
+    encoder: Encoder,
+    parts: Parts,
+) -> tuple[Parts, Preprocessing, int, WordVectors | None]:
+    """Fit the rest of some rules as a config says; `encoder` has encoded the parts.
 
-    config: Config
-    known: Preprocessing | None
-
-    def fit(
-        self, rules: Preprocessing, encoder: Encoder, parts: Parts
-    ) -> tuple[Parts, Preprocessing, int, WordVectors | None]:
-        """Fit the rest of some rules; `encoder` has encoded the parts, train and others.
-
-        Labels, scales and n-grams are fitted on train, vocabularies on unlabelled parts too.
-        Returns the parts as encoded then, all rules, how many tokens could be in the vocabulary,
-        and the initial word vectors.
-        """
-        rules, parts = self._fit_labels(rules, [*encoder.labels], parts)
-        eligible, vectors, train = 0, None, parts["train"]
-        columns = ("static", "static", encoder.static), ("cells", "values", encoder.cells)
-        for name, attribute, cells in columns:
-            if cells is not None:
-                given = {key: getattr(part, attribute) for key, part in parts.items()}
-                coding, found, more = fit_columns(
-                    cells,
-                    given,
-                    min_count=self.config.data.min_count,
-                    max_size=self.config.data.max_vocab_size,
-                    known=None if self.known is None else getattr(self.known, name),
-                )
-                for key, array in found.items():
-                    arrays: dict[str, Any] = {attribute: array}
-                    parts[key] = replace(parts[key], **arrays)
-                fitted: dict[str, Any] = {"steps" if name == "cells" else name: coding}
-                if not coding.columns:
-                    fitted = {"mean": coding.mean, "std": coding.std}
-                rules, eligible = replace(rules, **fitted), eligible + more
-        if encoder.ids is not None:
-            tokens = encoder.ids.index
-            vocabulary, ids, own, vectors = self._fit_tokens(rules, tokens, parts)
-            eligible += own
-            if rules.subwords is not None:
-                parts = _spelled(parts, rules.subwords, tokens, ids)
-            for block in chain.from_iterable(blocks(part.values) for part in parts.values()):
-                block[...] = ids[block]
-            rules = replace(rules, vocabulary=vocabulary)
-            if self.known is not None:
-                rules = replace(rules, subword_rows=self.known.subword_rows)
-            elif rules.subwords is not None:
-                grams = vocabulary.grams(*rules.subwords)
-                rules = replace(rules, subword_rows=grams.table_rows())
-        elif self.known is not None:
-            rules = replace(rules, kernels=self.known.kernels)
-        elif self.config.model.kernels:
-            steps = train.lengths
-            sizes = int(steps.min()), int(np.median(steps)), int(steps.max())
-            rules = replace(rules, kernels=sizes)
-        rules = replace(rules, ngrams=self._fit_ngrams(parts["train"], rules))
-        return parts, rules, eligible, vectors
-
-    def _fit_labels(
-        self, rules: Preprocessing, names: list[str], parts: Parts
-    ) -> tuple[Preprocessing, Parts]:
-        """Find the classes of train's labels, and give every row its class, or its columns."""
-        train, known = parts["train"], self.known
-        old = () if known is None else known.labels
-        present = (names[i] for i in np.flatnonzero(counts_of(train.labels, len(names))))
-        new = {label for name in present for label in single_labels(name)}
-        labels = (*old, *sorted(new.difference(old)))
-        class_of = FixedIndex({label: i for i, label in enumerate(labels)}, UNKNOWN_LABEL)
-        several = rules.several or any(name.startswith(SET) for name in names)
-        if known is not None and known.several != several:
-            own, found = ("one label", "several") if several else ("several labels", "one")
-            said = f"the model to go on from has {own} per row, train {found}"
-            raise DataError(f"data.label: {said}")
-        classes = np.array([*(class_of[name] for name in names), UNKNOWN_LABEL])
-        if several:
-            separator = rules.reading.label_separator or SEPARATOR
-            rules = replace(rules, reading=replace(rules.reading, label_separator=separator))
-            classes = class_columns([*names, None], class_of)
-        return replace(rules, labels=labels), {  # the last class, at -1, is of unlabelled rows
-            name: replace(part, labels=concatenate(classes[x] for x in blocks(part.labels)))
-            for name, part in parts.items()
-        }
-
-    def _fit_tokens(
-        self, rules: Preprocessing, tokens: Mapping[str, int], parts: Parts
-    ) -> tuple[Vocabulary, npt.NDArray[np.int32], int, WordVectors | None]:
-        counts = {name: counts_of(part.values, len(tokens)) for name, part in parts.items()}
-        model, known = self.config.model, self.known
-        vocabulary, ids, eligible = fit_vocabulary(
-            [*tokens],
-            np.sum([n for name, n in counts.items() if name not in ONLY_SCORED], axis=0),
-            min_count=self.config.data.min_count,
-            max_size=self.config.data.max_vocab_size,
-            known=None if known is None else known.vocabulary,
-        )
-        if model.vectors is None:
-            return vocabulary, ids, eligible, None
-        vectors, more = read_vectors(
-            model.vectors,
-            vocabulary,
-            keep=model.vectors_keep,
-            is_token=lambda word: rules.kind == "tokens" or rules.tokens(word) == [word],
-        )
-        for new, word in enumerate(more, start=len(vocabulary)):
-            if word in tokens:
-                ids[tokens[word]] = new
-        own = vectors.rows[(vectors.rows < len(vocabulary)) & (vectors.rows != UNK)]
-        steps = counts["train"]
-        coverage = replace(
-            vectors.coverage,
-            tokens=len(vocabulary) - len(SPECIAL),
-            found=len(own),
-            share=float(steps[np.isin(ids, vectors.rows)].sum() / max(1, steps.sum())),
-        )
-        grown = Vocabulary((*vocabulary.tokens, *more))
-        return grown, ids, eligible, replace(vectors, coverage=coverage)
-
-    def _fit_ngrams(self, train: SequenceStore, rules: Preprocessing) -> NgramVocabulary | None:
-        """Choose the n-grams of train; those of an older one go on to read what is new as <unk>."""
-        model, known, chosen = self.config.model, self.known, tuple[GramColumn, ...]()
-        sizes: Any = model.ngrams
+    Labels, scales and n-grams are fitted on train, vocabularies on unlabelled parts too. What a
+    `known` preprocessing has it keeps. Returns the parts as encoded then, all rules, how many
+    tokens could be in the vocabulary, and the initial word vectors.
+    """
+    rules, parts = _fit_labels(known, rules, [*encoder.labels], parts)
+    eligible, vectors, train = 0, None, parts["train"]
+    columns = ("static", "static", encoder.static), ("cells", "values", encoder.cells)
+    for name, attribute, cells in columns:
+        if cells is not None:
+            given = {key: getattr(part, attribute) for key, part in parts.items()}
+            coding, found, more = fit_columns(
+                cells,
+                given,
+                min_count=config.data.min_count,
+                max_size=config.data.max_vocab_size,
+                known=None if known is None else getattr(known, name),
+            )
+            for key, array in found.items():
+                arrays: dict[str, Any] = {attribute: array}
+                parts[key] = replace(parts[key], **arrays)
+            fitted: dict[str, Any] = {"steps" if name == "cells" else name: coding}
+            if not coding.columns:
+                fitted = {"mean": coding.mean, "std": coding.std}
+            rules, eligible = replace(rules, **fitted), eligible + more
+    if encoder.ids is not None:
+        tokens = encoder.ids.index
+        vocabulary, ids, own, vectors = _fit_tokens(config, known, rules, tokens, parts)
+        eligible += own
+        if rules.subwords is not None:
+            parts = _spelled(parts, rules.subwords, tokens, ids)
+        for block in chain.from_iterable(blocks(part.values) for part in parts.values()):
+            block[...] = ids[block]
+        rules = replace(rules, vocabulary=vocabulary)
         if known is not None:
-            return None if known.ngrams is None else _limited(known.ngrams, known)
-        if sizes is None or not len(train):
-            return None
-        if rules.steps is not None:
-            names = rules.steps.names
-            named = sizes if isinstance(sizes, dict) else {names[0]: sizes}
-            chosen = tuple(GramColumn(names.index(name), *x) for name, x in named.items())
-            sizes = min(x.shortest for x in chosen), max(x.longest for x in chosen)
-        ngrams = fit_ngrams(
-            train.values, train.offsets, *sizes, most=model.max_ngrams, columns=chosen
-        )
-        spelled, words, more = train.spellings, rules.vocabulary, train.words
-        if not (model.ngrams_spelling and model.subwords and words and more is not None):
-            return ngrams
-        own, beyond = words.grams(*model.subwords), np.array(spelled)
-        ids = np.where(beyond < 0, train.values, len(own) + beyond.astype(np.int64))
-        return with_spelling(ngrams, ids, train.offsets, own.concatenate([own, more]))
+            rules = replace(rules, subword_rows=known.subword_rows)
+        elif rules.subwords is not None:
+            grams = vocabulary.grams(*rules.subwords)
+            rules = replace(rules, subword_rows=grams.table_rows())
+    elif known is not None:
+        rules = replace(rules, kernels=known.kernels)
+    elif config.model.kernels:
+        steps = train.lengths
+        sizes = int(steps.min()), int(np.median(steps)), int(steps.max())
+        rules = replace(rules, kernels=sizes)
+    rules = replace(rules, ngrams=_fit_ngrams(config, known, rules, parts["train"]))
+    return parts, rules, eligible, vectors
+
+
+def _fit_labels(
+    known: Preprocessing | None, rules: Preprocessing, names: list[str], parts: Parts
+) -> tuple[Preprocessing, Parts]:
+    """Find the classes of train's labels, and give every row its class, or its columns."""
+    old = () if known is None else known.labels
+    present = (names[i] for i in np.flatnonzero(counts_of(parts["train"].labels, len(names))))
+    new = {label for name in present for label in single_labels(name)}
+    labels = (*old, *sorted(new.difference(old)))
+    class_of = FixedIndex({label: i for i, label in enumerate(labels)}, UNKNOWN_LABEL)
+    several = rules.several or any(name.startswith(SET) for name in names)
+    if known is not None and known.several != several:
+        own, found = ("one label", "several") if several else ("several labels", "one")
+        said = f"the model to go on from has {own} per row, train {found}"
+        raise DataError(f"data.label: {said}")
+    classes = np.array([*(class_of[name] for name in names), UNKNOWN_LABEL])
+    if several:
+        separator = rules.reading.label_separator or SEPARATOR
+        rules = replace(rules, reading=replace(rules.reading, label_separator=separator))
+        classes = class_columns([*names, None], class_of)
+    return replace(rules, labels=labels), {  # the last class, at -1, is of unlabelled rows
+        name: replace(part, labels=concatenate(classes[x] for x in blocks(part.labels)))
+        for name, part in parts.items()
+    }
+
+
+def _fit_tokens(
+    config: Config,
+    known: Preprocessing | None,
+    rules: Preprocessing,
+    tokens: Mapping[str, int],
+    parts: Parts,
+) -> tuple[Vocabulary, npt.NDArray[np.int32], int, WordVectors | None]:
+    counts = {name: counts_of(part.values, len(tokens)) for name, part in parts.items()}
+    model = config.model
+    vocabulary, ids, eligible = fit_vocabulary(
+        [*tokens],
+        np.sum([n for name, n in counts.items() if name not in ONLY_SCORED], axis=0),
+        min_count=config.data.min_count,
+        max_size=config.data.max_vocab_size,
+        known=None if known is None else known.vocabulary,
+    )
+    if model.vectors is None:
+        return vocabulary, ids, eligible, None
+    vectors, more = read_vectors(
+        model.vectors,
+        vocabulary,
+        keep=model.vectors_keep,
+        is_token=lambda word: rules.kind == "tokens" or rules.tokens(word) == [word],
+    )
+    for new, word in enumerate(more, start=len(vocabulary)):
+        if word in tokens:
+            ids[tokens[word]] = new
+    own = vectors.rows[(vectors.rows < len(vocabulary)) & (vectors.rows != UNK)]
+    steps = counts["train"]
+    coverage = replace(
+        vectors.coverage,
+        tokens=len(vocabulary) - len(SPECIAL),
+        found=len(own),
+        share=float(steps[np.isin(ids, vectors.rows)].sum() / max(1, steps.sum())),
+    )
+    grown = Vocabulary((*vocabulary.tokens, *more))
+    return grown, ids, eligible, replace(vectors, coverage=coverage)
+
+
+def _fit_ngrams(
+    config: Config, known: Preprocessing | None, rules: Preprocessing, train: SequenceStore
+) -> NgramVocabulary | None:
+    """Choose the n-grams of train; those of an older one go on to read what is new as <unk>."""
+    model, sizes = config.model, config.model.ngrams
+    if known is not None:
+        return None if known.ngrams is None else _limited(known.ngrams, known)
+    if sizes is None or not len(train):
+        return None
+    if rules.steps is not None and isinstance(sizes, dict):
+        columns = [GramColumn(rules.steps.names.index(x), *own) for x, own in sizes.items()]
+    else:
+        columns = [GramColumn(ONLY if rules.steps is None else 0, *sizes)]
+    ngrams = fit_ngrams(train.values, train.offsets, *columns, most=model.max_ngrams)
+    spelled, words, more = train.spellings, rules.vocabulary, train.words
+    if not (model.ngrams_spelling and model.subwords and words and more is not None):
+        return ngrams
+    own, beyond = words.grams(*model.subwords), np.array(spelled)
+    ids = np.where(beyond < 0, train.values, len(own) + beyond.astype(np.int64))
+    return with_spelling(ngrams, ids, train.offsets, own.concatenate([own, more]))
 
 
 def _limited(ngrams: NgramVocabulary, known: Preprocessing) -> NgramVocabulary:
     """Let ids that a preprocessing lacks count as <unk>."""
-    if known.steps is None:
-        return replace(ngrams, tokens=ngrams.tokens or len(known.vocabulary or ()))
-    limits = [len(vocabulary) for vocabulary in known.steps.vocabularies]
+    vocabularies = [known.vocabulary or ()] if known.steps is None else known.steps.vocabularies
+    limits = [len(vocabulary) for vocabulary in vocabularies]
     columns = (x._replace(tokens=x.tokens or limits[x.column]) for x in ngrams.columns)
     return replace(ngrams, columns=tuple(columns))
 

@@ -8,7 +8,7 @@ N steps of all sequences, B sequences, K n-grams of ids.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -33,7 +33,8 @@ CHUNK_STEPS = 2**21
 """Steps whose n-grams are counted at a time."""
 MOST_DISTINCT = 2**24
 """Distinct n-grams counted at a time; beyond, the rarest of what was read so far are forgotten."""
-
+ONLY = -1
+"""Number of the column where a step has no others: it is one id."""
 COLUMN = 2**32
 """Distance between the ids of two columns."""
 
@@ -41,7 +42,14 @@ Keys = TypeVar("Keys", bound=Any)
 
 
 class GramColumn(NamedTuple):
-    """N-grams of one column of tokens: its number, their sizes, the limit of its ids, if any."""
+    """N-grams of one column of tokens.
+
+    Attributes:
+        column: its number; ONLY where a step is one id.
+        shortest, longest: ids of an n-gram.
+        tokens: ids from this one on count as <unk>: the vocabulary learned them later
+            (`--init-from`).
+    """
 
     column: int
     shortest: int
@@ -54,25 +62,20 @@ class NgramVocabulary:
     """The n-grams that a model knows; arrays that can't be theirs are a ValueError.
 
     Attributes:
-        shortest, longest: ids of an n-gram.
+        columns: of which columns of tokens, at least one.
         keys: ascending, (K,) int64.
         idf: ln((1 + sequences) / (1 + sequences that hold it)) + 1, of each, (K,) float32; where
             spelling counts, buckets of characters follow, (K + BUCKETS,), 0 of those never seen.
-        tokens: ids from this one on count as <unk>: the vocabulary learned them later
-            (`--init-from`).
-        columns: of which columns of tokens, where a step has several; none: a step is one id.
     """
 
-    shortest: int
-    longest: int
+    columns: tuple[GramColumn, ...]
     keys: Ints
     idf: npt.NDArray[np.float32]
-    tokens: int | None = None
-    columns: tuple[GramColumn, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 1 <= self.shortest <= self.longest:
-            raise ValueError(f"n-grams of {self.shortest} to {self.longest} ids")
+        for _, shortest, longest, _ in self.columns:
+            if not 1 <= shortest <= longest:
+                raise ValueError(f"n-grams of {shortest} to {longest} ids")
         if self.keys.dtype != np.int64 or self.idf.dtype != np.float32:
             raise ValueError(f"n-grams: found {self.keys.dtype} and {self.idf.dtype}")
         sizes = [(self.keys.size,), (self.keys.size + BUCKETS,)]
@@ -90,7 +93,7 @@ class NgramVocabulary:
     @property
     def sizes(self) -> tuple[int, int]:
         """Ids of the shortest and of the longest n-gram."""
-        return self.shortest, self.longest
+        return min(x.shortest for x in self.columns), max(x.longest for x in self.columns)
 
     @property
     def has_spelling(self) -> bool:
@@ -98,7 +101,7 @@ class NgramVocabulary:
         return len(self.idf) > len(self.keys)
 
     def __eq__(self, other: object) -> bool:
-        names = ("shortest", "longest", "tokens", "columns", "keys", "idf")
+        names = ("columns", "keys", "idf")
         return isinstance(other, NgramVocabulary) and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in names
         )
@@ -107,35 +110,37 @@ class NgramVocabulary:
 
     def description(self) -> dict[str, Any]:
         """Return all but the arrays as JSON values, and the number of n-grams of ids."""
-        sizes = {"shortest": self.shortest, "longest": self.longest, "number": len(self.keys)}
-        tokens = {} if self.tokens is None else {"tokens": self.tokens}
-        return sizes | tokens | ({"columns": self.columns} if self.columns else {})
+        shortest, longest = self.sizes
+        found = {"shortest": shortest, "longest": longest, "number": len(self.keys)}
+        column, *_, tokens = self.columns[0]
+        if column != ONLY:
+            return found | {"columns": self.columns}
+        return found if tokens is None else found | {"tokens": tokens}
 
     @classmethod
     def described(cls, values: Mapping[str, Any], keys: Ints, idf: Any) -> NgramVocabulary:
         """Build from what `description` returned, and the arrays."""
-        columns = tuple(GramColumn(*column) for column in values.get("columns", ()))
-        sizes = values["shortest"], values["longest"]
-        return cls(*sizes, keys, idf, values.get("tokens"), columns)
+        one = ONLY, values["shortest"], values["longest"], values.get("tokens")
+        columns = tuple(GramColumn(*column) for column in values.get("columns", [one]))
+        return cls(columns, keys, idf)
 
 
 def streams(
-    values: Any, vocabulary: NgramVocabulary, tokens: int | None = None
+    values: Any, columns: Iterable[GramColumn], tokens: int | None = None
 ) -> Iterator[tuple[Any, int, int]]:
-    """Yield the ids whose n-grams count, and the sizes of these: one array, or one per column.
+    """Yield the ids whose n-grams count, and the sizes of these, for each column.
 
     Columns' ids are far from each other, so that each has n-grams of its own. Ids from `tokens` on
-    count as <unk>, unless the vocabulary has a limit of its own.
+    count as <unk>, unless the column has a limit of its own.
 
     Shape:
         values: (N,) ids, or (N, K) with columns; an array or a tensor. Yields (N,) int64 each.
     """
-    limit = vocabulary.tokens or tokens
-    for column, shortest, longest, own in vocabulary.columns or ((-1, *vocabulary.sizes, limit),):
-        ids = values if column < 0 else values[:, column]
+    for column, shortest, longest, own in columns:
+        ids, limit = values if column == ONLY else values[:, column], own or tokens
         ids = ids.long() if hasattr(ids, "long") else ids.astype(np.int64)
-        if own is not None:
-            ids = ids - (ids - UNK) * (ids >= own)
+        if limit is not None:
+            ids = ids - (ids - UNK) * (ids >= limit)
         yield ids + max(0, column) * COLUMN, shortest, longest
 
 
@@ -147,13 +152,7 @@ def folded(keys: Keys, ids: Keys) -> Keys:
 
 
 def fit_ngrams(
-    values: npt.NDArray[Any],
-    offsets: Ints,
-    shortest: int,
-    longest: int,
-    *,
-    most: int,
-    columns: tuple[GramColumn, ...] = (),
+    values: npt.NDArray[Any], offsets: Ints, *columns: GramColumn, most: int
 ) -> NgramVocabulary:
     """Choose the n-grams that occur most often, of equal ones those of the least keys.
 
@@ -164,15 +163,14 @@ def fit_ngrams(
         DataError: all sequences are too short for one.
     """
     found: list[tuple[Ints, Ints, Ints]] = []
-    one = np.zeros(1, np.int64), np.ones(1, np.float32)
-    sizes = NgramVocabulary(shortest, longest, *one, columns=columns)
     for part_values, part_offsets in _parts(values, offsets):
-        for rows, keys in row_keys(part_values, part_offsets, sizes):
+        for rows, keys in row_keys(part_values, part_offsets, columns):
             found.append(_counted(rows, keys))
             if sum(len(each[0]) for each in found) > 2 * MOST_DISTINCT:
                 found = [_total(found)]
     keys, counts, holders = _total(found)
     if not len(keys):
+        shortest = min(column.shortest for column in columns)
         raise DataError(
             f"model.ngrams: no sequence of train has {shortest - 2} tokens, as an n-gram of "
             f"{shortest} needs (both ends count); lower it"
@@ -180,8 +178,12 @@ def fit_ngrams(
     if len(keys) > most:
         kept = np.sort(np.lexsort((keys, -counts))[:most])
         keys, holders = keys[kept], holders[kept]
+    return NgramVocabulary(columns, keys, _idf(holders, offsets))
+
+
+def _idf(holders: Ints, offsets: Ints) -> npt.NDArray[np.float32]:
     idf = np.log(len(offsets) / (1 + holders)) + 1
-    return replace(sizes, keys=keys, idf=idf.astype(np.float32))
+    return idf.astype(np.float32)
 
 
 def with_spelling(
@@ -199,34 +201,28 @@ def with_spelling(
         buckets, counts = grams.gather(word)
         pairs = np.unique(row.repeat(counts) * BUCKETS + buckets)
         holders += np.bincount(pairs % BUCKETS, minlength=BUCKETS)
-    idf = np.where(holders, np.log(len(offsets) / (1 + holders)) + 1, 0)
-    return replace(vocabulary, idf=np.append(vocabulary.idf, idf.astype(np.float32)))
+    idf = np.where(holders, _idf(holders, offsets), np.float32(0))
+    return replace(vocabulary, idf=np.append(vocabulary.idf, idf))
 
 
 def row_keys(
-    values: npt.NDArray[Any], offsets: Ints, vocabulary: NgramVocabulary
+    values: npt.NDArray[Any], offsets: Ints, columns: Iterable[GramColumn]
 ) -> Iterator[tuple[Ints, Ints]]:
     """Yield, for each length of n-grams, the row and the key of every n-gram, in order."""
-    for ids, shortest, longest in streams(values, vocabulary):
-        yield from _stream_keys(ids, offsets, shortest, longest)
-
-
-def _stream_keys(
-    values: Ints, offsets: Ints, shortest: int, longest: int
-) -> Iterator[tuple[Ints, Ints]]:
     lengths = np.diff(offsets)
     row = np.arange(len(lengths)).repeat(lengths + 2)
-    stream = np.full(len(row), BOUNDARY, dtype=np.int64)
     steps = np.arange(len(values)) + 2 * np.arange(len(lengths)).repeat(lengths) + 1
-    stream[steps] = values
-    keys = folded(np.full(len(row), NO_KEY), stream)
-    if shortest == 1:
-        yield row[steps], keys[steps]
-    for size in range(2, longest + 1):
-        keys = folded(keys[:-1], stream[size - 1 :])
-        within = row[: len(keys)] == row[size - 1 :]
-        if size >= shortest:
-            yield row[: len(keys)][within], keys[within]
+    for ids, shortest, longest in streams(values, columns):
+        stream = np.full(len(row), BOUNDARY, dtype=np.int64)
+        stream[steps] = ids
+        keys = folded(np.full(len(row), NO_KEY), stream)
+        if shortest == 1:
+            yield row[steps], keys[steps]
+        for size in range(2, longest + 1):
+            keys = folded(keys[:-1], stream[size - 1 :])
+            within = row[: len(keys)] == row[size - 1 :]
+            if size >= shortest:
+                yield row[: len(keys)][within], keys[within]
 
 
 def _counted(rows: Ints, keys: Ints) -> tuple[Ints, Ints, Ints]:

@@ -26,7 +26,6 @@ from seqtrain.data.vocabulary import (
     UNK,
     FixedIndex,
     PieceIds,
-    SpellingIndex,
     Vocabulary,
     word_grams,
 )
@@ -164,7 +163,7 @@ class Preprocessing:
     def _encoder(self) -> Encoder:
         if self.subwords is None or self.vocabulary is None:
             return self._known
-        tokens = SpellingIndex(self.vocabulary.index, len(self.vocabulary))
+        tokens = FixedIndex(self.vocabulary.index, UNK, first=len(self.vocabulary))
         return self.encoder(tokens, self._known.labels)
 
     @cached_property
@@ -180,7 +179,7 @@ class Preprocessing:
         if self.cells is not None:
             return replace(store, values=concatenate(map(self.cells.scale, blocks(store.values))))
         tokens = None if encoder.ids is None else encoder.ids.index
-        if self.subwords is None or not isinstance(tokens, SpellingIndex):
+        if self.subwords is None or not isinstance(tokens, FixedIndex):
             return store
         return replace(store, words=word_grams(tokens.unknown, *self.subwords))
 

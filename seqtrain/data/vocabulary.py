@@ -39,27 +39,19 @@ def growing_index(tokens: Iterable[str] = ()) -> defaultdict[str, int]:
 
 
 class FixedIndex(dict[str, int]):
-    """Ids of known tokens (or labels); anything else gets the default."""
+    """Ids of known tokens (or labels); anything else gets the default.
 
-    def __init__(self, known: Mapping[str, int], default: int) -> None:
+    With `first` the unknown ones are numbered from it on, up to MOST_SPELLINGS of them.
+    """
+
+    def __init__(self, known: Mapping[str, int], default: int, first: int | None = None) -> None:
         super().__init__(known)
-        self.default = default
-
-    def __missing__(self, token: str) -> int:
-        return self.default
-
-
-class SpellingIndex(dict[str, int]):
-    """Ids of known tokens; unknown ones are numbered beyond, up to MOST_SPELLINGS of them."""
-
-    def __init__(self, known: Mapping[str, int], first: int) -> None:
-        super().__init__(known)
-        self.first = first
+        self.default, self.first = default, first
         self.unknown: list[str] = []
 
     def __missing__(self, token: str) -> int:
-        if len(self.unknown) == MOST_SPELLINGS:
-            return UNK
+        if self.first is None or len(self.unknown) == MOST_SPELLINGS:
+            return self.default
         self[token] = new = self.first + len(self.unknown)
         self.unknown.append(token)
         return new

@@ -101,7 +101,7 @@ def ngram_inputs(
 
     Where spelling counts, those of characters within words follow.
     """
-    every = row_keys(rows.values, rows.offsets, vocabulary)
+    every = row_keys(rows.values, rows.offsets, vocabulary.columns)
     row, keys = (np.concatenate(each) for each in zip(*every, strict=True))
     known = len(vocabulary.keys)
     index = np.searchsorted(vocabulary.keys, keys).clip(max=known - 1)

@@ -107,7 +107,7 @@ class NgramClassifier(nn.Module):
         rows, size = int(packed.batch_sizes[0]), len(self.vocabulary)
         found = [
             _known(self.keys, packed.batch_sizes, *stream)
-            for stream in streams(packed.data, self.vocabulary, self._num_words)
+            for stream in streams(packed.data, self.vocabulary.columns, self._num_words)
         ]
         if self._words is not None:
             row = rows_and_steps(packed.batch_sizes)[0].to(packed.data.device)

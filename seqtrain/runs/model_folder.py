@@ -18,7 +18,7 @@ from torch import Tensor
 
 from seqtrain.config.document import brief
 from seqtrain.config.schema import DataConfig, ModelConfig
-from seqtrain.data.ngram_vocabulary import NgramVocabulary
+from seqtrain.data.ngram_vocabulary import ONLY, NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.tokenizers import read_merges
 from seqtrain.data.vocabulary import BUCKETS, SPECIAL
@@ -222,7 +222,8 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
         "labels": len({*checked.labels}) < len(checked.labels),
         "mean, std": len(checked.mean) != len(checked.std) or bool(checked.mean) != is_features,
         "ngrams.columns": found.ngrams is not None
-        and not {x.column for x in found.ngrams.columns} <= {*range(found.token_columns)},
+        and not {x.column for x in found.ngrams.columns}
+        <= ({*range(found.token_columns)} or {ONLY}),
         "steps": (kind == "steps") != (found.steps is not None),
         "reading.steps": found.reading.steps != (found.steps and found.steps.columns),
         "reading.static": found.reading.static != (found.static and found.static.columns),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from seqtrain.data import ngram_vocabulary as ngrams
-from seqtrain.data.ngram_vocabulary import fit_ngrams, folded
+from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, folded
 
 Gram = tuple[int, ...]
 
@@ -43,7 +43,7 @@ def some_rows(seed: int, ids: int = 9) -> list[list[int]]:
 def test_counted_as_a_dictionary_counts(sizes, steps, monkeypatch):
     monkeypatch.setattr(ngrams, "CHUNK_STEPS", steps)
     rows = some_rows(seed=sizes[1])
-    chosen = fit_ngrams(*flat(rows), shortest=sizes[0], longest=sizes[1], most=10**6)
+    chosen = fit_ngrams(*flat(rows), GramColumn(ONLY, *sizes), most=10**6)
     holders = Counter(gram for row in rows for gram in set(grams_of(row, *sizes)))
     idf = {key_of(gram): math.log((1 + len(rows)) / (1 + n)) + 1 for gram, n in holders.items()}
     assert chosen.keys.tolist() == sorted(idf)
@@ -52,7 +52,7 @@ def test_counted_as_a_dictionary_counts(sizes, steps, monkeypatch):
 
 def test_the_most_frequent_are_chosen_and_ties_go_by_key():
     rows = [[2, 2, 2, 3, 3, 4, 5], [2, 3, 6]]
-    chosen = fit_ngrams(*flat(rows), shortest=1, longest=1, most=4)
+    chosen = fit_ngrams(*flat(rows), GramColumn(ONLY, 1, 1), most=4)
     tied = sorted(key_of((i,)) for i in (4, 5, 6))[:2]
     assert chosen.keys.tolist() == sorted([key_of((2,)), key_of((3,)), *tied])
 
@@ -63,7 +63,7 @@ def test_the_rarest_are_forgotten_where_too_many_are_distinct(monkeypatch):
     rows = [row for pair in zip(common * 10, rare, strict=True) for row in pair]
     monkeypatch.setattr(ngrams, "CHUNK_STEPS", 40)
     monkeypatch.setattr(ngrams, "MOST_DISTINCT", 30)
-    chosen = fit_ngrams(*flat(rows), shortest=1, longest=1, most=3)
+    chosen = fit_ngrams(*flat(rows), GramColumn(ONLY, 1, 1), most=3)
     assert chosen.keys.tolist() == sorted(key_of((i,)) for i in (2, 3, 4))
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.ngram_vocabulary import fit_ngrams
+from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams
 from seqtrain.data.vocabulary import word_grams
 from seqtrain.model.cells import as_torch_takes
 from seqtrain.model.classifier import ClassifierNetwork
@@ -64,7 +64,7 @@ def make_network(
     if config.ngrams:
         values, offsets = torch.cat(ids()).numpy().astype(np.int32), np.cumsum([0, *LENGTHS])
         shortest, longest = config.ngrams
-        ngrams = fit_ngrams(values, offsets, shortest=shortest, longest=longest, most=40)
+        ngrams = fit_ngrams(values, offsets, GramColumn(ONLY, shortest, longest), most=40)
     if standardize != "train":
         fixed = SeriesStandardization(features, both=standardize == "both", indicators=False)
     model = ClassifierNetwork(

@@ -8,7 +8,7 @@ import torch
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.encoding import LengthPolicy
-from seqtrain.data.ngram_vocabulary import fit_ngrams, with_spelling
+from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, with_spelling
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.store import SequenceStore
@@ -64,7 +64,7 @@ def series_store(width: int, lengths: Sequence[int] = KERNELS) -> SequenceStore:
 
 IDS = np.array([2, 3, 4, 2, 3, 5, 1, 2, 3, 6, 7], np.int32)
 STARTS = np.array([0, 4, 8, 11])
-NGRAMS = fit_ngrams(IDS, STARTS, shortest=1, longest=3, most=12)
+NGRAMS = fit_ngrams(IDS, STARTS, GramColumn(ONLY, 1, 3), most=12)
 SPELLED = with_spelling(
     NGRAMS, IDS.astype(np.int64), STARTS, word_grams(["", "", *WORDS[2:]], 5, 9)
 )

@@ -56,7 +56,7 @@ def make(branch: str, **keys: Any) -> ClassifierNetwork:
     if config.ngrams:
         values, ends = torch.cat(ROWS).numpy(), np.cumsum([0, *LENGTHS])
         columns = (GramColumn(0, 1, 2), GramColumn(1, 1, 1))
-        ngrams = fit_ngrams(values, ends, 1, 2, most=40, columns=columns)
+        ngrams = fit_ngrams(values, ends, *columns, most=40)
     series = None
     if branch == "own scale":
         series = SeriesStandardization(1, both=True, indicators=True, ids=len(SIZES))

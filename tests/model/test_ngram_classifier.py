@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.data.batch import Grams
-from seqtrain.data.ngram_vocabulary import fit_ngrams, folded, with_spelling
+from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, folded, with_spelling
 from seqtrain.data.vocabulary import WordGrams, word_grams
 from seqtrain.model.ngrams import GAIN, NgramClassifier
 from tests.helpers.spelling import buckets_of
@@ -30,7 +30,7 @@ def make(
 ) -> NgramClassifier:
     rows = some_rows(seed=0)
     values, offsets = np.concatenate(rows).astype(np.int32), np.cumsum([0, *map(len, rows)])
-    chosen = fit_ngrams(values, offsets, shortest=sizes[0], longest=sizes[1], most=most)
+    chosen = fit_ngrams(values, offsets, GramColumn(ONLY, *sizes), most=most)
     if spelled is not None:
         chosen = with_spelling(chosen, values.astype(np.int64), offsets, spelled)
     model = NgramClassifier(chosen, num_classes=3, words=spelled)
@@ -48,9 +48,9 @@ def by_hand(model: NgramClassifier, row: list[int]) -> Tensor:
 def of_ids(model: NgramClassifier, row: list[int]) -> Tensor:
     vocabulary = model.vocabulary
     numbers = {key: i for i, key in enumerate(vocabulary.keys.tolist())}
-    whole = [0, *row, 0]
+    whole, (shortest, longest) = [0, *row, 0], vocabulary.sizes
     counts: Counter[int] = Counter()
-    for size in range(vocabulary.shortest, vocabulary.longest + 1):
+    for size in range(shortest, longest + 1):
         source = row if size == 1 else whole
         for start in range(len(source) - size + 1):
             key = np.zeros(1, dtype=np.int64)
