@@ -87,6 +87,7 @@ def predict(
     *,
     device: str = "auto",
     ranks: int | None = None,
+    report: EncodingReport | None = None,
     **reading: Any,
 ) -> Iterator[Prediction]:
     """Classify every row of a file or a folder, or of standard input.
@@ -100,6 +101,7 @@ def predict(
         run: what `fit` or `load` returned, a run directory or a model folder; None: the newest run.
         device: auto, cpu, cuda, cuda:N or mps.
         ranks: how many labels, the most probable ones, have a probability; None: all.
+        report: counts the rows, and those cut or empty.
         reading: how the source is read: the attributes of `InputOptions`, such as keep=["id"].
 
     Returns:
@@ -110,23 +112,20 @@ def predict(
         DataError: a row can't be read; the predictions of the rows before it come first.
     """
     classifier, options = load(run, device=device), InputOptions(**reading)
-    if isinstance(source, str | PathLike):
-        return predict_rows(os.fspath(source), classifier, options, None, ranks)
-    rows, policy = classifier.rows_of(source, keep=options.keep), (options.empty, options.bad_rows)
-    return classifier.predict_examples([rows], "sequences", None, ranks, *policy)
+    bursts, name = _bursts(source, classifier, options)
+    how = options.empty, options.bad_rows
+    return classifier.predict_examples(bursts, name, report, ranks, *how)
 
 
-def predict_rows(
-    path: str,
-    classifier: Predictor,
-    options: InputOptions,
-    report: EncodingReport | None = None,
-    ranks: int | None = None,
-) -> Iterator[Prediction]:
-    """Classify every row of a file as `predict` does; the report counts them."""
-    bursts = arrivals(path, options.of_source(path, classifier.preprocessing.reading))
-    given = display_name(path), report, ranks, options.empty, options.bad_rows
-    return classifier.predict_examples(bursts, *given)
+def _bursts(
+    source: Any, classifier: Predictor, options: InputOptions
+) -> tuple[Iterable[Iterable[Example]], str]:
+    """Return the rows of what is named or given, as they come, and its name for messages."""
+    if not isinstance(source, str | PathLike):
+        return [classifier.rows_of(source, keep=options.keep)], "sequences"
+    path = os.fspath(source)
+    found = options.of_source(path, classifier.preprocessing.reading)
+    return arrivals(path, found), display_name(path)
 
 
 def input_of(given: Any, reading: ReadOptions) -> tuple[str, MemoryTable | None]:
@@ -194,21 +193,14 @@ def arrivals(source: str, options: ReadOptions) -> Iterator[Iterable[Example]]:
     except RuntimeError as error:
         raise RunError(f"stdin: {error} to read it; give a file, or see ulimit -u") from None
     while True:
-        first = arrived.get()
-        burst: list[Example] = []
-        while isinstance(first, Example):
-            burst.append(first)
-            if len(burst) == CHUNK_ROWS:
-                break
-            try:
-                first = arrived.get_nowait()
-            except queue.Empty:
-                break
-        yield burst
-        if first is None:
+        burst = [arrived.get()]
+        while len(burst) < CHUNK_ROWS and not arrived.empty():
+            burst.append(arrived.get())
+        yield [each for each in burst if isinstance(each, Example)]
+        if burst[-1] is None:
             return
-        if isinstance(first, BaseException):
-            raise first
+        if isinstance(burst[-1], BaseException):
+            raise burst[-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,29 +246,20 @@ def predict_steps(
     run: RunLike | Predictor = None,
     *,
     device: str = "auto",
+    report: EncodingReport | None = None,
     **reading: Any,
 ) -> Iterator[StepPredictions]:
     """Classify every row of a file, or of standard input, after every step.
 
     A model that reads in one direction reads each sequence once. One that looks ahead reads each
     prefix again: T (T + 1) / 2 steps for a sequence of T. Arguments and errors are those of
-    `predict`, but for sequences in a list; an ensemble is refused.
+    `predict`; an ensemble is refused.
     """
-    classifier = load(run, device=device)
-    path, _table = input_of(source, classifier.preprocessing.reading)
-    yield from step_predictions(path, classifier, InputOptions(**reading))
-
-
-def step_predictions(
-    path: str, run: Predictor, options: InputOptions, report: EncodingReport | None = None
-) -> Iterator[StepPredictions]:
-    """Classify every row as `predict_steps` does; the report counts them."""
-    one = one_model(run, "--steps")
+    one, options = one_model(load(run, device=device), "--steps"), InputOptions(**reading)
     refuse_several(one)
     fitted, carried = one.preprocessing, CarriedStates()
-    bursts = arrivals(path, options.of_source(path, fitted.reading))
-    rules = fitted.for_prediction()
-    chunks = rules.encode_chunks(bursts, display_name(path), report, rows=STEP_ROWS)
+    bursts, name = _bursts(source, one, options)
+    chunks = fitted.for_prediction().encode_chunks(bursts, name, report, rows=STEP_ROWS)
     return (
         StepPredictions(
             one.labels,

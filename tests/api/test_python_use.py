@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -173,6 +172,7 @@ def test_what_is_no_list_of_sequences_is_refused(run, sequences, words):
 def test_an_empty_sequence_of_a_list_has_no_label(run, nothing):
     """As in a file: the others are classified."""
     plain = seqtrain.load(run).predict(["rise", "fall"])
+    assert [each.decided for each in seqtrain.predict_steps(["rise", "fall"], run)] == [1, 1]
     first, empty, last = seqtrain.load(run).predict(["rise", nothing, "fall"])
     assert [first.label, last.label] == [each.label for each in plain]
     assert (empty.label, empty.problem) == ("", "the sequence is empty")
@@ -180,11 +180,9 @@ def test_an_empty_sequence_of_a_list_has_no_label(run, nothing):
 
 @pytest.mark.parametrize("given", [["rise"], 5])
 def test_what_is_no_labelled_table_is_refused(run, given):
-    calls: list[Callable[[], object]] = [lambda: list(seqtrain.predict_steps(given, run))]
-    calls += [lambda f=f: f(run, data=given) for f in (seqtrain.evaluate, seqtrain.check)]
-    for call in calls:
+    for verb in (seqtrain.evaluate, seqtrain.check):
         with pytest.raises(DataError, match="expected a file, or a DataFrame"):
-            call()
+            verb(run, data=given)
 
 
 def test_a_split_that_cannot_be_is_refused(run):

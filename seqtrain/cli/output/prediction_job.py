@@ -13,12 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from seqtrain.api.predict import (
-    InputOptions,
-    predict_rows,
-    reading_doubts,
-    step_predictions,
-)
+from seqtrain.api.predict import InputOptions, predict, predict_steps, reading_doubts
 from seqtrain.api.predictors import Predictor, one_model
 from seqtrain.cli.output.console import note, warn
 from seqtrain.cli.output.prediction_rows import PredictionColumns
@@ -48,15 +43,16 @@ class PredictionJob:
         The file is opened once the first row is known.
         """
         report, unknown, undecided = EncodingReport(), 0, 0
-        columns, given = self.columns, (source, self.classifier, self.options, report)
+        columns, given = self.columns, {"report": report, **vars(self.options)}
         first = list[Any]()
         predictions: Iterator[Any]
         if columns.steps:
             slow = one_model(self.classifier, "--steps").network.why_prefixes_are_read_again
             note(*([] if slow is None else [f"{slow}: {SLOW_STEPS}"]))
-            predictions = step_predictions(*given)
+            predictions = predict_steps(source, self.classifier, **given)
         else:
-            predictions = predict_rows(*given, columns.read_ranks)
+            ranks = columns.read_ranks
+            predictions = predict(source, self.classifier, ranks=ranks, **given)
         for prediction in predictions:
             first.append(prediction)
             if not keeps_all(columns.keep) or prediction.example.kept is not None:
