@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, insort
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -65,10 +66,10 @@ class NativeEngine(Engine):
         """Run all layers; as `Engine.run`, float32 whatever autocast says."""
         library, directions = chosen_library(), 2 if encoder.bidirectional else 1
         vectors, steps = _checked(encoder, inputs, start)
-        outputs, lasts, layer_start = None, [], None
+        outputs, lasts, layer_start, weights = None, [], None, encoder.all_weights
         saving = torch.is_grad_enabled() and any(
             tensor is not None and tensor.requires_grad
-            for tensor in (vectors, start, *encoder.parameters())
+            for tensor in chain((vectors, start), *weights)
         )
         run: Callable[..., tuple[Tensor | None, Tensor]] = _RunLayer.apply
         for number in range(encoder.num_layers):
@@ -76,11 +77,7 @@ class NativeEngine(Engine):
             begin, end = number * directions, (number + 1) * directions
             if start is not None:
                 layer_start = start[:, begin:end].contiguous()
-            parameters = [
-                tensor.contiguous()
-                for of_direction in encoder.all_weights[begin:end]
-                for tensor in of_direction
-            ]
+            parameters = [tensor.contiguous() for tensor in chain(*weights[begin:end])]
             outputs, last = run(
                 library, cell_of(encoder), steps, need_outputs or not top, saving,
                 vectors, layer_start, *parameters,
