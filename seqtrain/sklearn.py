@@ -182,7 +182,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return sections
 
     def _classifier(self, model: Model) -> Classifier:
-        return Classifier(model, select_device(self.device), Path("SequenceClassifier"))
+        return Classifier([model], select_device(self.device), Path("SequenceClassifier"))
 
     def _sequences(self, X: Any, *y: Any, reset: bool) -> list[Any]:
         """Return X as a list of sequences; of a table, its column of them."""
@@ -223,8 +223,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         state: dict[str, Any] = super().__getstate__()
         trained = state.get("classifier_")
         if trained is not None:
-            model = Model(trained.network, trained.preprocessing, trained.calibration)
-            files = {name: b"".join(blocks_of(x)) for name, x in model_files(model).items()}
+            saved = model_files(trained.models[0])
+            files = {name: b"".join(blocks_of(x)) for name, x in saved.items()}
             state = {**state, "classifier_": files}
         return state
 

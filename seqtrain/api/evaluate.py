@@ -242,7 +242,7 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
     """Score each of several classifiers, and the mean of their probabilities; or, on validation of
     folds, the prediction for each row by the one that held it out, with a warning.
     """
-    check_alike([one.classifier for one in each], path)
+    check_alike({x.classifier.path.name: x.classifier.preprocessing for x in each}, path)
     first, labels = each[0], each[0].classifier.labels
     lines = [one.store.lines for one in each]
     shared = all(np.array_equal(own, lines[0]) for own in lines)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import torch
 
-from seqtrain.api.predictors import Classifier, Predictor, one_model
+from seqtrain.api.predictors import Classifier, check_alike, one_model
 from seqtrain.api.run_events import Run
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import load_model
@@ -23,7 +23,7 @@ def directory_of(run: RunLike) -> RunDirectory:
     return find(run.path if isinstance(run, Run) else None if run is None else Path(run))
 
 
-def load(run: RunLike | Predictor = None, *, device: str = "auto") -> Predictor:
+def load(run: RunLike | Classifier = None, *, device: str = "auto") -> Classifier:
     """Load the classifier of a run.
 
     A process forked later computes with one thread; spawned ones with as many as torch chooses.
@@ -37,14 +37,14 @@ def load(run: RunLike | Predictor = None, *, device: str = "auto") -> Predictor:
         CheckpointError: there is no whole model there.
         ConfigError: there is no such device.
     """
-    if isinstance(run, Predictor):
+    if isinstance(run, Classifier):
         return run
     chosen = select_device(device)
     path = directory_of(run).path
     _one_thread_after_fork()
-    runs = members(path)
-    each = [Classifier(load_model(model_folder(at)), chosen, at) for at in runs or [path]]
-    return Predictor(each, path) if runs else each[0]
+    models = {at.name: load_model(model_folder(at)) for at in members(path) or [path]}
+    check_alike({name: model.preprocessing for name, model in models.items()}, path)
+    return Classifier([*models.values()], chosen, path)
 
 
 def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.load import RunLike, load
-from seqtrain.api.predictors import NO_EXAMPLE, Prediction, Predictor, one_model, refuse_several
+from seqtrain.api.predictors import NO_EXAMPLE, Classifier, Prediction, one_model, refuse_several
 from seqtrain.config.formats import check_encoding
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example
@@ -46,7 +46,7 @@ class InputOptions:
         delimiter: of a csv file: comma, semicolon, tab or pipe.
         encoding: of lines that aren't UTF-8, such as cp1252.
         keep: columns whose cells come with the predictions, as `Prediction.example.kept`.
-        empty, bad_rows: as in `Predictor.predict_examples`.
+        empty, bad_rows: as in `Classifier.predict_examples`.
     """
 
     input_format: str | None = None
@@ -83,7 +83,7 @@ class InputOptions:
 
 def predict(
     source: Any,
-    run: RunLike | Predictor = None,
+    run: RunLike | Classifier = None,
     *,
     device: str = "auto",
     ranks: int | None = None,
@@ -97,7 +97,7 @@ def predict(
     files was a sequence, so is a .txt file, and each file of a folder.
 
     Args:
-        source: path, or - for standard input; or sequences, or a table, as for `Predictor.predict`.
+        source: path, or - for standard input; or what `Classifier.predict` takes.
         run: what `fit` or `load` returned, a run directory or a model folder; None: the newest run.
         device: auto, cpu, cuda, cuda:N or mps.
         ranks: how many labels, the most probable ones, have a probability; None: all.
@@ -118,7 +118,7 @@ def predict(
 
 
 def _bursts(
-    source: Any, classifier: Predictor, options: InputOptions
+    source: Any, classifier: Classifier, options: InputOptions
 ) -> tuple[Iterable[Iterable[Example]], str]:
     """Return the rows of what is named or given, as they come, and its name for messages."""
     if not isinstance(source, str | PathLike):
@@ -243,7 +243,7 @@ class StepPredictions:
 
 def predict_steps(
     source: Any,
-    run: RunLike | Predictor = None,
+    run: RunLike | Classifier = None,
     *,
     device: str = "auto",
     report: EncodingReport | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as List
 from dataclasses import dataclass, field, replace
 from itertools import chain, tee
@@ -70,32 +70,42 @@ class Prediction(Summarized):
         return self.example.problem
 
 
-class Predictor(Summarized):
-    """Several classifiers that predict together, by the mean of their probabilities; or only one.
+class Classifier(Summarized):
+    """A trained model, ready to predict; or several, by the mean of their probabilities.
 
-    A single model is its own only member; rows are read as the first member's preprocessing says.
-
-    Raises:
-        CheckpointError: they have different labels or read different kinds of sequences.
+    Rows are read as the first one's preprocessing says.
 
     Attributes:
+        models: their networks are on the device; `network` and `calibration` are those of the first
+            one.
+        path: where they were loaded from.
         thresholds: from which probability on a label is predicted. Where a row may have several,
             validation chose them; else a label that you set here is predicted from there on, and
             never below.
     """
 
-    def __init__(self, members: List[Classifier], path: Path) -> None:
-        check_alike(members, path)
-        self.members = members
-        self.path = path
-        self.preprocessing: Preprocessing = members[0].preprocessing
-        each = [member.own_thresholds for member in members]
-        self.thresholds = {label: fmean(own[label] for own in each) for label in each[0]}
+    def __init__(self, models: List[Model], device: torch.device, path: Path) -> None:
+        self.models, self.device, self.path = models, device, path
+        for model in models:
+            model.network.to(device)
+        self.network, self.calibration = models[0].network, models[0].calibration
+        self.preprocessing: Preprocessing = models[0].preprocessing
+        means = map(fmean, zip(*(model.thresholds for model in models), strict=True))
+        several = self.preprocessing.several
+        self.thresholds = dict(zip(self.labels, means, strict=True)) if several else {}
+        self._rules: dict[object, Preprocessing] = {}
 
     def summary(self) -> dict[str, str]:
-        """Return where it was loaded from, and what its members are."""
-        first = self.members[0].summary()
-        return first | {"path": str(self.path), "members": f"{len(self.members)}"}
+        """Return where it was loaded from, and what it is."""
+        fitted, members = self.preprocessing, len(self.models)
+        found = {
+            "path": str(self.path),
+            "model": _branches(self.network.config),
+            "classes": f"{len(self.labels)}",
+            "sequences": fitted.kind + (f" by {fitted.tokenizer}" if fitted.kind == "text" else ""),
+            "device": str(self.device),
+        }
+        return found | ({"members": f"{members}"} if members > 1 else {})
 
     @property
     def separator(self) -> str | None:
@@ -215,10 +225,10 @@ class Predictor(Summarized):
             DataError: a row can't be read; the predictions of the rows before it come first.
             RunError: memory ran out, or a prediction isn't finite.
         """
-        copies = tee(_lists(bursts), len(self.members))
+        copies = tee(_lists(bursts), len(self.models))
         streams = [
-            member.probabilities(copy, source, None if number else report, (empty, bad_rows))
-            for number, (member, copy) in enumerate(zip(self.members, copies, strict=True))
+            self._probabilities(number, copy, source, None if number else report, (empty, bad_rows))
+            for number, copy in enumerate(copies)
         ]
         names = np.array(self.labels, dtype=object)
         most = ranks if self.separator is None else None  # any of several labels may be predicted
@@ -237,31 +247,6 @@ class Predictor(Summarized):
                     yield Prediction(label, sure, probabilities, share, example, labels)
                 else:
                     yield Prediction("", math.nan, {}, 0.0, example)
-
-
-class Classifier(Predictor):
-    """A trained model, ready to predict: its network on a device, and where it was loaded from."""
-
-    def __init__(self, model: Model, device: torch.device, path: Path) -> None:
-        self.preprocessing = model.preprocessing
-        self.network = model.network.to(device)
-        self.calibration = model.calibration
-        pairs = zip(model.preprocessing.labels, model.thresholds, strict=True)
-        self.own_thresholds = dict(pairs) if model.preprocessing.several else {}
-        self.device = device
-        self._rules: dict[object, Preprocessing] = {}
-        super().__init__([self], path)
-
-    def summary(self) -> dict[str, str]:
-        """Return where it was loaded from, and what it is."""
-        fitted = self.preprocessing
-        return {
-            "path": str(self.path),
-            "model": _branches(self.network.config),
-            "classes": f"{len(self.labels)}",
-            "sequences": fitted.kind + (f" by {fitted.tokenizer}" if fitted.kind == "text" else ""),
-            "device": str(self.device),
-        }
 
     def threshold(self, precision: float, label: str | None = None) -> CoveragePoint:
         """Return the lowest probability above which this share of validation was right.
@@ -294,52 +279,54 @@ class Classifier(Predictor):
             )
         return found
 
-    def probabilities(
+    def _probabilities(
         self,
+        number: int,
         bursts: Iterable[Iterable[Example]],
         source: str,
         report: EncodingReport | None,
         policy: tuple[str | None, str],
     ) -> Iterator[tuple[list[Example], Tensor, list[float]]]:
-        """Classify examples chunk by chunk, batched by length; arguments as `predict_examples`.
+        """Classify examples by one of the models, chunk by chunk, batched by length.
 
         Yields the rows; the probability of each class, (B, C) float64; the share of each row's
         tokens that are unknown. Where a row has a problem, its figures mean nothing.
         """
-        (empty, bad_rows), carried = policy, CarriedStates()
-        if empty is None and self.preprocessing.lengths.empty == "error":
+        model, carried, (empty, bad_rows) = self.models[number], CarriedStates(), policy
+        if empty is None and model.preprocessing.lengths.empty == "error":
             empty = "blank"
-        if policy not in self._rules:  # what they look up, they remember
-            rules = self.preprocessing.for_prediction(empty=empty, bad_rows=bad_rows)
-            self._rules[policy] = rules
-        rules = self._rules[policy]
+        if (number, policy) not in self._rules:  # what they look up, they remember
+            rules = model.preprocessing.for_prediction(empty=empty, bad_rows=bad_rows)
+            self._rules[number, policy] = rules
+        rules = self._rules[number, policy]
         for examples, store in rules.encode_chunks(bursts, source, report):
-            logits = predict_logits(self.network, store, self.device, carried=carried)
-            found = self.network.probabilities(check_finite(logits, store))
+            logits = predict_logits(model.network, store, self.device, carried=carried)
+            found = model.network.probabilities(check_finite(logits, store))
             yield examples, found, unknown_shares(store, rules.token_columns)
 
 
-def check_alike(members: List[Classifier], path: Path) -> None:
-    """Refuse classifiers of other labels, or another kind of sequences, than the first."""
-    tasks = [(x.labels, x.preprocessing.kind, x.preprocessing.several) for x in members]
-    for other, task in zip(members, tasks, strict=True):
-        if task != tasks[0]:
+def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
+    """Refuse models, by name, of other labels or another kind of sequences than the first."""
+    tasks = {name: (x.labels, x.kind, x.several) for name, x in fitted.items()}
+    first, task = next(iter(tasks.items()))
+    for name, other in tasks.items():
+        if other != task:
             raise CheckpointError(
-                f"{path}: {other.path.name} has other labels than {members[0].path.name}, so they "
-                "can't predict together; name one of them"
+                f"{path}: {name} has other labels than {first}, so they can't predict together; "
+                "name one of them"
             )
 
 
-def one_model(predictor: Predictor, option: str = "") -> Classifier:
+def one_model(classifier: Classifier, option: str = "") -> Classifier:
     """Return a classifier; refuse an ensemble, which can't do what is asked for."""
-    if not isinstance(predictor, Classifier):
-        raise ConfigError(f"{option}: ".lstrip(": ") + name_one(predictor.path))
-    return predictor
+    if len(classifier.models) > 1:
+        raise ConfigError(f"{option}: ".lstrip(": ") + name_one(classifier.path))
+    return classifier
 
 
-def refuse_several(predictor: Predictor) -> None:
+def refuse_several(classifier: Classifier) -> None:
     """Refuse a model of several labels per row where one is followed."""
-    if predictor.preprocessing.several:
+    if classifier.preprocessing.several:
         raise ConfigError("--steps: follows one label; a row may have several here")
 
 

@@ -10,7 +10,7 @@ import torch
 
 import seqtrain
 from seqtrain.api import predict, predictors
-from seqtrain.api.predictors import Classifier, Predictor
+from seqtrain.api.predictors import Classifier
 from seqtrain.data.examples import Example
 from seqtrain.errors import DataError, Interrupted
 from tests.helpers.small_models import LABELS, WORDS, make_model
@@ -82,8 +82,9 @@ def test_states_of_several_models_pass_from_burst_to_burst():
     models = [make_model("tokens", initial_state="carried") for _ in range(3)]
     for model, factor in zip(models, (1.0, -2.0, 0.5), strict=True):
         model.network.head.weight.data *= factor
-    members = [Classifier(model, torch.device("cpu"), Path("m")) for model in models]
-    ensemble = Predictor(members, Path("many"))
+    *members, ensemble = (
+        Classifier(some, torch.device("cpu"), Path("m")) for some in (*zip(models), models)
+    )
     draw = random.Random(0)
     rows = [
         Example(draw.choices(WORDS[2:], k=1 + n % 4), None, n, group=f"g{n % 3}") for n in range(60)

@@ -13,7 +13,7 @@ from seqtrain.cli import options
 from seqtrain.cli.options import argument, chosen_run, flag, option, refuse
 
 if TYPE_CHECKING:
-    from seqtrain.api.predictors import Predictor
+    from seqtrain.api.predictors import Classifier
 
 ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Format of each ending of an output file; .gz or .zst after it compresses."""
@@ -198,7 +198,7 @@ def _share(text: str, option: str) -> tuple[str, float]:
     return label, share
 
 
-def _looked_up(classifier: Predictor, precision: float, label: str | None = None) -> float:
+def _looked_up(classifier: Classifier, precision: float, label: str | None = None) -> float:
     """Return the lowest probability from which this share of validation was right; say it."""
     from seqtrain.api.predictors import one_model
     from seqtrain.cli.output.console import note

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from seqtrain.api.predict import InputOptions, predict, predict_steps, reading_doubts
-from seqtrain.api.predictors import Predictor, one_model
+from seqtrain.api.predictors import Classifier, one_model
 from seqtrain.cli.output.console import note, warn
 from seqtrain.cli.output.prediction_rows import PredictionColumns
 from seqtrain.data.encoding import EncodingReport
@@ -33,7 +33,7 @@ SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 
 class PredictionJob:
     """How inputs are read, and how their predictions are written."""
 
-    classifier: Predictor
+    classifier: Classifier
     columns: PredictionColumns
     options: InputOptions
 
