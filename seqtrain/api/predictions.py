@@ -106,8 +106,7 @@ def _read_again(found: Labelled) -> list[Example]:
     """Read the rows as they were written, for a store holds numbers alone."""
     wanted = dict.fromkeys(found.store.lines.tolist())
     examples: dict[int, Example] = {}
-    assert found.store.files is not None
-    for (path, options), start in zip(found.files, found.store.files.starts, strict=True):
+    for (path, options), (_, start) in zip(found.files, found.store.files, strict=True):
         name = display_name(path) if len(found.files) > 1 else None
         for number, example in numbered_rows(path, options, start, found.digests):
             if number in wanted and example.problem is None:

@@ -22,7 +22,6 @@ from seqtrain.data.readers import Digests, Files, digests_of, read_rows, unchang
 from seqtrain.data.sources import SPLITS, by_first_row, data_files, read_options, split_files
 from seqtrain.data.splits import Mask, Part, hold_out
 from seqtrain.data.store import (
-    FileLines,
     Ints,
     SequenceStore,
     counts_of,
@@ -93,8 +92,8 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
         return None
     values, parts = found.values, found.arrays
     stores = {
-        name: SequenceStore.from_arrays(parts[name], FileLines(tuple(names), tuple(starts)))
-        for name, (names, starts) in values["files"].items()
+        name: SequenceStore.from_arrays(parts[name], tuple(zip(*files, strict=True)))
+        for name, files in values["files"].items()
     }
     unlabelled = stores.pop(UNLABELLED, stores["train"])
     ngrams = vectors = None
@@ -137,7 +136,7 @@ def _entry_of(data: PreparedData) -> cache.Entry:
     if vectors is not None:
         arrays["vectors"] = {"rows": vectors.rows, "values": vectors.values}
     values = {
-        "files": {name: (x.files.names, x.files.starts) for name, x in stores.items() if x.files},
+        "files": {name: [*zip(*store.files, strict=True)] for name, store in stores.items()},
         "preprocessing": data.preprocessing.to_json(),
         "tokens": data.preprocessing.token_lists(),
         "reports": {name: asdict(report) for name, report in data.reports.items()},

@@ -1,7 +1,7 @@
 """From examples to a store: split, look up, cut. Fit and predict share it, so they can't differ."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain
 from typing import Any
@@ -18,7 +18,7 @@ from seqtrain.data.examples import (
     single_labels,
 )
 from seqtrain.data.readers import Files, read_rows
-from seqtrain.data.store import UNKNOWN_LABEL, Array, FileLines, Ints, SequenceStore, StoreBuilder
+from seqtrain.data.store import UNKNOWN_LABEL, Array, Ints, SequenceStore, stacked
 from seqtrain.data.vocabulary import UNK, FixedIndex, PieceIds
 from seqtrain.errors import DataError
 from seqtrain.text import counted, display_name, quote
@@ -178,35 +178,38 @@ class Encoder:
         self, files: Files, *, labelled: bool = True
     ) -> tuple[SequenceStore, EncodingReport]:
         """Read files, at least one, and encode their rows; bad ones are a DataError."""
-        whole, report, groups = StoreBuilder(), EncodingReport(), dict[str, int]()
-        names, starts, end, ids = list[str](), list[int](), 0, dict[str, str]()
+        report, starts = EncodingReport(), list[tuple[str, int]]()
+        whole = stacked(self._encoded(files, report, starts, labelled=labelled))
+        return replace(whole, files=tuple(starts)), report
+
+    def _encoded(
+        self, files: Files, report: EncodingReport, starts: list[tuple[str, int]], *, labelled: bool
+    ) -> Iterator[SequenceStore]:
+        """Yield the rows of files; `starts` get each name, and how many lines stand before it."""
+        groups, ids, end = dict[str, int](), dict[str, str](), 0
         for path, options in files:
-            name = display_name(path)
-            problems, left_out, number = RowProblems(name), RowProblems(name), end
+            name, start, number = display_name(path), end, end
+            problems, left_out = RowProblems(name), RowProblems(name)
+            starts.append((name, start))
             rows = read_rows(path, options, problems, labelled=labelled)
             if options.steps is not None and len(files) > 1:
                 rows = _in_one_file(rows, name, ids)
-            names.append(name)
-            starts.append(end)
             for chunk in chunks(self._with_width(rows, name)):
-                lines = [starts[-1] + example.line for example in chunk]
+                lines = [start + example.line for example in chunk]
                 if chunk and chunk[0].file is not None:
                     lines = [number := number + (x.problem is None) for x in chunk]
-                given = chunk, lines, name, report, groups
-                store, bad = self.encode(*given, labelled=labelled)
+                store, bad = self.encode(chunk, lines, name, report, groups, labelled=labelled)
                 for i, problem in bad.items():
                     is_left_out = options.bad_rows == "drop" and chunk[i].problem is not None
                     noted = left_out if is_left_out else problems
                     noted.add(chunk[i].line, problem, chunk[i].file)
-                whole.add(store)
+                yield store
                 end = max(end, int(store.lines.max(initial=0)))
             problems.raise_if_any()
-            if end == starts[-1]:
+            if end == start:
                 left_out.raise_if_any()
-            shown = max(0, SHOWN_ROWS - report.unreadable)
+            report.shown += left_out.shown[: max(0, SHOWN_ROWS - report.unreadable)]
             report.unreadable += left_out.count
-            report.shown += left_out.shown[:shown]
-        return whole.build(FileLines(tuple(names), tuple(starts))), report
 
     def _kept(
         self, found: list[Any], problems: dict[int, str], report: EncodingReport, keep_bad: bool

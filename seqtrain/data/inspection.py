@@ -108,7 +108,7 @@ class Inspection:
         stores, files = self.data.splits, self.data.splits[named].files
         split_of = {line: x for x in (named, *held_out) for line in stores[x].lines.tolist()}
         paths, shown, count = split_files(keys, named), list[str](), 0
-        for (path, options), start in zip(paths, files.starts if files else (), strict=True):
+        for (path, options), (_, start) in zip(paths, files, strict=True):
             problems = RowProblems(display_name(path))
             name = problems.name if len(paths) > 1 else None
             for line, row in numbered_rows(path, options, start, self.data.digests):

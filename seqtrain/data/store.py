@@ -6,13 +6,12 @@ Arrays grow in memory while they are small, beyond that in a temporary file.
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from seqtrain.errors import RunError
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
+FileLines: TypeAlias = tuple[tuple[str, int], ...]
 
 ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings", "keys", "static")
 """Attributes that are arrays; the last four aren't always there."""
@@ -145,19 +145,6 @@ def class_counts(labels: Array, classes: int) -> Ints:
 
 
 @dataclass(frozen=True)
-class FileLines:
-    """Lines of several files, counted through all; starts: how many stand before each file's."""
-
-    names: tuple[str, ...]
-    starts: tuple[int, ...]
-
-    def locate(self, line: int) -> tuple[str, int]:
-        """Return the file that a line, from 1, stands in, and the line counted in that file."""
-        number = bisect_left(self.starts, line) - 1
-        return self.names[number], line - self.starts[number]
-
-
-@dataclass(frozen=True)
 class SequenceStore:
     """Sequences of unequal length, side by side. A map-style torch Dataset.
 
@@ -172,7 +159,7 @@ class SequenceStore:
             rows stand in order; -1: alone. None: all are alone.
         spellings: of each step that is <unk>, which of `words` it was; -1 elsewhere.
         words: the character n-grams of the words that the vocabulary lacks.
-        files: which lines are of which file.
+        files: the names of the files, each with how many lines stand before its own; or none.
         keys: as `row_keys` has them.
         static: what stands beside each sequence, as `ColumnCoding` codes it.
 
@@ -188,7 +175,7 @@ class SequenceStore:
     groups: Ints | None = None
     spellings: npt.NDArray[np.int32] | None = None
     words: WordGrams | None = None
-    files: FileLines | None = None
+    files: FileLines = ()
     keys: Ints | None = None
     static: npt.NDArray[np.float32] | None = None
 
@@ -212,7 +199,8 @@ class SequenceStore:
     def place(self, row: int) -> str:
         """Return FILE:LINE of a row; without files its line alone."""
         line = int(self.lines[row])
-        return f"{line}" if self.files is None else "{}:{}".format(*self.files.locate(line))
+        before = [(name, start) for name, start in self.files if start < line]
+        return f"{before[-1][0]}:{line - before[-1][1]}" if before else f"{line}"
 
     def __getitem__(self, row: int) -> tuple[Array, int | Array]:
         """Return one sequence, (T,) or (T, C), and its class index, or its columns of labels."""
@@ -238,13 +226,16 @@ class SequenceStore:
 
     def selection(self, rows: Ints) -> SequenceStore:
         """Return what `__getitems__` does, of any number of rows in bounded memory."""
-        whole, size = StoreBuilder(), BLOCK // BYTES_PER_ROW
-        for start in range(0, max(1, len(rows)), size):
-            some = rows[start : start + size]
-            ends = np.cumsum(self.lengths[some]) * self.values[:1].nbytes
-            for part in np.split(some, np.flatnonzero(np.diff(ends // BLOCK)) + 1):
-                whole.add(self.__getitems__(part))
-        return whole.build(self.files, self.words)
+
+        def parts() -> Iterator[SequenceStore]:
+            size = BLOCK // BYTES_PER_ROW
+            for start in range(0, max(1, len(rows)), size):
+                some = rows[start : start + size]
+                ends = np.cumsum(self.lengths[some]) * self.values[:1].nbytes
+                for part in np.split(some, np.flatnonzero(np.diff(ends // BLOCK)) + 1):
+                    yield self.__getitems__(part)
+
+        return stacked(parts(), self.files, self.words)
 
     def arrays(self) -> dict[str, Array]:
         """Return all that it holds by name, for `from_arrays`."""
@@ -254,9 +245,7 @@ class SequenceStore:
         return {name: array for name, array in found.items() if array is not None}
 
     @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, Array], files: FileLines | None = None
-    ) -> SequenceStore:
+    def from_arrays(cls, arrays: Mapping[str, Array], files: FileLines) -> SequenceStore:
         """Build from what `arrays` returned."""
         known: dict[str, Any] = {name: x for name, x in arrays.items() if name in ARRAYS}
         words = None
@@ -265,52 +254,40 @@ class SequenceStore:
         return cls(**known, words=words, files=files)
 
 
-class StoreBuilder:
-    """Puts stores side by side in bounded memory: large arrays leave it."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[str, GrowingArray] = {}
-        self._steps = 0
-
-    def add(self, store: SequenceStore) -> None:
-        """Append the rows of a store."""
+def stacked(
+    stores: Iterable[SequenceStore], files: FileLines = (), words: WordGrams | None = None
+) -> SequenceStore:
+    """Return the rows of stores, at least one, as one store in bounded memory."""
+    whole: dict[str, GrowingArray] = {}
+    steps = 0
+    for store in stores:
         arrays = {name: getattr(store, name) for name in ARRAYS}
-        arrays["offsets"] = store.offsets[1 if self._arrays else 0 :] + self._steps
+        arrays["offsets"] = store.offsets[1 if whole else 0 :] + steps
         if store.groups is None:
             arrays["groups"] = np.full(len(store), -1)
         for name, array in arrays.items():
-            if array is not None:
-                if name not in self._arrays:
-                    self._arrays[name] = GrowingArray(array.dtype, array.shape[1:])
-                for block in blocks(array):
-                    self._arrays[name].append_rows(block)
-        self._steps += len(store.values)
-
-    def build(
-        self, files: FileLines | None = None, words: WordGrams | None = None
-    ) -> SequenceStore:
-        """Return all, at least one; append no more afterwards."""
-        arrays = {name: array.build() for name, array in self._arrays.items()}
-        if arrays["groups"].max(initial=-1) < 0:
-            del arrays["groups"]
-        return SequenceStore(**arrays, files=files, words=words)
+            for block in () if array is None else blocks(array):
+                if name not in whole:
+                    whole[name] = GrowingArray(block.dtype, block.shape[1:])
+                whole[name].append_rows(block)
+        steps += len(store.values)
+    found = {name: array.build() for name, array in whole.items()}
+    if found["groups"].max(initial=-1) < 0:
+        del found["groups"]
+    return SequenceStore(**found, files=files, words=words)
 
 
-def joined_stores(stores: Iterable[SequenceStore]) -> SequenceStore:
+def joined_stores(stores: Sequence[SequenceStore]) -> SequenceStore:
     """Return the sequences of all stores, at least one, as one store without groups or keys."""
-    whole, tables, end = StoreBuilder(), list[WordGrams](), 0
-    names, starts = list[str](), list[int]()
+    parts, tables, files, end = list[SequenceStore](), list[WordGrams](), list[tuple[str, int]](), 0
     for store in stores:
         spellings = store.spellings
         if store.words is not None and spellings is not None:
             before = np.int32(sum(map(len, tables)))
-            parts = (np.where(part < 0, part, part + before) for part in blocks(spellings))
-            tables, spellings = [*tables, store.words], concatenate(parts)
-        if store.files is not None:
-            names += store.files.names
-            starts += [start + end for start in store.files.starts]
+            shifted = (np.where(part < 0, part, part + before) for part in blocks(spellings))
+            tables, spellings = [*tables, store.words], concatenate(shifted)
+        files += [(name, start + end) for name, start in store.files]
         lines = concatenate(part + end for part in blocks(store.lines))
         end += int(store.lines.max(initial=0))
-        whole.add(replace(store, lines=lines, keys=None, groups=None, spellings=spellings))
-    files = FileLines(tuple(names), tuple(starts)) if names else None
-    return whole.build(files, WordGrams.concatenate(tables) if tables else None)
+        parts.append(replace(store, lines=lines, keys=None, groups=None, spellings=spellings))
+    return stacked(parts, tuple(files), WordGrams.concatenate(tables) if tables else None)

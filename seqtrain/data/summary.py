@@ -156,8 +156,7 @@ class _Doubts:
             pairs = np.stack((rows[starts[keys]], rows[differs][first]), axis=1)
             shown += map(tuple, pairs[np.argsort(pairs[:, 0])[:SHOWN]].tolist())
         if number:
-            in_files = train.files is not None and len(train.files.names) > 1
-            place = train.place if in_files else lambda row: str(train.lines[row])
+            place = train.place if len(train.files) > 1 else lambda row: str(train.lines[row])
             lines = ", ".join(" and ".join(map(place, pair)) for pair in sorted(shown)[:SHOWN])
             yield (
                 f"train: {counted(total, 'row')} hold {counted(number, 'sequence')} under several "

@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional
 
 from seqtrain.data.column_coding import ColumnCoding
-from seqtrain.data.store import SequenceStore, StoreBuilder
+from seqtrain.data.store import SequenceStore, stacked
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.model.classifier import ClassifierNetwork
 
@@ -32,10 +32,10 @@ def occlusion_weights(
         Li et al. 2016, "Understanding Neural Networks through Representation Erasure",
         arXiv:1612.08220.
     """
-    one, whole = store.__getitems__(np.array([row])), StoreBuilder()
+    one = store.__getitems__(np.array([row]))
     length, columns = len(one.values), 1 if steps is None else len(steps.names)
     pieces = np.array_split(np.arange(length), min(length, PIECES))
-    whole.add(one)
+    rows = [one]
     for piece in pieces:
         for column in range(columns):
             changed = one.__getitems__(np.array([0]))
@@ -43,14 +43,14 @@ def occlusion_weights(
                 steps.erase(changed.values[piece[0] : piece[-1] + 1], column)
             elif length > 1:
                 changed = _without(one, slice(piece[0], piece[-1] + 1))
-            whole.add(changed)
+            rows.append(changed)
     for fact in range(0 if static is None else len(static.names)):
         changed = one.__getitems__(np.array([0]))
         assert static is not None
         assert changed.static is not None
         static.erase(changed.static, fact)
-        whole.add(changed)
-    logits = predict_logits(model, whole.build(words=one.words), device).double()
+        rows.append(changed)
+    logits = predict_logits(model, stacked(rows, words=one.words), device).double()
     found, nothing_known = logits.log_softmax(dim=1), np.log(logits.shape[1])
     of_label = found[:, int(found[0].argmax())]
     if model.several:

@@ -104,8 +104,7 @@ class Wishes:
     @property
     def kind(self) -> str | None:
         """The kind of sequence that the settings name."""
-        named = [x for x in self.settings if x.startswith("data.kind=")]
-        kind = "".join(named[-1:]).removeprefix("data.kind=")
+        kind = dict(x.partition("=")[::2] for x in self.settings).get("data.kind")
         return kind if kind in ("text", "tokens", "features") else None
 
 
@@ -120,7 +119,7 @@ class ColumnFacts:
         kinds: how many values are blank, missing (a word for nothing), a number, odd (a number with
             a comma or a unit), date, text, series (numbers), symbols, whole (numbers that may be
             either) or turns (sentences).
-        odd: the first odd value, and its row; units: what stands around such numbers.
+        odd: what stands around odd values, each with the first such value and its row.
         rising: how far whole numbers are from their neighbours, less than from their mean: below 0
             for measurements.
         kind: what most values are: number, date, text, series, symbols or turns.
@@ -140,8 +139,7 @@ class ColumnFacts:
     characters: int = 0
     words: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
-    odd: tuple[str, int] = ("", 0)
-    units: set[str] = field(default_factory=set)
+    odd: dict[str, tuple[str, int]] = field(default_factory=dict)
     steps: int = 0
     rising: float = 0.0
 
@@ -154,8 +152,7 @@ class ColumnFacts:
         if row < MOST_KEPT:
             self.cells += [""] * (row - len(self.cells)) + [text.strip()[: LONGEST_LABEL + 1]]
         if kind == "odd":
-            self.odd = self.odd if self.odd[1] else (text.strip(), self.rows)
-            self.units.add(found)
+            self.odd.setdefault(found, (text.strip(), self.rows))
         elif kind == "turns" and len(self.values) <= MOST_KEPT:
             self.values.update(found)
         elif kind in ("series", "whole"):
@@ -165,8 +162,9 @@ class ColumnFacts:
             self.rising += float((np.diff(numbers) ** 2).sum() - len(numbers) * numbers.var())
         self.characters += len(text)
         self.words += len(text.split()) if kind == "text" else 1
-        is_fraction = kind == "number" and float(text) % 1 > 0
-        is_fraction = is_fraction or (kind == "odd" and not {*",."}.isdisjoint(text))
+        is_fraction = (
+            float(text) % 1 > 0 if kind == "number" else kind == "odd" and {*",."} & {*text}
+        )
         if is_fraction or kind in (*LISTS, "whole") or len(text) > LONGEST_LABEL:
             self.too_many = True
         elif kind != "blank" and len(self.values) <= MOST_KEPT:
@@ -191,15 +189,14 @@ class ColumnFacts:
         self.is_free_text = is_text and self.differs and self.words >= SEVERAL_WORDS * self.rows
 
     def _kind(self) -> str:
-        known = Counter({kind: n for kind, n in self.kinds.items() if kind != "blank"})
-        lists, odd = known["series"] + known["whole"], known.pop("odd", 0)
-        is_number = len(self.units) == 1
-        known[("series" if lists > known["number"] else "number") if is_number else "text"] += odd
-        missing = known.pop("missing", 0)
+        known = self.kinds.copy()
+        blank, missing, odd = (known.pop(kind, 0) for kind in ("blank", "missing", "odd"))
+        numbers = "series" if known["series"] + known["whole"] > known["number"] else "number"
+        known[numbers if len(self.odd) == 1 else "text"] += odd
         found = known.most_common(1)[0][0] if known.total() else "text"
         if found == "number":
-            numbers = known["number"] + self.kinds["blank"] + missing
-            return "text" if numbers < self.rows or missing > MOST_MISSING * self.rows else "number"
+            others = self.rows - known["number"] - blank - missing
+            return "text" if others or missing > MOST_MISSING * self.rows else "number"
         if found == "turns" and 0 < REPEATS * len(self.values) <= self.values.total():
             return "symbols"  # names of events, and no sentences
         return ("series" if self.rising < 0 else "symbols") if found == "whole" else found
@@ -213,10 +210,7 @@ class ColumnFacts:
     @cached_property
     def times(self) -> npt.NDArray[np.float64]:
         """The cells as numbers, or the seconds of ISO dates; NaN for others."""
-        try:
-            return np.array([float(cell) for cell in self.cells])
-        except ValueError:
-            return np.array([seconds_of(cell) for cell in self.cells])
+        return np.array([float(x) if is_number(x) else seconds_of(x) for x in self.cells])
 
     @property
     def is_calendar(self) -> bool:
@@ -226,8 +220,9 @@ class ColumnFacts:
     @property
     def oddness(self) -> str:
         """What is said of numbers with a comma or a unit."""
+        value, row = next(iter(self.odd.values()))
         return (
-            f"{quote(str(self.column), 40)}: found {quote(self.odd[0], 20)} (row {self.odd[1]:,}); "
+            f"{quote(str(self.column), 40)}: found {quote(value, 20)} (row {row:,}); "
             "write decimals with a point, thousands without a comma, and no units"
         )
 
@@ -258,20 +253,21 @@ def _kind_of_list(value: list[Any]) -> tuple[str, Any]:
 @lru_cache(maxsize=4096)
 def _kind_of_text(text: str) -> tuple[str, Any]:
     """Return the kind of a text, and its numbers, or the unit of one."""
-    if is_number(text) and not (len(text) > LONGEST_NUMBER and text.isdigit()):
-        return "number", ()
     text = text.strip()
     if not text or text.startswith('["'):
         return ("symbols" if text else "blank"), ()
+    if text.isdigit() and (len(text) > LONGEST_NUMBER or not text.isascii()):
+        return "text", ()
+    if is_number(text):
+        return "number", ()
     if DATE.fullmatch(text):
         return "date", ()
     odd = ODD.fullmatch(text)
-    if odd is not None and not text.isdigit():
+    if odd is not None:
         return "odd", odd[1] + odd[3]
     if text.lower() in MISSING:
         return "missing", ()
-    begins = text[0] in "[-+.0123456789" or "\n" in text  # a file may begin with names
-    if not begins or text.isdigit():
+    if text[0] not in "[-+.0123456789" and "\n" not in text:  # a file may begin with names
         return "text", ()
     try:
         steps = np.asarray(sequence_from_text(text, "features"))
@@ -279,8 +275,8 @@ def _kind_of_text(text: str) -> tuple[str, Any]:
         meant = NUMBERS.match(text) or DECIMAL_COMMAS.fullmatch(text)
         return ("series" if meant else "text"), ()
     blanks = text[0] == "[" or not {*",;\n"} & {*text}
-    whole = blanks and steps.shape[1:] == (1,) and len(steps) > 1
-    whole = whole and bool(((steps >= 0) & (steps == np.rint(steps))).all())
+    is_list = blanks and steps.shape[1:] == (1,) and len(steps) > 1
+    whole = is_list and ((steps >= 0) & (steps == np.rint(steps))).all()
     return ("whole", steps[:, 0]) if whole else ("series", steps)
 
 
@@ -383,10 +379,9 @@ def choose_sequence(columns: Sequence[ColumnFacts], label: ColumnFacts) -> list[
     }:
         return lists
     if not lists:
-        headlines = [c for c in texts if c.name in HEADLINE_NAMES]
-        bodies = [c for c in texts if c.name in BODY_NAMES]
-        if len(headlines) == len(bodies) == 1:
-            return [headlines[0], bodies[0]]
+        headed = [[c for c in texts if c.name in names] for names in (HEADLINE_NAMES, BODY_NAMES)]
+        if [*map(len, headed)] == [1, 1]:
+            return [*headed[0], *headed[1]]
         steps = wide_columns(others)
         if len(steps) > len(others) / 2:
             return steps

@@ -71,7 +71,7 @@ class Facts:
     several: bool = False
     classes: Counter[str] = field(default_factory=Counter)
     sample: list[tuple[Any, str]] = field(default_factory=list)
-    lengths: tuple[int, int, int] = (0, 0, 0)
+    lengths: tuple[int, ...] = (0, 0, 0)
     channels: int = 0
     symbols: int = 0
     family: str = "steps"
@@ -129,8 +129,7 @@ class Facts:
                 self.reading = replace(self.reading, kind="tokens")
             self.symbols = len({token for sequence in sequences for token in sequence})
         lengths = np.quantile([len(each) for each in sequences], (0.5, 0.95, 1), method="nearest")
-        median, most, longest = map(int, lengths)
-        self.lengths = median, most, longest
+        self.lengths = (*map(int, lengths),)
 
 
 def good_rows(path: str, reading: ReadOptions, *, labelled: bool = True) -> Iterator[Example]:

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data.readers import ReadOptions
-from seqtrain.data.readers.sequences import MISSING
 from seqtrain.data.readers.time_steps import seconds_of
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import (
@@ -173,7 +171,7 @@ def _ids(
     found = [
         c
         for c in id or columns
-        if c in id or (c.can_be_label and c.name and not c.units)
+        if c in id or (c.can_be_label and c.name and not c.odd)
         if c not in (*label, *named["order"], *named["steps"])
         if any(_fixes(c, y, labelled=bool(label)) and not _fixes(y, c) for y in labels)
     ]
@@ -247,12 +245,11 @@ def _kind(
     """Return token or number; whole numbers may be codes of something."""
     if column.kind != "number" or column.is_code:
         return "token"
-    if column.kinds["odd"]:
+    if column.odd:
         raise DataError(f"--steps: {column.oddness}")
     by_id = np.lexsort((np.arange(len(id.codes)) if order is None else order.times, id.codes))
-    texts = np.array(["" if cell.lower() in MISSING else cell for cell in column.cells])
-    by_id = by_id[texts[by_id] != ""]
-    ids, texts, values = id.codes[by_id], texts[by_id], texts[by_id].astype(np.float64)
+    by_id = by_id[np.isfinite(column.times[by_id])]
+    ids, texts, values = id.codes[by_id], np.array(column.cells)[by_id], column.times[by_id]
     changes, known = np.diff(values), np.unique(values)
     changes = changes[(np.diff(ids) == 0) & (changes != 0)]
     if column.too_many or not len(changes) or np.abs(changes).mean() < SMOOTH * values.std():
@@ -265,15 +262,13 @@ def _kind(
         return "number"
     ranges = np.searchsorted(np.quantile(known, np.arange(1, RANGES) / RANGES), values).astype(str)
     labels = {i: cell for i, cell in zip(id.codes.tolist(), label.cells, strict=True) if cell}
-    bounds = pairwise(np.flatnonzero(np.diff(ids, prepend=-1, append=-1)))
+    rows = np.split(np.arange(len(ids)), np.flatnonzero(np.diff(ids)) + 1)
     # Neither the names of ids nor the order of rows may change what is learned from.
-    rows = sorted((" ".join(sorted(texts[a:b])), a, b) for a, b in bounds)
+    rows.sort(key=lambda row: " ".join(sorted(texts[row])))
     rows = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))[:PROBED_SEQUENCES]]
-
-    def error(cells: npt.NDArray[np.str_]) -> float:
-        joined = [(" ".join(cells[a:b]), labels.get(ids[a], "")) for _, a, b in rows]
-        return bayes_error(joined, str.split)
-
-    by_code, by_range = error(texts), error(ranges)
+    by_code, by_range = (
+        bayes_error([(" ".join(x[row]), labels.get(ids[row[0]], "")) for row in rows], str.split)
+        for x in (texts, ranges)
+    )
     margin = SURE * np.sqrt(by_range * (1 - by_range) / max(1, len(rows) / 4))
     return "token" if by_code < min(CODES_BETTER * by_range, by_range - margin) else "number"

@@ -202,7 +202,7 @@ def _of_columns(columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wi
     if is_wide and len(chosen) < FEWEST_STEPS:
         raise DataError(no_series(chosen))
     found = "features" if is_wide else found
-    odd = [c for c in chosen if c.kind == "number" and c.kinds["odd"]]
+    odd = [c for c in chosen if c.kind == "number" and c.odd]
     if odd and found == "features":
         raise DataError(f"--sequence: {odd[0].oddness}")
     kind, doubts = wishes.kind or found, list[str]()
@@ -223,9 +223,7 @@ def _of_columns(columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wi
 
 def _named(wishes: Wishes, columns: Sequence[ColumnFacts]) -> dict[str, list[ColumnFacts]]:
     """Return the columns that the user names or counts, each of which there is, by option."""
-    known = dict[Column, ColumnFacts]()
-    for index, column in enumerate(columns):
-        known |= {index: column, str(index): column}
+    known = {key: column for i, column in enumerate(columns) for key in (i, str(i))}
     known |= {column.column: column for column in columns}
     named = dict[str, list[ColumnFacts]]()
     for flag in ("label", "sequence", "id", "order", "steps"):

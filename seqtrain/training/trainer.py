@@ -301,7 +301,7 @@ class Trainer:
 
     def _not_finite(self, what: str, examples: Ints) -> RunError:
         store, rows = self.objective.store, examples.tolist()
-        if store.files is not None and len(store.files.names) > 1:
+        if len(store.files) > 1:
             where = listed([store.place(row) for row in dict.fromkeys(rows)], SHOWN_FILES)
         else:
             shown = listed([str(store.lines[row]) for row in rows], SHOWN_LINES)
