@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -80,39 +81,30 @@ def ended_by_second_interrupt() -> Iterator[None]:
     The system reports each as it comes, and a thread counts them. Leaving harms nothing: saved
     files are renamed into place when they are complete, and locks end with their owner.
     """
-    try:
-        receiver, sender = socket.socketpair()
-    except OSError:  # the system has no more descriptors to give
-        yield
-        return
-    over = threading.Event()
-    counter = threading.Thread(target=_leave_at_second, args=(receiver, over), daemon=True)
-    with receiver, sender:
-        try:
+    receiver, sender = socket.socketpair()
+    counter = threading.Thread(target=_leave_at_second, args=(receiver, sender), daemon=True)
+    with sender:
+        with suppress(RuntimeError):  # the system has no more threads to give
             counter.start()
-        except RuntimeError:  # the system has no more threads to give
-            yield
-            return
         sender.setblocking(False)
         previous = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
         try:
             yield
         finally:
             signal.set_wakeup_fd(previous)
-            over.set()
-            sender.close()
-            counter.join()
 
 
-def _leave_at_second(receiver: socket.socket, over: threading.Event) -> None:
+def _leave_at_second(receiver: socket.socket, sender: socket.socket) -> None:
     """Count SIGINTs until the other end is closed."""
     count = 0
-    while count < 2:
-        numbers = receiver.recv(64)
-        if not numbers:
-            return
-        count += numbers.count(signal.SIGINT)
-    if over.wait(GRACE):
+    with receiver:
+        while count < 2:
+            numbers = receiver.recv(64)
+            if not numbers:
+                return
+            count += numbers.count(signal.SIGINT)
+    time.sleep(GRACE)
+    if sender.fileno() < 0:  # closed: Python has handled it
         return
     with suppress(OSError):  # not print: who is interrupted may hold its lock
         os.write(2, b"\n" * sys.stderr.isatty() + b"seqtrain: interrupted\n")

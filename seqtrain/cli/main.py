@@ -113,7 +113,7 @@ def run(arguments: list[str] | None = None) -> None:
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     atexit.register(gc.freeze)  # the last search for garbage takes half a second
-    with ended_by_signals(), ended_by_second_interrupt():
+    with ended_by_signals():
         sys.exit(_exit_code(arguments or ["--help"]))
 
 
@@ -122,8 +122,9 @@ def _exit_code(arguments: list[str]) -> int:
         _complain("standard output is closed; nothing can be written")
         return RUN_FAULT
     try:
-        code = _called(arguments)
-        sys.stdout.flush()
+        with ended_by_second_interrupt():
+            code = _called(arguments)
+            sys.stdout.flush()
         if code == INTERRUPTED:  # Typer's code after SIGINT
             _complain("interrupted")
         return code if isinstance(code, int) else 0
@@ -188,10 +189,8 @@ def _usage_problem(error: typer.BadParameter, called: str) -> str:
     """Say in one line what is wrong with a command line, what may be meant, and where help is."""
     context: Any = error.ctx
     wanted = str(getattr(error, "option_name", "")).lstrip("-")
-    for each in [*(getattr(error, "possibilities", None) or ())]:  # Typer's may be far away
-        known = each.lstrip("-")
-        if not nearest(wanted, [known]) and {*wanted.split("-")}.isdisjoint(known.split("-")):
-            error.possibilities.remove(each)  # type: ignore[attr-defined]
+    if wanted:
+        error.possibilities = None  # type: ignore[attr-defined]  # Typer's may be far away
     text = " ".join(error.format_message().replace("Value error, ", "").split()).rstrip(".")
     if context is None:
         return f"{text}; see: {called} --help"
@@ -199,13 +198,15 @@ def _usage_problem(error: typer.BadParameter, called: str) -> str:
     if command:
         near = nearest(command[1], COMMANDS)
         text += f"; did you mean {near}?" if near else f"; expected {', '.join(COMMANDS)}"
-    takes_keys = any(each.name == "overrides" for each in context.command.params)
-    if text.startswith("No such option") and takes_keys:
-        from seqtrain.config.problems import nearest_key
-        from seqtrain.config.schema import SECTIONS
+    elif wanted:
+        names = [name for each in context.command.params for name in each.opts]
+        near = nearest(wanted, [name[2:] for name in names if name.startswith("--")])
+        if near is None and "--set" in names:
+            from seqtrain.config.problems import nearest_key
 
-        key = nearest_key((wanted.replace("-", "_"),))
-        text += f"; did you mean --set {key}=…?" if key and key not in SECTIONS else ""
+            near = nearest_key((wanted.replace("-", "_"),))
+            near = near and f"set {near}=…"
+        text += f"; did you mean --{near}?" if near else ""
     return f"{text}; see: {context.command_path} --help"
 
 

@@ -93,17 +93,10 @@ def read_yaml(text: str) -> tuple[Any, Marks]:
 
 
 def _fault(error: yaml.MarkedYAMLError) -> str:
-    """Say what isn't YAML: of a tab and of wrong indentation in plain words."""
-    mark, problem = error.problem_mark, error.problem or "not YAML"
-    before = mark.buffer[mark.pointer - mark.column : mark.pointer] if mark and mark.buffer else ""
-    if "found character '\\t'" in problem:
-        return "found a tab; " + (
-            "write a blank" if before.strip() else "indent with spaces, not tabs"
-        )
-    starts = "expected <block end>" in problem and not before.strip()
-    if starts or (problem.startswith("mapping values") and before.strip().isidentifier()):
-        return "this line is indented unlike those before it"
-    return shorten(problem, 100) + (f" ({error.context})" if error.context else "")
+    """Say what isn't YAML, in its own words."""
+    text = shorten(error.problem or "not YAML", 100) + (f" ({error.context})" * bool(error.context))
+    indented = re.search(r"block|mapping values|\\t", text)
+    return f"{text}; indent the lines of a section alike, with spaces" if indented else text
 
 
 def _walk(key: Any, node: Any, path: Keys, marks: Marks) -> Any:

@@ -24,6 +24,7 @@ SHOWN_PROBLEMS = 50
 """Problems of a config that are shown; the rest is counted."""
 BLOCK_MARKS = ("|", ">")
 """What begins a block in YAML; alone in an option it is that character, such as a separator."""
+FORM = "expected the form section.key=value, such as training.lr=0.001"
 _UNKNOWN = ("extra_forbidden", "invalid_key")
 
 
@@ -119,13 +120,10 @@ def _apply_override(values: dict[str, Any], locations: Locations, option: str, n
     at = Location((1, number), f"--set {shorten(option, 50)}")
     name, equals, text = option.partition("=")
     path = tuple(name.strip().split("."))
-    if not equals or not all(path):
-        form = "expected the form section.key=value, such as training.lr=0.001"
-        raise ConfigError(f"{at.where}: {form}")
     for known in [known for known in locations if known[: len(path)] == path]:
         del locations[known]
     alone = f'"{text.strip()}"' if text.strip() in BLOCK_MARKS else text
-    value, marks = read_yaml(alone)
+    value, marks = read_yaml(alone) if equals else (Unreadable(FORM), {})
     locations |= {(*path, *inside): (at, at) for inside in ((), *marks)}
     for depth, step in enumerate(path[:-1], 1):
         if isinstance(values.get(step), Unreadable):
@@ -138,12 +136,8 @@ def _apply_override(values: dict[str, Any], locations: Locations, option: str, n
 
 
 def _checked(values: dict[str, Any], locations: Locations, overrides: Sequence[str]) -> Config:
-    malformed = list[str]()
     for number, option in enumerate(overrides):
-        try:
-            _apply_override(values, locations, option, number)
-        except ConfigError as error:
-            malformed += error.problems
+        _apply_override(values, locations, option, number)
     for name in SECTIONS:
         values[name] = {} if values.get(name) is None else values[name]
     for retired, (default, _) in RETIRED_KEYS.items():
@@ -152,20 +146,14 @@ def _checked(values: dict[str, Any], locations: Locations, overrides: Sequence[s
         if given.get(key, ...) == default:
             del given[key]
     try:
-        config = Config.model_validate(values)
-        if not malformed:
-            return config
-        found = []
+        return Config.model_validate(values)
     except ValidationError as error:
-        found = [
-            (_location(locations, path, detail), path, detail)
-            for path, detail in _by_path(error, values).items()
-        ]
+        details = _by_path(error, values).items()
+    found = [(_location(locations, path, detail), path, detail) for path, detail in details]
     found.sort(key=lambda problem: problem[0].order)
-    lines = [_line(location, path, detail) for location, path, detail in found[:SHOWN_PROBLEMS]]
+    lines = [_line(*problem) for problem in found[:SHOWN_PROBLEMS]]
     if len(found) > SHOWN_PROBLEMS:
         lines.append(f"{len(found) - SHOWN_PROBLEMS} more problems not shown")
-    lines += malformed
     raise ConfigError(*lines)
 
 

@@ -24,39 +24,16 @@ At that default, as in the config.yaml of an earlier run, they are left out; els
 """
 RETIRED_VALUES = {"model.engine: fused": "use auto or torch"}
 """Values that are no longer in the schema, and what to use instead."""
-FOREIGN_NAMES = {
-    "data.validation": ("val", "dev"),
-    "data.delimiter": ("sep", "separator"),
-    "data.sequence": ("text", "text_column", "input"),
-    "data.label": ("label_column", "target", "y"),
-    "data.min_count": ("min_freq",),
-    "data.overlong": ("truncate", "truncation"),
-    "model.embedding_dim": ("embedding_size", "emb_size"),
-    "model.rnn": ("cell", "cell_type", "rnn_type"),
-    "model.hidden_size": ("units",),
-    "training.lr": ("learning_rate",),
-    "training.weight_decay": ("l2", "wd"),
-    "training.max_grad_norm": ("clip", "clip_norm", "grad_clip", "gradient_clip_val"),
-    "training.patience": ("early_stopping",),
-    "training.monitor": ("metric",),
-    "training.precision": ("amp", "bf16", "dtype", "fp16"),
-    "training.checkpoint_every": ("save_every", "save_steps"),
-    "training.device": ("cuda", "gpu"),
-}
-"""What other programs call a key, where the spelling doesn't lead to it."""
 
 
 def wrong_value(path: Keys, value: object) -> str:
-    """Say what was found at a key, what is allowed, and what may have been meant."""
+    """Say what was found at a key, or inside its value, what it may be, and what was meant."""
     hint = ""
     if isinstance(value, str):
         near = nearest(value.lower(), choices(path))
         hint = f"; did you mean {near}?" if near else ""
         instead = RETIRED_VALUES.get(f"{'.'.join(map(str, path))}: {value}")
         hint = f"; {value} was removed: {instead}" if instead else hint
-    elif isinstance(value, int | float) and any("pattern" in arm for arm in _arms(path)):
-        number = any(arm.get("type") in ("integer", "number") for arm in _arms(path))
-        hint = "" if number else f'; quote it ("{brief(value)}") if text is meant'
     return f"found {brief(value)}; expected {expected(path)}{hint}"
 
 
@@ -72,24 +49,24 @@ def unknown_key(path: Keys, *, of_section: bool) -> str:
     if near is None:
         section = SECTIONS.get(str(path[0]), Config) if len(path) > 1 else Config
         return f"unknown key; expected {one_of(list(section.model_fields))}"
-    if len(path) > 1 and "." not in near:
-        return f"unknown key; {near} stands at the top, in no section"
-    if near == path[-1]:
+    if near == path[-1] and "." in near:
         return "unknown key; write {1} under {0}".format(*near.split("."))
-    return f"unknown key; did you mean {near}?"
+    at_top = ", at the top" if len(path) > 1 and "." not in near else ""
+    return f"unknown key; did you mean {near}{at_top}?"
 
 
 def nearest_key(path: Keys, *, of_section: bool = False) -> str | None:
     """Return the known key nearest to an unknown one: of the same name elsewhere, or a like one."""
-    leaf = str(path[-1])[:100].lower()
+    leaf, section = str(path[-1])[:100].lower(), f"{path[0]}."
     if of_section and len(path) == 1:
         return nearest(leaf, SECTIONS)
-    known = {name: key for key, names in FOREIGN_NAMES.items() for name in names}
-    for key in reversed(KEYS):
-        known |= {key: key} if key in SECTIONS else {key: key, key.rpartition(".")[2]: key}
-    siblings = [x for x, key in known.items() if key.startswith(f"{path[0]}.") and "." not in x]
-    near = leaf if leaf in known else nearest(leaf, siblings) if len(path) > 1 else None
-    near = near or nearest(leaf, known, 0.6 if len(path) == 1 else 0.7)
+    known = {key: key for key in KEYS}
+    known |= {key.rpartition(".")[2]: key for key in reversed(KEYS)}
+    siblings = [name for name, key in known.items() if key.startswith(section)]
+    near = leaf if leaf in known else nearest(leaf, siblings) or nearest(leaf, known, 0.7)
+    if near is None and "_" in leaf:  # such as learning_rate, which says what training.lr is
+        said = leaf.replace("_", " ")
+        return next((key for key in KEYS if said in _description(key)), None)
     return None if near is None else known[near]
 
 
@@ -103,29 +80,25 @@ def choices(path: Keys) -> list[str]:
     return [word for arm in _arms(path) for word in _words(arm) if _lists_words(arm)]
 
 
+def _description(key: str) -> str:
+    section, _, name = key.rpartition(".")
+    fields = SECTIONS.get(section, Config).model_fields
+    return str(fields[name].description).lower()
+
+
 @cache
 def _section_schema(section: type[Section]) -> dict[str, Any]:
     return section.model_json_schema()
 
 
 def _arms(path: Keys) -> list[dict[str, Any]]:
+    """Return what a key may be, by the JSON Schema; of what is inside its value, the whole."""
     section = SECTIONS.get(str(path[0]))
     if section and len(path) == 1:
         return [{"$comment": "a mapping of keys"}]
-    key, *inside = path[1:] if section else path
-    schema: dict[str, Any] = _section_schema(section or Config)["properties"][key]
-    for step in inside:
-        arms = schema.get("anyOf", [schema])
-        schema = next(part for arm in arms for part in _parts_of(arm, isinstance(step, int)))
-    return list(schema.get("anyOf", [schema]))
-
-
-def _parts_of(arm: dict[str, Any], is_list: bool) -> list[dict[str, Any]]:
-    """Return what a list's items may be, or a mapping's values."""
-    if is_list:
-        return [arm["items"]] if "items" in arm else []
-    values = [arm["additionalProperties"]] if "additionalProperties" in arm else []
-    return values + list(arm.get("patternProperties", {}).values())
+    schema: dict[str, Any] = _section_schema(section or Config)
+    found = schema["properties"][path[1] if section else path[0]]
+    return list(found.get("anyOf", [found]))
 
 
 def _lists_words(arm: dict[str, Any]) -> bool:

@@ -93,16 +93,16 @@ Paths = Annotated[
     Files, BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
 ]
 Label = Annotated[str, Field(min_length=1)]
-ClassWeights = Annotated[dict[Label, Positive], _wanted("{label: weight}")]
+ClassWeights = Annotated[dict[Label, Positive], _wanted("{label: weight above 0}")]
 Interval = Annotated[
     dict[Literal["steps", "minutes"], Positive],
-    _wanted("{steps: N} or {minutes: M}", min_length=1, max_length=1),
+    _wanted("{steps: N} or {minutes: M} above 0", min_length=1, max_length=1),
     _must("a whole number of steps", lambda every: every.get("steps", 1.0).is_integer()),
 ]
 CudaIndex = Annotated[str, _wanted("cuda:N", pattern=r"^cuda:[0-9]{1,3}$")]
 GramSizes = Annotated[
     list[Annotated[int, Field(ge=1, le=16)]],
-    _wanted("[shortest, longest]", min_length=2, max_length=2),
+    _wanted("[shortest, longest] from 1 to 16", min_length=2, max_length=2),
     _must("the shorter size first", lambda sizes: sizes[0] <= sizes[1]),
 ]
 GramColumns = Annotated[
@@ -114,7 +114,8 @@ Convolution = Annotated[
     _must("an odd kernel, which has a middle", lambda layer: layer[1] % 2 == 1),
 ]
 Convolutions = Annotated[
-    list[Convolution], _wanted("a list of [width, kernel, stride]", min_length=1, max_length=16)
+    list[Convolution],
+    _wanted("a list of [width, kernel, stride] up to 4096", min_length=1, max_length=16),
 ]
 Pooling = Literal["last", "mean", "max", "attention"]
 Poolings = Annotated[
@@ -132,7 +133,10 @@ Between = Annotated[
     _wanted("{low: number, high: number}", min_length=2),
 ]
 Tried = Annotated[list[JsonValue], _wanted("a list of values", min_length=1)] | Between | None
-TunedKeys = Annotated[dict[str, Tried], _wanted("a mapping of section.key to what is tried")]
+TunedKeys = Annotated[
+    dict[str, Tried],
+    _wanted("a mapping of section.key to a list of values or {low: number, high: number}"),
+]
 Metric = Literal["accuracy", "macro_f1", "micro_f1", "weighted_f1", "loss"]
 Format = Literal[
     "auto", "csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "ts", "npz", "parquet", "arrow"

@@ -18,8 +18,6 @@ SCORES: tuple[str, ...] = get_args(Metric)
 OTHERS = ("started", "epochs", "best_epoch", "seconds")
 FIGURES = (*OTHERS, *SCORES, *(f"test.{score}" for score in SCORES[:2]))
 """What runs can be sorted by, beside the keys of their configs."""
-MOST = 6
-"""Values of a key that a message lists."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,11 @@ def differing_keys(runs: Sequence[RunSummary]) -> list[str]:
 
 def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
     """Return runs by a figure or key: scores from the best on, else ascending; without it last."""
-    _check_name("--sort", name, runs)
+    names = [*FIGURES, *dict.fromkeys(key for run in runs for key in run.config)]
+    if runs and name not in names:
+        near = next((key for key in names if key.endswith(f".{name}")), nearest(name, names))
+        hint = f"did you mean {near}?" if near else f"expected a key or {one_of(FIGURES)}"
+        raise ConfigError(f"--sort: no key {quote(name)}; {hint}")
     is_score = name.removeprefix("test.") in SCORES and not name.endswith("loss")
 
     def order(run: RunSummary) -> tuple[int, float, str]:
@@ -138,36 +140,6 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
         return (2, 0.0, "") if value is None else (1, 0.0, str(value))
 
     return sorted(runs, key=order)
-
-
-def filter_runs(runs: Sequence[RunSummary], conditions: Sequence[str]) -> list[RunSummary]:
-    """Return the runs that meet all conditions, such as `model.rnn=lstm`."""
-    kept = list(runs)
-    for condition in conditions:
-        name, equals, wanted = condition.partition("=")
-        if not equals:
-            raise ConfigError(
-                f"--filter: found {quote(condition)}; expected KEY=VALUE, such as model.rnn=lstm"
-            )
-        _check_name("--filter", name, runs)
-        alike = {wanted, flow(wanted), *([] if _number(wanted) is None else [_number(wanted)])}
-        kept = [run for run in kept if {str(run.figure(name)), _number(run.figure(name))} & alike]
-    return kept
-
-
-def values_found(runs: Sequence[RunSummary], condition: str) -> str:
-    """Say which values the runs have where a condition such as `model.rnn=lstm` wants another."""
-    name = condition.partition("=")[0]
-    values = list(dict.fromkeys(str(run.figure(name)) for run in runs))
-    return f"{name} is {one_of([*values[:MOST], *['another value'] * (len(values) > MOST)])}"
-
-
-def _check_name(option: str, name: str, runs: Sequence[RunSummary]) -> None:
-    names = [*FIGURES, *dict.fromkeys(key for run in runs for key in run.config)]
-    if runs and name not in names:
-        near = next((key for key in names if key.endswith(f".{name}")), nearest(name, names))
-        hint = f"did you mean {near}?" if near else f"expected a key or {one_of(FIGURES)}"
-        raise ConfigError(f"{option}: no key {quote(name)}; {hint}")
 
 
 def _number(value: float | str | None) -> float | None:

@@ -83,25 +83,11 @@ def test_sorting(place, cli, key, order):
     assert "".join(names(cli, "--sort", key)) == order
 
 
-def test_filters(place, cli):
-    assert names(cli, "--filter", "training.lr=1e-2") == ["b"]
-    assert names(cli, "--filter", "training.patience=null") == ["c", "b", "a"]
-    assert names(cli, "--filter", "model.rnn=gru", "--filter", "training.lr=0.1") == ["c"]
-    assert names(cli, "--filter", "model.rnn=lstm") == []
-    ended = cli("runs", "--filter", "model.rnn=lstm")
-    assert ended.out == ""
-    assert "no runs in runs like that (model.rnn=lstm: model.rnn is gru)" in ended.err
-    narrow = cli("runs", "--json", "--filter", "training.lr=3")
-    assert "training.lr is 0.1, 0.01 or 0.001" in narrow.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--sort", "lr"], "did you mean training.lr?"),
         (["--sort", "acuracy"], "did you mean accuracy?"),
-        (["--filter", "lr"], "KEY=VALUE"),
-        (["--filter", "model.rn=gru"], "did you mean model.rnn?"),
     ],
 )
 def test_refusals(place, cli, arguments, words):

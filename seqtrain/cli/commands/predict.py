@@ -107,7 +107,7 @@ def predict(
     from seqtrain.api.load import load
     from seqtrain.api.predict import InputOptions
     from seqtrain.cli.output.console import note
-    from seqtrain.cli.output.prediction_job import PredictionJob, open_output, predict_files
+    from seqtrain.cli.output.prediction_job import open_output, predict_files, write_predictions
     from seqtrain.cli.output.prediction_rows import PredictionColumns
     from seqtrain.data.examples import keeps_all
 
@@ -139,14 +139,13 @@ def predict(
         steps=steps,
     )
     how = InputOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
-    job = PredictionJob(classifier, columns, how)
+    write = partial(write_predictions, classifier, columns, how)
     if output_dir is not None:
-        return predict_files(source, output_dir, job, force=force)
+        return predict_files(source, Path(output_dir), written, write, force=force)
     if run is None and named is None:
         note(f"run: {path}")
     source = _given_text(source)
-    open_file = partial(open_output, output, line_by_line=source == "-")
-    return job.write(source, open_file)
+    return write(source, partial(open_output, output, line_by_line=source == "-"))
 
 
 def _given_text(source: str) -> str:

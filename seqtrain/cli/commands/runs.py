@@ -12,23 +12,19 @@ def runs(
         "or a key of the config. Default: the newest first.",
         "KEY",
     ),
-    filters: list[str] | None = option(
-        "Show only runs with this. Can be repeated.", "KEY=VALUE", "--filter"
-    ),
     as_json: bool = AS_JSON,
 ) -> None:
-    """Example: seqtrain runs --sort accuracy --filter model.rnn=lstm"""
+    """Example: seqtrain runs --sort accuracy"""
     from seqtrain.cli.output.console import note, say_json, warn
     from seqtrain.cli.output.run_screen import runs_json, show_runs
-    from seqtrain.runs.overview import filter_runs, sort_runs, summarize_runs, values_found
+    from seqtrain.runs.overview import sort_runs, summarize_runs
 
     found, problems = summarize_runs(Path(folder))
     warn(*problems)
-    chosen = filter_runs(sort_runs(found, sort) if sort else found, filters or [])
+    chosen = sort_runs(found, sort) if sort else found
     if as_json:
         say_json(runs_json(chosen))
     elif chosen:
         show_runs(chosen)
     if not chosen:
-        like = [f"{filtered}: {values_found(found, filtered)}" for filtered in filters or []]
-        note(f"no runs in {folder}" + (f" like that ({'; '.join(like)})" if found else ""))
+        note(f"no runs in {folder}")

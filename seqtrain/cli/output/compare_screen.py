@@ -1,8 +1,8 @@
 """A comparison as a table: speeds, differences, and the variant to take."""
 
 from seqtrain.cli.output.console import say, stdout_console
-from seqtrain.cli.output.table import TableColumn, print_table
-from seqtrain.comparison.results import Comparison, Speed, thousands
+from seqtrain.cli.output.table import Record, TableColumn, print_records
+from seqtrain.comparison.results import Comparison, VariantResult, thousands
 from seqtrain.text import counted
 
 NOTHING = "·"
@@ -24,37 +24,30 @@ LEGEND = (
 
 def show_comparison(comparison: Comparison) -> None:
     """Print the table on stdout, what it was measured on, and at last a recommendation."""
-    columns = [
-        TableColumn("  variant", "name"),
-        TableColumn("kind", "words", rank=4),
-        TableColumn("training"),
-        TableColumn("turns", rank=2),
-        TableColumn("prediction", rank=1),
-        TableColumn("turns", rank=5),
-        TableColumn("padding", rank=3),
-        TableColumn("error"),
-        TableColumn("accuracy"),
-    ]
-    rows = [
-        (
-            f"{'*' if row.name == comparison.recommended else ' '} {row.name}",
-            row.kind,
-            *(*_speeds(row.training), *_speeds(row.prediction), f"{row.padding:.0%}"),
-            NOTHING if row.largest_difference is None else f"{row.largest_difference:.0e}",
-            NOTHING if row.accuracy is None else f"{row.accuracy:.1%}",
-        )
-        for row in comparison.candidates
-    ]
-    print_table(stdout_console(), columns, rows)
+    print_records(stdout_console(), (_record(row, comparison) for row in comparison.candidates))
     kinds = dict.fromkeys(row.kind for row in comparison.candidates)
     say(*(f"{kind}: {KINDS[kind]}" for kind in kinds), "; ".join(LEGEND))
     say(_measured(comparison), _recommended(comparison))
 
 
-def _speeds(speed: Speed | None) -> tuple[str, str]:
-    if speed is None:
-        return NOTHING, NOTHING
-    return thousands(speed.tokens_per_second), speed.spread
+def _record(row: VariantResult, comparison: Comparison) -> Record:
+    mark = "*" if row.name == comparison.recommended else " "
+    learned, used = row.training, row.prediction
+    return {
+        TableColumn("  variant", "name"): f"{mark} {row.name}",
+        TableColumn("kind", "words", rank=4): row.kind,
+        "training": thousands(learned.tokens_per_second) if learned else NOTHING,
+        TableColumn("turns", rank=2): learned.spread if learned else NOTHING,
+        TableColumn("prediction", rank=1): thousands(used.tokens_per_second) if used else NOTHING,
+        TableColumn("turns", rank=5): used.spread if used else NOTHING,
+        TableColumn("padding", rank=3): f"{row.padding:.0%}",
+        "error": _figure(row.largest_difference, ".0e"),
+        "accuracy": _figure(row.accuracy, ".1%"),
+    }
+
+
+def _figure(value: float | None, form: str) -> str:
+    return NOTHING if value is None else format(value, form)
 
 
 def _measured(comparison: Comparison) -> str:

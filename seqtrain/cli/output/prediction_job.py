@@ -6,8 +6,7 @@ import mmap
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -29,55 +28,54 @@ from seqtrain.training.distributed import Processes
 SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 1) / 2 steps"
 
 
-@dataclass(frozen=True)
-class PredictionJob:
-    """How inputs are read, and how their predictions are written."""
+def write_predictions(
+    classifier: Classifier,
+    columns: PredictionColumns,
+    options: InputOptions,
+    source: str,
+    open_file: Callable[[], AbstractContextManager[TextIO]],
+    name: str = "input",
+) -> None:
+    """Write a row, or rows of steps, per prediction as they come; say what became of the rows.
 
-    classifier: Classifier
-    columns: PredictionColumns
-    options: InputOptions
-
-    def write(self, source: str, open_file: Callable[[], Any], name: str = "input") -> None:
-        """Write a row, or rows of steps, per prediction as they come; say what became of the rows.
-
-        The file is opened once the first row is known.
-        """
-        report, unknown, undecided = EncodingReport(), 0, 0
-        columns, given = self.columns, {"report": report, **vars(self.options)}
-        first = list[Any]()
-        predictions: Iterator[Any]
-        if columns.steps:
-            slow = one_model(self.classifier, "--steps").network.why_prefixes_are_read_again
-            note(*([] if slow is None else [f"{slow}: {SLOW_STEPS}"]))
-            predictions = predict_steps(source, self.classifier, **given)
-        else:
-            ranks = columns.read_ranks
-            predictions = predict(source, self.classifier, ranks=ranks, **given)
-        for prediction in predictions:
-            first.append(prediction)
-            if not keeps_all(columns.keep) or prediction.example.kept is not None:
-                break
-        reading = self.classifier.preprocessing.reading
-        row = first[0].example if first else None
-        warn(*reading_doubts(source, row, reading, self.options.input_format))
-        columns = columns.completed(first, whole_files=reading.whole_files)
-        with open_file() as file:
-            made = columns.begin(file)
-            for index, prediction in enumerate(chain(first, predictions)):
-                file.write(made(index, prediction))
-                unknown += prediction.unknown == 1.0
-                undecided += columns.is_undecided(prediction)
-            file.flush()
-        if columns.threshold is not None:
-            note(f"{undecided:,} of {counted(report.rows, 'row')} without a label")
-        warn(*report.notices(name))
-        if unknown:
-            where = "" if name == "input" else f"{name}: "
-            rows = counted(report.rows, "sequence")
-            warn(f"{where}{unknown:,} of {rows} with no token that the model knows")
+    The file is opened once the first row is known.
+    """
+    report, unknown, undecided = EncodingReport(), 0, 0
+    given = {"report": report, **vars(options)}
+    predictions: Iterator[Any]
+    if columns.steps:
+        slow = one_model(classifier, "--steps").network.why_prefixes_are_read_again
+        note(*([] if slow is None else [f"{slow}: {SLOW_STEPS}"]))
+        predictions = predict_steps(source, classifier, **given)
+    else:
+        predictions = predict(source, classifier, ranks=columns.read_ranks, **given)
+    first = list[Any]()
+    for prediction in predictions:
+        first.append(prediction)
+        if not keeps_all(columns.keep) or prediction.example.kept is not None:
+            break
+    reading, row = classifier.preprocessing.reading, first[0].example if first else None
+    warn(*reading_doubts(source, row, reading, options.input_format))
+    columns = columns.completed(first, whole_files=reading.whole_files)
+    with open_file() as file:
+        made = columns.begin(file)
+        for index, prediction in enumerate(chain(first, predictions)):
+            file.write(made(index, prediction))
+            unknown += prediction.unknown == 1.0
+            undecided += columns.is_undecided(prediction)
+        file.flush()
+    if columns.threshold is not None:
+        note(f"{undecided:,} of {counted(report.rows, 'row')} without a label")
+    warn(*report.notices(name))
+    if unknown:
+        where = "" if name == "input" else f"{name}: "
+        rows = counted(report.rows, "sequence")
+        warn(f"{where}{unknown:,} of {rows} with no token that the model knows")
 
 
-def predict_files(source: str, output_dir: str, job: PredictionJob, *, force: bool) -> None:
+def predict_files(
+    source: str, folder: Path, ending: str, write: Callable[..., None], *, force: bool
+) -> None:
     """Predict each file into a file of its own, whole or not at all, but those done before.
 
     Two files of one name are refused, and a folder that holds input or can't be made. Of N
@@ -89,10 +87,9 @@ def predict_files(source: str, output_dir: str, job: PredictionJob, *, force: bo
             f"{display_name(source)}: no such file (looked in {os.path.abspath(os.curdir)}); "
             "expected a file, or a pattern in quotes such as 'in/*.jsonl'"
         )
-    every, folder = dict[Path, str](), Path(output_dir)
-    made = partial(open_output, line_by_line=False)
+    every = dict[Path, str]()
     for file in files:
-        path = folder / f"{os.path.basename(file)}.{job.columns.format}"
+        path = folder / f"{os.path.basename(file)}.{ending}"
         other = every.setdefault(path, file)
         if other != file:
             raise ConfigError(f"--output-dir: {other} and {file} would both be written to {path}")
@@ -105,7 +102,7 @@ def predict_files(source: str, output_dir: str, job: PredictionJob, *, force: bo
     left = [(path, file) for path, file in own if force or not path.exists()]
     for path, file in left:
         with replacing(path) as unfinished:
-            job.write(file, partial(made, str(unfinished)), file)
+            write(file, partial(open_output, str(unfinished), line_by_line=False), file)
     note(f"{counted(len(left), 'file')} predicted, {len(own) - len(left):,} predicted before")
 
 

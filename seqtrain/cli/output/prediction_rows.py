@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, TextIO
 
 from rich.cells import cell_len
@@ -19,23 +19,25 @@ from seqtrain.api.predictors import Prediction
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.cli.output.table import GrowingTable, TableColumn, cut
 from seqtrain.config.formats import resolve_format
-from seqtrain.data.examples import keeps_all
+from seqtrain.data.examples import Example, keeps_all
 from seqtrain.data.tokenizers import ALPHABET
 from seqtrain.text import json_line, printable, shorten
 
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
-IN_JSON = ("index", "label", "labels", "guess", "probability", "probabilities", "problem")
+IN_JSON = ("index", "problem")
+OF_A_STEP = ("step", "token", "label", "probability", "probabilities")
+"""Keys of every row of jsonl, and of one of `predict --steps`, which no kept column may have."""
+NOTHING: dict[str, Any] = {"label": None, "probability": None, "probabilities": {}}
+"""A row of jsonl without a prediction."""
 ALWAYS = ("label", "probability", "guess", "label_1", "probability_1")
 """Columns that lines for people never leave out."""
-WIDEST_LABEL, NARROWEST_LABEL, GAP = 24, 6, 2
+WIDEST_LABEL, GAP = 24, 2
 KEPT, SEQUENCE = 12, len("sequence")
 """Width of a cell of the input at least, and of the text at least."""
 READ = 2000
 """Most characters of a sequence that a line for people is made of."""
-OF_A_STEP = ("index", "step", "token", "label", "probability", "probabilities")
-"""Keys of a row of `predict --steps`."""
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 SURE, UNSURE = 0.9, 0.5
 """Probabilities from which a step is bold, and below which it is dim."""
@@ -74,82 +76,70 @@ class PredictionColumns:
     steps: bool = False
 
     @property
-    def ranks(self) -> int:
-        """How many labels a row of a table has."""
-        return min(self.top_k or 1, len(self.labels))
-
-    @property
     def read_ranks(self) -> int | None:
         """How many labels have to be known of each prediction; None: all."""
         every = self.each_class or (self.format == "jsonl" and not self.top_k)
-        return None if every else self.ranks
+        return None if every else min(self.top_k or 1, len(self.labels))
 
     @cached_property
-    def names(self) -> list[str]:
-        """The header of a table."""
-        suffixes = [f"_{rank + 1}" if self.top_k else "" for rank in range(self.ranks)]
-        own = [name + suffix for suffix in suffixes for name in ("label", "probability")]
-        own += [] if self.threshold is None else ["guess"]
-        own += [f"probability_{label}" for label in self.labels if self.each_class]
-        return [*self._names_beside(own), *own]
+    def own(self) -> dict[str, Any]:
+        """The columns of a prediction, with what stands in them where nothing is known."""
+        first, shares = self.labels[0], dict.fromkeys(self.labels, 0.0)
+        return self.values(Prediction(first, 0.0, shares, 0.0, labels=(first,)))
 
-    def _names_beside(self, taken: Sequence[str]) -> list[str]:
-        """Return the names of the other columns; a kept one that is taken gets `input_` first."""
-        names, found = {*taken, *self.where, *self.keep}, [*self.where]
+    @cached_property
+    def beside(self) -> list[str]:
+        """The columns before these; a kept one whose name is taken gets `input_` first."""
+        taken = {*self.where, *(OF_A_STEP if self.steps else self.own)}
+        taken |= {*IN_JSON} if self.format == "jsonl" else set()
+        found = [*self.where]
         for name in self.keep:
             new = name
-            while name in (*taken, *self.where) and new in names:
+            while new in taken or (new != name and new in self.keep):
                 new = f"input_{new}"
-            names.add(new)
             found.append(new)
         return found
 
-    def _beside(self, prediction: Prediction) -> list[Any]:
-        kept = prediction.example.kept or {}
-        return [
-            *(getattr(prediction.example, name) for name in self.where),
-            *map(kept.get, self.keep),
-        ]
-
-    def cells(self, prediction: Prediction, form: str = ".6f") -> list[str]:
-        """Return a row of a table; where there is no prediction, its cells are empty."""
-        beside = [
-            "" if value is None else value if isinstance(value, str) else json_line(value)
-            for value in self._beside(prediction)
-        ]
-        found = prediction.probabilities
-        if prediction.problem is not None:
-            return [*beside, *[""] * (len(self.names) - len(beside))]
-        pairs = [(label, format(found[label], form)) for label in list(found)[: self.ranks]]
-        if self.separator is not None and not self.top_k:
-            each = (format(found[label], form) for label in prediction.labels)
-            pairs = [(prediction.label, self.separator.join(each))]
-        own = [cell for pair in pairs for cell in pair]
-        if self.threshold is not None:
-            own = ["" if self.is_undecided(prediction) else own[0], *own[1:], prediction.label]
-        own += [format(found[label], form) for label in self.labels if self.each_class]
-        return [*beside, *own]
+    def values_beside(self, example: Example) -> list[Any]:
+        """Return what the columns before those of a prediction hold."""
+        kept = example.kept or {}
+        return [*(getattr(example, name) for name in self.where), *map(kept.get, self.keep)]
 
     def values(self, prediction: Prediction) -> dict[str, Any]:
-        """Return a row of jsonl, without its index."""
-        row = dict(zip(self._names_beside(IN_JSON), self._beside(prediction), strict=True))
-        if prediction.problem is not None:
-            nothing: dict[str, Any] = {"label": None, "probability": None, "probabilities": {}}
-            return row | nothing | {"problem": prediction.problem}
+        """Return what the columns of a prediction hold: texts, probabilities, or lists of these."""
         found = {label: round(p, 6) for label, p in prediction.probabilities.items()}
-        row |= {"label": "" if self.is_undecided(prediction) else prediction.label}
-        if self.separator is not None:
-            own = [found[label] for label in prediction.labels]
-            row |= {"labels": [*prediction.labels], "probability": own}
-        else:
-            row |= {} if self.threshold is None else {"guess": prediction.label}
-            row |= {"probability": round(prediction.probability, 6)}
-        order = self.labels if self.each_class else list(found)[: self.top_k]
-        return row | {"probabilities": {label: found[label] for label in order}}
+        several, label = self.separator is not None, prediction.label
+        share = [found[each] for each in prediction.labels] if several else found[label]
+        shown = "" if self.is_undecided(prediction) else label
+        guess = {} if self.threshold is None else {"guess": label}
+        if self.format == "jsonl":
+            own = {"labels": [*prediction.labels]} if several else guess
+            order = self.labels if self.each_class else list(found)[: self.top_k]
+            every = {"probabilities": {name: found[name] for name in order}}
+            return {"label": shown, **own, "probability": share, **every}
+        pairs = [*found.items()][: self.top_k] if self.top_k else [(label, share)]
+        row = dict[str, Any]()
+        for rank, (name, p) in enumerate(pairs, start=1):
+            end = f"_{rank}" if self.top_k else ""
+            row |= {f"label{end}": shown if guess and rank == 1 else name, f"probability{end}": p}
+        classes = {f"probability_{name}": found[name] for name in self.labels if self.each_class}
+        return row | guess | classes
 
     def is_undecided(self, prediction: Prediction) -> bool:
         """Whether a prediction is less probable than the threshold."""
         return self.threshold is not None and prediction.probability < self.threshold
+
+    def cells(self, prediction: Prediction, form: str = ".6f") -> list[str]:
+        """Return a row of a table; where there is no prediction, its cells are empty."""
+        before = self.values_beside(prediction.example)
+        texts = ["" if x is None else x if isinstance(x, str) else json_line(x) for x in before]
+        if prediction.problem is not None:
+            return texts + [""] * len(self.own)
+        for value in self.values(prediction).values():
+            each = value if isinstance(value, list) else [value]
+            words = (x if isinstance(x, str) else format(x, form) for x in each)
+            texts.append((self.separator or "").join(words))
+        return texts
 
     def completed(self, first: Sequence[Any], *, whole_files: bool) -> PredictionColumns:
         """Return them with what the first rows tell: whether these are of files, and all names."""
@@ -164,56 +154,57 @@ class PredictionColumns:
 
     def begin(self, file: TextIO) -> Callable[[int, Any], str]:
         """Write what stands above the rows; return what makes the lines of a prediction."""
-        if self.steps and self.format == "lines":
-            return shown_steps
-        if self.steps:
-            return partial(
-                step_rows, top_k=self.top_k, beside=self._names_beside(OF_A_STEP)[len(self.where) :]
-            )
         if self.format == "jsonl":
-            return lambda index, found: json_line({"index": index} | self.values(found)) + "\n"
+            return self._objects
         if self.format == "lines":
-            return replace(self, where=())._begin_lines(file)
-        safe, shown = self.spreadsheet_safe and self.format == "csv", file.isatty()
+            return shown_steps if self.steps else replace(self, where=())._begin_lines(file)
+        is_shown = file.isatty()
+        file.write(self._joined([*self.beside, *self.own], is_shown))
+        return lambda index, prediction: self._joined(self.cells(prediction), is_shown)
 
-        def joined(cells: Sequence[str]) -> str:
-            mark, breaking = (",", '[,"\t\r\n]') if self.format == "csv" else ("\t", "[\t\r\n]")
-            texts = []
-            for cell in cells:
-                if safe and cell.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(cell):
-                    cell = f"'{cell}"
-                is_whole = re.search(breaking, cell) is None
-                texts.append(cell if is_whole else '"' + cell.replace('"', '""') + '"')
-            return mark.join(map(printable, texts) if shown else texts) + "\n"
+    def _objects(self, index: int, found: Any) -> str:
+        """Return a row of jsonl, or one per step."""
+        before = dict(zip(self.beside, self.values_beside(found.example), strict=True))
+        rows: Iterable[dict[str, Any]] = [{**NOTHING, "problem": found.example.problem}]
+        if self.steps:
+            rows = step_rows(found, self.top_k)
+        elif found.problem is None:
+            rows = [self.values(found)]
+        return "".join(json_line({"index": index, **before, **row}) + "\n" for row in rows)
 
-        file.write(joined(self.names))
-        return lambda index, prediction: joined(self.cells(prediction))
+    def _joined(self, cells: Sequence[str], is_shown: bool) -> str:
+        """Return a line of csv or tsv; one that a terminal shows has no control characters."""
+        mark, breaking = (",", '[,"\t\r\n]') if self.format == "csv" else ("\t", "[\t\r\n]")
+        texts = []
+        for cell in cells:
+            if self.spreadsheet_safe and mark == "," and cell.startswith(FORMULA_MARKS):
+                cell = cell if NUMBER.fullmatch(cell) else f"'{cell}"
+            is_whole = re.search(breaking, cell) is None
+            texts.append(cell if is_whole else '"' + cell.replace('"', '""') + '"')
+        return mark.join(map(printable, texts) if is_shown else texts) + "\n"
 
     def _begin_lines(self, file: TextIO) -> Callable[[int, Prediction], str]:
         """Write the heading of lines for people; say on stderr how many columns have no room."""
-        width, several = stdout_console().width, self.separator is not None
-        longest = max(map(cell_len, self.labels))
-        wide = WIDEST_LABEL if several else min(WIDEST_LABEL, longest)
-        wide = max(NARROWEST_LABEL, min(wide, width - len("probability") - GAP))
-        columns = []
-        for rank, name in enumerate(self.names, start=2):
-            heading = name
+        several, columns = self.separator is not None, list[TableColumn]()
+        wide = WIDEST_LABEL if several else min(WIDEST_LABEL, max(map(cell_len, self.labels)))
+        values = dict.fromkeys(self.beside, "") | self.own
+        for rank, (name, value) in enumerate(values.items(), start=2):
+            heading, rank = name, 0 if name in ALWAYS else rank
             if self.each_class:
                 heading = cut(name.removeprefix("probability_"), WIDEST_LABEL)
-            rank = 0 if name in ALWAYS else rank
-            if name.startswith("probability"):
-                columns.append(TableColumn(heading, rank=rank, width=max(cell_len(heading), 7)))
-            else:
-                own = wide if name.startswith(("label", "guess")) else KEPT
-                column = TableColumn(heading, "words", rank, max(cell_len(heading), own))
-                columns.append(column)
+            width = max(cell_len(heading), wide if name in self.own else KEPT)
+            column = TableColumn(heading, "words", rank, width)
+            if not isinstance(value, str):
+                column = TableColumn(heading, rank=rank, width=max(cell_len(heading), 7))
+            columns.append(column)
         columns.append(TableColumn("sequence", "text", 1, SEQUENCE))
-        table = GrowingTable(columns, width, GAP, "--output FILE, or --format tsv")
+        also = "--output FILE, or --format tsv"
+        table = GrowingTable(columns, stdout_console().width, GAP, also)
+        form = ".0%" if several and not self.top_k else ".2%"
 
         def row(index: int, prediction: Prediction) -> str:
             example = prediction.example
-            form = ".0%" if several and not self.top_k else ".2%"
-            read = sequence_text(example.sequence)[:READ]
+            read = sequence_text(example.sequence, example.id)[:READ]
             text = " ".join("  ".join(filter(None, [example.file, read])).split())
             cells = [cell or "-" for cell in self.cells(prediction, form)]
             return table.row([*cells, prediction.problem or text]) + "\n"
@@ -222,25 +213,16 @@ class PredictionColumns:
         return row
 
 
-def step_rows(
-    index: int, prediction: StepPredictions, top_k: int | None, beside: Sequence[str] = ()
-) -> str:
-    """Return a row of jsonl per step, with so many labels, the most probable ones; None: all.
-
-    `beside` are the names of kept columns, where there are any.
-    """
-    labels, probabilities = prediction.labels, prediction.probabilities
+def step_rows(prediction: StepPredictions, top_k: int | None) -> Iterator[dict[str, Any]]:
+    """Yield a row per step, with so many labels, the most probable ones; None: all."""
+    probabilities = prediction.probabilities
     order = probabilities.argsort(dim=1, descending=True, stable=True)[:, :top_k].tolist()
-    rows = []
     for step, (row, ranks) in enumerate(zip(probabilities.tolist(), order, strict=True)):
-        ranked = {labels[i]: round(row[i], 6) for i in ranks}
+        ranked = {prediction.labels[i]: round(row[i], 6) for i in ranks}
         token = {} if prediction.tokens is None else {"token": prediction.tokens[step]}
-        best = {"label": labels[ranks[0]], "probability": ranked[labels[ranks[0]]]}
-        kept = dict(zip(beside, (prediction.example.kept or {}).values(), strict=False))
-        place = {"index": index, **kept, "step": step + 1}
-        values = {**place, **token, **best, "probabilities": ranked}
-        rows.append(json_line(values) + "\n")
-    return "".join(rows)
+        label, share = next(iter(ranked.items()))
+        best = {"label": label, "probability": share}
+        yield {"step": step + 1, **token, **best, "probabilities": ranked}
 
 
 def shown_steps(index: int, prediction: StepPredictions) -> str:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from seqtrain.api.diff import RunDifference
 from seqtrain.api.evaluate import Evaluation
 from seqtrain.cli.output.console import note, say, stdout_console
 from seqtrain.cli.output.score_screen import OF_SHARES, note_floors, print_figures, print_scores
-from seqtrain.cli.output.table import TableColumn, print_table
+from seqtrain.cli.output.table import Record, TableColumn, print_records
 from seqtrain.report.facts import PredictedExample
 from seqtrain.runs.overview import RunSummary, differing_keys
 from seqtrain.text import listed, printable, quote
@@ -42,26 +42,21 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
     keys = [key for key in differing_keys(runs) if key != "data.train"]
     last = [key.rpartition(".")[2] for key in keys]
     names = [x if last.count(x) == 1 else key for key, x in zip(keys, last, strict=True)]
-    columns = [
-        TableColumn("run", "name"),
-        TableColumn("data", "words"),
-        TableColumn("val. acc.", rank=1),
-        TableColumn("test acc."),
-        TableColumn("time"),
-        TableColumn("best epoch", rank=2),
-        TableColumn("val. loss", rank=3),
-        *(TableColumn(name, "words", rank) for rank, name in enumerate(names, start=4)),
-    ]
-    rows = [
-        (
-            *(run.name, _data(run), _figure(run.validation.get("accuracy"), ".2%")),
-            *(_figure(run.test.get("accuracy"), ".2%"), _duration(run.seconds), _epochs(run)),
-            _figure(run.validation.get("loss"), ".4f"),
-            *(run.setting(key) or UNKNOWN for key in keys),
-        )
+    settings = [TableColumn(name, "words", rank) for rank, name in enumerate(names, start=4)]
+    records: list[Record] = [
+        {
+            TableColumn("run", "name"): run.name,
+            TableColumn("data", "words"): _data(run),
+            TableColumn("val. acc.", rank=1): _figure(run.validation.get("accuracy"), ".2%"),
+            "test acc.": _figure(run.test.get("accuracy"), ".2%"),
+            "time": _duration(run.seconds),
+            TableColumn("best epoch", rank=2): _epochs(run),
+            TableColumn("val. loss", rank=3): _figure(run.validation.get("loss"), ".4f"),
+            **{name: run.setting(key) or UNKNOWN for name, key in zip(settings, keys, strict=True)},
+        }
         for run in runs
     ]
-    print_table(stdout_console(), columns, rows, also="seqtrain runs --json")
+    print_records(stdout_console(), records, also="seqtrain runs --json")
     if any(run.refit for run in runs):
         note(REFIT)
 
@@ -93,11 +88,17 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
     """Print the scores of a run, with `every` also those of its branches, or runs, alone."""
     console = stdout_console()
     if found.parts and (every or found.ensemble):
-        columns: list[TableColumn | str]
-        columns = [TableColumn("part", "words"), "accuracy", "macro F1", "loss"]
         parts = {"together": found.scores, **found.parts}.items()
-        rows = [(n, f"{s.accuracy:.2%}", f"{s.macro_f1:.2%}", f"{s.loss:.4f}") for n, s in parts]
-        print_table(console, columns, rows)
+        records: Iterable[Record] = (
+            {
+                TableColumn("part", "words"): name,
+                "accuracy": f"{own.accuracy:.2%}",
+                "macro F1": f"{own.macro_f1:.2%}",
+                "loss": f"{own.loss:.4f}",
+            }
+            for name, own in parts
+        )
+        print_records(console, records)
     print_scores(console, found.scores, found.split or Path(found.data).name, every=every)
     no_floors = found.ensemble or found.trained_on_rows  # of learned rows they say nothing
     branches = {} if no_floors else found.parts
@@ -115,25 +116,25 @@ def mistake_json(row: PredictedExample) -> dict[str, Any]:
 
 def show_errors(rows: Sequence[PredictedExample]) -> None:
     """Print mistakes on stdout, a line each, and which tokens they rest on, where that is known."""
-    if not rows:  # a note says that none is wrong
-        return
-    words = [TableColumn(name, "words") for name in ("label", "predicted")]
-    cells = [[f"{row.probability:.2%}", row.label, row.predicted] for row in rows]
-    _print_rows(rows, [TableColumn("probability"), *words], cells)
+    found = list[tuple[PredictedExample, Record]]()
+    for row in rows:
+        words = {"label": row.label, "predicted": row.predicted}
+        labels: Record = {TableColumn(name, "words"): word for name, word in words.items()}
+        found.append((row, {"probability": f"{row.probability:.2%}", **labels}))
+    _print_rows(found)
     for row in rows:
         if row.weights is not None:
             _show_weights(row, row.weights)
 
 
-def _print_rows(
-    rows: Sequence[PredictedExample], columns: list[TableColumn], cells: list[list[str]]
-) -> None:
-    several = any(row.file for row in rows)
-    where = [TableColumn("file", "words", 2)] * several + [TableColumn("line")]
-    every = [*where, *columns, TableColumn("sequence", "text", 1)]
-    fields = ([*[row.file or ""] * several, f"{row.line}"] for row in rows)
-    found = [[*a, *b, row.text] for a, b, row in zip(fields, cells, rows, strict=True)]
-    print_table(stdout_console(), every, found)
+def _print_rows(found: Sequence[tuple[PredictedExample, Record]]) -> None:
+    """Print what is said of rows; before it where they stand, after it their sequence."""
+    records, several = list[Record](), any(row.file for row, _ in found)
+    for row, own in found:
+        file: Record = {TableColumn("file", "words", 2): row.file or ""} if several else {}
+        text: Record = {TableColumn("sequence", "text", 1): row.text}
+        records.append({**file, "line": f"{row.line}", **own, **text})
+    print_records(stdout_console(), records)
 
 
 def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -> None:
@@ -190,20 +191,17 @@ def diff_json(found: RunDifference, top: int | None) -> dict[str, Any]:
 
 def show_diff(found: RunDifference, top: int) -> None:
     """Print the metrics, who is right how often, and the first rows that differ."""
-    console = stdout_console()
-    names = [each.metric.replace("_", " ").replace("f1", "F1") for each in found.metrics]
-    cells = [
-        (f"{m.a:.2%}", f"{m.b:.2%}", f"{m.difference:+.2%}", f"{m.low:+.1%} to {m.high:+.1%}")
-        for m in found.metrics
+    records: list[Record] = [
+        {
+            TableColumn("metric", "words"): each.metric.replace("_", " ").replace("f1", "F1"),
+            "A": f"{each.a:.2%}",
+            "B": f"{each.b:.2%}",
+            "B - A": f"{each.difference:+.2%}",
+            "95% interval": f"{each.low:+.1%} to {each.high:+.1%}",
+        }
+        for each in found.metrics
     ]
-    titles: list[TableColumn | str] = [
-        TableColumn("metric", "words"),
-        "A",
-        "B",
-        "B - A",
-        "95% interval",
-    ]
-    print_table(console, titles, [(x, *own) for x, own in zip(names, cells, strict=True)])
+    print_records(stdout_console(), records)
     right = [f"{who} {count:,}" for who, count in zip(RIGHT, found.counts.values(), strict=True)]
     say(f"right: {', '.join(right)}; of {found.num_examples:,} examples")
     accuracy = found.metrics[0]
@@ -212,13 +210,12 @@ def show_diff(found: RunDifference, top: int) -> None:
     if accuracy.low <= 0 <= accuracy.high:
         verdict = "the difference may be chance (its interval holds 0)"
     say(f"accuracy: {verdict}")
-    shown = found.rows[:top]
-    if shown:
-        words = [TableColumn(name, "words") for name in ("label", "A", "B")]
-        both = [
-            [a.label, a.predicted, b.predicted, f"{a.probability:.1%}, {b.probability:.1%}"]
-            for a, b in shown
-        ]
-        _print_rows([a for a, _ in shown], [*words, TableColumn("probabilities", rank=3)], both)
+    pairs = list[tuple[PredictedExample, Record]]()
+    for a, b in found.rows[:top]:
+        words = {"label": a.label, "A": a.predicted, "B": b.predicted}
+        both: Record = {TableColumn(name, "words"): word for name, word in words.items()}
+        shares = f"{a.probability:.1%}, {b.probability:.1%}"
+        pairs.append((a, {**both, TableColumn("probabilities", rank=3): shares}))
+    _print_rows(pairs)
     if len(found.rows) > top:
         say(f"{top} of {len(found.rows):,} predictions that differ")

@@ -1,7 +1,7 @@
 """The tables of all screens: columns are left out before a number loses a digit."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from rich import box
 from rich.cells import cell_len
@@ -32,6 +32,10 @@ class TableColumn(NamedTuple):
     kind: Literal["number", "name", "words", "text"] = "number"
     rank: int = 0
     width: int = 0
+
+
+Record: TypeAlias = dict[TableColumn | str, str]
+"""The cells of a row by their columns."""
 
 
 def print_table(
@@ -76,6 +80,13 @@ def print_table(
     # Where even what is never left out has no room, the terminal wraps lines; no digit is lost.
     console.print(table, crop=False)
     note_left_out(len(every) - len(shown), also)
+
+
+def print_records(console: Console, records: Iterable[Record], **options: Any) -> None:
+    """Print a table whose rows are given as cells by column; nothing where there are none."""
+    rows = list(records)
+    if rows:
+        print_table(console, [*rows[0]], [[*row.values()] for row in rows], **options)
 
 
 def note_left_out(count: int, also: str = "") -> None:
