@@ -20,6 +20,7 @@ from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.vocabulary import WordGrams
 from seqtrain.errors import RunError, ran_out_of_memory
 
+SomeGrams = TypeVar("SomeGrams", bound="Grams")
 Result = TypeVar("Result")
 Results = TypeVar("Results", Tensor, list[Any])
 SHORTER = "data.max_length, or cut the sequences"
@@ -38,8 +39,8 @@ class Grams:
         buckets, offsets = words.buckets.astype(np.int64), np.array(words.offsets)
         return cls(torch.from_numpy(buckets), torch.from_numpy(offsets))
 
-    def to(self, device: torch.device) -> Grams:
-        return Grams(self.buckets.to(device), self.offsets.to(device))
+    def to(self: SomeGrams, device: torch.device) -> SomeGrams:
+        return type(self)(*(tensor.to(device) for tensor in vars(self).values()))
 
     def gather(self, words: Tensor) -> tuple[Tensor, Tensor]:
         """Return the buckets of some words one after another, and how many each has."""
@@ -61,29 +62,23 @@ def entries_of(offsets: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @dataclass(frozen=True)
-class Spellings:
-    """Number of the unknown word at each step, laid out as the ids (-1: none), and its n-grams."""
+class Spellings(Grams):
+    """N-grams of unknown words, and which word each step is, laid out as the ids (-1: none)."""
 
     numbers: Tensor
-    grams: Grams
-
-    def to(self, device: torch.device) -> Spellings:
-        return Spellings(self.numbers.to(device), self.grams.to(device))
 
     def packed(self, lengths: Tensor) -> Spellings:
         """Return padded ones as `sort_and_pack` lays out their ids."""
-        return Spellings(sort_and_pack(self.numbers, lengths)[0].data, self.grams)
+        return replace(self, numbers=sort_and_pack(self.numbers, lengths)[0].data)
 
 
 def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings:
     """Return a batch's unknown words, by their numbers in the store, -1 where a step is none."""
     distinct, own = np.unique(numbers, return_inverse=True)
     none = int(len(distinct) > 0 and distinct[0] < 0)
-    held = distinct[none:]
-    buckets, counts = words.gather(held)
-    offsets = np.append(0, counts.cumsum())
-    grams = Grams(torch.from_numpy(buckets), torch.from_numpy(offsets))
-    return Spellings(torch.from_numpy(own.reshape(numbers.shape) - none), grams)
+    buckets, counts = words.gather(distinct[none:])
+    arrays = buckets, np.append(0, counts.cumsum()), own.reshape(numbers.shape) - none
+    return Spellings(*map(torch.from_numpy, arrays))
 
 
 @dataclass(frozen=True)

@@ -119,10 +119,9 @@ def held_out_fractions(data: DataConfig) -> dict[str, Part]:
 
     A fold comes last: whichever it is, the test split is the same.
     """
-    named = {"validation": data.validation, "test": data.test}
-    if isinstance(data.validation, dict):
-        named = {"test": data.test, "validation": data.validation}
-    return {name: value for name, value in named.items() if isinstance(value, float | dict)}
+    both = [("validation", data.validation), ("test", data.test)]
+    both.sort(key=lambda part: isinstance(part[1], dict))
+    return {name: value for name, value in both if isinstance(value, float | dict)}
 
 
 def _entry_of(data: PreparedData) -> cache.Entry:

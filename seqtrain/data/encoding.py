@@ -89,15 +89,14 @@ class EncodingReport:
         """Say what was done to the rows of the split of this name, a line each."""
         if self.held_out:
             name += " with its held-out rows"
-        more = self.unknown_labels - SHOWN_ROWS
-        unanswered = counted(self.unanswered, "row")
+        more, none = max(0, self.unknown_labels - SHOWN_ROWS), counted(self.unanswered, "row")
         lines = {
             f"left out {counted(self.unreadable, 'row')} that can't be read": self.unreadable,
             f"cut {counted(self.truncated, 'sequence')} at data.max_length": self.truncated,
             f"left out {counted(self.dropped, 'empty sequence')}": self.dropped,
             f"read {counted(self.filled, 'empty sequence')} as one <unk>": self.filled,
-            f"no prediction for {unanswered}; the label stays empty": self.unanswered,
-            f"{counted(more, 'more row')} with labels that train lacks": max(more, 0),
+            f"no prediction for {none}; the label stays empty": self.unanswered,
+            f"{counted(more, 'more row')} with labels that train lacks": more,
         }
         return [*self.shown, *(f"{name}: {line}" for line, count in lines.items() if count)]
 

@@ -83,19 +83,17 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
 
     `bpe_model` is JSON of the trained model; raises as `read_merges`.
     """
-    tokenizer = TOKENIZERS[name] if bpe_model is None else _bpe_tokenizer(bpe_model)
+    if bpe_model is None:
+        tokenizer = TOKENIZERS[name]
+    else:  # byte-level merges (Radford et al. 2019)
+        ranks = {pair: rank for rank, pair in enumerate(read_merges(bpe_model))}
+        tokenizer = Tokenizer(_bpe_pieces, lambda piece: _merged(piece, ranks))
     if not lowercase:
         return tokenizer
     # The text as a whole: how a letter is lowered can depend on its neighbours (final sigma).
     ready = tokenizer.ready
     lowered = str.lower if ready is None else lambda text: ready(text.lower())
     return replace(tokenizer, ready=lowered)
-
-
-def _bpe_tokenizer(model: str) -> Tokenizer:
-    """Rebuild the tokenizer that `train_bpe` made: byte-level merges (Radford et al. 2019)."""
-    ranks = {pair: rank for rank, pair in enumerate(read_merges(model))}
-    return Tokenizer(_bpe_pieces, lambda piece: _merged(piece, ranks))
 
 
 def read_merges(model: str) -> list[tuple[str, str]]:

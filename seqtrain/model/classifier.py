@@ -157,7 +157,7 @@ class ClassifierNetwork(nn.Module):
         def find(batch: Batch) -> SparseRows:
             batch = batch.to(self.head.weight.device)
             packed = self.inputs.numbered(batch.packed, batch.spellings)
-            return ngrams.find(packed, _grams(batch.spellings))
+            return ngrams.find(packed, batch.spellings)
 
         ngrams.rows = ngrams_of_store(train, find)
 
@@ -216,10 +216,10 @@ class ClassifierNetwork(nn.Module):
                 static=None if static is None else static[order],
             )
             return [logits[back] for logits in branches], state[:, :, back]
-        grams, packed = _grams(spellings), self.inputs.numbered(inputs, spellings)
-        beside = [*self._beside_network(packed, grams, random)]
-        run = self._run_packed(self.pooling is not None, random, grams)
-        packed = self.inputs.read_whole(packed, grams, random)
+        packed = self.inputs.numbered(inputs, spellings)
+        beside = [*self._beside_network(packed, spellings, random)]
+        run = self._run_packed(self.pooling is not None, random, spellings)
+        packed = self.inputs.read_whole(packed, spellings, random)
         start = self.start(int(packed.batch_sizes[0]), random) if start is None else start
         seen, state = self._pooled(run, packed, start, bptt)
         if self.static is not None:
@@ -279,7 +279,7 @@ class ClassifierNetwork(nn.Module):
             the sequence ended there, and last states, shaped as start.
         """
         start = self.start(int(packed.batch_sizes[0])) if start is None else start
-        run = self._run_packed(need_outputs=True, grams=_grams(spellings))
+        run = self._run_packed(need_outputs=True, grams=spellings)
         packed = self.inputs.numbered(packed, spellings)
         states, last = run(packed, start, None)
         assert states is not None
@@ -390,7 +390,3 @@ def combined(branches: Sequence[Tensor], shares: Sequence[float] | None = None) 
         return each.mean(0)
     total: Tensor = torch.tensordot(each.new_tensor(shares), each, 1)
     return total
-
-
-def _grams(spellings: Spellings | None) -> Grams | None:
-    return None if spellings is None else spellings.grams

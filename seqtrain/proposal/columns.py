@@ -179,9 +179,8 @@ class ColumnFacts:
         self.differs = self.too_many or number > self.rows / 2
         self.repeats = not self.too_many and REPEATS * number <= self.rows
         self.can_be_label = number >= 2 and not self.differs and self.kind != "date"
-        is_time = self.is_time and self.words <= self.rows
-        is_sequence = is_text and self.differs and not self.is_code and not is_time
-        self.may_be_sequence = self.kind in LISTS or is_sequence
+        is_name = self.is_code or (self.is_time and self.words <= self.rows)
+        self.may_be_sequence = self.kind in LISTS or (is_text and self.differs and not is_name)
         self.is_id = not self.too_many and number == self.rows and is_one_word
         self.is_category = is_text and is_one_word and self.repeats
         changes = (self.too_many or number >= FEWEST_STEPS) and not self.is_id

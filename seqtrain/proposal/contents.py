@@ -155,7 +155,8 @@ def family_of(texts: Sequence[str], labels: Sequence[str]) -> tuple[str, str, bo
     letters = sum(count for c, count in characters.items() if not c.isspace())
     median = sorted(len(text) for text in texts)[len(texts) // 2]
     words = float(np.median([len(text.split()) for text in texts]))
-    unspaced = sum(n for c, n in characters.items() if _is_unspaced(c)) / max(1, letters)
+    names = {c: unicodedata.name(c, "") for c in characters if c > "\u0dff"}
+    unspaced = sum(characters[c] for c in names if names[c].startswith(UNSPACED)) / max(1, letters)
     if unspaced > 0.3:
         return "characters", f"{unspaced:.0%} of the letters need no blanks", True
     if words <= 1.5:
@@ -173,10 +174,6 @@ def family_of(texts: Sequence[str], labels: Sequence[str]) -> tuple[str, str, bo
         )
         return "characters", why, True
     return "words", "", True
-
-
-def _is_unspaced(character: str) -> bool:
-    return character > "\u0dff" and unicodedata.name(character, "").startswith(UNSPACED)
 
 
 def _are_symbols(texts: Sequence[str]) -> bool:
@@ -209,23 +206,19 @@ def bayes_error(rows: Sequence[tuple[str, str]], features: Callable[[str], list[
     """Return the error of multinomial naive Bayes, learned from three of four rows."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     sizes: Counter[str] = Counter()
-    for number, (text, label) in enumerate(rows):
-        if number % 4:
-            counts[label].update(features(text))
-            sizes[label] += 1
-    held_out = [row for row in rows[::4] if row[1] in counts]
-    if not held_out:
-        return 0.0
+    for text, label in (row for number, row in enumerate(rows) if number % 4):
+        counts[label].update(features(text))
+        sizes[label] += 1
     known = set().union(*counts.values())
     totals = {label: math.log(seen.total() + 0.1 * len(known)) for label, seen in counts.items()}
+    held_out = [row for row in rows[::4] if row[1] in counts]
     wrong = 0
     for text, label in held_out:
         found = Counter(f for f in features(text) if f in known)
-
-        def score(name: str, found: Counter[str] = found) -> float:
-            seen, total = counts[name], totals[name]
-            evidence = sum(n * (math.log(seen[f] + 0.1) - total) for f, n in found.items())
-            return math.log(sizes[name]) + evidence
-
-        wrong += max(counts, key=score) != label
-    return wrong / len(held_out)
+        scores = {
+            name: math.log(sizes[name])
+            + sum(n * (math.log(seen[f] + 0.1) - totals[name]) for f, n in found.items())
+            for name, seen in counts.items()
+        }
+        wrong += max(scores, key=scores.__getitem__) != label
+    return wrong / max(1, len(held_out))

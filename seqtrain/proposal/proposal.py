@@ -93,7 +93,7 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
         rows[name] = others.rows + others.empty
         facts.empty += others.empty
         facts.unlabelled += others.unlabelled
-        facts.missing = facts.missing or others.missing
+        facts.missing |= others.missing
     doubts += [*facts.doubts, *label_doubts(facts.classes)]
     share = 0.2 if facts.rows < 1000 else 0.1 if facts.rows < 100_000 else 0.02
     splits.setdefault("validation", share if should_hold_out(facts) else None)
@@ -118,8 +118,8 @@ def _taken(facts: Facts) -> Iterator[str]:
         what += f" of {facts.channels} channels"
     if reading.steps is not None:
         shown = [f"{name} ({read})" for name, read in reading.steps.items()]
-        what += f" = {listed(shown, 8)}; a sequence = the rows of one {reading.id}"
-        what += f", by {reading.order}" if reading.order is not None else ""
+        order = f", by {reading.order}" if reading.order is not None else ""
+        what += f" = {listed(shown, 8)}; a sequence = the rows of one {reading.id}{order}"
     elif reading.sequence is not None:
         what += f" = {listed([*map(str, reading.sequence_columns())], 4)}"
     elif reading.label is not None:
@@ -257,12 +257,14 @@ def _files(splits: Splits, rows: Mapping[str, int], facts: Facts) -> Iterator[Ch
 
 def _columns(facts: Facts) -> Iterator[Choice]:
     """Yield the keys that say how rows are read, where they aren't the default."""
-    reading = facts.reading
-    joins, is_series = isinstance(reading.sequence, list), reading.kind == "features"
+    reading, unlabelled, sequence = facts.reading, facts.unlabelled, "column of the sequence"
     read_as = "each line begins with __label__" if reading.format == "fasttext" else "--format"
-    sequence = "the texts of these columns, joined" if joins else "column of the sequence"
-    if joins and is_series:
-        sequence = "its channels or time steps"
+    is_series, joined = reading.kind == "features", "the texts of these columns, joined"
+    is_made_of = "time steps are numbers" if is_series else "a sequence is a list of symbols"
+    kind = reading.kind if reading.kind in ("features", "tokens") else "auto"
+    if isinstance(reading.sequence, list):
+        sequence = "its channels or time steps" if is_series else joined
+    masked = "mask" if facts.missing else "error"
     named = [
         ("format", "auto" if reading.by_name else reading.format, read_as),
         ("delimiter", reading.delimiter, "separates the columns"),
@@ -273,19 +275,14 @@ def _columns(facts: Facts) -> Iterator[Choice]:
         ("steps", reading.steps, "what a time step is made of"),
         ("label", reading.label, f"column of the label: {_labels(facts)}"),
         ("label_separator", reading.label_separator, "a row may have several labels, or none"),
+        ("kind", kind, is_made_of),
+        ("empty", "drop" if facts.empty else "error", f"{facts.empty:,} rows have no sequence"),
+        ("bad_rows", "drop" if unlabelled else "error", f"{unlabelled:,} rows have a blank label"),
+        ("missing", masked, "values are missing, and a channel says where"),
     ]
     for key, value, why in named:
         if value != DataConfig.model_fields[key].default:
             yield Choice(f"data.{key}", value, why)
-    if reading.kind in ("features", "tokens"):
-        why = "time steps are numbers" if is_series else "a sequence is a list of symbols"
-        yield Choice("data.kind", reading.kind, why)
-    if facts.empty:
-        yield Choice("data.empty", "drop", f"{facts.empty:,} rows have no sequence")
-    if facts.unlabelled:
-        yield Choice("data.bad_rows", "drop", f"{facts.unlabelled:,} rows have a blank label")
-    if facts.missing:
-        yield Choice("data.missing", "mask", "values are missing, and a channel says where")
 
 
 def _lines(found: Iterable[Choice]) -> Iterator[str]:

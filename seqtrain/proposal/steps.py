@@ -69,9 +69,11 @@ def find_steps(
         return None
     id = _the_id(_ids(columns, **named))
     if id is None:
-        said = "--id: no such column has values that repeat, each with one label, and several of "
         if by_step:
-            raise DataError(said + "each label; give --id and --label")
+            raise DataError(
+                "--id: no such column has values that repeat, each with one label, and several of "
+                "each label; give --id and --label"
+            )
         return None
     fixed = [c for c in columns if _fixes(id, c)]
     (label,) = named["label"] or [choose_label([c for c in fixed if not _fixes(c, id)])]
@@ -85,9 +87,9 @@ def find_steps(
         if reason is None:
             steps[str(column.column)] = _kind(column, id, label, order)
             continue
-        ignored.append(f"{quote(str(column.column))} ({reason})" if reason else column.describe())
+        shown = quote(str(column.column))
+        ignored.append(f"{shown} ({reason})" if reason else column.describe())
         if reason == "the label again":
-            shown = quote(str(column.column))
             doubts.append(f"{shown} gives the label away, one value for each: left out")
     if not steps:
         if by_step:

@@ -197,19 +197,17 @@ def _of_columns(columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wi
     (label,) = named["label"] or [choose_label(columns)]
     chosen = named["sequence"] or choose_sequence(columns, label)
     kinds = {READ_AS.get(column.kind, "text") for column in chosen}
-    found = kinds.pop() if len(kinds) == 1 else "text"
     is_wide = len(chosen) > 1 and all(column.kind == "number" for column in chosen)
     if is_wide and len(chosen) < FEWEST_STEPS:
         raise DataError(no_series(chosen))
-    found = "features" if is_wide else found
+    found = "features" if is_wide else kinds.pop() if len(kinds) == 1 else "text"
     odd = [c for c in chosen if c.kind == "number" and c.odd]
     if odd and found == "features":
         raise DataError(f"--sequence: {odd[0].oddness}")
     kind, doubts = wishes.kind or found, list[str]()
     if wishes.kind is None and any(column.kinds["whole"] for column in chosen):
-        other = "symbols: --set data.kind=tokens"
-        if found != "features":
-            other = "measurements: --set data.kind=features"
+        what, name = ("symbols", "tokens") if found == "features" else ("measurements", "features")
+        other = f"{what}: --set data.kind={name}"
         doubts.append(f"the sequences are whole numbers, read as {kind}; if they are {other}")
     ignored = [c for c in columns if c is not label and c not in chosen]
     sequence: list[Column] | Column | None = [column.column for column in chosen]
