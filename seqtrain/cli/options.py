@@ -4,6 +4,8 @@ from typing import Any, Literal, TypeAlias
 
 import typer
 
+from seqtrain.errors import ConfigError
+
 
 def option(
     help: str, metavar: str | None = None, *names: str, default: Any = None, **limits: Any
@@ -96,8 +98,6 @@ def chosen_run(run: str | None, named: str | None = None) -> str:
 
 def refuse(*clashes: tuple[str, object]) -> None:
     """Refuse options that don't go together: each with why, and whether both were given."""
-    from seqtrain.errors import ConfigError
-
     for why, clash in clashes:
         if clash:
             raise ConfigError(why)

@@ -20,6 +20,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_ODD = re.compile(r"[*&!][^\s\0,\[\]{}]*")
+"""An alias, an anchor or a tag."""
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _DOUBTFUL = re.compile(
     r"(?i:true|false|yes|no|on|off|y|n|null)"
@@ -51,19 +53,16 @@ class _Composer(yaml.SafeLoader):
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-        fault = ""
-        if isinstance(event, yaml.AliasEvent):
-            fault = f"alias *{shorten(str(event.anchor), 40)} refused; write the value out"
-        elif event.anchor is not None:
-            fault = f"anchor &{shorten(event.anchor, 40)} refused; write the value out"
-        elif event.tag is not None:
-            tag = event.tag.replace("tag:yaml.org,2002:", "!!", 1)
-            fault = f"tag {shorten(tag, 60)} refused; write a plain value"
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+        odd, fault = _ODD.match(mark.buffer, mark.pointer), ""
+        if odd:
+            fault = (
+                f"{shorten(odd[0], 60)} refused, as any alias, anchor or tag; write a plain value"
+            )
         elif self.depth > DEPTH_LIMIT:
             fault = f"nested more than {DEPTH_LIMIT} levels deep"
         if fault:
-            raise yaml.MarkedYAMLError(problem=fault, problem_mark=event.start_mark)
+            raise yaml.MarkedYAMLError(problem=fault, problem_mark=mark)
         self.depth += 1
         node = super().compose_node(parent, index)
         self.depth -= 1
@@ -107,27 +106,17 @@ def _walk(key: Any, node: Any, path: Keys, marks: Marks) -> Any:
         items = enumerate(node.value)
         return [_walk(item, item, (*path, number), marks) for number, item in items]
     values: dict[str, Any] = {}
-    lines: dict[str, int] = {}
     for name, inner in node.value:
-        fault = _key_fault(name)
-        if fault:
+        if not isinstance(name, yaml.ScalarNode):
+            fault = "a list or mapping can't be a key; expected text"
             raise yaml.MarkedYAMLError(problem=fault, problem_mark=name.start_mark)
-        child, line = (*path, name.value), name.start_mark.line + 1
-        first = lines.setdefault(name.value, line)
-        value = _walk(name, inner, child, marks)
-        if name.value in values:
-            value = Unreadable(f"given twice, on lines {first} and {line}; keep one")
-            marks[child] = name.start_mark, name.start_mark
+        child, mark = (*path, name.value), name.start_mark
+        before, value = marks.get(child), _walk(name, inner, child, marks)
+        if before:
+            twice = f"given twice, on lines {before[0].line + 1} and {mark.line + 1}; keep one"
+            value, marks[child] = Unreadable(twice), (mark, mark)
         values[name.value] = value
     return values
-
-
-def _key_fault(key: Any) -> str:
-    if not isinstance(key, yaml.ScalarNode):
-        return "a list or mapping can't be a key; expected text"
-    if key.value == "<<" and not key.style:
-        return "merge key refused; write the keys out"
-    return "" if key.value else "a key is empty; expected text"
 
 
 def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:

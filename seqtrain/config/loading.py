@@ -15,7 +15,7 @@ from seqtrain.config.problems import RETIRED_KEYS, expected, unknown_key, wrong_
 from seqtrain.config.schema import BROKEN_RULE, SECTIONS, Config, Section, TrainingConfig
 from seqtrain.errors import ConfigError
 from seqtrain.files.reading import open_regular, path_problem
-from seqtrain.text import one_line, printable, shorten
+from seqtrain.text import one_line, shorten
 
 SIZE_LIMIT = 2**20
 """Largest config file, in bytes."""
@@ -222,13 +222,16 @@ def _read(path: str | Path) -> str:
         with open(path, "rb", opener=open_regular) as file:
             content = file.read(SIZE_LIMIT + 1)
     except (OSError, ValueError) as error:
-        is_folder = not isinstance(error, ValueError) and os.path.isdir(path)
-        advice = "write a config for data there with: seqtrain init" if is_folder else ""
-        inside = os.path.join(path, CONFIG_OF_A_RUN) if is_folder else ""
-        if inside and os.path.isfile(inside):
+        advice = ""
+        if "\0" not in os.fspath(path) and os.path.isdir(path):
+            inside = os.path.join(path, CONFIG_OF_A_RUN)
             again = f"seqtrain fit {quote(inside)} --resume --run-dir {quote(os.fspath(path))}"
-            found = f"{printable(os.fspath(path))}: is a run; go on with it by: {again}"
-            raise ConfigError(found) from None
+            is_run = os.path.isfile(inside)
+            advice = (
+                f"go on with this run: {again}"
+                if is_run
+                else "write a config for data there with: seqtrain init"
+            )
         raise path_problem(path, error, ConfigError, advice) from None
     if len(content) > SIZE_LIMIT:
         raise ConfigError(f"{tried}: larger than 1 MiB; expected a YAML file of a few lines")

@@ -62,19 +62,23 @@ training.refit true | training.schedule plateau | which it doesn't support; expe
 pretraining.data set | pretraining.objective null | set autoencoder or language_model there
 pretraining.objective set | data.kind features steps | which it can't predict; expected null
 pretraining.objective set | model.convolutions set | which merge time steps; expected null
+pretraining.objective language_model | model.bidirectional true | model.num_layers not 1 \
+| which see the next token; expected autoencoder
 """
-"""A value of a key, the value of another one that it doesn't go with, and what to say. A value is
+"""A value of a key, the values of others that it doesn't go with, and what to say. A value is
 written as YAML does; `set` is any but null and false, `not` any but those that follow."""
 
 
 def broken_rules(keys: Keys) -> Broken:
     """Yield what doesn't go together."""
-    for rule in (_files, _columns, _steps, _ngrams, _groups, _vectors, _layers):
+    for rule in (_files, _columns, _steps, _ngrams, _groups, _vectors):
         yield from rule(keys)
     for clash in CLASHES.strip().splitlines():
-        (key, *values), (other, *others), text = map(str.split, clash.split("|"))
-        if _is(keys[key], values) and _is(keys[other], others):
-            found = f"found {brief(keys[key])}, but {other} is {brief(keys[other])}"
+        *sides, text = map(str.split, clash.split("|"))
+        if all(_is(keys[key], values) for key, *values in sides):
+            key, *others = (key for key, *_ in sides)
+            found = " and ".join(f"{other} is {brief(keys[other])}" for other in others)
+            found = f"found {brief(keys[key])}, but {found}"
             separator = ", " if text[0] in ("which", "whose", "so") else "; "
             yield key, found + separator + " ".join(text)
 
@@ -194,10 +198,3 @@ def _vectors(keys: Keys) -> Broken:
     found = how if path.lower().endswith(".bin") else advice(path)
     if found is not None:
         yield "model.vectors", f"found {brief(path)}; {found}"
-
-
-def _layers(keys: Keys) -> Broken:
-    key, layers = "pretraining.objective", keys["model.num_layers"]
-    if keys[key] == "language_model" and keys["model.bidirectional"] and layers > 1:
-        seen = f"found language_model, but the upper of {layers} bidirectional layers see the token"
-        yield key, f"{seen}; expected autoencoder, or set model.num_layers: 1"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from seqtrain.config import Config, config_from_mapping
+from seqtrain.config import Config, config_from_mapping, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.data.examples import token_columns
 from seqtrain.errors import ConfigError
@@ -100,7 +100,7 @@ def space_of(config: Config) -> Space:
         if wanted is not None:
             space[key] = _given(config, key, wanted)
     for key, each in space.items():
-        own = value_at(config, key)
+        own = values_by_key(config)[key]
         if isinstance(each, list):
             space[key] = each if flow(own) in map(flow, each) else [own, *each]
         elif not isinstance(own, bool) and isinstance(own, int | float):
@@ -127,13 +127,8 @@ def changed(config: Config, settings: Mapping[str, Any]) -> Config:
 
 def differing(config: Config, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings whose values aren't the config's own."""
-    return {k: v for k, v in settings.items() if flow(v) != flow(value_at(config, k))}
-
-
-def value_at(config: Config, key: str) -> Any:
-    """Return what a config has at a `section.key`."""
-    section, _, name = key.partition(".")
-    return getattr(getattr(config, section), name)
+    own = values_by_key(config)
+    return {key: value for key, value in settings.items() if flow(value) != flow(own[key])}
 
 
 def rounded(value: float) -> float:

@@ -11,13 +11,13 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from seqtrain.config import Config, render_config
+from seqtrain.config import Config, render_config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.errors import CheckpointError, missing_package
 from seqtrain.files.writing import write_file
 from seqtrain.text import json_line
 from seqtrain.training.events import EpochEvent
-from seqtrain.tuning.space import LOGARITHMIC, Space, changed, differing, setting, value_at
+from seqtrain.tuning.space import LOGARITHMIC, Space, changed, differing, setting
 
 TRIALS, BEST_CONFIG = "trials.jsonl", "best.yaml"
 FIRST_TRIALS = 8
@@ -134,8 +134,8 @@ class Study:
         is_first = best_of(self.trials()) is None and not self.under_way()
         draw = Random(f"{self.config.seed} {known}")
         if is_first or known < FIRST_TRIALS:
-            own = {key: value_at(self.config, key) for key in self.space}
-            kept = [key for key in own if is_first or draw.random() < 0.5]
+            own = values_by_key(self.config)
+            kept = [key for key in self.space if is_first or draw.random() < 0.5]
             first = {k: flow(own[k]) if isinstance(self.space[k], list) else own[k] for k in kept}
             self.optuna.enqueue_trial({k: v for k, v in first.items() if v is not None})
         asked = self.optuna.ask()
@@ -172,7 +172,7 @@ class Study:
         return list(self.optuna.get_trials(deepcopy=False, states=running))
 
     def _trial(self, asked: Any) -> Trial:
-        own = {key: value_at(self.config, key) for key in asked.params}
+        own = values_by_key(self.config)
         params = asked.params.items()
         return Trial(asked.number, {k: setting(self.space[k], v, own[k]) for k, v in params})
 
@@ -193,11 +193,11 @@ class Study:
         best = best_of(trials)
         if best is None:
             return
-        changes = differing(config, best.settings)
+        changes, own = differing(config, best.settings), values_by_key(config)
         header = [
             f"# Written by: seqtrain tune; trial {best.number}, the best of {len(trials)}",
             f"# {config.training.monitor} on validation, which chose it: {best.value:.4f}",
-            *(f"# {k}: {flow(x)}, was {flow(value_at(config, k))}" for k, x in changes.items()),
+            *(f"# {k}: {flow(x)}, was {flow(own[k])}" for k, x in changes.items()),
         ]
         text = "\n".join([*header, render_config(changed(config, changes))])
         write_file(directory / BEST_CONFIG, text.encode())

@@ -39,7 +39,7 @@ def test_paths_that_are_no_readable_file(tmp_path, monkeypatch):
     (tmp_path / "a run").mkdir()
     (tmp_path / "a run" / "config.yaml").touch()
     assert only_problem("a run") == (
-        "a run: is a run; go on with it by: "
+        "a run: is a folder; expected a regular file; go on with this run: "
         "seqtrain fit 'a run/config.yaml' --resume --run-dir 'a run'"
     )
     os.mkfifo("pipe")  # nobody writes into it: it is refused without waiting

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seqtrain.cli.options import AS_JSON, DEVICE, RUN, RUN_OPTION, chosen_run, option
+from seqtrain.errors import RunError
 
 if TYPE_CHECKING:
     from seqtrain.api.check import Check
@@ -25,7 +26,6 @@ def check(
 
     from seqtrain.api.check import check as run_check
     from seqtrain.cli.output.console import ProgressBar, note, say_json
-    from seqtrain.errors import RunError
 
     with closing(ProgressBar()) as progress:
         result = run_check(chosen_run(run, named), data=data, device=device, listener=progress)

@@ -1,6 +1,9 @@
 """`seqtrain config CONFIG`: the resolved config, the schema for editors, the reference."""
 
+import json
+
 from seqtrain.cli.options import OVERRIDES, argument, flag
+from seqtrain.errors import ConfigError
 
 
 def config(
@@ -10,10 +13,7 @@ def config(
     reference: bool = flag("Print a Markdown table of all keys instead.", "--reference"),
 ) -> None:
     """Example: seqtrain config my.yaml --set model.rnn=lstm"""
-    import json
-
     from seqtrain.config import config_schema, key_reference, load_config, render_config
-    from seqtrain.errors import ConfigError
 
     if schema:
         print(json.dumps(config_schema(), indent=2))

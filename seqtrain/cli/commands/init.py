@@ -7,6 +7,7 @@ from typing import Literal
 
 from seqtrain.cli import options
 from seqtrain.cli.options import FORCE, OVERRIDES, argument, option, refuse
+from seqtrain.files.reading import uncompressed
 
 
 def init(
@@ -87,7 +88,5 @@ def init(
 
 def default_name(data: str) -> str:
     """Return the config's file for a data file: `reviews.yaml` for `some/reviews-*.csv.gz`."""
-    from seqtrain.files.reading import uncompressed
-
     name = re.sub(r"[-_.]?[*?\[\]]+", "", uncompressed(Path(data.rstrip("/")).name))
     return f"{Path(name).stem or 'config'}.yaml"

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 from seqtrain.cli import options
 from seqtrain.cli.options import argument, chosen_run, flag, option, refuse
+from seqtrain.errors import ConfigError
+from seqtrain.files.reading import uncompressed
+from seqtrain.text import counted, one_of, quote
 
 if TYPE_CHECKING:
     from seqtrain.api.predictors import Classifier
@@ -162,10 +165,6 @@ def _given_text(source: str) -> str:
 
 def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
     """Return how predictions are written: as chosen, or as the output's ending says, else tsv."""
-    from seqtrain.errors import ConfigError
-    from seqtrain.files.reading import uncompressed
-    from seqtrain.text import one_of, quote
-
     if path is None and chosen is None and sys.stdout.isatty():
         return "lines"
     ending = Path(uncompressed((path or "").lower())).suffix
@@ -183,9 +182,6 @@ def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
 
 def _share(text: str, option: str) -> tuple[str, float]:
     """Return label and number of LABEL=NUMBER; the label of a bare threshold is empty."""
-    from seqtrain.errors import ConfigError
-    from seqtrain.text import quote
-
     label, _, number = text.rpartition("=")
     try:
         share = float(number)
@@ -201,7 +197,6 @@ def _looked_up(classifier: Classifier, precision: float, label: str | None = Non
     """Return the lowest probability from which this share of validation was right; say it."""
     from seqtrain.api.predictors import one_model
     from seqtrain.cli.output.console import note
-    from seqtrain.text import counted, quote
 
     one = one_model(classifier, "--precision" if label is None else "--class-precision")
     found, rows = one.threshold(precision, label), one.calibration.rows

@@ -4,6 +4,7 @@ from itertools import chain, islice
 from typing import Literal
 
 from seqtrain.cli.options import DEVICE, argument, option
+from seqtrain.text import json_line, printable
 
 
 def reconstruct(
@@ -15,7 +16,6 @@ def reconstruct(
 ) -> None:
     """Example: seqtrain reconstruct new.txt --run runs/mine"""
     from seqtrain.api.reconstruct import reconstruct as run_reconstruction
-    from seqtrain.text import json_line, printable
 
     found = run_reconstruction(source, run, max_steps=max_steps, device=device)
     first = list(islice(found, 1))  # before the header: what can't be read leaves no output

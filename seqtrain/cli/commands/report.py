@@ -4,6 +4,7 @@ from pathlib import Path
 
 from seqtrain.cli import options
 from seqtrain.cli.options import argument, chosen_run, option
+from seqtrain.errors import ConfigError
 
 
 def report(
@@ -20,7 +21,6 @@ def report(
     device: str = options.DEVICE,
 ) -> None:
     """Example: seqtrain report runs/small runs/large -o report.html"""
-    from seqtrain.errors import ConfigError
     from seqtrain.runs.destination import check_destination
 
     if Path(output).suffix.lower() not in (".html", ".htm"):

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from seqtrain.cli import options
 from seqtrain.cli.options import flag, option
+from seqtrain.errors import ConfigError
+from seqtrain.text import counted
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 DEFAULT_BUDGET = 600.0
@@ -37,7 +39,6 @@ def tune(
 
     from seqtrain.cli.output.console import note, print_path
     from seqtrain.cli.output.tune_screen import TuneScreen
-    from seqtrain.text import counted
     from seqtrain.tuning.tune import Limits
     from seqtrain.tuning.tune import tune as run_tune
 
@@ -67,7 +68,5 @@ def _seconds(text: str | None) -> float | None:
         return None
     parts = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)([smh]?)", text.strip())
     if parts is None or not float(parts[1]):
-        from seqtrain.errors import ConfigError
-
         raise ConfigError(f"--budget: found {text}; expected a time such as 90, 10m or 2h")
     return float(parts[1]) * UNITS[parts[2]]

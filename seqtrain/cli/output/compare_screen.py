@@ -1,11 +1,10 @@
 """A comparison as a table: speeds, differences, and the variant to take."""
 
 from seqtrain.cli.output.console import say, stdout_console
-from seqtrain.cli.output.table import Record, TableColumn, print_records
+from seqtrain.cli.output.table import Record, TableColumn, figure, print_records
 from seqtrain.comparison.results import Comparison, VariantResult, thousands
 from seqtrain.text import counted
 
-NOTHING = "·"
 KINDS = {
     "engine": "model.engine",
     "option": "of seqtrain: model.unroll, batching.sort, batching.bucketing",
@@ -18,7 +17,7 @@ LEGEND = (
     "turns: the slowest and the fastest",
     "error: largest difference of logits",
     "*: recommended",
-    f"{NOTHING}: not measured",
+    "-: not measured",
 )
 
 
@@ -36,18 +35,14 @@ def _record(row: VariantResult, comparison: Comparison) -> Record:
     return {
         TableColumn("  variant", "name"): f"{mark} {row.name}",
         TableColumn("kind", "words", rank=4): row.kind,
-        "training": thousands(learned.tokens_per_second) if learned else NOTHING,
-        TableColumn("turns", rank=2): learned.spread if learned else NOTHING,
-        TableColumn("prediction", rank=1): thousands(used.tokens_per_second) if used else NOTHING,
-        TableColumn("turns", rank=5): used.spread if used else NOTHING,
+        "training": thousands(learned.tokens_per_second) if learned else "-",
+        TableColumn("turns", rank=2): learned.spread if learned else "-",
+        TableColumn("prediction", rank=1): thousands(used.tokens_per_second) if used else "-",
+        TableColumn("turns", rank=5): used.spread if used else "-",
         TableColumn("padding", rank=3): f"{row.padding:.0%}",
-        "error": _figure(row.largest_difference, ".0e"),
-        "accuracy": _figure(row.accuracy, ".1%"),
+        "error": figure(row.largest_difference, ".0e"),
+        "accuracy": figure(row.accuracy, ".1%"),
     }
-
-
-def _figure(value: float | None, form: str) -> str:
-    return NOTHING if value is None else format(value, form)
 
 
 def _measured(comparison: Comparison) -> str:

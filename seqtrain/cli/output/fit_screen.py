@@ -11,7 +11,7 @@ from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent
 from seqtrain.cli.output.console import ProgressBar, note, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
 from seqtrain.cli.output.score_screen import note_floors, print_scores
-from seqtrain.cli.output.table import GrowingTable, TableColumn, print_table
+from seqtrain.cli.output.table import GrowingTable, TableColumn, figure, print_table
 from seqtrain.config import Config
 from seqtrain.data.summary import unknown_share
 from seqtrain.runs.run_directory import RUNS
@@ -139,10 +139,9 @@ class FitScreen:
             note(LEGEND)
             self._table = GrowingTable(EPOCH_COLUMNS, self._console.width)
             self._console.print(self._table.heading, markup=False)
+        forms = {"loss": ".4f", "accuracy": ".2%", "macro_f1": ".2%"}
         scores = event.validation
-        validation = ["-"] * 3
-        if scores is not None:
-            validation = [f"{scores.loss:.4f}", f"{scores.accuracy:.2%}", f"{scores.macro_f1:.2%}"]
+        validation = [figure(getattr(scores, x, None), form) for x, form in forms.items()]
         seconds = f"{event.seconds:.1f}" if event.seconds < 1000 else f"{event.seconds:.0f}"
         train = [f"{event.loss:.4f}", f"{event.accuracy:.2%}"]
         number = f"{event.epoch}{' *' if event.is_best else ''}"

@@ -6,7 +6,7 @@ import mmap
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -122,20 +122,18 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
     zstd = import_zstd() if compression == ".zst" else None
     with path_problems(f"--output: {path}", ConfigError):
         raw = io.BufferedWriter(io.FileIO(path, "w"))
-    packed: Any = zstd.ZstdFile(raw, "wb") if zstd else None
+    packed: Any = zstd.ZstdFile(raw, "wb") if zstd else raw
     if compression == ".gz":
         packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0)  # equal rows, equal bytes
-    text = io.TextIOWrapper(
-        packed or raw, encoding="utf-8", newline="", line_buffering=line_by_line
-    )
+    text = io.TextIOWrapper(packed, encoding="utf-8", newline="", line_buffering=line_by_line)
     try:
-        with raw, packed or nullcontext(), text as file:
+        with raw, packed, text as file:
             yield file
     except BrokenPipeError:
         raise
     except OSError as error:
-        held = "it is cut off there" if packed else "it holds whole rows up to there"
-        if not packed:
+        held = "it is cut off there" if compression else "it holds whole rows up to there"
+        if not compression:
             with suppress(OSError, ValueError), Path(path).open("r+b") as cut:  # no pipe can be
                 with mmap.mmap(cut.fileno(), 0) as content:
                     whole = content.rfind(b"\n") + 1

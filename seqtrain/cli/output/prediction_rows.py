@@ -17,7 +17,7 @@ from seqtrain.api.predict import StepPredictions
 from seqtrain.api.predictions import sequence_text
 from seqtrain.api.predictors import Prediction
 from seqtrain.cli.output.console import stdout_console
-from seqtrain.cli.output.table import GrowingTable, TableColumn, cut
+from seqtrain.cli.output.table import GrowingTable, TableColumn
 from seqtrain.config.formats import resolve_format
 from seqtrain.data.examples import Example, keeps_all
 from seqtrain.data.tokenizers import ALPHABET
@@ -191,7 +191,7 @@ class PredictionColumns:
         for rank, (name, value) in enumerate(values.items(), start=2):
             heading, rank = name, 0 if name in ALWAYS else rank
             if self.each_class:
-                heading = cut(name.removeprefix("probability_"), WIDEST_LABEL)
+                heading = shorten(name.removeprefix("probability_"), WIDEST_LABEL)
             width = max(cell_len(heading), wide if name in self.own else KEPT)
             column = TableColumn(heading, "words", rank, width)
             if not isinstance(value, str):

@@ -14,7 +14,7 @@ from seqtrain.api.diff import RunDifference
 from seqtrain.api.evaluate import Evaluation
 from seqtrain.cli.output.console import note, say, stdout_console
 from seqtrain.cli.output.score_screen import OF_SHARES, note_floors, print_figures, print_scores
-from seqtrain.cli.output.table import Record, TableColumn, print_records
+from seqtrain.cli.output.table import Record, TableColumn, figure, print_records
 from seqtrain.report.facts import PredictedExample
 from seqtrain.runs.overview import RunSummary, differing_keys
 from seqtrain.text import listed, printable, quote
@@ -47,11 +47,11 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
         {
             TableColumn("run", "name"): run.name,
             TableColumn("data", "words"): _data(run),
-            TableColumn("val. acc.", rank=1): _figure(run.validation.get("accuracy"), ".2%"),
-            "test acc.": _figure(run.test.get("accuracy"), ".2%"),
+            TableColumn("val. acc.", rank=1): figure(run.validation.get("accuracy"), ".2%"),
+            "test acc.": figure(run.test.get("accuracy"), ".2%"),
             "time": _duration(run.seconds),
             TableColumn("best epoch", rank=2): _epochs(run),
-            TableColumn("val. loss", rank=3): _figure(run.validation.get("loss"), ".4f"),
+            TableColumn("val. loss", rank=3): figure(run.validation.get("loss"), ".4f"),
             **{name: run.setting(key) or UNKNOWN for name, key in zip(settings, keys, strict=True)},
         }
         for run in runs
@@ -68,13 +68,8 @@ def _data(run: RunSummary) -> str:
 
 
 def _epochs(run: RunSummary) -> str:
-    best = UNKNOWN if run.best_epoch is None else f"{run.best_epoch}"
     more = ", refit" * run.refit + ", unfinished" * (not run.finished)
-    return f"{best} of {run.epochs}{more}"
-
-
-def _figure(value: float | None, form: str) -> str:
-    return UNKNOWN if value is None else format(value, form)
+    return f"{figure(run.best_epoch, 'd')} of {run.epochs}{more}"
 
 
 def _duration(seconds: float) -> str:

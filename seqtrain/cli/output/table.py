@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from seqtrain.cli.output.console import note, plain
-from seqtrain.text import counted, printable, shorten
+from seqtrain.text import counted, printable
 
 GAP, EDGES = 3, 2
 """Blanks between two columns, and at both edges together."""
@@ -89,6 +89,11 @@ def print_records(console: Console, records: Iterable[Record], **options: Any) -
         print_table(console, [*rows[0]], [[*row.values()] for row in rows], **options)
 
 
+def figure(value: float | None, form: str) -> str:
+    """Write a figure; one that isn't known as a dash."""
+    return "-" if value is None else format(value, form)
+
+
 def note_left_out(count: int, also: str = "") -> None:
     """Say how many columns a table lacks, and which command shows them."""
     if count:
@@ -120,9 +125,12 @@ class GrowingTable:
         """Return a row; a number is never cut."""
         texts = []
         for i, column in zip(self._kept, self._columns, strict=True):
-            text = cells[i] if column.kind == "number" else cut(cells[i], column.width)
-            blanks = " " * (column.width - cell_len(text))
-            texts.append(blanks + text if column.kind == "number" else text + blanks)
+            text = plain(cells[i])
+            if column.kind == "number":
+                text.align("right", max(column.width, text.cell_len))
+            else:
+                text.truncate(column.width, overflow="ellipsis", pad=True)
+            texts.append(text.plain)
         return (" " * self._gap).join(texts).rstrip()
 
 
@@ -144,11 +152,3 @@ def _kept(
 
 def _sum(widths: Sequence[int], gap: int = GAP, edges: int = EDGES) -> int:
     return sum(widths) + gap * (len(widths) - 1) + edges
-
-
-def cut(text: str, width: int) -> str:
-    """Cut a text to a width in cells; wide letters take two."""
-    shown = shorten(text, width)
-    while cell_len(shown) > width:
-        shown = shown.rstrip("…")[:-1] + "…"
-    return shown
