@@ -35,7 +35,7 @@ from seqtrain.model.standardization import SeriesStandardization
 TAPS, VIEWS = 9, 4
 KERNELS = np.full((84, TAPS), -1.0, np.float32)
 KERNELS[np.arange(84)[:, None], list(itertools.combinations(range(TAPS), 3))] = 2.0
-PER_BLOCK = 600
+PER_BLOCK = 1200
 """Features of a view at one kind of dilation, about."""
 MOST_CHANNELS = 9
 """Channels that a kernel adds up, at most."""

@@ -311,7 +311,7 @@ def _read_weights(
         tensor, wanted = found[key], expected[key]
         if tensor.shape != wanted.shape or tensor.dtype != wanted.dtype:
             shapes = (f"{x.dtype} {list(x.shape)}" for x in (tensor, wanted))
-            fault = "found {}, expected {}".format(*shapes)
+            fault = "found {}, expected {}; of another version? train it again".format(*shapes)
             raise CheckpointError(f"{path}: tensor {key}: {fault}")
         if not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(f"{path}: tensor {key}: holds values that aren't finite")
