@@ -30,7 +30,8 @@ def reconstruct(
 ) -> Iterator[Reconstruction]:
     """Reconstruct every row of a file, or of standard input, by at most `max_steps` tokens.
 
-    Source, run, device and errors are as for `predict_steps`; the run has an autoencoder.
+    A table is taken in place of a file, too; run, device and errors are as for `predict`. The run
+    has an autoencoder.
     """
     chosen = select_device(device)
     autoencoder, fitted = load_autoencoder(directory_of(run).pretrained)

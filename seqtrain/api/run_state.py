@@ -23,8 +23,6 @@ from seqtrain.training.objectives import Classification
 from seqtrain.training.token_prediction import TokenPrediction
 from seqtrain.training.trainer import Trainer
 
-OF_MODEL = "model."
-"""Before the name of a weight that the first process sends to the others."""
 CLEARLY = 2.0
 """Standard errors by which a model should be better than always the largest class."""
 
@@ -75,25 +73,23 @@ class RunState:
         if self.processes.size > 1:
             tensors, values = self.learner.capture()
             values = json.loads(self.processes.broadcast(json.dumps(values).encode()))
-            tensors = self._broadcast_weights(tensors)
+            tensors = self._of_first(tensors)
+            self.take(None)
             if not self.processes.is_first:
                 self.put_back(tensors, values)
 
     def take(self, weights: dict[str, torch.Tensor] | None) -> None:
         """Let the network have other weights, which the first process gives."""
-        if weights is not None:
-            self.model.network.load_state_dict(weights)
-        if self.processes.size > 1:
-            self._broadcast_weights({})
-
-    def _broadcast_weights(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         network = self.model.network
-        own = {OF_MODEL + name: weight for name, weight in network.state_dict().items()}
-        sent = {name: t.detach().cpu().contiguous() for name, t in {**tensors, **own}.items()}
-        content = safetensors.torch.save(sent) if self.processes.is_first else b""
-        received = safetensors.torch.load(self.processes.broadcast(content))
-        network.load_state_dict({name.removeprefix(OF_MODEL): received.pop(name) for name in own})
-        return received
+        if weights is not None:
+            network.load_state_dict(weights)
+        if self.processes.size > 1:
+            network.load_state_dict(self._of_first(network.state_dict()))
+
+    def _of_first(self, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        own = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+        content = safetensors.torch.save(own) if self.processes.is_first else b""
+        return safetensors.torch.load(self.processes.broadcast(content))
 
     def _all_rows(self) -> SequenceStore:
         """Return train and validation together, but for rows with labels that train lacks."""

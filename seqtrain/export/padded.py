@@ -159,17 +159,16 @@ def _at(values: Tensor, steps: Tensor) -> Tensor:
 def one_way(network: ClassifierNetwork, steps: Tensor, layer: int, suffix: str = "") -> Tensor:
     """Return the states (B, T, H) of one layer and direction, which reads (B, T, E)."""
     encoder, rows = network.encoder, steps.shape[0]
-    run, names = (
-        getattr(torch, encoder.mode.lower()),
-        ("weight_ih", "weight_hh", "bias_ih", "bias_hh"),
-    )
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     weights = [getattr(encoder, f"{name}_l{layer}{suffix}") for name in names]
     start = steps.new_zeros(2, 1, rows, encoder.hidden_size)
     if network.config.initial_state == "learned":
         number = layer * (1 + encoder.bidirectional) + bool(suffix)
         start = network.initial_state[:, number, None, None].expand(-1, 1, rows, -1)
     given = (start[0], start[1]) if encoder.mode == "LSTM" else start[0]
-    states: Tensor = run(steps, given, weights, True, 1, 0.0, False, False, True)[0]
+    how = {"has_biases": True, "train": False, "bidirectional": False, "batch_first": True}
+    run = getattr(torch, encoder.mode.lower())
+    states: Tensor = run(steps, given, weights, num_layers=1, dropout=0.0, **how)[0]
     return states
 
 
