@@ -141,11 +141,9 @@ class Batch:
         def move(tensor: Tensor) -> Tensor:
             return (tensor.pin_memory() if pin else tensor).to(device, non_blocking=pin)
 
-        inputs: PackedSequence | Tensor
-        if isinstance(self.inputs, PackedSequence):
-            inputs = PackedSequence(move(self.inputs.data), self.inputs.batch_sizes)
-        else:
-            inputs = move(self.inputs)
+        sizes = getattr(self.inputs, "batch_sizes", None)
+        data = move(self.inputs.data)
+        inputs = data if sizes is None else PackedSequence(data, sizes)
         spelled = None if self.spellings is None else self.spellings.to(device)
         static = None if self.static is None else move(self.static)
         return replace(

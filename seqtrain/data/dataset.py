@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, compress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -174,7 +175,7 @@ def _prepared(config: Config, known: Preprocessing | None) -> PreparedData:
     first = by_first_row(*train[0])
     as_train = partial(replace, dated=first.dated, sequence=first.sequence)
     train = [(path, as_train(x)) for path, x in train]
-    rules = _rules(config, first, None if known is None else known.bpe_model)
+    rules = _rules(config, known, first)
     if _is_bpe(data) and rules.bpe_model is None:
         rules = replace(rules, bpe_model=_trained_bpe(config, rules, train))
     encoder = rules.encoder(growing_index(SPECIAL), growing_index())
@@ -209,22 +210,24 @@ def _prepared(config: Config, known: Preprocessing | None) -> PreparedData:
     )
 
 
-def _rules(config: Config, reading: ReadOptions, merges: str | None) -> Preprocessing:
-    """Return what the config says, before anything is fitted but perhaps the merges."""
+def _rules(config: Config, known: Preprocessing | None, reading: ReadOptions) -> Preprocessing:
+    """Return what the config says, and what stays as in a known one; nothing else is fitted yet."""
     data, sizes = config.data, config.model.subwords
+    names = () if known is None else ("bpe_model", "subword_rows", "kernels")
+    kept: dict[str, Any] = {"bpe_model": None, **{name: getattr(known, name) for name in names}}
     if reading.format == "memory":  # a model says how files are read; tables have no format
         reading = replace(reading, format="jsonl")
     return Preprocessing(
         reading=reading,
         tokenizer=data.tokenizer,
         lowercase=data.lowercase,
-        bpe_model=merges,
         lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
         missing=data.missing,
         standardize=data.standardize,
         subwords=None if sizes is None else (sizes[0], sizes[1]),
         steps=None if data.steps is None else ColumnCoding(dict(data.steps), data.missing),
         static=None if data.static is None else ColumnCoding(dict(data.static), data.missing),
+        **kept,
     )
 
 

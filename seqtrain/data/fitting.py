@@ -88,14 +88,10 @@ def fit(
         for block in chain.from_iterable(blocks(part.values) for part in parts.values()):
             block[...] = ids[block]
         rules = replace(rules, vocabulary=vocabulary)
-        if known is not None:
-            rules = replace(rules, subword_rows=known.subword_rows)
-        elif rules.subwords is not None:
+        if known is None and rules.subwords is not None:
             grams = vocabulary.grams(*rules.subwords)
             rules = replace(rules, subword_rows=grams.table_rows())
-    elif known is not None:
-        rules = replace(rules, kernels=known.kernels)
-    elif config.model.kernels:
+    elif known is None and config.model.kernels:
         steps = train.lengths
         sizes = int(steps.min()), int(np.median(steps)), int(steps.max())
         rules = replace(rules, kernels=sizes)
@@ -115,8 +111,7 @@ def _fit_labels(
     several = rules.several or any(name.startswith(SET) for name in names)
     if known is not None and known.several != several:
         own, found = ("one label", "several") if several else ("several labels", "one")
-        said = f"the model to go on from has {own} per row, train {found}"
-        raise DataError(f"data.label: {said}")
+        raise DataError(f"data.label: the model to go on from has {own} per row, train {found}")
     classes = np.array([*(class_of[name] for name in names), UNKNOWN_LABEL])
     if several:
         separator = rules.reading.label_separator or SEPARATOR

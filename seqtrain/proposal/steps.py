@@ -67,7 +67,7 @@ def find_steps(
     is_sequence = named["sequence"] or kind or any(c.may_be_sequence for c in columns)
     if not by_step and (is_sequence or not has_names):
         return None
-    id = _the_id(_ids(columns, **named))
+    id = _the_id(columns, **named)
     if id is None:
         if by_step:
             raise DataError(
@@ -95,8 +95,6 @@ def find_steps(
         if by_step:
             raise DataError(f"--steps: no column is left; found {listed(ignored)}")
         return None
-    by = None if order is None else order.column
-    reading = replace(reading, kind="steps", id=id.column, order=by, label=label.column)
     if order is None:
         doubts.extend(_unsorted(c for c in columns if c.kind == "date" and c not in fixed))
     elif np.isfinite(order.times).all():
@@ -105,16 +103,9 @@ def find_steps(
         if is_free and not order.is_calendar and len(np.unique(growth)) > 1:
             steps[ELAPSED] = "order"
         doubts.extend(_mixed(id, order, (c for c in columns if c not in (id, order))))
+    by = None if order is None else order.column
+    reading = replace(reading, kind="steps", id=id.column, order=by, label=label.column)
     return Facts(replace(reading, steps=steps), ignored, doubts)
-
-
-def _the_id(ids: Sequence[ColumnFacts]) -> ColumnFacts | None:
-    """Return the id whose rows have one value of all others; None where there are no ids."""
-    found = next((one for one in ids if all(_fixes(one, other) for other in ids)), None)
-    if ids and found is None:
-        shown = listed([quote(str(each.column)) for each in ids])
-        raise DataError(f"--id: a row is a time step, of {shown}; choose one with --id COLUMN")
-    return found
 
 
 def _mixed(id: ColumnFacts, order: ColumnFacts, columns: Iterable[ColumnFacts]) -> Iterator[str]:
@@ -160,15 +151,18 @@ def _growth(id: ColumnFacts, column: ColumnFacts, *, sort: bool = False) -> npt.
     return growth
 
 
-def _ids(
+def _the_id(
     columns: Sequence[ColumnFacts],
     id: list[ColumnFacts],
     label: list[ColumnFacts],
     **named: list[ColumnFacts],
-) -> list[ColumnFacts]:
-    """Return the columns whose values repeat, each in rows of one label alone; the likeliest."""
+) -> ColumnFacts | None:
+    """Return the likeliest of the columns whose values repeat, each in rows of one label alone.
+
+    Rows of one of its values have one value of all others of these; None: there are none.
+    """
     if id and label:  # the reader says where an id has several labels
-        return id
+        return id[0]
     labels = [c for c in label or columns if c.can_be_label]
     found = [
         c
@@ -177,14 +171,18 @@ def _ids(
         if c not in (*label, *named["order"], *named["steps"])
         if any(_fixes(c, y, labelled=bool(label)) and not _fixes(y, c) for y in labels)
     ]
-    if id:
-        return found
     contiguous = [c for c in found if np.count_nonzero(np.diff(c.codes)) == c.codes.max()]
     codes = [c for c in found if c.is_code]
     names = [c for c in found if c.is_category and c.name not in TEXT_NAMES]
     names += [c for c in found if c.kind == "number" and c.repeats and not c.is_time]
     names = [c for c in names if any(x.is_measured for x in columns if x is not c)]
-    return [c for c in codes if c in contiguous] or codes or contiguous or names
+    likeliest = [c for c in codes if c in contiguous] or codes or contiguous or names
+    ids = found if id else likeliest
+    finest = next((one for one in ids if all(_fixes(one, other) for other in ids)), None)
+    if ids and finest is None:
+        shown = listed([quote(str(each.column)) for each in ids])
+        raise DataError(f"--id: a row is a time step, of {shown}; choose one with --id COLUMN")
+    return finest
 
 
 def _order(columns: Sequence[ColumnFacts], id: ColumnFacts) -> ColumnFacts | None:

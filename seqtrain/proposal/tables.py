@@ -118,12 +118,10 @@ def _encoding(path: str, format: str) -> str:
         decoder = codecs.getincrementaldecoder("utf-8")()
         with open_input(file) as stream:
             try:
-                block = stream.read(BUFFER)
-                if utf_16(block[:4]):
-                    return "utf-16"
-                while block:
+                for number, block in enumerate(iter(lambda: stream.read(BUFFER), b"")):
+                    if number == 0 and utf_16(block[:4]):
+                        return "utf-16"
                     decoder.decode(block)
-                    block = stream.read(BUFFER)
             except UnicodeDecodeError:
                 if b"\0" in block:
                     return "utf-8"  # no text: the reader says so
