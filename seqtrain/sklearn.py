@@ -277,7 +277,7 @@ def _are_lists(y: Any) -> bool:
 
 def _kind(sequences: list[Any]) -> str:
     """Return text, tokens or features, by what the first sequence that isn't empty holds."""
-    first = next((each for each in sequences if each is not None and len(each)), "")
+    first = next((each for each in sequences if hasattr(each, "__len__") and len(each)), "")
     if isinstance(first, str):
         return "text"
     return "tokens" if isinstance(first[0], str) else "features"

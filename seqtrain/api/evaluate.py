@@ -32,7 +32,7 @@ from seqtrain.runs.run_directory import (
     members,
     name_one,
 )
-from seqtrain.text import Summarized, display_name, one_of
+from seqtrain.text import Summarized, display_name, listed, one_of, quote
 
 SPLITS = ("test", "validation", "train")
 NO_TEST = "there is no test split; these are predictions for validation, which chose the best epoch"
@@ -97,7 +97,8 @@ def load_labelled(
     if not len(found.store):
         raise DataError(f"{found.source}: no rows to score")
     if (found.store.labels < 0).all():
-        raise DataError(f"{found.source}: the model knows none of its labels; is it another set?")
+        known = listed([*map(quote, classifier.labels)])
+        raise DataError(f"{found.source}: none of its labels is one of the model's: {known}")
     return found
 
 
@@ -252,8 +253,8 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
     )
     if {one.source for one in each} != {first.source} or not (shared or pooled):
         raise ConfigError(
-            f"--split: the runs in {path} hold out different rows; "
-            "score test, or a labelled file with --data"
+            f"--split: the runs in {path} hold out different rows, so that {first.split} differs; "
+            f"name one of them, such as {first.classifier.path}, or {A_FILE}"
         )
     every = [(_probabilities(one), one.store.labels, one.store.lengths) for one in each]
     least = [[*one.classifier.thresholds.values()] for one in each]

@@ -33,7 +33,7 @@ from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, growing_index
 from seqtrain.data.word_vectors import Coverage, WordVectors
 from seqtrain.errors import DataError
-from seqtrain.text import display_name, quote
+from seqtrain.text import display_name, listed, quote
 
 UNLABELLED = "unlabelled"
 
@@ -296,7 +296,8 @@ def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Prep
     for name, store in splits.items():
         value, problem = getattr(data, name), ""
         if len(store) and (store.labels < 0).all():
-            problem = "none of its labels occurs in train; is it another set?"
+            known = listed([*map(quote, fitted.labels)])
+            problem = f"none of its labels occurs in train, which has {known}"
         elif not len(store) and isinstance(value, dict):
             advice = "take fewer parts, or give more rows"
             problem = f"too few rows for {value['of']} parts: {keeps}; {advice}"

@@ -170,7 +170,8 @@ def test_missing_values_are_masked_where_the_settings_say_so():
 
 @pytest.mark.parametrize("sequence", [None, "text"])
 def test_columns_of_a_table(sequence):
-    table: dict[str, Any] = {"text": [None, *TEXTS[1:]]}
+    missing = float("nan") if sequence is None else None
+    table: dict[str, Any] = {"text": [missing, *TEXTS[1:]]}
     texts = ["", *TEXTS[1:]]
     if sequence is not None:
         table["title"] = ["a b"] * len(TEXTS)

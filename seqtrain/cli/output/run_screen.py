@@ -141,14 +141,15 @@ def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -
         (printable(row.label), AGAINST),
     )
     largest = max((abs(weight) for _, weight in weights), default=0.0)
-    gap = "" if all(len(token) == 1 for token, _ in weights) else " "  # of characters none
-    line = Text()
+    tokens = [token for token, _ in weights]
+    of_characters = all(len(token) == 1 for token in tokens) and tokens != row.text.split()
+    line, gap = Text(), "" if of_characters else " "
     for token, weight in weights[:SHOWN_TOKENS]:
         style = FOR if weight > 0 else AGAINST
         line.append(printable(token), style if abs(weight) >= largest / 4 else "dim").append(gap)
     if len(weights) > SHOWN_TOKENS:
         line.append(f" … {len(weights) - SHOWN_TOKENS:,} more")
-    times = Counter(token for token, _ in weights)
+    times = Counter(tokens)
     steps = sorted(enumerate(weights, start=1), key=lambda step: -abs(step[1][1]))
     strongest = ", ".join(
         (quote(token) if token.isspace() else printable(token))
