@@ -1,10 +1,12 @@
 """Options that several commands share."""
 
+import re
 from typing import Any, Literal, TypeAlias
 
 import typer
 
 from seqtrain.errors import ConfigError
+from seqtrain.text import quote
 
 
 def option(
@@ -26,10 +28,8 @@ def flag(help: str, *names: str) -> Any:
 
 def _check_device(name: str | None) -> str | None:
     """Check the spelling before torch is loaded."""
-    if name not in ("auto", None):
-        from seqtrain.config.loading import check_device
-
-        check_device(str(name))
+    if name is not None and not re.fullmatch("auto|cpu|mps|cuda(:[0-9]{1,3})?", name):
+        raise ConfigError(f"--device: found {quote(name)}; expected auto, cpu, cuda, mps or cuda:N")
     return name
 
 

@@ -1,5 +1,6 @@
 """Strict YAML: plain values, where each of them stands, and values written on one line."""
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -136,10 +137,8 @@ def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
 
 def flow(value: object) -> str:
     """Write a value as YAML on one line."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
     if isinstance(value, list):
         return f"[{', '.join(map(flow, value))}]"
     if isinstance(value, dict):

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 from seqtrain.config.document import Keys, Unreadable, brief, read_yaml
 from seqtrain.config.formats import resolve_format
 from seqtrain.config.problems import RETIRED_KEYS, expected, unknown_key, wrong_value
-from seqtrain.config.schema import BROKEN_RULE, SECTIONS, Config, Section, TrainingConfig
+from seqtrain.config.schema import BROKEN_RULE, SECTIONS, Config, Section
 from seqtrain.errors import ConfigError
 from seqtrain.files.reading import open_regular, path_problem
 from seqtrain.text import one_line, shorten
@@ -97,15 +97,6 @@ def resolved_config(
         sections = vars(config) if isinstance(config, Config) else config
         config = config_from_mapping(sections, overrides)
     return config if device is None else config.with_keys(training={"device": device})
-
-
-def check_device(name: str) -> None:
-    """Refuse, as a ConfigError, the name of a device that no machine has; needs no torch."""
-    try:
-        TrainingConfig.model_validate({"device": name})
-    except ValidationError:
-        problem = wrong_value(("training", "device"), name)
-        raise ConfigError(f"--device: {problem}") from None
 
 
 def _plain(value: object) -> object:
@@ -222,16 +213,12 @@ def _read(path: str | Path) -> str:
         with open(path, "rb", opener=open_regular) as file:
             content = file.read(SIZE_LIMIT + 1)
     except (OSError, ValueError) as error:
-        advice = ""
-        if "\0" not in os.fspath(path) and os.path.isdir(path):
-            inside = os.path.join(path, CONFIG_OF_A_RUN)
+        inside = os.path.join(path, CONFIG_OF_A_RUN)
+        init = "write a config for data there with: seqtrain init"
+        advice = init if os.path.isdir(path) else ""
+        if os.path.isfile(inside):
             again = f"seqtrain fit {quote(inside)} --resume --run-dir {quote(os.fspath(path))}"
-            is_run = os.path.isfile(inside)
-            advice = (
-                f"go on with this run: {again}"
-                if is_run
-                else "write a config for data there with: seqtrain init"
-            )
+            advice = f"go on with this run: {again}"
         raise path_problem(path, error, ConfigError, advice) from None
     if len(content) > SIZE_LIMIT:
         raise ConfigError(f"{tried}: larger than 1 MiB; expected a YAML file of a few lines")

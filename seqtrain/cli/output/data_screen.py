@@ -130,9 +130,6 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
 
 def _named(group: Sequence[RowPlace]) -> str:
     words = [
-        f"{row['split']} {row['file']}:{row['line']}"
-        if "file" in row
-        else f"{row['split']} line {row['line']}"
-        for row in _rows(group)
+        f"{split} {file}:{line}" if file else f"{split} line {line}" for split, file, line in group
     ]
     return listed(words, SHOWN_ROWS)

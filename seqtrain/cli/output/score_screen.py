@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 
 from seqtrain.cli.output.console import note
-from seqtrain.cli.output.table import TableColumn, print_table
+from seqtrain.cli.output.table import Record, TableColumn, figure, print_records, print_table
 from seqtrain.evaluation.metrics import Scores
 from seqtrain.text import printable, quote
 
@@ -55,15 +55,15 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
     """
     several = scores.several
     more = scores.micro_f1 if several else scores.weighted_f1
-    figures = {
+    figures: Record = {
         TableColumn("scored on", "words"): name,
-        TableColumn("examples"): f"{scores.num_examples:,}",
-        TableColumn("all labels right" if several else "accuracy"): f"{scores.accuracy:.2%}",
-        TableColumn("macro F1"): f"{scores.macro_f1:.2%}",
+        "examples": f"{scores.num_examples:,}",
+        "all labels right" if several else "accuracy": f"{scores.accuracy:.2%}",
+        "macro F1": f"{scores.macro_f1:.2%}",
         TableColumn("micro F1" if several else "weighted F1", rank=2): f"{more:.2%}",
         TableColumn("loss", rank=1): f"{scores.loss:.4f}",
     }
-    print_table(console, [*figures], [[*figures.values()]])
+    print_records(console, [figures])
     _print_classes(console, scores, every=every)
     if not _print_matrix(console, scores) and scores.confusions:
         words = [TableColumn("most frequent mistakes: true", "words")]
@@ -84,9 +84,10 @@ def print_figures(
     columns: Mapping[str, tuple[TableColumn, str]],
 ) -> None:
     """Print rows of figures, if there are any: by key the column of each, and how it is written."""
-    cells = [[format(row[key], form) for key, (_, form) in columns.items()] for row in rows]
-    if cells:
-        print_table(console, [column for column, _ in columns.values()], cells)
+    print_records(
+        console,
+        ({x: format(row[key], form) for key, (x, form) in columns.items()} for row in rows),
+    )
 
 
 def note_floors(scores: Scores, alone: Mapping[str, float]) -> None:
@@ -111,34 +112,32 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     if not every and len(labels) > MOST_CLASSES:
         labels.sort(key=lambda label: (figures[label]["f1"], -figures[label]["support"]))
         labels, heading = labels[:WORST], f"worst {WORST} classes"
-    columns: dict[TableColumn, tuple[str, float | None]] = {
-        TableColumn("precision", rank=2): ("precision", scores.macro_precision),
-        TableColumn("recall", rank=1): ("recall", scores.macro_recall),
-        TableColumn("F1"): ("f1", scores.macro_f1),
+    columns = {
+        "precision": TableColumn("precision", rank=2),
+        "recall": TableColumn("recall", rank=1),
+        "f1": TableColumn("F1"),
     }
     if (every or scores.several or len(labels) == 2) and scores.auc is not None:
-        columns[TableColumn("AUC", rank=4)] = ("auc", scores.auc)
-        columns[TableColumn("average precision", rank=3)] = (
-            "average_precision",
-            scores.average_precision,
-        )
+        columns["auc"] = TableColumn("AUC", rank=4)
+        columns["average_precision"] = TableColumn("average precision", rank=3)
     if scores.several:
-        columns[TableColumn("threshold", rank=5)] = ("threshold", None)
+        columns["threshold"] = TableColumn("threshold", rank=5)
     if unknown:
         labels.append(UNKNOWN)
         figures[UNKNOWN] = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": unknown}
-    every_one = f"all {len(scores.labels) + (unknown > 0):,}, mean"
-    figures[every_one] = {key: mean for key, mean in columns.values() if mean is not None}
-    figures[every_one]["support"] = scores.num_examples
-    rows = [
-        (
-            *(name, *(f"{own[key]:.2%}" if key in own else "-" for key, _ in columns.values())),
-            f"{int(own['support']):,}",
-        )
-        for name, own in ((name, figures[name]) for name in [*labels, every_one])
+    labels.append(f"all {len(scores.labels) + (unknown > 0):,}, mean")
+    means = {f"macro_{key}": key for key in ("precision", "recall", "f1")}
+    means |= {"auc": "auc", "average_precision": "average_precision", "num_examples": "support"}
+    figures[labels[-1]] = {key: getattr(scores, name) for name, key in means.items()}
+    records: list[Record] = [
+        {
+            TableColumn(heading, "words"): name,
+            **{column: figure(figures[name].get(key), ".2%") for key, column in columns.items()},
+            "examples": f"{int(figures[name]['support']):,}",
+        }
+        for name in labels
     ]
-    titles = [TableColumn(heading, "words"), *columns, TableColumn("examples")]
-    print_table(console, titles, rows, sections=[len(rows) - 1])
+    print_records(console, records, sections=[len(records) - 1])
 
 
 def display_order(labels: list[str]) -> list[str]:
