@@ -59,15 +59,15 @@ class PaddedClassifier(nn.Module):
     def forward(self, *inputs: Tensor) -> Tensor:
         """Return the calibrated probabilities; inputs come in the order of their names."""
         given, network = dict(zip(self.inputs, inputs, strict=True)), self.network
-        lengths, first = given[LENGTHS], inputs[0]
-        valid = valid_steps(first, lengths)
-        steps = torch.where(valid if first.ndim == 3 else valid[:, :, 0], first, 0)
+        lengths, steps = given[LENGTHS], inputs[0].transpose(0, 1)
+        valid = valid_steps(steps, lengths)
+        steps = torch.where(valid if steps.ndim == 3 else valid[:, :, 0], steps, 0)
         branches = [self._logits(steps, valid, given)]
         if network.ngrams is not None:
             ngrams = (given[name] for name in (NGRAMS, NGRAM_ROWS, NGRAM_VALUES))
             branches.append(ngram_logits(network.ngrams, lengths.shape[0], *ngrams))
         if network.kernels is not None:
-            branches.append(kernel_logits(network.kernels, steps, lengths))
+            branches.append(kernel_logits(network.kernels, steps, lengths, valid))
         return network.probabilities(network.combine(branches)).float()
 
     def _logits(self, steps: Tensor, valid: Tensor, given: dict[str, Tensor]) -> Tensor:
@@ -92,7 +92,7 @@ class PaddedClassifier(nn.Module):
         return logits
 
     def _spelled_words(self, ids: Tensor, counts: Tensor, buckets: Tensor) -> Tensor:
-        """Return words' vectors with their subwords, (B, T, E); unknown ones have ids from V on."""
+        """Return words' vectors with their subwords, (T, B, E); unknown ones have ids from V on."""
         network = self.network
         assert network.subwords is not None
         size, weight = len(network.subwords), network.subwords.weight
@@ -107,39 +107,38 @@ class PaddedClassifier(nn.Module):
         return vectors + unknown[torch.where(known, 0, ids - size + 1)]
 
     def _encoded(self, steps: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Run all layers: return the top one's states (B, T, D * H), and its last ones (B, D * H).
+        """Run all layers: return the top one's states (T, B, D * H), and its last ones (B, D * H).
 
         A sequence is turned round within its length for the backward direction.
         """
-        encoder, time = self.network.encoder, torch.arange(steps.shape[1])
-        back = (lengths[:, None] - 1 - time).clamp(min=0)[:, :, None]
-        end, last = (lengths - 1)[:, None, None], steps
+        encoder, last = self.network.encoder, steps
+        back = (lengths - 1 - torch.arange(steps.shape[0])[:, None]).clamp(min=0)
         for layer in range(encoder.num_layers):
             states = [one_way(self.network, steps, layer)]
             if encoder.bidirectional:
                 states.append(one_way(self.network, _at(steps, back), layer, "_reverse"))
-            last = torch.cat([_at(each, end)[:, 0] for each in states], dim=1)
+            last = torch.cat([_at(each, lengths - 1) for each in states], dim=1)
             states[1:] = [_at(each, back) for each in states[1:]]
             steps = torch.cat(states, dim=2)
         return steps, last
 
     def _pooled(self, states: Tensor, last: Tensor, lengths: Tensor, valid: Tensor) -> Tensor:
-        """Return what the head sees of states (B, T, D * H), of which these are valid."""
+        """Return what the head sees of states (T, B, D * H), of which these are valid."""
         network, found = self.network, []
         states = network.join(states)
         for name in pooling_names(network.config.pooling):
             if name == "last":
                 found.append(network.join(last))
             elif name == "max":
-                found.append(torch.where(valid, states, -torch.inf).amax(1))
+                found.append(torch.where(valid, states, -torch.inf).amax(0))
             elif name == "mean":
-                found.append(torch.where(valid, states, 0).sum(1) / lengths[:, None])
+                found.append(torch.where(valid, states, 0).sum(0) / lengths[:, None])
             elif name == "attention":
                 own = "pooling" if isinstance(network.config.pooling, str) else "pooling.attention"
                 project, score = (network.get_submodule(f"{own}.{x}") for x in ("project", "score"))
                 scores = score(project(states).tanh())
-                shares = torch.where(valid, scores, -torch.inf).softmax(1)
-                found.append((shares * torch.where(valid, states, 0)).sum(1))
+                shares = torch.where(valid, scores, -torch.inf).softmax(0)
+                found.append((shares * torch.where(valid, states, 0)).sum(0))
             else:
                 how = "can't be exported yet; seqtrain predict reads such a model"
                 raise ConfigError(f"model.pooling: {name} {how}")
@@ -147,18 +146,19 @@ class PaddedClassifier(nn.Module):
 
 
 def valid_steps(steps: Tensor, lengths: Tensor) -> Tensor:
-    """Return which steps of (B, T, …) aren't padding, (B, T, 1)."""
-    return (torch.arange(steps.shape[1]) < lengths[:, None])[:, :, None]
+    """Return which steps of (T, B, …) aren't padding, (T, B, 1)."""
+    return (torch.arange(steps.shape[0])[:, None] < lengths)[:, :, None]
 
 
 def _at(values: Tensor, steps: Tensor) -> Tensor:
-    """Return the values (B, T, E) of other steps (B, N, 1), as (B, N, E)."""
-    return values.gather(1, steps.expand(-1, -1, values.shape[2]))
+    """Return the values (T, B, E) of other steps of each row, (…, B), as (…, B, E)."""
+    rows = values.shape[1]
+    return values.flatten(0, 1)[steps * rows + torch.arange(rows)]
 
 
 def one_way(network: ClassifierNetwork, steps: Tensor, layer: int, suffix: str = "") -> Tensor:
-    """Return the states (B, T, H) of one layer and direction, which reads (B, T, E)."""
-    encoder, rows = network.encoder, steps.shape[0]
+    """Return the states (T, B, H) of one layer and direction, which reads (T, B, E)."""
+    encoder, rows = network.encoder, steps.shape[1]
     names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
     weights = [getattr(encoder, f"{name}_l{layer}{suffix}") for name in names]
     start = steps.new_zeros(2, 1, rows, encoder.hidden_size)
@@ -166,22 +166,22 @@ def one_way(network: ClassifierNetwork, steps: Tensor, layer: int, suffix: str =
         number = layer * (1 + encoder.bidirectional) + bool(suffix)
         start = network.initial_state[:, number, None, None].expand(-1, 1, rows, -1)
     given = (start[0], start[1]) if encoder.mode == "LSTM" else start[0]
-    how = {"has_biases": True, "train": False, "bidirectional": False, "batch_first": True}
+    how = {"has_biases": True, "train": False, "bidirectional": False, "batch_first": False}
     run = getattr(torch, encoder.mode.lower())
     states: Tensor = run(steps, given, weights, num_layers=1, dropout=0.0, **how)[0]
     return states
 
 
 def standardized(series: SeriesStandardization, steps: Tensor, valid: Tensor) -> Tensor:
-    """Standardise each channel of each series (B, T, F) by its own valid steps, (B, T, 1)."""
+    """Standardise each channel of each series (T, B, F) by its own valid steps, (T, B, 1)."""
     ids, numbers = steps[..., : series.ids], steps[..., series.ids :]
     values, absent = numbers[..., : series.channels], numbers[..., series.channels :]
     present = valid.double() * (1 - absent.double() if series.indicators else 1)
     exact = values.double() * present
-    counts = present.sum(1, keepdim=True).clamp(min=1)
-    mean = exact.sum(1, keepdim=True) / counts
+    counts = present.sum(0, keepdim=True).clamp(min=1)
+    mean = exact.sum(0, keepdim=True) / counts
     away = (exact - mean) * present
-    deviation = (away.square().sum(1, keepdim=True) / counts).sqrt()
+    deviation = (away.square().sum(0, keepdim=True) / counts).sqrt()
     constant = deviation <= ALIKE * mean.abs()
     scaled = away / torch.where(constant, 1.0, deviation)
     own = torch.where(constant, 0.0, scaled).float()
@@ -189,11 +189,11 @@ def standardized(series: SeriesStandardization, steps: Tensor, valid: Tensor) ->
 
 
 def convolved(layer: ConvolutionLayer, steps: Tensor, valid: Tensor) -> Tensor:
-    """Convolve (B, T, F), zeros beyond the true ends."""
-    steps = torch.where(valid, steps, 0).transpose(1, 2)
+    """Convolve (T, B, F), zeros beyond the true ends."""
+    steps = torch.where(valid, steps, 0).permute(1, 2, 0)
     found = functional.conv1d(steps, layer.weight, stride=layer.stride, padding=layer.kernel // 2)
     normed: Tensor = layer.norm(found)
-    return normed.relu().transpose(1, 2)
+    return normed.relu().permute(2, 0, 1)
 
 
 def ngram_logits(
@@ -205,21 +205,21 @@ def ngram_logits(
     return start.scatter_add(0, of_row[:, None].expand_as(terms), terms)
 
 
-def kernel_logits(bank: KernelBank, steps: Tensor, lengths: Tensor) -> Tensor:
-    """Return the logits (B, C) of a bank of kernels on feature vectors (B, T, F), 0 as padding."""
-    valid, width = valid_steps(steps, lengths), bank.channels.shape[-1]
-    both = torch.stack((steps, standardized(bank.series, steps, valid)))[..., :width]
+def kernel_logits(bank: KernelBank, steps: Tensor, lengths: Tensor, valid: Tensor) -> Tensor:
+    """Return the logits (B, C) of a bank of kernels on feature vectors (T, B, F), 0 as padding."""
+    width, own = bank.channels.shape[-1], standardized(bank.series, steps, valid)
+    both, valid = torch.stack((steps, own))[..., :width].transpose(1, 2), valid.transpose(0, 1)
     changes = both - torch.cat((both[:, :, :1], both[:, :, :-1]), dim=2)
     scaled = torch.cat((both, changes)) * bank.gain[:, None]
     whole = torch.where(valid, scaled.round().clamp(-LARGEST, LARGEST), 0)
     views = functional.pad(whole.flatten(1, 2), (0, 0, 0, 1))
     found = []
     for kind, number in np.ndindex(*bank.bias.shape[:2]):
-        taps, weights = kernel_taps(bank, steps, lengths, kind, number), bank.weights(kind, number)
-        outputs = views[:, taps].flatten(3) @ weights[:, None]
-        above = outputs[..., None] > bank.bias[kind, number][:, None, None]
-        counts = (above & valid[..., None]).float().sum(2)
-        found.append(counts.transpose(0, 1).flatten(1))
+        taps = kernel_taps(bank, both[0], lengths, kind, number)
+        every = zip(views, bank.weights(kind, number), bank.bias[kind, number], strict=True)
+        for view, own, bias in every:
+            above = ((view[taps].flatten(2) @ own)[..., None] > bias) & valid[..., None]
+            found.append(above.float().sum(1).flatten(1))
     shares = torch.cat(found, dim=1) / lengths[:, None]
     return (shares - bank.mean) @ bank.weight + bank.intercept
 
