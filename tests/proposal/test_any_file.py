@@ -176,7 +176,9 @@ def test_few_texts_per_class_are_all_learned_where_init_holds_some_out(
     labels = ["go", "come", "stay", "turn", "wait"][:classes]
     path = write_texts(tmp_path / "train.csv", labels * rows)
     other = write_texts(tmp_path / "validation.csv", ["go", "come"])
-    assert proposed(path).training.refit is expected
+    config, learned = proposed(path), {4: (16, 0.002), 5: (128, 0.0034)}[classes]
+    assert (config.batching.batch_size, config.training.lr) == learned
+    assert config.training.refit is expected
     assert not proposed(path, other).training.refit
 
 
