@@ -218,8 +218,9 @@ def kernel_logits(bank: KernelBank, steps: Tensor, lengths: Tensor, valid: Tenso
         taps = kernel_taps(bank, both[0], lengths, kind, number)
         every = zip(views, bank.weights(kind, number), bank.bias[kind, number], strict=True)
         for view, own, bias in every:
-            above = ((view[taps].flatten(2) @ own)[..., None] > bias) & valid[..., None]
-            found.append(above.float().sum(1).flatten(1))
+            outputs = view[taps].flatten(2) @ own
+            above = (outputs[:, :, None] > bias.T) & valid[..., None]
+            found.append(above.float().sum(1).transpose(1, 2).flatten(1))
     shares = torch.cat(found, dim=1) / lengths[:, None]
     return (shares - bank.mean) @ bank.weight + bank.intercept
 
