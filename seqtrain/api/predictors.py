@@ -191,11 +191,10 @@ class Classifier(Summarized):
             raise DataError(f"groups: found {len(names)}; expected one for each sequence")
         if not all(name is None or isinstance(name, str) for name in names):
             raise DataError("groups: expected a string, or None, for each sequence")
-        kind, channels = self.preprocessing.kind, len(self.preprocessing.mean)
         examples = []
         for number, (sequence, name) in enumerate(zip(given, names, strict=True), start=1):
             try:
-                read = given_sequence(sequence, kind, channels)
+                read = given_sequence(sequence, self.preprocessing.kind)
             except BadRow as bad:
                 raise DataError(f"sequence {number}: {bad}") from None
             examples.append(Example(read, None, number, group=name))

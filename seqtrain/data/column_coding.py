@@ -77,8 +77,7 @@ class ColumnCoding:
 
     def rows(self, steps: Steps) -> list[dict[str, Any]]:
         """Return the cells of steps, each as a row by the names of its columns."""
-        numbers = [[None if np.isnan(x) else x for x in row] for row in steps.numbers.tolist()]
-        cells = zip(*steps.tokens, *zip(*numbers, strict=True), strict=True)
+        cells = zip(*steps.tokens, *steps.numbers.T.tolist(), strict=True)
         return [dict(zip(self.names, row, strict=True)) for row in cells]
 
     def to_json(self) -> dict[str, Any]:

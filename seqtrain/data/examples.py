@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from array import array
 from bisect import insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias
@@ -22,7 +21,6 @@ from seqtrain.config.formats import (
     resolve_format,
 )
 from seqtrain.errors import DataError
-from seqtrain.files.reading import NotJSONError
 from seqtrain.text import display_name, nearest, one_of, quote
 
 Features: TypeAlias = npt.NDArray[np.float32]
@@ -60,7 +58,7 @@ Column: TypeAlias = int | str
 Columns: TypeAlias = dict[str, Any]
 """What each column of data.steps or data.static is, as the config has it."""
 Numbered: TypeAlias = Iterator[tuple[int, Any]]
-"""Line number and content of each row of a file; a BadRow in place of what can't be read."""
+"""Line number and content of each row of a file; a BadRow in place of a blank one."""
 
 BLANK_LABEL = "the label is blank"
 SET = "\x1f"
@@ -120,27 +118,25 @@ class RowProblems:
     def __init__(self, name: str) -> None:
         self.name = self.file = name
         self.count = 0
-        self._files: dict[str, int] = {}
-        self._first: list[tuple[int, int, str]] = []
+        self._first: list[tuple[str, int, str]] = []
 
     @property
     def shown(self) -> list[str]:
-        """The first complaints in the order of the files and their lines."""
+        """The first complaints in the order of files by name, and of their lines."""
         return [said for _, _, said in self._first]
 
     def add(self, line: int, problem: str, file: str | None = None) -> None:
         """Note that the row that begins on `line` can't be used, of a file within the input."""
         self.count += 1
         file = file or self.name
-        number = self._files.setdefault(file, len(self._files))
-        if len(self._first) < SHOWN_ROWS or (number, line) < self._first[-1][:2]:
-            insort(self._first, (number, line, f"{file}:{line}: {problem}"))
+        if len(self._first) < SHOWN_ROWS or (file, line) < self._first[-1][:2]:
+            insort(self._first, (file, line, f"{file}:{line}: {problem}"))
             del self._first[SHOWN_ROWS:]
 
     def fail(self, line: int, problem: str) -> NoReturn:
         """Raise this complaint, after which the file can't be read on, and then all others."""
         self.count += 1
-        self._first.insert(0, (0, 0, f"{self.file}:{line}: {problem}"))
+        self._first.insert(0, ("", 0, f"{self.file}:{line}: {problem}"))
         self.raise_if_any()
         raise AssertionError
 
@@ -282,36 +278,6 @@ class ReadOptions:
         return self.label
 
 
-def parse_rows(
-    rows: Iterable[tuple[int, Any]],
-    parse: Callable[[Any], tuple[Any, ...]],
-    *,
-    blank_rows: bool = True,
-) -> Iterator[Example]:
-    """Yield the example of each row, in order; of a bad one with its problem.
-
-    `parse` returns sequence and label of a row, then its group and the columns to keep where there
-    are some; or raises BadRow. Without blank_rows, blank rows at the end of the file are dropped,
-    and all others are bad.
-    """
-    blanks = array("q")  # their lines, until it is known whether the file ends with them
-    for line, row in rows:
-        if not blank_rows and is_blank(row):
-            blanks.append(line)
-            continue
-        for blank in blanks:
-            yield Example("", None, blank, problem="the line is blank")
-        del blanks[:]
-        try:
-            if isinstance(row, BadRow):
-                raise row
-            sequence, label, *more = parse(row)
-        except (BadRow, NotJSONError) as bad:
-            yield Example("", None, line, problem=str(bad))
-        else:
-            yield Example(sequence, label, line, None, *more)
-
-
 def token_columns(columns: Columns | None) -> list[str]:
     """Return the names of the columns of tokens of data.steps or data.static."""
     return [name for name, kind in (columns or {}).items() if kind not in ("number", "order")]
@@ -321,11 +287,6 @@ def column_names(columns: Columns | None) -> list[str]:
     """Return the names of all columns of data.steps or data.static, those of tokens first."""
     tokens = token_columns(columns)
     return [*tokens, *(name for name in columns or {} if name not in tokens)]
-
-
-def is_blank(row: object) -> bool:
-    """Tell whether a line, or a row of fields, holds nothing but blanks."""
-    return row == [""] if isinstance(row, list) else isinstance(row, str) and not row.strip()
 
 
 def missing_name(what: str, name: str, present: Iterable[str]) -> str:

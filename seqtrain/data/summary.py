@@ -99,133 +99,120 @@ def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> t
 def warnings(
     data: PreparedData, summaries: dict[str, SplitSummary], settings: DataConfig
 ) -> list[str]:
-    """Return what a user should know before trusting a score, a line each."""
-    return list(_Doubts(data, summaries, settings).lines())
+    """Return what a user should know before trusting a score, a line each, what was done first."""
+    rules, said = data.preprocessing, list[str]()
+    if "validation" not in data.splits:
+        said.append(
+            "no validation split: the epoch that fits train best is kept; data.validation: 0.1 "
+            "holds out a part of train to choose by, fit --folds 5 five parts in turn"
+        )
+    for name, report in data.reports.items():
+        said += report.notices(name)
+        if name in summaries and summaries[name].repeats:
+            said.append(_repeated(name, summaries[name].repeats, summaries[name].rows))
+    said += [*_conflicts(data.splits["train"]), *_unknown(data), *_symbols(data, settings)]
+    said += [*number_doubts(data), *static_doubts(data), *_narrow(rules)]
+    if data.vectors is not None:
+        said += data.vectors.coverage.doubts()
+    return [*said, *_vocabulary(data), *_labels(data, settings)]
 
 
-class _Doubts:
-    """What is said of prepared data; each method yields the lines of one sort."""
+def _repeated(name: str, repeats: int, rows: int) -> str:
+    if repeats < rows:
+        return f"{name}: {repeats} sequences ({repeats / rows:.1%}) are in train too"
+    key = f"name another file in data.{name}"
+    if name == "validation":
+        key += ", or hold out a part of train with data.validation: 0.1"
+    said = "every sequence is in train too, so its score says nothing about new data"
+    return f"{name}: {said}; {key}"
 
-    def __init__(
-        self, data: PreparedData, summaries: dict[str, SplitSummary], settings: DataConfig
-    ) -> None:
-        self.data, self.summaries, self.settings = data, summaries, settings
-        self.rules, self.train = data.preprocessing, data.splits["train"]
-        self.others = {name: x for name, x in data.splits.items() if name != "train"}
 
-    def lines(self) -> Iterator[str]:
-        """Yield all lines, what was done to rows first."""
-        if "validation" not in self.others:
-            yield (
-                "no validation split: the epoch that fits train best is kept; data.validation: 0.1 "
-                "holds out a part of train to choose by, fit --folds 5 five parts in turn"
-            )
-        for name, report in self.data.reports.items():
-            yield from report.notices(name)
-            if name in self.others and self.summaries[name].repeats:
-                yield self._repeats(name, self.summaries[name].repeats, self.summaries[name].rows)
-        yield from self._conflicts()
-        yield from self._unknown()
-        yield from self._symbols()
-        yield from number_doubts(self.data)
-        yield from static_doubts(self.data)
-        yield from _narrow(self.rules)
-        if self.data.vectors is not None:
-            yield from self.data.vectors.coverage.doubts()
-        yield from self._vocabulary()
-        yield from self._labels()
+def _conflicts(train: SequenceStore) -> Iterator[str]:
+    total, number, shown = 0, 0, list[tuple[int, int]]()
+    assert train.keys is not None
+    for rows, starts in equal_keys(train.keys):
+        sizes = np.diff(np.append(starts, len(rows)))
+        labels, key = train.combinations[rows], np.arange(len(starts)).repeat(sizes)
+        differs = (labels != labels[starts][key]) & (train.keys[rows] != BLANK)
+        keys, first = np.unique(key[differs], return_index=True)
+        total, number = total + int(sizes[keys].sum()), number + len(keys)
+        pairs = np.stack((rows[starts[keys]], rows[differs][first]), axis=1)
+        shown += map(tuple, pairs[np.argsort(pairs[:, 0])[:SHOWN]].tolist())
+    if number:
+        place = train.place if len(train.files) > 1 else lambda row: str(train.lines[row])
+        lines = ", ".join(" and ".join(map(place, pair)) for pair in sorted(shown)[:SHOWN])
+        yield (
+            f"train: {counted(total, 'row')} hold {counted(number, 'sequence')} under several "
+            f"labels (lines {lines}{', …' if number > SHOWN else ''}); correct data.train, or "
+            "see whether data.sequence and data.label are the right columns"
+        )
 
-    def _repeats(self, name: str, repeats: int, rows: int) -> str:
-        if repeats < rows:
-            return f"{name}: {repeats} sequences ({repeats / rows:.1%}) are in train too"
-        key = f"name another file in data.{name}"
-        if name == "validation":
-            key += ", or hold out a part of train with data.validation: 0.1"
-        said = "every sequence is in train too, so its score says nothing about new data"
-        return f"{name}: {said}; {key}"
 
-    def _conflicts(self) -> Iterator[str]:
-        train, total, number, shown = self.train, 0, 0, list[tuple[int, int]]()
-        assert train.keys is not None
-        for rows, starts in equal_keys(train.keys):
-            sizes = np.diff(np.append(starts, len(rows)))
-            labels, key = train.combinations[rows], np.arange(len(starts)).repeat(sizes)
-            differs = (labels != labels[starts][key]) & (train.keys[rows] != BLANK)
-            keys, first = np.unique(key[differs], return_index=True)
-            total, number = total + int(sizes[keys].sum()), number + len(keys)
-            pairs = np.stack((rows[starts[keys]], rows[differs][first]), axis=1)
-            shown += map(tuple, pairs[np.argsort(pairs[:, 0])[:SHOWN]].tolist())
-        if number:
-            place = train.place if len(train.files) > 1 else lambda row: str(train.lines[row])
-            lines = ", ".join(" and ".join(map(place, pair)) for pair in sorted(shown)[:SHOWN])
-            yield (
-                f"train: {counted(total, 'row')} hold {counted(number, 'sequence')} under several "
-                f"labels (lines {lines}{', …' if number > SHOWN else ''}); correct data.train, or "
-                "see whether data.sequence and data.label are the right columns"
-            )
+def _unknown(data: PreparedData) -> Iterator[str]:
+    rules, key = data.preprocessing, "is it a set of another sort, or another language?"
+    if rules.kind == "tokens":
+        key = "where they are sentences, data.kind: text splits them into words"
+    elif rules.tokenizer in WORDS and np.mean(data.splits["train"].lengths == 1) >= MOSTLY:
+        key = (
+            f"data.tokenizer: {rules.tokenizer} splits nearly no sequence (text without "
+            "blanks, such as DNA or Chinese?); try data.tokenizer: char"
+        )
+    for name, store in data.splits.items():
+        share = unknown_share(store)
+        if name != "train" and len(store) >= FEWEST and share > 0.5:
+            yield f"{name}: {share:.0%} of its tokens don't occur in train; {key}"
 
-    def _unknown(self) -> Iterator[str]:
-        rules, key = self.rules, "is it a set of another sort, or another language?"
-        if rules.kind == "tokens":
-            key = "where they are sentences, data.kind: text splits them into words"
-        elif rules.tokenizer in WORDS and np.mean(self.train.lengths == 1) >= MOSTLY:
-            key = (
-                f"data.tokenizer: {rules.tokenizer} splits nearly no sequence (text without "
-                "blanks, such as DNA or Chinese?); try data.tokenizer: char"
-            )
-        for name, store in self.others.items():
-            share = unknown_share(store)
-            if len(store) >= FEWEST and share > 0.5:
-                yield f"{name}: {share:.0%} of its tokens don't occur in train; {key}"
 
-    def _symbols(self) -> Iterator[str]:
-        """Say where features, by the file's format alone, look like symbols: few whole numbers."""
-        rules, is_set = self.rules, "kind" in self.settings.model_fields_set
-        if is_set or rules.reading.format != "npz" or len(rules.mean) > 1:
-            return
-        scaled = np.unique(self.train.values[:, 0])
-        values = scaled.astype(np.float64) * rules.std[0] + rules.mean[0]
-        if len(values) <= FEW_SYMBOLS and np.abs(values - np.rint(values)).max() <= ROUNDING:
-            yield (
-                f"train: its values are {counted(len(values), 'whole number')} in one channel, "
-                "read as features; if they are symbols, such as ids of tokens or events, set "
-                "data.kind: tokens"
-            )
+def _symbols(data: PreparedData, settings: DataConfig) -> Iterator[str]:
+    """Say where features, by the file's format alone, look like symbols: few whole numbers."""
+    rules, is_set = data.preprocessing, "kind" in settings.model_fields_set
+    if is_set or rules.reading.format != "npz" or len(rules.mean) > 1:
+        return
+    scaled = np.unique(data.splits["train"].values[:, 0])
+    values = scaled.astype(np.float64) * rules.std[0] + rules.mean[0]
+    if len(values) <= FEW_SYMBOLS and np.abs(values - np.rint(values)).max() <= ROUNDING:
+        yield (
+            f"train: its values are {counted(len(values), 'whole number')} in one channel, "
+            "read as features; if they are symbols, such as ids of tokens or events, set "
+            "data.kind: tokens"
+        )
 
-    def _vocabulary(self) -> Iterator[str]:
-        vocabulary, vectors = self.rules.vocabulary, self.data.vectors
-        own = len(vocabulary or SPECIAL) - len(SPECIAL) - (vectors.coverage.more if vectors else 0)
-        if vocabulary is not None and self.data.eligible_tokens > own:
-            yield (
-                f"data.max_vocab_size: the vocabulary holds {own:,} of "
-                f"{self.data.eligible_tokens:,} distinct tokens, the rest are <unk>; raise it, or "
-                "raise data.min_count to leave out rare tokens"
-            )
 
-    def _labels(self) -> Iterator[str]:
-        """Look-alike labels, classes of one row, more classes than rows to choose epochs by."""
-        names, by_form = self.rules.labels, dict[str, list[str]]()
-        for name in names:
-            plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
-            by_form.setdefault(plain, []).append(name)
-        for alike in by_form.values():
-            if len(alike) > 1:
-                shown = listed([ascii(name) for name in alike])
-                yield f"labels that look alike are different classes: {shown}"
-        counts = class_counts(self.train.labels, len(names))
-        yield from label_doubts({x: int(n) for x, n in zip(names, counts, strict=True) if n})
-        single = [quote(names[label]) for label in np.flatnonzero(counts == 1)]
-        if single:
-            yield f"classes with one row in train: {listed(single)}"
-        held_out = self.others.get("validation")
-        if held_out is not None and len(held_out) < len(names):
-            advice = "hold out more (data.validation), or see fit --folds 5"
-            if isinstance(self.settings.validation, dict):
-                advice = "fewer folds hold out more"
-            yield (
-                f"validation: {counted(len(held_out), 'row')} for {len(names)} classes, too few to "
-                f"tell epochs apart; {advice}"
-            )
+def _vocabulary(data: PreparedData) -> Iterator[str]:
+    vocabulary, vectors = data.preprocessing.vocabulary, data.vectors
+    own = len(vocabulary or SPECIAL) - len(SPECIAL) - (vectors.coverage.more if vectors else 0)
+    if vocabulary is not None and data.eligible_tokens > own:
+        yield (
+            f"data.max_vocab_size: the vocabulary holds {own:,} of "
+            f"{data.eligible_tokens:,} distinct tokens, the rest are <unk>; raise it, or "
+            "raise data.min_count to leave out rare tokens"
+        )
+
+
+def _labels(data: PreparedData, settings: DataConfig) -> Iterator[str]:
+    """Look-alike labels, classes of one row, more classes than rows to choose epochs by."""
+    names, by_form = data.preprocessing.labels, dict[str, list[str]]()
+    for name in names:
+        plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+        by_form.setdefault(plain, []).append(name)
+    for alike in by_form.values():
+        if len(alike) > 1:
+            shown = listed([ascii(name) for name in alike])
+            yield f"labels that look alike are different classes: {shown}"
+    counts = class_counts(data.splits["train"].labels, len(names))
+    yield from label_doubts({x: int(n) for x, n in zip(names, counts, strict=True) if n})
+    single = [quote(names[label]) for label in np.flatnonzero(counts == 1)]
+    if single:
+        yield f"classes with one row in train: {listed(single)}"
+    held_out = data.splits.get("validation")
+    if held_out is not None and len(held_out) < len(names):
+        advice = "hold out more (data.validation), or see fit --folds 5"
+        if isinstance(settings.validation, dict):
+            advice = "fewer folds hold out more"
+        yield (
+            f"validation: {counted(len(held_out), 'row')} for {len(names)} classes, too few to "
+            f"tell epochs apart; {advice}"
+        )
 
 
 def _repeats(store: SequenceStore, train: SequenceStore) -> int:

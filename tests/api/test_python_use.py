@@ -157,8 +157,8 @@ def test_a_notebook_without_widgets_shows_plain_lines(config, tmp_path, monkeypa
         (5, "found one int; expected a list of sequences"),
         (None, "found one NoneType; expected a list of sequences"),
         (np.array("rise"), "found one ndarray; expected a list of sequences"),
-        (["rise", 1.5], "sequence 2: found float; this model expects a string"),
-        (["rise", {"a": "rise"}], "sequence 2: found dict; this model expects a string"),
+        (["rise", 1.5], "sequence 2: expected a string, found a number"),
+        (["rise", {"a": "rise"}], "sequence 2: expected a string, found an object"),
     ],
 )
 def test_what_is_no_list_of_sequences_is_refused(run, sequences, words):

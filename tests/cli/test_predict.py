@@ -288,13 +288,13 @@ def test_input_of_another_encoding_is_read_as_named(trained, tmp_path, cli):
     latin.write_bytes("text\nrise très\n".encode("cp1252"))
     utf_8.write_text("text\nrise très\n", encoding="utf-8")
     problems = cli("predict", latin, trained / "run", code=2).problems
-    assert problems[0].endswith("or give --encoding, such as cp1252")
+    assert problems[0].endswith("(--encoding), such as cp1252")
     for more in ((), ("--steps",)):
         as_named = cli("predict", latin, trained / "run", "--encoding", "cp1252", *more)
         assert as_named.out == cli("predict", utf_8, trained / "run", *more).out
     latin.write_bytes("text\nrise très\n".encode("utf-16"))
     (problem,) = cli("predict", latin, trained / "run", code=2).problems
-    assert problem.endswith("found UTF-16 text; give --encoding: utf-16")
+    assert problem.endswith("found UTF-16 text; set data.encoding (--encoding): utf-16")
     cli("predict", latin, trained / "run", "--encoding", "utf-16")
     (problem,) = cli("predict", latin, trained / "run", "--encoding", "latin9x", code=2).problems
     assert problem == "seqtrain: --encoding: found 'latin9x'; expected a name such as cp1252 or gbk"

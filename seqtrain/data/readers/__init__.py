@@ -2,34 +2,34 @@
 
 import hashlib
 import os
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from seqtrain.config.formats import MEMORY, resolve_format
 from seqtrain.data.examples import Column, Example, ReadOptions, RowProblems
+from seqtrain.data.readers.cells import read_jsonl
 from seqtrain.data.readers.delimited import read_delimited
-from seqtrain.data.readers.jsonl import read_jsonl
 from seqtrain.data.readers.memory import MemoryTable, held_table, read_memory
 from seqtrain.data.readers.npz import labels_beside, read_npz
 from seqtrain.data.readers.opening import BUFFER, READ_FILES, RowSource, open_input
 from seqtrain.data.readers.parquet import arrow_files, read_arrow
 from seqtrain.data.readers.time_steps import (
     AT_ONCE,
+    Rows,
     SequencesOfRows,
     ids_come_back,
-    rows_of,
 )
 from seqtrain.data.readers.txt import (
-    Reader,
+    Parts,
     list_folder,
     read_fasta,
     read_fasttext,
     read_ts,
     read_txt,
     read_unlabelled,
+    read_whole,
     whole_files,
 )
 from seqtrain.errors import DataError
@@ -38,7 +38,7 @@ from seqtrain.text import display_name
 
 __all__ = ["Column", "ReadOptions", "digest_of", "read_rows", "read_table"]
 
-READERS: dict[str, Reader] = {
+READERS: dict[str, Callable[[RowSource], Iterator[Example | Rows]]] = {
     "csv": read_delimited,
     "tsv": read_delimited,
     "jsonl": read_jsonl,
@@ -50,6 +50,7 @@ READERS: dict[str, Reader] = {
     "arrow": read_arrow,
     "fasta": read_fasta,
     "lines": read_unlabelled,
+    "whole": read_whole,
     "memory": read_memory,
 }
 Digests: TypeAlias = dict[str, str]
@@ -152,51 +153,50 @@ def _files_at(path: str) -> list[str]:
     return [*_folder(path)] if os.path.isdir(path) else [*filter(None, (path, labels_beside(path)))]
 
 
-def _folder(path: str) -> dict[str, Reader]:
+def _folder(path: str) -> Parts:
     return (arrow_files if resolve_format(path, "auto") == "arrow" else list_folder)(path)
 
 
 def _sequences(
     path: str, options: ReadOptions, problems: RowProblems, labelled: bool
 ) -> Iterator[Example]:
-    rows = _rows(path, options, problems, labelled)
+    is_at_hand = os.path.isfile(path) or options.format in ("memory", "arrow")
+    at_once = AT_ONCE if is_at_hand else 1  # of a stream, more may come much later
+    source = RowSource(None, options, problems, labelled, at_once)
     if options.steps is None:
-        return rows
-    come_back, at_once = None, 1  # of a stream, more may come much later
-    if os.path.isfile(path) or options.format in ("memory", "arrow"):
-        ids = replace(options, header=True, order=None, steps={}, static=None, group=None, keep=())
-        read = _rows(path, ids, RowProblems(problems.name), labelled=False)
-        at_once = AT_ONCE
-        come_back = ids_come_back(rows_of(read, at_once))
-    sequences = SequencesOfRows(options, come_back, labelled=labelled)
-    return sequences.of(rows_of(rows, at_once))
+        return cast("Iterator[Example]", _rows(path, source))
+    come_back = None
+    if is_at_hand:
+        ids = replace(options, header=True, order=None, steps={}, static=None, label=None)
+        ids = replace(ids, group=None, keep=())
+        read = RowSource(None, ids, RowProblems(problems.name), False, at_once)
+        come_back = ids_come_back(_rows(path, read))
+    return SequencesOfRows(source, come_back).of(_rows(path, source))
 
 
-def _rows(
-    path: str, options: ReadOptions, problems: RowProblems, labelled: bool
-) -> Iterator[Example]:
-    whole, folder = options.format == "files", False
-    if whole:
-        files = whole_files(path)
-    else:
-        folder = options.format in ("txt", "arrow") and os.path.isdir(path)
-        files = _folder(path) if folder else {path: READERS[options.format]}
-    for file, read in files.items():
-        if whole or folder:
+def _rows(path: str, source: RowSource) -> Iterator[Example | Rows]:
+    options, problems = source.options, source.problems
+    parts: Parts = {path: (options.format, None)}
+    whole = options.format == "files"
+    is_folder = options.format in ("txt", "arrow") and os.path.isdir(path)
+    if whole or is_folder:
+        parts = whole_files(path) if whole else _folder(path)
+    for file, (format, label) in parts.items():
+        if whole or is_folder:
             problems.file = display_name(file)
+        pipes, encoding = not (source.labelled or whole), options.encoding
+        labelled = source.labelled and not label
+        opened: Any = open_input(file, pipes=pipes, encoding=encoding)
+        if options.format == "memory":
+            opened = nullcontext(held_table(file))
         try:
-            with _opened(file, options, pipes=not labelled and not whole) as stream:
-                for row in read(RowSource(stream, options, problems, labelled)):
-                    yield row._replace(file=problems.file) if whole or folder else row
+            with opened as stream:
+                for row in READERS[format](replace(source, stream=stream, labelled=labelled)):
+                    if (whole or is_folder) and isinstance(row, Example):
+                        row = row._replace(file=problems.file, label=label or row.label)
+                    yield row
         except DataError as error:
             if not whole or options.bad_rows != "blank":
                 raise
-            where = re.compile(re.escape(problems.file) + r"(:[0-9]+)?: ")
-            problem = where.sub("", error.problems[0], count=1)
+            problem = error.problems[0].removeprefix(f"{problems.file}:").strip()
             yield Example("", None, 1, problems.file, problem=problem)
-
-
-def _opened(file: str, options: ReadOptions, *, pipes: bool) -> AbstractContextManager[Any]:
-    if options.format == "memory":
-        return nullcontext(held_table(file))
-    return open_input(file, pipes=pipes, encoding=options.encoding)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from itertools import chain, islice
 from typing import Any
@@ -17,10 +18,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from seqtrain.config.formats import MEMORY
-from seqtrain.data.examples import Example, ReadOptions, keeps_all, missing_name, parse_rows
-from seqtrain.data.readers.jsonl import object_parser
+from seqtrain.data.examples import Column, Example, ReadOptions, keeps_all, missing_name
+from seqtrain.data.readers.cells import read_objects
 from seqtrain.data.readers.opening import RowSource
 from seqtrain.data.readers.sequences import plain
+from seqtrain.data.readers.time_steps import Rows
 from seqtrain.errors import DataError
 
 TABLES = (
@@ -90,19 +92,11 @@ class MemoryTable:
 
     def _plain(self, name: str, cells: list[Any]) -> list[Any]:
         options, kinds = self.options, {*map(type, cells)}
-        own = [*map(str, options.sequence_columns())]
-        if options.kind == "features" and own == [name]:
-            cells = [
-                x if getattr(x, "ndim", 0) and hasattr(x, "dtype") else plain(x) for x in cells
-            ]
-        elif kinds <= {*JSON_TYPES, float}:
-            cells = [None if x != x else x for x in cells] if float in kinds else cells
-        else:
-            cells = [*map(plain, cells)]
-        if name in map(str, (options.label, options.group, options.id)):
-            # pandas: a blank cell makes all others floats
-            cells = [int(x) if isinstance(x, float) and x.is_integer() else x for x in cells]
-        return ["" if x is None else x for x in cells] if name in own else cells
+        if options.kind == "features" and [*map(str, options.sequence_columns())] == [name]:
+            return [x if getattr(x, "ndim", 0) and hasattr(x, "dtype") else plain(x) for x in cells]
+        if kinds <= {*JSON_TYPES, float}:
+            return [None if x != x else x for x in cells] if float in kinds else cells
+        return [*map(plain, cells)]
 
     def _column(self, name: Any) -> Any:
         """Return the values of a column; the names of classes in place of their numbers."""
@@ -145,17 +139,20 @@ def held_table(path: str, key: str = "data") -> MemoryTable:
     return found[-1]
 
 
-def read_memory(source: RowSource) -> Iterator[Example]:
+def read_memory(source: RowSource) -> Iterator[Example | Rows]:
     """Read the rows of a table; the line is the row, from 1."""
     table, name, options = source.stream, source.problems.name, source.options
     assert isinstance(table, MemoryTable)
-    own = options.sequence_columns()
-    if not own and options.kind != "features" and not keeps_all(options.keep):
+    own: list[Column] = options.sequence_columns()
+    if not own and options.kind == "features":
+        own = [x for x in table.values if x not in (str(options.label), str(options.group))]
+    elif not own and not keeps_all(options.keep):
         raise DataError(f"{name}: the model names no columns; give sequences: list(data['text'])")
     for column in map(str, [*own, *([options.label] * source.labelled)]):
         if not {column, column.partition(".")[0]} & table.values.keys():
             raise DataError(f"{name}: {missing_name('column', column, table.columns)}")
-    return parse_rows(enumerate(table.rows(), start=1), object_parser(source))
+    source = replace(source, options=replace(options, sequence=own))
+    return read_objects(source, enumerate(table.rows(), start=1))
 
 
 def _described(value: Any) -> Any:

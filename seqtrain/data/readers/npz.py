@@ -13,13 +13,13 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from seqtrain.data.examples import Example, parse_rows
-from seqtrain.data.readers.opening import BOMB_RATIO, RowSource, is_bomb
+from seqtrain.data.examples import Example
+from seqtrain.data.readers.opening import RowSource, refuse_bomb
 from seqtrain.data.readers.sequences import features_from_array
 from seqtrain.data.store import Array
 from seqtrain.errors import DataError
@@ -55,7 +55,7 @@ def read_npz(source: RowSource) -> Iterator[Example]:
             return [str(symbol) for symbol in piece.tolist()], label
         return features_from_array(piece if piece.ndim == 2 else piece[:, None]), label
 
-    return parse_rows(((row + 1, row) for row in range(len(borders) - 1)), parse)
+    return source.examples(enumerate(range(len(borders) - 1), start=1), parse)
 
 
 def labels_beside(path: str) -> str:
@@ -78,8 +78,8 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
             return {key: np.load(file, allow_pickle=False) for key, file in files.items()}
         with zipfile.ZipFile(stream) as archive:
             entries = archive.infolist()
-        if is_bomb(sum(x.file_size for x in entries), sum(x.compress_size for x in entries)):
-            raise DataError(f"{name}: the arrays expand more than {BOMB_RATIO} times; refused")
+        packed = sum(entry.compress_size for entry in entries)
+        refuse_bomb("the arrays", sum(entry.file_size for entry in entries), packed)
         stream.seek(0)
         with np.load(stream, allow_pickle=False) as loaded:
             names = FLAT if "values" in loaded.files else NAMES
@@ -115,12 +115,9 @@ def _flat(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
     if given.ndim != 1 or given.dtype.kind not in "iu":
         raise _unfit(name, key, "integers (B,)", given)
     borders = given.tolist() if key == "offsets" else [0, *accumulate(given.tolist())]
-    falls = next((i for i, (a, b) in enumerate(pairwise(borders), start=1) if b < a), None)
-    if falls is not None or borders[:1] != [0] or borders[-1] != len(values):
-        found = (
-            f"row {falls} ends before its start" if falls else f"{borders[:1]} to {borders[-1:]}"
-        )
-        raise DataError(f"{name}: {key}: expected to cover 0 to {len(values)}, the values; {found}")
+    if borders[:1] != [0] or borders[-1] != len(values) or (np.diff(borders) < 0).any():
+        wanted = f"expected to cover 0 to {len(values)}, the values, row by row"
+        raise DataError(f"{name}: {key}: {wanted}; found {borders[:1]} to {borders[-1:]}")
     return values, borders
 
 

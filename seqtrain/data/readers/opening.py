@@ -8,9 +8,9 @@ import re
 import stat
 import sys
 import zlib
-from collections.abc import Iterator
-from collections.abc import Sequence as Listed
-from contextlib import contextmanager
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
@@ -18,16 +18,22 @@ from typing import Any, BinaryIO, cast
 from seqtrain.data.examples import (
     BLANK_LABEL,
     BadRow,
+    Example,
     Numbered,
     ReadOptions,
     RowProblems,
     Sequence,
     label_set,
 )
-from seqtrain.data.readers.sequences import sequence_from_text
-from seqtrain.data.readers.time_steps import facts_of
+from seqtrain.data.readers.sequences import json_type, sequence_from_text
 from seqtrain.errors import DataError
-from seqtrain.files.reading import compression_of, import_zstd, open_regular, path_problem
+from seqtrain.files.reading import (
+    NotJSONError,
+    compression_of,
+    import_zstd,
+    open_regular,
+    path_problem,
+)
 from seqtrain.text import display_name
 
 LINE_BYTES = 1 << 28
@@ -41,6 +47,8 @@ COMPRESSIONS = {
     ".zst": ("zstd", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")),
 }
 """What the data are called that each ending names, and how they begin."""
+DAMAGE, NUL = re.compile("[\udc00\udc80-\udcff]"), "\udc00"
+"""What stands for bytes that are no text: surrogates, as Python's own for bytes; text has none."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 READ_FILES: ContextVar[dict[str, str] | None] = ContextVar("READ_FILES", default=None)
 """Gets the SHA-256 of each file that is read from its beginning to its end, by path."""
@@ -59,39 +67,45 @@ MAGIC = {
 
 @dataclass(frozen=True)
 class RowSource:
-    """An open file, or a table in memory, and what its reader has to know."""
+    """An open file, or a table in memory, and what its reader has to know.
+
+    Attributes:
+        at_once: rows that may be waited for before the first of them is used.
+    """
 
     stream: Any
     options: ReadOptions
     problems: RowProblems
     labelled: bool = True
+    at_once: int = 1
 
-    def blocks(self) -> Iterator[list[Any]]:
+    def blocks(self) -> Iterator[list[str]]:
         r"""Yield the lines, many at once, with their ends: `\n` or `\r\n` and nothing else.
 
         A byte order mark at the start is dropped. A line that is no UTF-8 text, or holds a NUL, is
-        damage; in prediction it is a BadRow where the options say blank.
+        damage; in prediction, where the options say blank, `check` refuses it.
 
         Raises:
             DataError: for damage, and for a line that is longer than `LINE_BYTES`.
         """
-        number = 1
-        set_it = "set data.encoding" if self.labelled else "give --encoding"
+        number, encoding = 1, self.options.encoding
         try:
-            for block in _blocks(self.stream, self.problems, set_it):
+            for block in _blocks(self.stream, self.problems):
                 try:
-                    lines: list[Any] = [*io.StringIO(block.decode(), "\n")]
+                    lines = [*io.StringIO(block.decode(), "\n")]
                 except UnicodeDecodeError:
                     lines = []
                 if b"\0" in block or not lines:  # which one is it?
-                    encoding = self.options.encoding
-                    lines = [_decode(line, encoding, set_it) for line in io.BytesIO(block)]
-                    bad = next((i for i, x in enumerate(lines) if isinstance(x, BadRow)), None)
+                    lines = [_decode(line, encoding) for line in io.BytesIO(block)]
+                    bad = next((i for i, x in enumerate(lines) if DAMAGE.search(x)), None)
                     if bad is not None and self.options.bad_rows != "blank":
                         yield lines[:bad]
-                        self.problems.fail(number + bad, str(lines[bad]))
+                        number += bad
+                        self.check(lines[bad])
                 yield lines
                 number += len(lines)
+        except BadRow as bad_line:
+            self.problems.fail(number, str(bad_line))
         except OSError as error:
             self.problems.fail(number, error.strerror or str(error))
 
@@ -102,30 +116,88 @@ class RowSource:
             yield from enumerate(map(without_end, lines), number)
             number += len(lines)
 
+    def check(self, text: str) -> None:
+        """Refuse, by BadRow, what is no text; its first such byte is named."""
+        found = DAMAGE.search(text)
+        if found is None:
+            return
+        at, byte = len(text[: found.start()].encode()) + 1, ord(found[0]) & 0xFF
+        if not byte:
+            raise BadRow(f"byte {at} is NUL; expected UTF-8 text, found binary data")
+        advice = "save the file as UTF-8, or set data.encoding (--encoding), such as cp1252"
+        raise BadRow(f"byte {at} is not {self.options.encoding.upper()} (0x{byte:02x}); {advice}")
+
+    def good(self, rows: Numbered, *, blank_rows: bool = True) -> Numbered:
+        """Yield rows, a BadRow in place of what is no text.
+
+        Without blank_rows, blank rows at the end of the file are dropped, and all others are bad.
+        """
+        blanks = array("q")  # their lines, until it is known whether the file ends with them
+        is_lenient = self.options.bad_rows == "blank"
+        for line, row in rows:
+            if not blank_rows and (row == [""] if type(row) is list else not row.strip()):
+                blanks.append(line)
+                continue
+            for blank in blanks:
+                yield blank, BadRow("the line is blank")
+            del blanks[:]
+            if is_lenient:
+                try:
+                    self.check(row if isinstance(row, str) else ",".join(row))
+                except BadRow as bad:
+                    row = bad
+            yield line, row
+
+    def examples(
+        self, rows: Numbered, parse: Callable[[Any], tuple[Any, ...]]
+    ) -> Iterator[Example]:
+        """Yield the example of each row, in order; of a bad one with its problem.
+
+        `parse` returns sequence and label of a row, then its group, the columns to keep, its id
+        and the facts beside it where there are some; or raises BadRow.
+        """
+        for line, row in rows:
+            try:
+                if isinstance(row, BadRow):
+                    raise row
+                sequence, label, *more = parse(row)
+            except (BadRow, NotJSONError) as bad:
+                yield Example("", None, line, problem=str(bad))
+            else:
+                yield Example(sequence, label, line, None, *more)
+
     def sequence(self, text: str) -> Sequence:
         """Return a cell of text as a sequence."""
         return sequence_from_text(text, self.options.kind)
 
-    def label(self, text: str) -> str | None:
-        """Return a label as it is; a blank one is None in prediction, else a bad row.
+    def label(self, value: Any) -> str | None:
+        """Return the label of a row; a blank one is None in prediction, else a bad row.
 
-        With data.label_separator it is a set of labels, which may be empty. Of rows that are time
-        steps one needs to have the label.
+        With data.label_separator, and of a list, it is a set of labels, which may be empty. Of rows
+        that are time steps one needs to have the label.
         """
-        separator = self.options.label_separator
+        if value is None and not self.labelled:
+            return None
+        if isinstance(value, list):
+            return label_set(filter(None, (name_of(each, "a label") for each in value)))
+        text, separator = name_of(value, "the label"), self.options.label_separator
         if separator is not None:
-            return label_set(filter(None, map(str.strip, text.split(separator))))
-        if text and not text.isspace():
-            return text
-        if self.labelled and self.options.steps is None:
+            return label_set(filter(None, map(str.strip, (text or "").split(separator))))
+        if text is None and self.labelled and self.options.steps is None:
             raise BadRow(BLANK_LABEL)
-        return None
+        return text
 
-    def static(self, cells: Listed[Any]) -> Any:
-        """Return the facts beside a sequence, if any; where rows are time steps their cells."""
-        if not cells or self.options.steps is not None:
-            return cells or None
-        return facts_of(self.options.static or {}, cells)
+
+def name_of(value: object, what: str) -> str | None:
+    """Read a label or the name of a group, None where it is blank; integers as JSON has them."""
+    if value is None or isinstance(value, str):
+        return value if value and not value.isspace() else None
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return str(int(value))  # pandas: a blank cell makes all others floats
+    found = "a number with a fraction" if isinstance(value, float) else json_type(value)
+    raise BadRow(f"{what}: expected a string, an integer, true or false, found {found}")
 
 
 @contextmanager
@@ -237,16 +309,14 @@ class _Inflated(io.RawIOBase):
             came = f"after {self._unpacked.tell()} bytes of content"
             state = "are cut off" if isinstance(error, EOFError) else "are damaged"
             raise OSError(f"the {self._name} data {state} {came}; copy the file again") from None
-        if is_bomb(self._unpacked.tell(), self._packed.tell()):
-            raise OSError(
-                f"the {self._name} data expand more than {BOMB_RATIO} times; refused as a bomb"
-            )
+        refuse_bomb(f"the {self._name} data", self._unpacked.tell(), self._packed.tell())
         return size
 
 
-def is_bomb(content: int, packed: int) -> bool:
-    """Tell whether so many bytes of content are too many for so many bytes of a file."""
-    return content > BOMB_FREE_BYTES and content > BOMB_RATIO * packed
+def refuse_bomb(what: str, content: int, packed: int) -> None:
+    """Raise OSError where bytes of content are too many for so many bytes of a file."""
+    if content > BOMB_FREE_BYTES and content > BOMB_RATIO * packed:
+        raise OSError(f"{what} expand more than {BOMB_RATIO} times; refused as a bomb")
 
 
 def utf_16(head: bytes) -> str | None:
@@ -257,19 +327,17 @@ def utf_16(head: bytes) -> str | None:
     return f"utf-16-{zeros[0]}" if len(zeros) == 1 else None
 
 
-def _blocks(stream: Any, problems: RowProblems, set_it: str) -> Iterator[bytes]:
-    """Yield the first line, once its first bytes show that this is text, then whole lines."""
-    head: bytes = stream.readline(4096)
-    found = next((found for magic, found in MAGIC.items() if head.startswith(magic)), None)
-    if utf_16(head) is not None:
-        found = f"UTF-16 text; {set_it}: utf-16"
-    if found:
-        problems.fail(1, f"expected UTF-8 text, found {found}")
-    parts = [head.removeprefix(BYTE_ORDER_MARK)]
-    if head.endswith(b"\n"):  # of standard input, more may come much later
-        yield parts.pop()
-    size = sum(map(len, parts))
+def _blocks(stream: Any, problems: RowProblems) -> Iterator[bytes]:
+    """Yield whole lines, as many as there are, once the first bytes show that this is text."""
+    parts, size, is_first = list[bytes](), 0, True
     while part := stream.read1(BLOCK_BYTES):
+        if is_first:
+            found = next((found for magic, found in MAGIC.items() if part.startswith(magic)), None)
+            if utf_16(part) is not None:
+                found = "UTF-16 text; set data.encoding (--encoding): utf-16"
+            if found:
+                problems.fail(1, f"expected UTF-8 text, found {found}")
+            part, is_first = part.removeprefix(BYTE_ORDER_MARK), False
         end = part.rfind(b"\n") + 1
         if end:
             yield b"".join([*parts, part[:end]])
@@ -281,23 +349,14 @@ def _blocks(stream: Any, problems: RowProblems, set_it: str) -> Iterator[bytes]:
     yield b"".join(parts)
 
 
-def _decode(raw: bytes, encoding: str, set_it: str) -> str | BadRow:
-    """Decode one line; never replaces a byte."""
-    if b"\0" in raw:
-        return BadRow(f"byte {raw.index(0) + 1} is NUL; expected UTF-8 text, found binary data")
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        try:
-            return raw.decode("utf-8" if encoding == "utf-16" else encoding)
-        except UnicodeDecodeError:
-            at, name = error.start, encoding.upper()
-            advice = f"save the file as UTF-8, or {set_it}, such as cp1252"
-            return BadRow(f"byte {at + 1} is not {name} (0x{raw[at]:02x}); {advice}")
+def _decode(raw: bytes, encoding: str) -> str:
+    """Decode one line; NUL, and bytes that are none of the encoding, are as `DAMAGE` has them."""
+    for name in ("utf-8", "utf-8" if encoding == "utf-16" else encoding):
+        with suppress(UnicodeDecodeError):
+            return raw.decode(name).replace("\0", NUL)
+    return raw.decode(errors="surrogateescape").replace("\0", NUL)
 
 
-def without_end(line: Any) -> Any:
-    r"""Drop the line end, `\n` or `\r\n`, where this is a line."""
-    if isinstance(line, str) and line.endswith("\n"):
-        return line[:-1].removesuffix("\r")
-    return line
+def without_end(line: str) -> str:
+    r"""Drop the line end, `\n` or `\r\n`."""
+    return line[:-1].removesuffix("\r") if line.endswith("\n") else line

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.examples import BadRow, Features, Sequence
+from seqtrain.data.examples import BadRow, Column, Features, Sequence
 from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.text import quote
 
@@ -35,19 +35,12 @@ TURN = " ¶ "
 ROLES, CONTENTS = ("role", "from", "speaker"), ("content", "value", "text")
 """Fields of a chat's turns."""
 
-EXPECTED = {
-    "features": "an array of shape (T, C)",
-    "tokens": "a list of symbols",
-    "text": "a string",
-    "steps": "rows with its columns: a DataFrame, a dict of lists, or a list of dicts",
-}
-"""What a sequence given from Python is, by kind."""
-
 
 def json_type(value: object) -> str:
-    """Name a value's JSON type for a message."""
+    """Name a value's JSON type for a message; of other values Python's."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
-    return "null" if value is None else names.get(type(value), "a number")
+    names |= {type(None): "null", int: "a number", float: "a number"}
+    return names.get(type(value), f"a {type(value).__name__}")
 
 
 def sequence_from_text(text: str, kind: str) -> Sequence:
@@ -97,24 +90,25 @@ def sequence_from_json(value: object, kind: str) -> Sequence:
         if type(item) not in (str, int):
             found = "a number with a fraction" if type(item) is float else json_type(item)
             raise BadRow(f"expected strings or integers in the list, found {found}")
-    return [str(item) for item in value]
+    try:
+        return [str(item) for item in value]
+    except ValueError:
+        raise BadRow("found an integer of thousands of digits as a symbol") from None
 
 
-def sequence_from_cells(cells: Listed[object], kind: str, names: Listed[str] = ()) -> Any:
-    """Read the cells of a row: texts or symbols are joined, numbers are steps, series channels.
-
-    `names` are those of the cells' columns: what can't be read is named by its own.
-    """
-    if kind == "steps":
-        return cells
+def sequence_from_cells(cells: Listed[Any], kind: str, columns: Listed[Column]) -> Any:
+    """Read the cells of a row: texts or symbols are joined, numbers are steps, series channels."""
     if kind == "features" and len(cells) > 1:
         return features_from_fields(cells)
+    if kind == "text" and len(cells) == 1 and isinstance(cells[0], str):
+        return cells[0]
     parts = list[Any]()
-    for cell in cells:
+    for column, cell in zip(columns, cells, strict=True):
         try:
             parts.append(sequence_from_json(cell, kind))
         except (BadRow, NotJSONError) as bad:
-            raise BadRow(f"{names[len(parts)]}: {bad}" if names else str(bad)) from None
+            name = column if isinstance(column, str) else f"column {column}"
+            raise BadRow(f"{name}: {bad}") from None
     if len(parts) == 1:
         return parts[0]
     return " ".join(parts) if kind == "text" else [*chain.from_iterable(parts)]
@@ -189,9 +183,12 @@ def joined_channels(parts: list[Any]) -> Features:
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
-def _features_from_json(value: object) -> Features:
+def _features_from_json(value: Any) -> Features:
     if hasattr(value, "dtype"):
-        return _features_from_given(value, 1)
+        array = array_of(value)
+        if array is not None:
+            return features_from_array(array if array.ndim == 2 else array[:, None])
+        value = plain(value)
     if not isinstance(value, list):
         raise BadRow(f"expected a list of vectors or numbers, found {json_type(value)}")
     return _matrix(value)
@@ -283,55 +280,26 @@ def _is_missing(value: Any) -> bool:
     return named or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
 
 
-def given_sequence(sequence: Any, kind: str, channels: int) -> Sequence:
-    """Return a sequence as a reader would yield it; what isn't of the kind is a BadRow.
+def given_sequence(value: Any, kind: str) -> Sequence:
+    """Return a value of Python as a reader has a cell of JSON: numbers as an array, if they can be.
 
-    A sequence is a string, a list of sentences or a chat (text), a list of symbols (tokens), or an
-    array, tensor or list of shape (T, C), or (T,) of one channel (features). A missing one is
-    empty, as a blank cell of a file.
+    A missing one is empty, and an array or a tensor has the dimensions (T, C), or (T,).
     """
-    if _is_missing(sequence):
-        return sequence_from_text("", kind)
-    value = None if kind == "features" else plain(sequence)
-    if kind == "text" and isinstance(value, str | list):
-        return sequence_from_json(value, kind)
-    if kind == "tokens" and isinstance(value, list):
-        try:
-            return [str(symbol) for symbol in value]
-        except ValueError:
-            raise BadRow("found an integer of thousands of digits as a symbol") from None
-    if kind != "features":
-        raise BadRow(f"found {type(sequence).__name__}; this model expects {EXPECTED[kind]}")
-    return _features_from_given(sequence, channels)
+    array = array_of(value) if kind == "features" else None
+    return sequence_from_json(plain(value) if array is None else array, kind)
 
 
-def _given_array(sequence: Any) -> npt.NDArray[Any] | None:
-    if hasattr(sequence, "detach"):  # a tensor of torch, which isn't needed elsewhere here
-        dense = sequence.detach().to_dense().cpu()
-        return np.asarray(dense.double() if dense.is_floating_point() else dense)
-    if isinstance(sequence, np.ma.MaskedArray):
-        return np.asarray(np.ma.filled(sequence.astype(np.float64), np.nan))
+def array_of(value: Any) -> npt.NDArray[Any] | None:
+    """Return numbers of one or two dimensions as an array; None: they are none as they are."""
+    if hasattr(value, "detach"):  # a tensor of torch, which isn't needed elsewhere here
+        dense = value.detach().to_dense().cpu()
+        value = dense.double() if dense.is_floating_point() else dense
+    if isinstance(value, np.ma.MaskedArray):
+        value = np.ma.filled(value.astype(np.float64), np.nan)
     try:
-        return np.asarray(sequence)
+        array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError):
         return None
-
-
-def _features_from_given(sequence: Any, channels: int) -> Features:
-    vectors = _given_array(sequence)
-    if vectors is not None and vectors.ndim == 1 and channels == 1:
-        vectors = vectors[:, None]
-    if vectors is None or vectors.ndim != 2:
-        found = f"found {type(sequence).__name__}"
-        raise BadRow(f"{found}; this model expects {EXPECTED['features']}")
-    others = (isinstance(value, str | bytes | complex) for value in vectors.flat)
-    if vectors.dtype.kind == "O" and not any(others):
-        try:
-            vectors = vectors.astype(np.float64)
-        except OverflowError:
-            raise BadRow("a number is too large for float32") from None
-        except (TypeError, ValueError):
-            raise BadRow("found values that are no numbers") from None
-    if vectors.dtype.kind not in "biuf":
-        raise BadRow(f"found values of type {vectors.dtype}; expected numbers")
-    return features_from_array(vectors)
+    if array.dtype.kind in "cmM":
+        raise BadRow(f"found values of type {array.dtype}; expected numbers")
+    return array if array.dtype.kind in "biuf" and array.ndim in (1, 2) else None

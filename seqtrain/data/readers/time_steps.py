@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
+from functools import lru_cache
 from heapq import merge
 from itertools import chain, pairwise
 from operator import ne
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,11 +21,11 @@ from seqtrain.data.examples import (
     Columns,
     Example,
     Features,
-    ReadOptions,
     Steps,
     column_names,
     token_columns,
 )
+from seqtrain.data.readers.opening import RowSource, name_of
 from seqtrain.data.readers.sequences import FLOAT32_MAX, number_of, plain_numbers
 from seqtrain.text import quote
 
@@ -33,11 +34,13 @@ MISSING_TOKEN = "<unk>"
 Column: TypeAlias = Any
 """The cells of a column: a list or tuple, or an array of numbers."""
 Rows: TypeAlias = list[Column]
-"""Rows that are time steps, column by column: their lines, labels, groups, kept columns, ids; then
-as `ReadOptions.sequence_columns` has them order, tokens and numbers; then static columns."""
+"""Rows that are time steps, column by column: lines, cells of label and group, kept columns, ids;
+then as `ReadOptions.sequence_columns` has them order, tokens and numbers; then static columns."""
 LINE, LABEL, GROUP, KEPT, ID = range(5)
 AT_ONCE = 256
 """Rows that are put together."""
+KNOWN_CELLS = 4096
+"""Cells whose tokens are remembered."""
 
 
 class _BadCell(BadRow):
@@ -46,22 +49,6 @@ class _BadCell(BadRow):
     def __init__(self, row: int, text: str) -> None:
         super().__init__(text)
         self.row = row
-
-
-def rows_of(given: Iterable[Example | Rows], at_once: int) -> Iterator[Example | Rows]:
-    """Put rows of cells together, column by column; bad ones stay as they are."""
-    some = list[Example]()
-    for row in chain(given, [None]):
-        is_good = isinstance(row, Example) and row.problem is None
-        if some and (not is_good or len(some) == at_once):
-            beside = [[getattr(x, name) for x in some] for name in ("line", "label", "group")]
-            cells = [[*cast("Any", x.sequence), *cast("Any", x.static or ())] for x in some]
-            yield [*beside, [x.kept for x in some], *zip(*cells, strict=True)]
-            some = []
-        if isinstance(row, Example) and row.problem is None:
-            some.append(row)
-        elif row is not None:
-            yield row
 
 
 def ids_come_back(given: Iterable[Example | Rows]) -> bool:
@@ -79,21 +66,20 @@ class SequencesOfRows:
     """Puts the rows of each id together.
 
     Args:
-        options: how the rows are read.
+        source: what they are read from.
         come_back: whether ids come back, so that all rows are held; None: nobody knows, and an id
             that does is a bad row.
     """
 
-    def __init__(self, options: ReadOptions, come_back: bool | None, *, labelled: bool) -> None:
-        self.id, self.order, self.labelled = options.id, options.order, labelled
-        self.dated = options.dated
-        self.static = options.static or {}
-        self.tokens = ID + (1 if options.order is None else 2)
-        self.numbers = self.tokens + len(token_columns(options.steps))
-        named = column_names(options.steps)[self.numbers - self.tokens :]
-        self.kinds = [(name, (options.steps or {})[name]) for name in named]
+    def __init__(self, source: RowSource, come_back: bool | None) -> None:
+        self.source, self.come_back, options = source, come_back, source.options
+        self.id, self.order, self.dated = options.id, options.order, options.dated
+        self.static, steps = options.static or {}, options.steps or {}
+        self.tokens = ID + (1 if self.order is None else 2)
+        self.numbers = self.tokens + len(token_columns(steps))
+        named = column_names(steps)[self.numbers - self.tokens :]
+        self.kinds = [(name, steps[name]) for name in named]
         self.beside = self.numbers + sum(kind != "order" for _, kind in self.kinds)
-        self.come_back = come_back
 
     def of(self, given: Iterable[Example | Rows]) -> Iterator[Example]:
         """Yield the sequence of each id, in the order in which ids first appear, and bad rows."""
@@ -141,19 +127,19 @@ class SequencesOfRows:
     def _sequence(self, parts: list[Rows], ended: dict[int, int]) -> Example:
         """Return the example of an id's rows; a bad one names the line that is at fault."""
         rows = [*map(_joined, zip(*parts, strict=True))] if len(parts) > 1 else parts[0]
-        lines, labels, name, times = rows[LINE], rows[LABEL], rows[ID][0], None
-        given, static = {"group": rows[GROUP][0], "kept": rows[KEPT][0]}, rows[self.beside :]
-        label = next((x for x in labels if x not in (None, SET)), labels[0])
+        lines, name, times, label = rows[LINE], rows[ID][0], None, None
+        given, static = {"kept": rows[KEPT][0]}, rows[self.beside :]
         try:
+            given["group"] = name_of(rows[GROUP][0], "the group")
             if not name:
                 raise BadRow(f"{self.id}: the id is blank")
             if self.come_back is None and ended.setdefault(hash(name), lines[0]) != lines[0]:
                 before = f"id {quote(name)} comes back, after line {ended[hash(name)]}"
                 raise BadRow(f"{before}; sort the rows by {self.id}, or give a file")
-            if label is None and self.labelled:
+            labels = self._labels(rows[LABEL])
+            label = labels[0]
+            if label is None and self.source.labelled:
                 raise BadRow(BLANK_LABEL)
-            if labels.count(label) < len(labels):
-                labels = [label if x in (None, SET) else x for x in labels]
             named = zip(column_names(self.static), static, strict=True)
             for what, column in (("label ", labels), *((f"{x}: ", each) for x, each in named)):
                 if column.count(column[0]) < len(column):
@@ -161,18 +147,70 @@ class SequencesOfRows:
                     found = f"id {quote(name)} has {what}{quote(str(column[at]))} here, but "
                     raise _BadCell(at, f"{found}{quote(str(column[0]))} on line {lines[0]}")
             if self.order is not None:
-                times = _times(rows[ID + 1], str(self.order), lines[0], self.dated)
+                times = self._times(rows[ID + 1])
                 if (times[1:] < times[:-1]).any():
                     order = np.argsort(times, kind="stable")
                     rows, times = _taken(rows, order), times[order]
                     given["kept"] = rows[KEPT][0]
-            numbers = _numbers(self.kinds, rows[self.numbers : self.beside], times, len(labels))
+            numbers = self._numbers(rows[self.numbers : self.beside], times, len(lines))
             read = Steps(tuple(rows[self.tokens : self.numbers]), numbers)
             facts = facts_of(self.static, [column[0] for column in static]) if static else None
         except BadRow as bad:
             line = rows[LINE][bad.row if isinstance(bad, _BadCell) else 0]
-            return Example("", labels[0], line, **given, id=name, problem=str(bad))
+            return Example("", label, line, **given, id=name, problem=str(bad))
         return Example(read, label, lines[0], **given, static=facts, id=name)
+
+    def _labels(self, cells: Column) -> list[str | None]:
+        """Read the labels of an id's rows; a blank one is as the others."""
+        given = cells[:1] if cells.count(cells[0]) == len(cells) else cells
+        found = _each(self.source.label, given)
+        label = next((x for x in found if x not in (None, SET)), found[0])
+        return [label if x in (None, SET) else x for x in found]
+
+    def _times(self, cells: Column) -> Any:
+        """Read the cells of the order: all numbers, or all dates, as train's first row has it."""
+        if _is_array(cells) and not self.dated and not np.isnan(cells).any():
+            return cells
+        return np.array(_each(self._time, cells, f"{self.order}: "))
+
+    def _time(self, cell: object) -> float:
+        time, is_date = time_of(cell)
+        if self.dated is None and time == time:
+            self.dated = is_date
+        if time != time or is_date != self.dated:
+            kinds = {None: "a number or an ISO date", True: "a date", False: "a number"}
+            expected = kinds[self.dated] + " as in train's first row" * (self.dated is not None)
+            raise BadRow(f"found {quote(str(cell))}; expected {expected}")
+        return time
+
+    def _numbers(self, cells: Sequence[Column], times: Any, length: int) -> Features:
+        """Return columns of numbers, and of growth of the order, which has no cells: (T, F)."""
+        found, given = list[Any](), iter(cells)
+        for name, kind in self.kinds:
+            column = np.diff(times, prepend=times[0]) if kind == "order" else next(given)
+            found.append(column if _is_array(column) else _each(_number, column, f"{name}: "))
+        table: Features = np.array(found, dtype=np.float32).reshape(len(found), length).T
+        return table
+
+
+def facts_of(columns: Columns, cells: Sequence[Any]) -> Steps:
+    """Read what stands beside a sequence, as one step, in the order of `column_names`."""
+    count = len(token_columns(columns))
+    named = zip(column_names(columns)[count:], cells[count:], strict=True)
+    numbers = [_each(_number, [cell], f"{name}: ") for name, cell in named]
+    table = np.array(numbers, dtype=np.float32).reshape(1, len(numbers))
+    return Steps(tuple([token] for token in _tokens(cells[:count])), table)
+
+
+def _each(read: Callable[[Any], Any], cells: Column, where: str = "") -> list[Any]:
+    """Return what is read of each cell; a bad one is named by its row."""
+    found = []
+    for row, cell in enumerate(cells):
+        try:
+            found.append(read(cell))
+        except BadRow as bad:
+            raise _BadCell(row, f"{where}{bad}") from None
+    return found
 
 
 def _is_array(column: Column) -> bool:
@@ -180,36 +218,14 @@ def _is_array(column: Column) -> bool:
 
 
 def _joined(columns: Sequence[Column]) -> Column:
-    is_numbers = all(map(_is_array, columns))
-    return np.concatenate(columns) if is_numbers else [*chain.from_iterable(columns)]
+    if all(map(_is_array, columns)):
+        return np.concatenate(columns)
+    return [*chain.from_iterable(x.tolist() if _is_array(x) else x for x in columns)]
 
 
 def _taken(rows: Rows, order: Any) -> Rows:
     at = order.tolist()
     return [x[order] if _is_array(x) else [*map(x.__getitem__, at)] for x in rows]
-
-
-def facts_of(columns: Columns, cells: Sequence[Any]) -> Steps:
-    """Read what stands beside a sequence, as one step, in the order of `column_names`."""
-    count = len(token_columns(columns))
-    named = [(name, "number") for name in column_names(columns)[count:]]
-    numbers = _numbers(named, [_floats([cell]) for cell in cells[count:]], None, 1)
-    return Steps(tuple(_tokens([cell]) for cell in cells[:count]), numbers)
-
-
-def _numbers(
-    kinds: Sequence[tuple[str, str]], cells: Sequence[Column], times: Any, length: int
-) -> Features:
-    """Read columns of numbers, and of growth of the order, which has no cells: (T, F)."""
-    found, given = list[Any](), iter(cells)
-    for name, kind in kinds:
-        if kind == "order":
-            found.append(np.diff(times, prepend=times[0]))
-        else:
-            column = next(given)
-            found.append(column if isinstance(column, np.ndarray) else _one_by_one(column, name))
-    table: Features = np.array(found, dtype=np.float32).reshape(len(kinds), length).T
-    return table
 
 
 def _ids(cells: Column) -> Column:
@@ -227,10 +243,10 @@ def _runs(ids: Column) -> list[tuple[int, int]]:
 
 
 def _tokens(cells: Column) -> Column:
-    if {*map(type, cells)} == {str}:
-        known = {cell: _token(cell) for cell in {*cells}}
-        return [*map(known.__getitem__, cells)]
-    return [*map(_token, cells)]
+    try:
+        return [*map(_token, cells)]
+    except TypeError:  # a list or an object of JSON
+        return [*map(_token.__wrapped__, cells)]
 
 
 def _whole(cells: Column) -> Column:
@@ -257,7 +273,8 @@ def _text(cell: object) -> str:
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
-def _token(cell: object) -> str:
+@lru_cache(KNOWN_CELLS, typed=True)
+def _token(cell: Any) -> str:
     """Return a cell as a token, the same in files of text, JSON and tables of Python.
 
     pandas writes True, JSON has true; and 2 is written 2.0 where other rows have no number.
@@ -270,34 +287,11 @@ def _token(cell: object) -> str:
     return text.lower() if text.lower() in ("true", "false") else text
 
 
-def _one_by_one(cells: Column, name: str) -> list[float]:
-    found = []
-    for row, cell in enumerate(cells):
-        try:
-            found.append(number_of(cell))
-        except BadRow as bad:
-            raise _BadCell(row, f"{name}: {bad}") from None
-        if abs(found[-1]) > FLOAT32_MAX:
-            raise _BadCell(row, f"{name}: {cell} is infinite or too large for float32")
-    return found
-
-
-def _times(cells: Column, name: str, line: int, dated: bool | None) -> Any:
-    """Read the cells of the order: all numbers, or all dates, as train has them."""
-    if isinstance(cells, np.ndarray) and not dated and not np.isnan(cells).any():
-        return cells
-    found, than = list[float](), " as in train's first row"
-    for row, cell in enumerate(cells):
-        time, is_date = time_of(cell)
-        if time != time or (dated is not None and is_date != dated):
-            wanted = "a number or an ISO date"
-            if dated is not None:
-                wanted = ("a date" if dated else "a number") + than
-            raise _BadCell(row, f"{name}: found {quote(str(cell))}; expected {wanted}")
-        if dated is None:
-            dated, than = is_date, f" as on line {line}"
-        found.append(time)
-    return np.array(found)
+def _number(cell: object) -> float:
+    number = number_of(cell)
+    if abs(number) > FLOAT32_MAX:
+        raise BadRow(f"{cell} is infinite or too large for float32")
+    return number
 
 
 def time_of(cell: object) -> tuple[float, bool]:

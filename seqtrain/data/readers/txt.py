@@ -7,18 +7,12 @@ In prediction also lines without labels, and files that are a sequence each.
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, TypeAlias
 
 from seqtrain.config.formats import ENDINGS, resolve_format
-from seqtrain.data.examples import (
-    BadRow,
-    Example,
-    Numbered,
-    label_set,
-    parse_rows,
-)
+from seqtrain.data.examples import BadRow, Example, Numbered
 from seqtrain.data.readers.opening import RowSource, without_end
 from seqtrain.data.readers.sequences import features_from_columns
 from seqtrain.errors import DataError
@@ -27,7 +21,8 @@ from seqtrain.text import display_name, quote
 
 UNLABELLED = ("unsup", "unlabelled", "unlabeled")
 """Folders that hold no class."""
-Reader: TypeAlias = Callable[[RowSource], Iterator[Example]]
+Parts: TypeAlias = dict[str, tuple[str, str | None]]
+"""The files of an input, with their formats, and the label that all rows of a file have."""
 HEADER = re.compile(r"[\s|=]+")
 """Parts the words of a line that begins a record of FASTA."""
 LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
@@ -44,7 +39,7 @@ def read_txt(source: RowSource) -> Iterator[Example]:
             raise BadRow("no tab; expected label<TAB>text")
         return source.sequence(line), None
 
-    return parse_rows(source.lines(), parse, blank_rows=not source.labelled)
+    return source.examples(source.good(source.lines(), blank_rows=not source.labelled), parse)
 
 
 def read_fasttext(source: RowSource) -> Iterator[Example]:
@@ -60,10 +55,10 @@ def read_fasttext(source: RowSource) -> Iterator[Example]:
             return source.sequence(text), source.label("")
         if not found or LABEL.sub("", text[: found[-1].end()]).strip():
             raise BadRow("expected __label__NAME at the start of the line")
-        label = label_set(names) if several else source.label(names[0])
-        return source.sequence(text[found[-1].end() :].lstrip(" \t")), label
+        text = text[found[-1].end() :].lstrip(" \t")
+        return source.sequence(text), source.label(names if several else names[0])
 
-    return parse_rows(source.lines(), parse, blank_rows=not source.labelled)
+    return source.examples(source.good(source.lines(), blank_rows=not source.labelled), parse)
 
 
 def read_fasta(source: RowSource) -> Iterator[Example]:
@@ -79,7 +74,7 @@ def read_fasta(source: RowSource) -> Iterator[Example]:
             raise BadRow(found if source.labelled else f"{found}, or >id")
         return source.sequence("".join(record[1:])), words[-1] if len(words) > 1 else None
 
-    return parse_rows(_records(source), parse)
+    return source.examples(source.good(_records(source)), parse)
 
 
 def read_unlabelled(source: RowSource) -> Iterator[Example]:
@@ -92,7 +87,13 @@ def read_unlabelled(source: RowSource) -> Iterator[Example]:
             raise BadRow("found an object, expected a list of vectors; --input-format jsonl?")
         return source.sequence(text), None
 
-    return parse_rows(source.lines(), parse)
+    return source.examples(source.good(source.lines()), parse)
+
+
+def read_whole(source: RowSource) -> Iterator[Example]:
+    """Read a whole file as one sequence, without its last line end (prediction, or a class)."""
+    text = without_end("".join(chain.from_iterable(source.blocks())))
+    return source.examples(source.good(iter([(1, text)])), lambda row: (source.sequence(row), None))
 
 
 def read_ts(source: RowSource) -> Iterator[Example]:
@@ -100,9 +101,7 @@ def read_ts(source: RowSource) -> Iterator[Example]:
 
     `?` and NaN are missing values.
     """
-    lines = (
-        row for row in source.lines() if isinstance(row[1], BadRow) or row[1][:1] not in ("#", "%")
-    )
+    lines = (row for row in source.lines() if row[1][:1] not in ("#", "%"))
     has_labels, first = _read_ts_header(lines, source), list[int]()
 
     def parse(text: str) -> tuple[Any, ...]:
@@ -116,11 +115,11 @@ def read_ts(source: RowSource) -> Iterator[Example]:
             raise BadRow(f"{len(channels)} channels; expected {first[0]}, as in the first row")
         return features_from_columns(channels), label
 
-    yield from parse_rows(lines, parse, blank_rows=False)
+    yield from source.examples(source.good(lines, blank_rows=False), parse)
 
 
-def list_folder(path: str) -> dict[str, Reader]:
-    """Return what reads each file of a folder, in the order of their names.
+def list_folder(path: str) -> Parts:
+    """Return the files of a folder, in the order of their names.
 
     It holds either a sub-folder per class, with a file per example (of FASTA an example per
     record), or a file `<class>.txt` (or `.txt.gz`, `.fasta`) per class, with an example per line.
@@ -146,29 +145,21 @@ def list_folder(path: str) -> dict[str, Reader]:
             "expected one kind"
         )
     if files:
-        each = {os.path.join(path, file): _class_of(file) for file in files}
-    else:
-        parts = ((label, file) for label in classes for file, _ in _entries(path, label))
-        each = {os.path.join(path, label, file): label for label, file in parts}
-    rows = RowSource.lines if files else _whole
-    return {file: of_class(label, _rows_of(file, rows)) for file, label in each.items()}
+        return {
+            os.path.join(path, file): (_format_of(file, "lines"), _class_of(file)) for file in files
+        }
+    parts = ((label, file) for label in classes for file, _ in _entries(path, label))
+    return {
+        os.path.join(path, label, file): (_format_of(file, "whole"), label) for label, file in parts
+    }
 
 
-def whole_files(path: str) -> dict[str, Reader]:
-    """Return what reads a file, or each in a folder and the folders in it, as one sequence."""
+def whole_files(path: str) -> Parts:
+    """Return a file, or each in a folder and the folders in it: a sequence each."""
     files = [*_files_below(path)] if os.path.isdir(path) else [path]
     if not files:
         raise DataError(f"{display_name(path)}: no files in it; expected a file per sequence")
-    return {file: of_class("", _rows_of(file, _whole)) for file in files}
-
-
-def of_class(label: str, rows: Callable[[RowSource], Numbered]) -> Reader:
-    """Return what reads a file of a folder, whose rows have a label in common, or none."""
-
-    def read(source: RowSource) -> Iterator[Example]:
-        return parse_rows(rows(source), lambda text: (source.sequence(text), label or None))
-
-    return read
+    return {file: (_format_of(file, "whole"), None) for file in files}
 
 
 def holds_whole_files(path: str) -> bool:
@@ -180,14 +171,12 @@ def _read_ts_header(lines: Numbered, source: RowSource) -> bool:
     """Read on to the line @data; return whether the series have labels."""
     line, has_labels, fail = 0, False, source.problems.fail
     for line, text in lines:
-        key, first, *_ = *str(text).lower().split(), "", ""
-        if isinstance(text, BadRow):
-            fail(line, str(text))
-        elif key == "@data":
+        key, first = [*text.lower().split(), "", ""][:2]
+        if key == "@data":
             if source.labelled and not has_labels:
                 fail(line, "no labels: expected '@classLabel true' before @data")
             return has_labels
-        elif key in ("@timestamps", "@targetlabel") and first == "true":
+        if key in ("@timestamps", "@targetlabel") and first == "true":
             fail(line, f"{key} true is not supported; expected plain values and classes")
         elif key == "@classlabel":
             has_labels = first == "true"
@@ -202,9 +191,7 @@ def _records(source: RowSource) -> Numbered:
     """Yield the lines of each record of FASTA; blank lines and comments (`;`) are left out."""
     start, record = 0, list[str]()
     for line, text in source.lines():
-        if isinstance(text, BadRow):
-            yield line, text
-        elif text.startswith(">") and record:
+        if text.startswith(">") and record:
             yield start, record
             start, record = line, [text]
         elif text.strip() and text[0] != ";":
@@ -212,19 +199,6 @@ def _records(source: RowSource) -> Numbered:
             record.append(text.strip())
     if record:
         yield start, record
-
-
-def _sequences(source: RowSource) -> Numbered:
-    """Yield the sequence of each record of a class's file of FASTA."""
-    for line, record in _records(source):
-        yield line, record if isinstance(record, BadRow) else "".join(record[1:])
-
-
-def _whole(source: RowSource) -> Numbered:
-    """Yield a whole file as one row, without its last line end."""
-    lines = list(chain.from_iterable(source.blocks()))
-    bad = next((line for line in lines if isinstance(line, BadRow)), None)
-    yield 1, bad or without_end("".join(lines))
 
 
 def _files_below(folder: str) -> Iterator[str]:
@@ -247,8 +221,8 @@ def _class_of(name: str) -> str:
     return stem if ending == ".txt" or ENDINGS.get(ending) == "fasta" else ""
 
 
-def _rows_of(file: str, plain: Callable[[RowSource], Numbered]) -> Callable[[RowSource], Numbered]:
-    return _sequences if resolve_format(file, "auto") == "fasta" else plain
+def _format_of(file: str, other: str) -> str:
+    return "fasta" if resolve_format(file, "auto") == "fasta" else other
 
 
 def _pattern_hint(path: str, names: list[str]) -> str:

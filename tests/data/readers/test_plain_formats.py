@@ -104,7 +104,7 @@ def test_folder_with_a_sub_folder_a_class(tmp_path):
     (tmp_path / "pos/b.txt").write_bytes(b"two\n\xff")
     assert folder_problems(tmp_path) == [
         "F/pos/b.txt:2: byte 1 is not UTF-8 (0xff); save the file as UTF-8, "
-        "or set data.encoding, such as cp1252"
+        "or set data.encoding (--encoding), such as cp1252"
     ]
     (tmp_path / "loose.txt").write_bytes(b"four")
     assert folder_problems(tmp_path) == [
