@@ -35,9 +35,9 @@ ATTENTION_SIZE = 64
 FEW_CLASSES, REFIT_ROWS, REFIT_FRACTION = 4, (200, 1000), 0.1
 """A refit gains with fewer rows per class than this, of few classes and of more, where at least
 this fraction is held out."""
-UNEVEN, ADJUSTMENT, OF_MANY_CLASSES = 10, 0.4, 0.6
+UNEVEN, ADJUSTMENT, OF_MANY_CLASSES, OF_CHARACTERS = 10, 0.4, 0.6, 0.2
 """Rows of the largest class for one of the smallest, above which rare classes are adjusted for; how
-much, and how much where there are many classes."""
+much, how much where there are many classes, and for texts by characters."""
 KERNEL_ROWS = 3000
 """Fewer series than this gain by a bank of fixed kernels."""
 MANY_STEPS = 1_000_000
@@ -189,8 +189,9 @@ def _training(facts: Facts, *, stops: bool) -> Iterator[Choice]:
     counts = facts.classes.values()
     if facts.several:
         yield Choice("training.monitor", "micro_f1", "the F1 of all labels together")
-    elif facts.family == "words" and max(counts) > UNEVEN * min(counts):
-        share = ADJUSTMENT if few_classes else OF_MANY_CLASSES
+    elif facts.family in ("words", "characters") and max(counts) > UNEVEN * min(counts):
+        of_words = ADJUSTMENT if few_classes else OF_MANY_CLASSES
+        share = of_words if facts.family == "words" else OF_CHARACTERS
         yield Choice("training.logit_adjustment", share, "rare classes: a better macro F1")
     if are_uneven(facts.classes) and not facts.several:
         yield Choice("training.monitor", "macro_f1", "accuracy hardly sees the small classes")

@@ -143,19 +143,20 @@ def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end
     assert (config.data.validation, config.training.refit) == (other, False)
 
 
-def write_texts(path: Path, labels: list[str]) -> str:
-    lines = [f"{label},{label} to platform {i}" for i, label in enumerate(labels)]
+def write_texts(path: Path, labels: list[str], gap: str = " ") -> str:
+    lines = [f"{label},{label}{gap}to{gap}platform{gap}{i}" for i, label in enumerate(labels)]
     path.write_text("\n".join(["label,text", *lines]))
     return str(path)
 
 
 @pytest.mark.parametrize(
-    ("few", "more", "expected"), [(10, 0, 0.0), (9, 0, ADJUSTMENT), (9, 19, OF_MANY_CLASSES)]
+    ("few", "more", "share", "gap"),
+    [(10, 0, 0, " "), (9, 0, ADJUSTMENT, " "), (9, 19, OF_MANY_CLASSES, " "), (9, 0, 0.2, "")],
 )
-def test_uneven_classes_are_adjusted_for(tmp_path, few, more, expected):
+def test_uneven_classes_are_adjusted_for(tmp_path, few, more, share, gap):
     others = [f"take{letter}" for letter in "abcdefghijklmnopqrs"[:more]] * few
-    path = write_texts(tmp_path / "a.csv", ["come"] * few + ["go"] * 100 + others)
-    assert proposed(path).training.logit_adjustment == expected
+    path = write_texts(tmp_path / "a.csv", ["come"] * few + ["go"] * 100 + others, gap)
+    assert proposed(path).training.logit_adjustment == share
 
 
 @pytest.mark.parametrize(
