@@ -23,7 +23,7 @@ from seqtrain.files.writing import (
     write_folder,
 )
 
-FORMAT = 20
+FORMAT = 21
 """Counts up when what is stored, or how rows are read and encoded, changes."""
 KEPT_ENTRIES = 32
 ABANDONED_SECONDS = 86400

@@ -113,9 +113,9 @@ def by_first_row(path: str, options: ReadOptions) -> ReadOptions:
     is_wide = is_wide and options.format in WIDE_FORMATS
     if not is_wide and options.order is None:
         return options
-    column, keep = 0 if is_wide else options.id, EVERY_COLUMN if is_wide else options.order or 0
-    alone = replace(options, kind="text", sequence=column, id=None, order=None, steps=None)
-    alone = replace(alone, header=True, static=None, label=None, group=None, keep=(keep,))
+    alone = replace(options, kind="text", sequence=[], id=None, order=None, steps=None)
+    alone = replace(alone, static=None, label=None, group=None, keep=(EVERY_COLUMN,))
+    alone = replace(alone, header=is_wide or isinstance(options.order, str) or options.header)
     row = next(iter(read_rows(path, alone, labelled=False)), None)
     kept = {} if row is None or row.kept is None else row.kept
     if is_wide:
@@ -123,7 +123,7 @@ def by_first_row(path: str, options: ReadOptions) -> ReadOptions:
             name for name in kept if name not in ("", options.label, options.group)
         ]
         return replace(options, sequence=names or None)
-    time, is_date = time_of(kept.get(str(keep)))
+    time, is_date = time_of(kept.get(str(options.order)))
     return replace(options, dated=is_date if time == time else None)
 
 

@@ -4,7 +4,7 @@ import codecs
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from seqtrain.config.formats import (
 )
 from seqtrain.data.examples import EVERY_COLUMN, missing_name
 from seqtrain.data.readers import Column, ReadOptions, read_rows
+from seqtrain.data.readers.cells import BY_COLUMNS, is_by_columns
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.opening import BUFFER, open_input, utf_16
 from seqtrain.data.readers.txt import list_folder
@@ -161,7 +162,9 @@ def _columns(path: str, reading: ReadOptions, wishes: Wishes) -> list[ColumnFact
         everything = replace(everything, sequence=0)
     rows = (row.kept or {} for row in good_rows(path, everything, labelled=False))
     first = [str(cell) for cell in next(rows, {}).values()] if delimited else []
-    columns = gather(enumerate(row.values()) if delimited else flattened(row) for row in rows)
+    some = [*islice(rows, 2)]
+    every = chain(some, rows)
+    columns = gather(enumerate(row.values()) if delimited else flattened(row) for row in every)
     if not columns:
         found = "one row" if any(first) else "no rows"
         raise DataError(f"{name}: {found}; expected one labelled sequence per row")
@@ -170,11 +173,9 @@ def _columns(path: str, reading: ReadOptions, wishes: Wishes) -> list[ColumnFact
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
             "separated by a comma, semicolon, tab or |; or give --delimiter"
         )
-    if not delimited and all(c.rows == 1 for c in columns) and len(columns) > FEWEST_STEPS:
-        raise DataError(
-            f"{name}: one object; expected one for each row, as pandas writes "
-            "them with to_json(orient='records')"
-        )
+    is_one = len(some) == 1 and not delimited
+    if is_one and (is_by_columns(some[0]) or len(columns) > FEWEST_STEPS):
+        raise DataError(f"{name}: {BY_COLUMNS}")
     header = wishes.header
     if delimited and header is None:
         header = has_header(name, first, columns)

@@ -1,5 +1,6 @@
-"""Reads the rows of a file that can be used."""
+"""Reads the rows of a file that can be used; damages files."""
 
+import random
 from collections.abc import Iterator
 
 from seqtrain.data.examples import Example, ReadOptions, RowProblems
@@ -23,3 +24,13 @@ def read_examples(path: str, options: ReadOptions, *, labelled: bool = True) -> 
             problems.add(example.line, example.problem, example.file)
     if options.bad_rows == "error" or not rows:
         problems.raise_if_any()
+
+
+def damaged_copies(content: bytes) -> Iterator[bytes]:
+    """Yield the content 300 times with other bytes in one, two or eight places."""
+    draw = random.Random(0)
+    for _ in range(300):
+        copy = bytearray(content)
+        for _ in range(draw.choice([1, 2, 8])):
+            copy[draw.randrange(len(copy))] = draw.randrange(256)
+        yield bytes(copy)

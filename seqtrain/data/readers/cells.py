@@ -1,6 +1,7 @@
 """Rows with named cells: which of a table's cells are read, and the objects of format jsonl."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 
@@ -20,6 +21,9 @@ from seqtrain.data.readers.time_steps import Rows, facts_of
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
 
+BY_COLUMNS = (
+    "one object; expected one for each row, as pandas writes them with to_json(orient='records')"
+)
 Getter = Callable[[Any], Sequence[Any]]
 """Takes cells out of a row; raises BadRow where it lacks one. None stands for no column."""
 
@@ -84,7 +88,13 @@ def read_jsonl(source: RowSource) -> Iterator[Example | Rows]:
         source.problems.fail(line, "an object over several lines; expected one per line, or a list")
     if text.lstrip()[:1] != "[":
         before = ((blank, "") for blank in range(1, line))
-        rows = source.good(chain(before, [(line, text)] * bool(line), lines), blank_rows=False)
+        following = [*islice(lines, int(source.labelled))]
+        if source.labelled and not following:
+            with suppress(NotJSONError):
+                if is_by_columns(parse_json(text)):
+                    source.problems.fail(line, BY_COLUMNS)
+        found = chain(before, [(line, text)] * bool(line), following, lines)
+        rows = source.good(found, blank_rows=False)
         return read_objects(source, rows, parse_json)
     text = "\n".join([text, *(rest for _, rest in lines)])
     try:
@@ -94,6 +104,13 @@ def read_jsonl(source: RowSource) -> Iterator[Example | Rows]:
         source.problems.fail(line, str(error))
     assert isinstance(array, list)
     return read_objects(source, enumerate(array, start=1))
+
+
+def is_by_columns(row: object) -> bool:
+    """Return whether a JSON object is a table by columns: lists or objects, all of one length."""
+    values = [*row.values()] if isinstance(row, dict) else []
+    sizes = {len(value) if isinstance(value, list | dict) else 0 for value in values}
+    return len(values) > 1 and len(sizes) == 1 and max(sizes) > 1
 
 
 def read_objects(

@@ -1,5 +1,7 @@
 """Rows that are time steps become sequences: the rows of one id, in their order."""
 
+from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 
 from seqtrain.data.examples import Example, ReadOptions, single_labels
 from seqtrain.data.readers import read_rows
+from seqtrain.data.sources import by_first_row
 from seqtrain.errors import DataError
 from tests.helpers.reading import read_examples
 from tests.helpers.tables import Row, shuffled, table, write_rows
@@ -115,10 +118,15 @@ def test_an_order_of_large_whole_numbers_is_exact(ending: str, tmp_path: Path) -
     assert found.kept == {"place": "p0"}
 
 
-def test_decimals_are_numbers(tmp_path: Path) -> None:
-    rows = steps_of(("i", 1, "a", Decimal("-0.037"), "x"), ("i", 2, "a", Decimal("2.000"), "x"))
-    (found,) = read(write_rows(tmp_path / "a.parquet", rows))
+@pytest.mark.parametrize(
+    ("times", "dated"), [((1, 2), False), ((datetime.min, datetime.max), True)]
+)
+def test_decimals_are_numbers_and_times_dates(times: Any, dated: bool, tmp_path: Path) -> None:
+    heats = (Decimal("-0.037"), Decimal("2.000"))
+    rows = steps_of(*((1, time, "a", x, "x") for time, x in zip(times, heats, strict=True)))
+    (found,) = read(path := write_rows(tmp_path / "a.parquet", rows))
     assert found.sequence.numbers[:, 0].tolist() == pytest.approx([-0.037, 2])
+    assert by_first_row(str(path), replace(OPTIONS, format="parquet")).dated == dated
 
 
 def test_ids_are_texts_whatever_their_type_in_json(tmp_path: Path) -> None:
