@@ -65,8 +65,9 @@ def quote(text: str, limit: int = QUOTE_LENGTH) -> str:
 
 
 def display_name(path: str) -> str:
-    """Return how messages name an input: `stdin` for `-`, else its path, escaped."""
-    return "stdin" if path == "-" else printable(path) or "''"
+    """Return how messages name an input: `stdin` for `-`, a table's key, or its path, escaped."""
+    key = re.sub(r"^memory:(.*)-[0-9a-f]{16}$", r"\1", path)
+    return "stdin" if path == "-" else printable(key) or "''"
 
 
 def one_line(problem: str) -> str:

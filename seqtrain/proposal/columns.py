@@ -71,7 +71,7 @@ ODD = re.compile(
 )
 """A number with a comma or a unit; a text, where the column has several units."""
 LISTS = ("series", "symbols", "turns")
-MOST_SHOWN = 75
+MOST_SHOWN = 69
 """Characters of the columns that a message lists, so that its advice is seen."""
 DESCRIBED = {
     "series": "lists of numbers",

@@ -138,7 +138,8 @@ def _taken(facts: Facts) -> Iterator[str]:
 
 
 def _labels(facts: Facts) -> str:
-    names = [shorten(name, 30) for name, _ in facts.classes.most_common()]
+    every = [name for name, _ in facts.classes.most_common()]
+    names = [quote(x, 30) if x != x.strip() else shorten(x, 30) for x in every]
     return listed(names, SHOWN_LABELS)
 
 
