@@ -201,9 +201,13 @@ def _labels(data: PreparedData, settings: DataConfig) -> Iterator[str]:
             yield f"labels that look alike are different classes: {shown}"
     counts = class_counts(data.splits["train"].labels, len(names))
     yield from label_doubts({x: int(n) for x, n in zip(names, counts, strict=True) if n})
-    single = [quote(names[label]) for label in np.flatnonzero(counts == 1)]
-    if single:
-        yield f"classes with one row in train: {listed(single)}"
+    single = np.flatnonzero(counts == 1)
+    if len(single):
+        train, hint = data.splits["train"], ""
+        if type(settings.label) is int and train.labels.ndim == 1:
+            is_first = 1 in train.lines[np.isin(train.labels, single)]
+            hint = "; line 1 is one: if it names the columns, set data.header: true" * is_first
+        yield f"classes with one row in train: {listed([quote(names[i]) for i in single])}{hint}"
     held_out = data.splits.get("validation")
     if held_out is not None and len(held_out) < len(names):
         advice = "hold out more (data.validation), or see fit --folds 5"

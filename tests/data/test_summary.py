@@ -162,7 +162,8 @@ def test_equal_sequences_under_several_labels(warned, monkeypatch, compared):
 def test_a_header_read_as_data(warned):
     rows = [(f"word{i} and more", "xy"[i % 2]) for i in range(40)]
     keys = {"sequence": 0, "label": 1}
-    assert "classes with one row in train: 'label'" in warned(rows, **keys)
+    expected = "train: 'label'; line 1 is one: if it names the columns, set data.header: true"
+    assert f"classes with one row in {expected}" in warned(rows, **keys)
     assert not warned(rows, **keys, header=True)
     assert not warned(rows)
 
