@@ -80,7 +80,7 @@ def prepare(
         data = load_prepared(config, entry) if entry and known is None else None
         if data and data.digests == digests_of(path for _, path in files):
             return data
-        data = _prepared(config, known)
+        data = _Preparation(config, known).run()
     content = _entry_of(data)
     is_saved = entry is not None and cache.save(entry, content)
     return replace(data, entry=entry if is_saved else None)
@@ -168,111 +168,121 @@ def _is_bpe(data: DataConfig) -> bool:
     return (data.kind, data.tokenizer) == ("text", "bpe")
 
 
-def _prepared(config: Config, known: Preprocessing | None) -> PreparedData:
-    """Read and encode all splits."""
-    data = config.data
-    train = split_files(data, "train")
-    first = by_first_row(*train[0])
-    as_train = partial(replace, dated=first.dated, sequence=first.sequence)
-    train = [(path, as_train(x)) for path, x in train]
-    rules = _rules(config, known, first)
-    if _is_bpe(data) and rules.bpe_model is None:
-        rules = replace(rules, bpe_model=_trained_bpe(config, rules, train))
-    encoder = rules.encoder(growing_index(SPECIAL), growing_index())
-    read = encoder.encode_files(train)
-    parts, reports = _parts(config, [*encoder.labels], *read)
-    del read  # it may be large
-    more = [path for key, path in data_files(config) if key.startswith("pretraining.")]
-    for number, path in enumerate(more):
-        files = [(path, replace(read_options(data, path), group=None))]
-        key = f"pretraining.data.{number}"
-        parts[key], reports[key] = encoder.encode_files(files, labelled=False)
-    parts, fitted, eligible, word_vectors = fit(config, known, rules, encoder, parts)
-    splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
-    if config.pretraining.objective is not None:
-        unlabelled = joined_stores([splits["train"], *parts.values()]) if parts else splits["train"]
-    for name in ("validation", "test"):
-        files = [(path, as_train(x)) for path, x in split_files(data, name)]
-        if files:
-            splits[name], reports[name] = fitted.encode_files(files)
-    digests = digests_of(path for _, path in data_files(config))
-    _refuse_same_files(config, digests)
-    _check_rows(data, splits, fitted)
-    return PreparedData(
-        splits=splits,
-        preprocessing=fitted,
-        reports=reports,
-        eligible_tokens=eligible,
-        digests=digests,
-        from_cache=False,
-        unlabelled=unlabelled,
-        vectors=word_vectors,
-    )
+@dataclass(frozen=True)
+class _Preparation:
+    """The data of a config while they are read, held out, fitted and encoded."""
 
+    config: Config
+    known: Preprocessing | None
 
-def _rules(config: Config, known: Preprocessing | None, reading: ReadOptions) -> Preprocessing:
-    """Return what the config says, and what stays as in a known one; nothing else is fitted yet."""
-    data, sizes = config.data, config.model.subwords
-    names = () if known is None else ("bpe_model", "subword_rows", "kernels")
-    kept: dict[str, Any] = {"bpe_model": None, **{name: getattr(known, name) for name in names}}
-    if reading.format == "memory":  # a model says how files are read; tables have no format
-        reading = replace(reading, format="jsonl")
-    return Preprocessing(
-        reading=reading,
-        tokenizer=data.tokenizer,
-        lowercase=data.lowercase,
-        lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
-        missing=data.missing,
-        standardize=data.standardize,
-        subwords=None if sizes is None else (sizes[0], sizes[1]),
-        steps=None if data.steps is None else ColumnCoding(dict(data.steps), data.missing),
-        static=None if data.static is None else ColumnCoding(dict(data.static), data.missing),
-        **kept,
-    )
+    def run(self) -> PreparedData:
+        """Read and encode all splits."""
+        data = self.config.data
+        train = split_files(data, "train")
+        first = by_first_row(*train[0])
+        as_train = partial(replace, dated=first.dated, sequence=first.sequence)
+        train = [(path, as_train(x)) for path, x in train]
+        rules = self._rules(first)
+        if _is_bpe(data) and rules.bpe_model is None:
+            rules = replace(rules, bpe_model=self._trained_bpe(rules, train))
+        encoder = rules.encoder(growing_index(SPECIAL), growing_index())
+        read = encoder.encode_files(train)
+        parts, reports = self._parts([*encoder.labels], *read)
+        del read  # it may be large
+        more = [path for key, path in data_files(self.config) if key.startswith("pretraining.")]
+        for number, path in enumerate(more):
+            files = [(path, replace(read_options(data, path), group=None))]
+            key = f"pretraining.data.{number}"
+            parts[key], reports[key] = encoder.encode_files(files, labelled=False)
+        parts, fitted, eligible, word_vectors = fit(self.config, self.known, rules, encoder, parts)
+        splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
+        if self.config.pretraining.objective is not None:
+            unlabelled = (
+                joined_stores([splits["train"], *parts.values()]) if parts else splits["train"]
+            )
+        for name in ("validation", "test"):
+            files = [(path, as_train(x)) for path, x in split_files(data, name)]
+            if files:
+                splits[name], reports[name] = fitted.encode_files(files)
+        digests = digests_of(path for _, path in data_files(self.config))
+        _refuse_same_files(self.config, digests)
+        _check_rows(data, splits, fitted)
+        return PreparedData(
+            splits=splits,
+            preprocessing=fitted,
+            reports=reports,
+            eligible_tokens=eligible,
+            digests=digests,
+            from_cache=False,
+            unlabelled=unlabelled,
+            vectors=word_vectors,
+        )
 
+    def _rules(self, reading: ReadOptions) -> Preprocessing:
+        """Return what the config says, and what stays as in a known one; no more is fitted yet."""
+        data, sizes = self.config.data, self.config.model.subwords
+        names = () if self.known is None else ("bpe_model", "subword_rows", "kernels")
+        kept: dict[str, Any] = {
+            "bpe_model": None,
+            **{name: getattr(self.known, name) for name in names},
+        }
+        if reading.format == "memory":  # a model says how files are read; tables have no format
+            reading = replace(reading, format="jsonl")
+        return Preprocessing(
+            reading=reading,
+            tokenizer=data.tokenizer,
+            lowercase=data.lowercase,
+            lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
+            missing=data.missing,
+            standardize=data.standardize,
+            subwords=None if sizes is None else (sizes[0], sizes[1]),
+            steps=None if data.steps is None else ColumnCoding(dict(data.steps), data.missing),
+            static=None if data.static is None else ColumnCoding(dict(data.static), data.missing),
+            **kept,
+        )
 
-def _trained_bpe(config: Config, rules: Preprocessing, files: Files) -> str:
-    """Learn merges from train's rows that aren't held out: files are read twice for it."""
-    by_words = replace(rules, tokenizer="whitespace", lengths=LengthPolicy(None, "head", "drop"))
-    encoder = by_words.encoder(FixedIndex({}, UNK), growing_index())
-    rows, _ = encoder.encode_files(files)
-    learned = _held_out(config, [*encoder.labels], rows)[1].tolist()
-    read = chain.from_iterable(read_rows(path, options) for path, options in files)
-    texts = (str(example.sequence) for example in read if example.problem is None)
-    return train_bpe(
-        compress(filter(str.strip, texts), learned),
-        vocab_size=config.data.max_vocab_size,
-        lowercase=config.data.lowercase,
-    )
+    def _trained_bpe(self, rules: Preprocessing, files: Files) -> str:
+        """Learn merges from train's rows that aren't held out: files are read twice for it."""
+        by_words = replace(
+            rules, tokenizer="whitespace", lengths=LengthPolicy(None, "head", "drop")
+        )
+        encoder = by_words.encoder(FixedIndex({}, UNK), growing_index())
+        rows, _ = encoder.encode_files(files)
+        learned = self._held_out([*encoder.labels], rows)[1].tolist()
+        read = chain.from_iterable(read_rows(path, options) for path, options in files)
+        texts = (str(example.sequence) for example in read if example.problem is None)
+        return train_bpe(
+            compress(filter(str.strip, texts), learned),
+            vocab_size=self.config.data.max_vocab_size,
+            lowercase=self.config.data.lowercase,
+        )
 
+    def _parts(
+        self, names: list[str], read: SequenceStore, report: EncodingReport
+    ) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
+        if not held_out_fractions(self.config.data):
+            return {"train": read}, {"train": report}
+        held, learned = self._held_out(names, read)
+        rows_of = {"train": true_rows(learned), **held}
+        parts = {name: read.selection(rows_of[name]) for name in SPLITS if name in rows_of}
+        reports = {name: EncodingReport(rows=len(rows)) for name, rows in held.items()}
+        reports["train"] = replace(report, held_out=len(read) - len(parts["train"]))
+        return parts, reports
 
-def _parts(
-    config: Config, names: list[str], read: SequenceStore, report: EncodingReport
-) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
-    if not held_out_fractions(config.data):
-        return {"train": read}, {"train": report}
-    held, learned = _held_out(config, names, read)
-    rows_of = {"train": true_rows(learned), **held}
-    parts = {name: read.selection(rows_of[name]) for name in SPLITS if name in rows_of}
-    reports = {name: EncodingReport(rows=len(rows)) for name, rows in held.items()}
-    reports["train"] = replace(report, held_out=len(read) - len(parts["train"]))
-    return parts, reports
-
-
-def _held_out(
-    config: Config, names: list[str], read: SequenceStore
-) -> tuple[dict[str, Ints], Mask]:
-    """Return the rows of each part that is held out, and which rows are left, (B,)."""
-    _, inverse = np.unique(np.array(_strata(names, read.labels)), return_inverse=True)
-    ranks: Ints = inverse.astype(np.int32)
-    keys = read.keys
-    if keys is not None and read.groups is not None:
-        keys = np.where(read.groups < 0, keys, read.groups + 1)
-    held = hold_out(ranks[read.labels], held_out_fractions(config.data), config.seed, keys)
-    learned = np.ones(len(read), dtype=bool)
-    for rows in held.values():
-        learned[rows] = False
-    return held, learned
+    def _held_out(self, names: list[str], read: SequenceStore) -> tuple[dict[str, Ints], Mask]:
+        """Return the rows of each part that is held out, and which rows are left, (B,)."""
+        _, inverse = np.unique(np.array(_strata(names, read.labels)), return_inverse=True)
+        ranks: Ints = inverse.astype(np.int32)
+        keys = read.keys
+        if keys is not None and read.groups is not None:
+            keys = np.where(read.groups < 0, keys, read.groups + 1)
+        held = hold_out(
+            ranks[read.labels], held_out_fractions(self.config.data), self.config.seed, keys
+        )
+        learned = np.ones(len(read), dtype=bool)
+        for rows in held.values():
+            learned[rows] = False
+        return held, learned
 
 
 def _refuse_same_files(config: Config, digests: Digests) -> None:
