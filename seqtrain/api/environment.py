@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,9 @@ def peak_memory(device: torch.device) -> int | None:
         return torch.cuda.max_memory_allocated(device)
     if sys.platform == "win32":
         return None
+    with suppress(OSError, StopIteration):  # what follows may be that of a larger parent on Linux
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
