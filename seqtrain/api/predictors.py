@@ -23,8 +23,9 @@ from seqtrain.data.readers import read_table
 from seqtrain.data.readers.memory import MemoryTable, columns_of
 from seqtrain.data.readers.sequences import given_sequence
 from seqtrain.errors import CheckpointError, ConfigError, DataError
-from seqtrain.evaluation.calibration import CoveragePoint, most_covered
+from seqtrain.evaluation.calibration import Calibration, CoveragePoint, most_covered
 from seqtrain.evaluation.logits import CarriedStates, check_finite, predict_logits
+from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.runs.model_folder import Model
 from seqtrain.runs.run_directory import name_one
 from seqtrain.text import Summarized, listed, nearest, quote
@@ -76,8 +77,7 @@ class Classifier(Summarized):
     Rows are read as the first one's preprocessing says.
 
     Attributes:
-        models: their networks are on the device; `network` and `calibration` are those of the first
-            one.
+        models: their networks are on the device.
         path: where they were loaded from.
         thresholds: from which probability on a label is predicted. Where a row may have several,
             validation chose them; else a label that you set here is predicted from there on, and
@@ -88,7 +88,6 @@ class Classifier(Summarized):
         self.models, self.device, self.path = models, device, path
         for model in models:
             model.network.to(device)
-        self.network, self.calibration = models[0].network, models[0].calibration
         self.preprocessing: Preprocessing = models[0].preprocessing
         means = map(fmean, zip(*(model.thresholds for model in models), strict=True))
         several = self.preprocessing.several
@@ -100,12 +99,22 @@ class Classifier(Summarized):
         fitted, members = self.preprocessing, len(self.models)
         found = {
             "path": str(self.path),
-            "model": _branches(self.network.config),
+            "model": _branches(self.models[0].network.config),
             "classes": f"{len(self.labels)}",
             "sequences": fitted.kind + (f" by {fitted.tokenizer}" if fitted.kind == "text" else ""),
             "device": str(self.device),
         }
         return found | ({"members": f"{members}"} if members > 1 else {})
+
+    @property
+    def network(self) -> ClassifierNetwork:
+        """The network of the only model; a ConfigError where there are several."""
+        return one_model(self).models[0].network
+
+    @property
+    def calibration(self) -> Calibration:
+        """What validation said of the only model; a ConfigError where there are several."""
+        return one_model(self).models[0].calibration
 
     @property
     def separator(self) -> str | None:

@@ -186,6 +186,7 @@ def compare(
     Raises:
         ConfigError, DataError: what was given is wrong.
     """
+    began = time.monotonic()
     if seconds <= 0:
         raise ConfigError(f"seconds: found {seconds:g}; expected more than 0")
     config = resolved_config(config, device)
@@ -213,6 +214,7 @@ def compare(
     return Comparison(
         device=str(where),
         threads=torch.get_num_threads(),
+        rnn=config.model.rnn,
         rows=len(task.train),
         tokens=int(task.train.lengths.sum()),
         warnings=task.warnings,
@@ -221,6 +223,7 @@ def compare(
         held_out=len(task.held_out),
         recommended=recommended,
         reason=reason,
+        seconds=time.monotonic() - began,
     )
 
 

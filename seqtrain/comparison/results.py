@@ -67,10 +67,12 @@ class Comparison:
         rows, tokens: of train.
         passes: over these rows before accuracies were measured; 0: there was no time for it.
         held_out: sequences that accuracies are measured on.
+        seconds: the comparison took, with reading and the first batches.
     """
 
     device: str
     threads: int
+    rnn: str
     rows: int
     tokens: int
     warnings: list[str]
@@ -79,6 +81,7 @@ class Comparison:
     held_out: int
     recommended: str | None
     reason: str
+    seconds: float
 
 
 def thousands(tokens_per_second: float) -> str:

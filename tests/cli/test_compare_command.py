@@ -40,7 +40,7 @@ def compared(tmp_path_factory) -> dict[str, Any]:
 
 def test_figures(compared):
     found = compared
-    assert {"device", "threads", "reason"} <= found.keys()
+    assert {"device", "threads", "rnn", "seconds", "reason"} <= found.keys()
     assert found["tokens"] == 113_366
     rows = {row["name"]: row for row in found["candidates"]}
     assert list(rows) == ALL

@@ -148,12 +148,12 @@ def test_columns_are_kept(trained, tmp_path, cli):
 
 
 def test_no_two_columns_have_one_name(trained, tmp_path, cli):
-    (tmp_path / "in.csv").write_text("id,label,input_label,text\n1,up,x,rise\n")
+    (tmp_path / "in.csv").write_text("id,label,input_label,labels,text\n1,up,x,y,rise\n")
     source = (tmp_path / "in.csv", trained / "run", "--keep")
     names = read(cli("predict", *source, "label,input_label").out)[0]
     assert names == ["input_input_label", "input_label", "label", "probability"]
-    row = cli("predict", *source, "label,input_label", "--format", "jsonl").json
-    assert (row["input_input_label"], row["input_label"]) == ("up", "x")
+    row = cli("predict", *source, "label,input_label,labels", "--format", "jsonl").json
+    assert [row[f"input_{name}"] for name in ("input_label", "label", "labels")] == ["up", "x", "y"]
 
 
 LABELS = ["=cmd()", "-1e3", "-x", "@a", "+1.5", 'q"t', "a,b", "[/red]", "t\tb", "l\nf", "c\rr"]

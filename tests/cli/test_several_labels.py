@@ -170,7 +170,7 @@ def test_what_makes_no_sense_says_so(beside: Path, cli: Cli) -> None:
         ended = cli(*words, code=2)
         assert ended.problems[-1].startswith(f"seqtrain: {problem}")
     with pytest.raises(ConfigError, match="--class-precision"):
-        seqtrain.load("run").threshold(0.9)  # type: ignore[union-attr]
+        seqtrain.load("run").threshold(0.9)
 
 
 def test_a_model_of_one_label_goes_on_with_one(beside: Path, cli: Cli) -> None:

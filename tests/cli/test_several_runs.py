@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import seqtrain
 from seqtrain.config import load_config
 from seqtrain.data.dataset import prepare
+from seqtrain.errors import ConfigError
 from tests.helpers.program import ended, started
 from tests.helpers.tiny import Cli, assert_same_run, run_in, write_text_project
 
@@ -184,6 +186,8 @@ def test_stopped_runs_go_on(project, beside, cli):
 def test_what_needs_one_run_says_so(beside, cli, words):
     said = cli(*words, code=2).err
     assert "many: holds several runs; name one of them, such as many/seed-0" in said
+    with pytest.raises(ConfigError, match="several runs"):
+        seqtrain.load("many").threshold(0.9)
 
 
 def test_a_fold_is_not_trained_anew_on_what_it_is_scored_on(project, cli):

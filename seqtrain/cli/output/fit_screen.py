@@ -35,6 +35,8 @@ EPOCH_COLUMNS = [
     TableColumn("s", rank=3, width=6),
 ]
 """77 characters in all, with a blank between two."""
+SMOOTHING = 0.98
+"""Share of the bar's loss that an update leaves."""
 
 
 class FitScreen:
@@ -56,7 +58,7 @@ class FitScreen:
         self._console, self._bar = stderr_console(), ProgressBar()
         self._splits: set[str] = set()
         self._table: GrowingTable | None = None
-        self._updates = 0
+        self._loss, self._updates = 0.0, 0
         self._shows: dict[type, Callable[[Any], None]] = {
             DataEvent: self._show_data,
             StartEvent: self._show_start,
@@ -123,11 +125,14 @@ class FitScreen:
         """Move the bar: that of the run in training, else that of the epoch."""
         if event.refit and event.epoch == event.batch == 1:
             note(REFIT)
+        if event.batch == 1:
+            self._loss = event.loss
+        self._loss += (1 - SMOOTHING) * (event.loss - self._loss)
         phase, share = "epoch", event.update / max(self._updates, event.update)
         if event.pretraining or event.refit:
             phase = "pretraining" if event.pretraining else "refit"
             share = event.batch / event.num_batches
-        self._bar(f"{phase} {event.epoch}", share, f"loss {event.loss:.4f}")
+        self._bar(f"{phase} {event.epoch}", share, f"loss {self._loss:.4f}")
 
     def _show_epoch(self, event: EpochEvent) -> None:
         """Print a row of the table of epochs, or a line on an epoch of other training."""

@@ -26,9 +26,8 @@ from seqtrain.text import json_line, printable, shorten
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
-IN_JSON = ("index", "problem")
-OF_A_STEP = ("step", "token", "label", "probability", "probabilities")
-"""Keys of every row of jsonl, and of one of `predict --steps`, which no kept column may have."""
+IN_JSON = ("index", "label", "labels", "guess", "probability", "probabilities", "problem")
+"""Keys that a row of jsonl may have, which no kept column has."""
 NOTHING: dict[str, Any] = {"label": None, "probability": None, "probabilities": {}}
 """A row of jsonl without a prediction."""
 ALWAYS = ("label", "probability", "guess", "label_1", "probability_1")
@@ -90,8 +89,7 @@ class PredictionColumns:
     @cached_property
     def beside(self) -> list[str]:
         """The columns before these; a kept one whose name is taken gets `input_` first."""
-        taken = {*self.where, *(OF_A_STEP if self.steps else self.own)}
-        taken |= {*IN_JSON} if self.format == "jsonl" else set()
+        taken = {*self.where, *(IN_JSON if self.format == "jsonl" else self.own)}
         found = [*self.where]
         for name in self.keep:
             new = name
