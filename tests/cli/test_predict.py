@@ -277,10 +277,11 @@ def test_a_folder_of_files_has_a_row_per_file(of_files, tmp_path, cli):
     piped = cli("predict", "-", of_files, stdin="fall\nsink")
     assert by_line.out == piped.out
     assert "stdin: each line is one sequence" in piped.err
-    Path(names[1]).write_bytes(b"\xff\x00")
+    Path(names[1]).write_bytes(b"\xff\xfe")
     cli("predict", tmp_path / "new", of_files, code=2)
     ended = cli("predict", tmp_path / "new", of_files, "--bad-rows", "blank")
     assert ended.out.splitlines()[2] == f"{names[1]}\t\t"
+    assert f"{names[1]}:1: expected UTF-8 text" in ended.err
 
 
 def test_input_of_another_encoding_is_read_as_named(trained, tmp_path, cli):

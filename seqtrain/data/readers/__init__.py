@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -161,7 +162,8 @@ def _sequences(
     path: str, options: ReadOptions, problems: RowProblems, labelled: bool
 ) -> Iterator[Example]:
     is_at_hand = os.path.isfile(path) or options.format in ("memory", "arrow")
-    at_once = AT_ONCE if is_at_hand else 1  # of a stream, more may come much later
+    is_complete = is_at_hand or (path == "-" and sys.stdin is not None and sys.stdin.seekable())
+    at_once = AT_ONCE if is_complete else 1  # of a stream, more may come much later
     source = RowSource(None, options, problems, labelled, at_once)
     if options.steps is None:
         return cast("Iterator[Example]", _rows(path, source))
@@ -198,5 +200,5 @@ def _rows(path: str, source: RowSource) -> Iterator[Example | Rows]:
         except DataError as error:
             if not whole or options.bad_rows != "blank":
                 raise
-            problem = error.problems[0].removeprefix(f"{problems.file}:").strip()
+            problem = error.problems[0].removeprefix(problems.file).partition(": ")[2]
             yield Example("", None, 1, problems.file, problem=problem)

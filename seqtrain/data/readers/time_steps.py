@@ -41,6 +41,8 @@ AT_ONCE = 256
 """Rows that are put together."""
 KNOWN_CELLS = 4096
 """Cells whose tokens are remembered."""
+PLAIN_TYPES = {str, int, float, bool, type(None)}
+"""Types of cells of which equal ones are the same token."""
 
 
 class _BadCell(BadRow):
@@ -86,13 +88,12 @@ class SequencesOfRows:
         if not self.come_back:
             yield from self._in_order(map(self._read, given))
             return
-        share, bad, good = dict[Any, Any]().setdefault, list[Example](), list[Rows]()
+        known, bad, good = dict[str, str](), list[Example](), list[Rows]()
         for rows in map(self._read, given):
             if isinstance(rows, Example):
                 bad.append(rows)
-            else:  # one object of each cell
-                cells = (x if _is_array(x) else [*map(share, x, x)] for x in rows[ID:])
-                good.append([*rows[:ID], *cells])
+            else:
+                good.append([*rows[:ID], *(_shared(x, known) for x in rows[ID:])])
         whole = [*map(_joined, zip(*good, strict=True))]
         numbers = dict[Any, int]()
         first = [numbers.setdefault(name, len(numbers)) for name in (whole[ID] if whole else ())]
@@ -217,6 +218,13 @@ def _is_array(column: Column) -> bool:
     return isinstance(column, np.ndarray)
 
 
+def _shared(column: Column, known: dict[str, str]) -> Column:
+    """Return a column that holds one object of each text."""
+    if _is_array(column):
+        return column
+    return [known.setdefault(x, x) if type(x) is str else x for x in column]
+
+
 def _joined(columns: Sequence[Column]) -> Column:
     if all(map(_is_array, columns)):
         return np.concatenate(columns)
@@ -243,10 +251,9 @@ def _runs(ids: Column) -> list[tuple[int, int]]:
 
 
 def _tokens(cells: Column) -> Column:
-    try:
-        return [*map(_token, cells)]
-    except TypeError:  # a list or an object of JSON
-        return [*map(_token.__wrapped__, cells)]
+    # Other values may be lists, or equal and yet written differently, as Decimals are.
+    is_plain = {*map(type, cells)} <= PLAIN_TYPES
+    return [*map(_token if is_plain else _token.__wrapped__, cells)]
 
 
 def _whole(cells: Column) -> Column:

@@ -130,9 +130,11 @@ def test_decimals_are_numbers_and_times_dates(times: Any, dated: bool, tmp_path:
 
 
 def test_ids_are_texts_whatever_their_type_in_json(tmp_path: Path) -> None:
-    rows = steps_of(*((x, 1, "a", 1, "x") for x in (1, "1", 1.0, -1, -2, True, 1)))
-    path = write_rows(tmp_path / "a.jsonl", rows)
-    assert [x.id for x in read(path)] == ["1", "-1", "-2", "True"]
+    ids = (1, "1", 1.0, -1, -2, True, 1)
+    rows = steps_of(*((x, 1, "a", 1, x is True or 1) for x in ids))
+    found = read(write_rows(tmp_path / "a.jsonl", rows), static={"l": "token"})
+    assert [x.id for x in found] == ["1", "-1", "-2", "True"]
+    assert [x.static and x.static.tokens for x in found] == [(["1"],)] * 3 + [(["true"],)]
 
 
 @pytest.mark.parametrize("quoted", [False, True])
@@ -151,9 +153,7 @@ def test_rows_around_a_bad_one_are_read(quoted: bool, tmp_path: Path) -> None:
     assert second[2:4] == ((("d",),), [[5, 0]])
 
 
-def test_one_row_of_an_id_has_its_label_and_blanks_around_ids_count_not(
-    tmp_path: Path,
-) -> None:
+def test_one_row_of_an_id_has_its_label_and_blanks_around_ids_count_not(tmp_path: Path) -> None:
     rows = steps_of(("i", 1, "a", 1, "x"), (" i ", 2, "b", 1, None), ("j", 1, "c", 1, ""))
     one, other = read(write_rows(tmp_path / "a.csv", rows))
     assert (one.label, len(one.sequence)) == ("x", 2)
@@ -174,9 +174,9 @@ def test_usual_words_for_a_missing_number(tmp_path: Path) -> None:
 
 
 def test_bad_cells_are_named_in_the_order_of_their_lines(tmp_path: Path) -> None:
-    rows = [("i", 1, "a", 1, "x"), ("j", 1, "a", "hot", "x"), ("i", 2, "a", "1_0", "x")]
+    rows = [("i", 1, "a", 1, "x"), ("j", 1, "a", "hot", "x"), ("i", 2, "a", [1], "x")]
     rows += [("k", 1, "a", 1, None), ("j", 2, "a", 1, "x"), ("i", 3, "a", 1, "x")]
-    path = write_rows(tmp_path / "a.csv", steps_of(*rows))
+    path = write_rows(tmp_path / "a.jsonl", steps_of(*rows))
     with pytest.raises(DataError) as caught:
-        list(read_examples(str(path), OPTIONS))
-    assert [problem.removeprefix(f"{path}:")[0] for problem in caught.value.problems] == [*"345"]
+        list(read_examples(str(path), replace(OPTIONS, format="jsonl")))
+    assert [problem.removeprefix(f"{path}:")[0] for problem in caught.value.problems] == [*"234"]
