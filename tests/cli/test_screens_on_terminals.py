@@ -71,8 +71,8 @@ def show_compared() -> None:
         VariantResult(name, variant.kind, "", speed, speed, 0.63, 1.9e-6, 0.987, "")
         for name, variant in VARIANTS.items()
     ]
-    facts = ("cpu", 2, 4800, 113_366, [])
-    show_comparison(Comparison(*facts, rows, 2.5, 600, *recommend(rows, "native")))
+    facts = ("cpu", 2, "gru", 4800, 113_366, [])
+    show_comparison(Comparison(*facts, rows, 2.5, 600, *recommend(rows, "native"), 60.0))
 
 
 MADE = {"fit --seeds": show_several, "compare": show_compared}

@@ -117,7 +117,7 @@ def test_a_precision_that_nothing_reaches_names_the_best(beside):
     classifier = seqtrain.load("run")
     parts = ((0.25, 0.8, 0.727), (1.0, 0.36, 0.6))
     points = [CoveragePoint(coverage=c, min_probability=p, accuracy=a) for c, p, a in parts]
-    classifier.calibration = Calibration(coverage=points)
+    classifier.models[0] = classifier.models[0].calibrated(Calibration(coverage=points))
     message = (
         "--precision: no threshold reaches 95.00% on validation; at best 72.70% of the "
         "predictions are right (from probability 0.8000 on)"

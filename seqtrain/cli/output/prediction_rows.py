@@ -105,8 +105,10 @@ class PredictionColumns:
 
     def values(self, prediction: Prediction) -> dict[str, Any]:
         """Return what the columns of a prediction hold: texts, probabilities, or lists of these."""
-        found = {label: round(p, 6) for label, p in prediction.probabilities.items()}
-        several, label = self.separator is not None, prediction.label
+        found, label = prediction.probabilities, prediction.label
+        several = self.separator is not None
+        if self.format == "jsonl":
+            found = {name: round(p, 6) for name, p in found.items()}
         share = [found[each] for each in prediction.labels] if several else found[label]
         shown = "" if self.is_undecided(prediction) else label
         guess = {} if self.threshold is None else {"guess": label}
@@ -134,9 +136,10 @@ class PredictionColumns:
         if prediction.problem is not None:
             return texts + [""] * len(self.own)
         for value in self.values(prediction).values():
-            each = value if isinstance(value, list) else [value]
-            words = (x if isinstance(x, str) else format(x, form) for x in each)
-            texts.append((self.separator or "").join(words))
+            if isinstance(value, list):
+                texts.append(str(self.separator).join(format(p, form) for p in value))
+            else:
+                texts.append(value if isinstance(value, str) else format(value, form))
         return texts
 
     def completed(self, first: Sequence[Any], *, whole_files: bool) -> PredictionColumns:
