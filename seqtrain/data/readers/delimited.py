@@ -122,7 +122,7 @@ def _first_row(source: RowSource, *, has_header: bool) -> tuple[Numbered, _Colum
     for row in records:
         rows.append(row)
         try:
-            source.check("".join(row[1]))
+            source.check(",".join(row[1]))
         except BadRow as bad:
             if has_header:
                 source.problems.fail(row[0], str(bad))

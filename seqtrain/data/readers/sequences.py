@@ -100,8 +100,8 @@ def sequence_from_cells(cells: Listed[Any], kind: str, columns: Listed[Column]) 
     """Read the cells of a row: texts or symbols are joined, numbers are steps, series channels."""
     if kind == "features" and len(cells) > 1:
         return features_from_fields(cells)
-    if kind == "text" and len(cells) == 1 and isinstance(cells[0], str):
-        return cells[0]
+    if kind == "text" and {*map(type, cells)} == {str}:
+        return " ".join(cells)
     parts = list[Any]()
     for column, cell in zip(columns, cells, strict=True):
         try:
