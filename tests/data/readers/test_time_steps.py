@@ -130,8 +130,7 @@ def test_decimals_are_numbers_and_times_dates(times: Any, dated: bool, tmp_path:
 
 
 def test_ids_are_texts_whatever_their_type_in_json(tmp_path: Path) -> None:
-    ids = (1, "1", 1.0, -1, -2, True, 1)
-    rows = steps_of(*((x, 1, "a", 1, x is True or 1) for x in ids))
+    rows = steps_of(*((x, 1, "a", 1, x is True or 1) for x in (1, "1", 1.0, -1, -2, True, 1)))
     found = read(write_rows(tmp_path / "a.jsonl", rows), static={"l": "token"})
     assert [x.id for x in found] == ["1", "-1", "-2", "True"]
     assert [x.static and x.static.tokens for x in found] == [(["1"],)] * 3 + [(["true"],)]
