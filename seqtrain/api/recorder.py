@@ -84,7 +84,7 @@ class Recorder:
         else:
             self._append(metrics_line(event) | ({} if event.pretraining else self.engine))
             if self.state.trainer.progress.is_best and not event.pretraining:
-                weights = self.state.model.network.state_dict()
+                weights, self._best = self.state.model.network.state_dict(), None
                 self._best = {name: weight.clone() for name, weight in weights.items()}
             self._best_scores = event.validation if event.is_best else self._best_scores
             oldest, due = SECONDS_BETWEEN, False
@@ -142,7 +142,9 @@ class Recorder:
 
     def _check_finite(self, tensors: dict[str, Tensor]) -> None:
         for name, tensor in tensors.items():
-            if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            if not tensor.is_floating_point() or not tensor.numel():
+                continue
+            if not bool(torch.stack(tensor.aminmax()).isfinite().all()):  # takes no memory
                 section = self.state.learner.objective.key
                 raise RunError(
                     f"{self.where()}: {name} holds values that aren't finite; not saved; lower "

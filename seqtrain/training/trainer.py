@@ -131,9 +131,8 @@ class Trainer:
             found, expected = getattr(progress, name), getattr(objective, name)
             if found != expected:
                 raise ValueError(f"progress.{name}: found {found}, expected {expected}")
-        frozen = bool(objective.config.model.freeze)
-        some = frozen or objective.pretraining or not progress.updates
-        self.optimizer.load(tensors, some=some)
+        all_learn = not (objective.config.model.freeze or objective.pretraining)
+        self.optimizer.load(tensors, some=not (all_learn and progress.updates))
         done = self.plan(progress.epoch)[: progress.batches_done]
         objective.load(tensors, np.concatenate([np.zeros(0, np.int64), *done]))
         self.progress = progress
@@ -245,7 +244,7 @@ class Trainer:
 
     def _finish_epoch(self, plan: list[Ints], before_scoring: Callable[[], None]) -> EpochEvent:
         objective, progress = self.objective, self.progress
-        lr = self._lr_of_last_update()
+        lr = self._lr_after(max(0, progress.updates - 1))
         self._check_equal_weights()
         loss, accuracy = (x / progress.examples for x in (progress.loss_sum, progress.correct))
         validation_loss, scores = objective.score(before_scoring)
@@ -295,9 +294,6 @@ class Trainer:
     def _lr_after(self, updates: int) -> float:
         settings = self.objective.settings
         return lr_at(updates, self.total_updates, settings, self.progress.plateaus)
-
-    def _lr_of_last_update(self) -> float:
-        return self._lr_after(max(0, self.progress.updates - 1))
 
     def _not_finite(self, what: str, examples: Ints) -> RunError:
         store, rows = self.objective.store, examples.tolist()
