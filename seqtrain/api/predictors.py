@@ -1,7 +1,5 @@
 """Sequences in, predictions out, in input order: by one model, or by several together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as List

@@ -1,7 +1,5 @@
 """What a comparison found, and what it recommends: the object that `--json` prints."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Only the numbers of words that are kept are parsed, so a large file takes little memory.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -11,8 +11,6 @@ With model.ngrams_spelling, the n-grams of characters within words are features,
 third of the squared length: half of it cost accuracy on questions, where function words decide.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

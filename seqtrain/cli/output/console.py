@@ -1,7 +1,5 @@
 """Notes, warnings, consoles and the bar. Colours and bars only on a terminal."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """From rows that are time steps to sequences: the rows of one id, in their order."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress

@@ -4,8 +4,6 @@ Legend of shapes: B batch, N packed time steps, U distinct vectors, E input size
 L layers, D directions, S tensors of a state: 1 (h), or 2 (h and c of an LSTM).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass

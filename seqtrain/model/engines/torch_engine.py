@@ -3,8 +3,6 @@
 Every way gives the same states. Shapes as in `engines.interface`; T is the longest length.
 """
 
-from __future__ import annotations
-
 from itertools import chain
 
 import torch

@@ -3,8 +3,6 @@
 Shapes as in `engines.interface`.
 """
 
-from __future__ import annotations
-
 import threading
 from bisect import bisect_left, insort
 from collections.abc import Callable
