@@ -25,6 +25,10 @@ At that default, as in the config.yaml of an earlier run, they are left out; els
 RETIRED_VALUES = {"model.engine: fused": "use auto or torch"}
 """Values that are no longer in the schema, and what to use instead."""
 
+OTHER_NAMES = {"text": "sequence", "target": "label", "sep": "delimiter", "val": "validation"}
+OTHER_NAMES |= {"cell": "rnn", "amp": "precision", "clip": "max_grad_norm"}
+"""Keys as other programs name them, where no letters lead to ours."""
+
 
 def wrong_value(path: Keys, value: object) -> str:
     """Say what was found at a key, or inside its value, what it may be, and what was meant."""
@@ -58,6 +62,7 @@ def unknown_key(path: Keys, *, of_section: bool) -> str:
 def nearest_key(path: Keys, *, of_section: bool = False) -> str | None:
     """Return the known key nearest to an unknown one: of the same name elsewhere, or a like one."""
     leaf, section = str(path[-1])[:100].lower(), f"{path[0]}."
+    leaf = OTHER_NAMES.get(leaf, leaf)
     if of_section and len(path) == 1:
         return nearest(leaf, SECTIONS)
     known = {key: key for key in KEYS}
