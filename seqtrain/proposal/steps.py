@@ -98,9 +98,8 @@ def find_steps(
     if order is None:
         doubts.extend(_unsorted(c for c in columns if c.kind == "date" and c not in fixed))
     elif np.isfinite(order.times).all():
-        growth = _growth(id, order, sort=True)
-        is_free = all(column.column != ELAPSED for column in columns)
-        if is_free and not order.is_calendar and len(np.unique(growth)) > 1:
+        is_even = len(np.unique(_growth(id, order, sort=True))) < 2
+        if not (is_even or order.is_calendar or ELAPSED in [c.column for c in columns]):
             steps[ELAPSED] = "order"
         doubts.extend(_mixed(id, order, (c for c in columns if c not in (id, order))))
     by = None if order is None else order.column
