@@ -47,7 +47,7 @@ KEYS = {
     **{name: f"training.{name}" for name in ("lr", "max_epochs", "device")},
 }
 """Keys of the config that are parameters of their own."""
-IN_MEMORY = re.compile(r"^(memory:[^:]*|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
+IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
 """Begins a message about sequences in memory, which are X here."""
 
 

@@ -142,6 +142,8 @@ def test_mistakes_are_value_errors(fitted):
         small(settings={"training.patiense": 3}).fit(texts, labels)
     with pytest.raises(ValueError, match="found one class, 'up'"):
         small().fit(texts, ["up"] * 60)
+    with pytest.raises(ValueError, match=r"^X: row 2: 2 channels; expected 1"):
+        small().fit([np.ones((3, 1)), np.ones((3, 2))], ["up", "down"])
     with pytest.raises(ValueError, match="y: found None"):
         small().fit(texts, [None, *labels[1:]])
     for given, words in (
