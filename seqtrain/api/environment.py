@@ -120,7 +120,7 @@ def peak_memory(device: torch.device) -> int | None:
         return torch.cuda.max_memory_allocated(device)
     if sys.platform == "win32":
         return None
-    with suppress(OSError, StopIteration):  # what follows may be that of a larger parent on Linux
+    with suppress(OSError, StopIteration):  # there ru_maxrss may be a parent's
         lines = Path("/proc/self/status").read_text().splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
     import resource

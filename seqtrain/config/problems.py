@@ -27,7 +27,7 @@ RETIRED_VALUES = {"model.engine: fused": "use auto or torch"}
 
 OTHER_NAMES = {"text": "sequence", "target": "label", "sep": "delimiter", "val": "validation"}
 OTHER_NAMES |= {"cell": "rnn", "amp": "precision", "clip": "max_grad_norm"}
-"""Keys as other programs name them, where no letters lead to ours."""
+"""Keys as other programs name them, spelled unlike ours."""
 
 
 def wrong_value(path: Keys, value: object) -> str:

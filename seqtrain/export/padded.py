@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from seqtrain.data.vocabulary import UNK
 from seqtrain.errors import ConfigError
+from seqtrain.model.cells import PARAMETERS, as_torch_takes, cell_of
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.convolutions import ConvolutionLayer
 from seqtrain.model.kernels import LARGEST, TAPS, KernelBank
@@ -159,16 +160,15 @@ def _at(values: Tensor, steps: Tensor) -> Tensor:
 def one_way(network: ClassifierNetwork, steps: Tensor, layer: int, suffix: str = "") -> Tensor:
     """Return the states (T, B, H) of one layer and direction, which reads (T, B, E)."""
     encoder, rows = network.encoder, steps.shape[1]
-    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    weights = [getattr(encoder, f"{name}_l{layer}{suffix}") for name in names]
-    start = steps.new_zeros(2, 1, rows, encoder.hidden_size)
+    cell = cell_of(encoder)
+    weights = [getattr(encoder, f"{name}_l{layer}{suffix}") for name in PARAMETERS]
+    start = steps.new_zeros(cell.tensors, 1, rows, encoder.hidden_size)
     if network.config.initial_state == "learned":
         number = layer * (1 + encoder.bidirectional) + bool(suffix)
         start = network.initial_state[:, number, None, None].expand(-1, 1, rows, -1)
-    given = (start[0], start[1]) if encoder.mode == "LSTM" else start[0]
+    before = as_torch_takes(start)
     how = {"has_biases": True, "train": False, "bidirectional": False, "batch_first": False}
-    run = getattr(torch, encoder.mode.lower())
-    states: Tensor = run(steps, given, weights, num_layers=1, dropout=0.0, **how)[0]
+    states: Tensor = cell.kernel(steps, before, weights, num_layers=1, dropout=0.0, **how)[0]
     return states
 
 

@@ -23,8 +23,8 @@ LONG = 40
 FEW_ROWS, SMALL_BATCH = 1000, 16
 """A data set with fewer rows is learned better in small batches."""
 SHORT_TEXTS, LARGE_BATCH, LARGE_LR = 64, 128, (1.4, 1.7)
-"""Texts of fewer words in the median and more than FEW_CLASSES are learned as well in half as many
-updates of twice the rows, if learning rates are so much larger (of many classes, of fewer)."""
+"""Texts whose median is below so many words, of more than FEW_CLASSES classes, have such batches;
+the learning rate is then multiplied by the first factor for many classes, else by the second."""
 SPELLED_ROWS, PLAIN_ROWS, PLAIN_LR = (5000, 400), (8000, 1000), 1.5
 """With fewer texts, in all and per class, n-grams of characters help; and plain SGD with this
 learning rate is better for n-grams (characters, symbols: as few as for the first)."""
