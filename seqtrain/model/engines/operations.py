@@ -22,7 +22,7 @@ from seqtrain.model.engines.native.library import (
     new,
     why_not,
 )
-from seqtrain.model.engines.native.recurrence import Lent, chosen_library
+from seqtrain.model.engines.native.recurrence import chosen_library
 
 PADDING = 64
 """Units of attention fill whole groups of vectors: at most so many more are computed."""
@@ -161,8 +161,8 @@ class _Pool(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, batch_sizes: Tensor, *weights: Tensor) -> Tensor:
         """Return the pooled states."""
-        ctx.hidden = Lent(len(states) * (len(weights[0]) + PADDING) if weights else 0)
-        ctx.weights, pooled = Lent(len(states)), new(int(batch_sizes[0]), states.shape[1])
+        ctx.hidden = new(len(states) * (len(weights[0]) + PADDING) if weights else 0)
+        ctx.weights, pooled = new(len(states)), new(int(batch_sizes[0]), states.shape[1])
         ctx.save_for_backward(states, batch_sizes, pooled, *weights)
         ctx.library = chosen_library()
         _pool(ctx, "pool", states, batch_sizes, pooled, *weights)
@@ -200,12 +200,12 @@ def _pool(
         size=len(weights[0]) if weights else 0,
         batch_sizes=address(batch_sizes, dtype=torch.int64),
         states=address(states),
-        hidden=address(ctx.hidden.tensor),
-        weights=address(ctx.weights.tensor),
+        hidden=address(ctx.hidden),
+        weights=address(ctx.weights),
         pooled=address(pooled),
         **{name: address(x) for name, x in zip("wbv", weights, strict=False)},
         **{name: address(x) for name, x in gradients.items()},
     )
-    scratch = Lent(ctx.library.pool_scratch(call) // 4)
-    call.scratch = address(scratch.tensor)
+    scratch = new(ctx.library.pool_scratch(call) // 4)
+    call.scratch = address(scratch)
     getattr(ctx.library, name)(call)

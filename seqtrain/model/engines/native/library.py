@@ -21,6 +21,8 @@ KINDS: dict[Cell, int] = {GRU: 0, LSTM: 1, RNN: 2}
 """The cells that the library has, by `enum CellKind` of interface.h."""
 OPENMP = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
 """Functions of `Threads`, as the OpenMP libraries of GCC, LLVM and Intel name them."""
+KEEPING = ((-4, 0), (-1, 2**31 - 1))
+"""glibc's M_MMAP_MAX and M_TRIM_THRESHOLD: freed memory is used again, as fresh pages are slow."""
 
 _POINTER, _NUMBER, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 
@@ -139,18 +141,20 @@ def _open(path: Path, wanted: str) -> Library:
     found, rounding = (find(wanted.encode(), _NUMBER(rounds)) for rounds in (0, 1))
     if not found:
         raise OSError(f"{VARIABLE}={wanted}: this processor has no {wanted}")
-    threads = _torchs_threads()
+    process = ctypes.CDLL(None)
+    threads = _torchs_threads(process)
     if threads is not None:
         library.seqtrain_use_threads(ctypes.byref(threads))
+    for option, value in KEEPING if hasattr(process, "mallopt") else ():
+        process.mallopt(option, value)
     kernels = Library(found.contents)
     if rounding.contents.name != found.contents.name:
         kernels.rounding = Library(rounding.contents)
     return kernels
 
 
-def _torchs_threads() -> Threads | None:
+def _torchs_threads(process: ctypes.CDLL) -> Threads | None:
     """Return the functions of the OpenMP library that torch has loaded; None where it has none."""
-    process = ctypes.CDLL(None)
     try:
         functions = [getattr(process, name) for name in OPENMP]
     except AttributeError:

@@ -3,8 +3,6 @@
 Shapes as in `engines.interface`.
 """
 
-import threading
-from bisect import bisect_left, insort
 from collections.abc import Callable
 from itertools import chain
 from typing import Any, NamedTuple
@@ -25,10 +23,6 @@ from seqtrain.model.engines.native.library import (
     new,
     why_not,
 )
-
-_FREE: list[Tensor] = []
-"""By size."""
-_FREE_LOCK = threading.Lock()
 
 
 class NativeEngine(Engine):
@@ -118,9 +112,9 @@ class _RunLayer(torch.autograd.Function):
         tokens, kind, row = steps.tokens, KINDS[cell], library.gate_row(KINDS[cell], hidden)
         last = new(cell.tensors, directions, steps.batch, hidden)
         outputs = new(tokens, directions * hidden) if need_outputs else None
-        gates = Lent(directions * tokens * row) if saving else None
-        own = Lent(tokens * directions * hidden) if saving and not need_outputs else None
-        states = outputs if own is None else own.tensor
+        gates = new(directions * tokens * row) if saving else None
+        own = new(tokens * directions * hidden) if saving and not need_outputs else None
+        states = own if outputs is None else outputs
         calls = []
         for direction in range(directions):
             w_ih, w_hh, b_ih, b_hh = parameters[4 * direction : 4 * direction + 4]
@@ -143,12 +137,12 @@ class _RunLayer(torch.autograd.Function):
                 b_ih=address(b_ih),
                 b_hh=address(b_hh),
                 states=address(states, direction * hidden),
-                gates=0 if gates is None else address(gates.tensor, direction * tokens * row),
+                gates=address(gates, direction * tokens * row),
             )
             call.h0, call.c0 = _addresses(start, direction)
             call.last, call.last_c = _addresses(last, direction)
-            scratch = Lent(library.scratch(call, 0) // 4)
-            call.scratch = address(scratch.tensor)
+            scratch = new(library.scratch(call, 0) // 4)
+            call.scratch = address(scratch)
             library.forward(call)
             calls.append(call)
         if saving:
@@ -178,8 +172,8 @@ class _RunLayer(torch.autograd.Function):
             call.d_vectors, call.add_d_vectors = address(d_vectors), direction
             own = d_parameters[4 * direction : 4 * direction + 4]
             call.d_w_ih, call.d_w_hh, call.d_b_ih, call.d_b_hh = map(address, own)
-            scratch = Lent(library.scratch(call, 1) // 4)
-            call.scratch = address(scratch.tensor)
+            scratch = new(library.scratch(call, 1) // 4)
+            call.scratch = address(scratch)
             library.backward(call)
         ctx.read = None
         return (*(None,) * 5, d_vectors, d_start, *d_parameters)
@@ -192,21 +186,6 @@ def _addresses(states: Tensor | None, direction: int) -> tuple[int, int]:
     size = states[0, 0].numel()
     c = address(states, (states.shape[1] + direction) * size) if len(states) > 1 else 0
     return address(states, direction * size), c
-
-
-class Lent:
-    """A float buffer that is used again, once nobody refers to it: fresh megabytes are slow."""
-
-    def __init__(self, count: int) -> None:
-        with _FREE_LOCK:
-            at = bisect_left(_FREE, count, key=Tensor.numel)
-            found = _FREE.pop(at if at < len(_FREE) else -1) if _FREE else None
-        fits = found is not None and found.numel() >= count
-        self.tensor = found if found is not None and fits else new(count + count // 4)
-
-    def __del__(self) -> None:
-        with _FREE_LOCK:
-            insort(_FREE, self.tensor, key=Tensor.numel)
 
 
 def _checked(
