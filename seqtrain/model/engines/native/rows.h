@@ -31,8 +31,10 @@ int64_t sum_rows(const RowSums* call) {
     for (Index sum = member.begin(call->sums); sum < member.end(call->sums); ++sum) {
       float* total = call->totals + sum * call->width;
       memset(total, 0, call->width * sizeof(float));
-      for (Index i = begin_of(*call, sum); i < end_of(*call, sum); ++i)
+      for (Index i = begin_of(*call, sum), end = end_of(*call, sum); i < end; ++i) {
+        if (i + AHEAD < end) prefetch(call->table + call->which[i + AHEAD] * call->width, call->width);
         add_scaled(total, call->table + call->which[i] * call->width, call->weights[i], call->width);
+      }
     }
   });
   return 0;

@@ -7,6 +7,7 @@
 
 namespace {
 
+constexpr Index AHEAD = 16;        // rows that lie anywhere are asked for so many before their turn
 constexpr Index PARTS = 64;       // a norm is a sum of so many sums, whatever the number of threads
 
 Index numbers_of(const Update& update) {
@@ -103,8 +104,8 @@ float adam(const Update* update) {
       rule.scale = limit < 1 ? limit : 1, rule.l2 = weight.l2;
       for (Index i = begin; i < end; ++i) {
         Index size = weight.row_size, at = (weight.which ? weight.which[i] : i) * size;
-        if (weight.which && i + 1 < weight.touched) {  // rows lie anywhere
-          Index next = weight.which[i + 1] * size;
+        if (weight.which && i + AHEAD < weight.touched) {
+          Index next = weight.which[i + AHEAD] * size;
           prefetch(weight.weight + next, size);
           prefetch(weight.mean + next, size);
           prefetch(weight.square + next, size);
