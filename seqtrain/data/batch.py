@@ -72,10 +72,15 @@ class Spellings(Grams):
         return replace(self, numbers=sort_and_pack(self.numbers, lengths)[0].data)
 
 
-def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings:
-    """Return a batch's unknown words, by their numbers in the store, -1 where a step is none."""
+def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings | None:
+    """Return a batch's unknown words, by their numbers in the store, -1 where a step is none.
+
+    None: no step is one.
+    """
+    if numbers.max(initial=-1) < 0:
+        return None
     distinct, own = np.unique(numbers, return_inverse=True)
-    none = int(len(distinct) > 0 and distinct[0] < 0)
+    none = int(distinct[0] < 0)
     buckets, counts = words.gather(distinct[none:])
     arrays = buckets, np.append(0, counts.cumsum()), own.reshape(numbers.shape) - none
     return Spellings(*map(torch.from_numpy, arrays))

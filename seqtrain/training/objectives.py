@@ -173,12 +173,9 @@ class Classification(Objective):
         """Return the cross-entropy of each example: of several branches, their sum."""
         carried = None if self.groups is None else self.carried
         branches = classify(self.classifier, batch, carried, bptt=self.settings.bptt, random=random)
-        each, *others = [
-            example_losses(logits, batch.labels, self.class_weights, self.settings)
-            for logits in branches
-        ]
-        for losses in others:
-            each = each + losses
+        labels = torch.cat([batch.labels] * len(branches))
+        each = example_losses(torch.cat(branches), labels, self.class_weights, self.settings)
+        each = each.view(len(branches), -1).sum(0)
         return Losses(each, are_right(combined(branches), batch.labels).sum())
 
     def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
