@@ -235,8 +235,6 @@ def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
             _calibrate_best(state, recorder)
             if state.config.training.refit:
                 state.begin_refit()
-                if recorder is not None:
-                    recorder.save_last()
                 learn(state.trainer)
         if test is not None:
             branches = _branches(state, recorder, test)
