@@ -112,6 +112,7 @@ def run(arguments: list[str] | None = None) -> None:
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    gc.set_threshold(10_000)  # torch's import makes many objects, and none is garbage
     atexit.register(gc.freeze)  # the last search for garbage takes half a second
     with ended_by_signals():
         sys.exit(_exit_code(arguments or ["--help"]))
