@@ -30,8 +30,8 @@ SPELLED_ROWS, PLAIN_ROWS, PLAIN_LR = (5000, 400), (8000, 1000), 1.5
 learning rate is better for n-grams (characters, symbols: as few as for the first)."""
 STEPS_LR = 5.0
 """The same for several columns of tokens of a time step, where there are many classes."""
-ATTENTION_SIZE = 64
-"""Size of attention's hidden layer: as good as 256, at a quarter of the cost."""
+ATTENTION_SIZE = 32
+"""Size of attention's hidden layer: as good as 64, or as 256."""
 FEW_CLASSES, REFIT_ROWS, REFIT_FRACTION = 4, (200, 1000), 0.1
 """A refit gains with fewer rows per class than this, of few classes and of more, where at least
 this fraction is held out."""
