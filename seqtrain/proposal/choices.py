@@ -30,8 +30,8 @@ SPELLED_ROWS, PLAIN_ROWS, PLAIN_LR = (5000, 400), (8000, 1000), 1.5
 learning rate is better for n-grams (characters, symbols: as few as for the first)."""
 STEPS_LR = 5.0
 """The same for several columns of tokens of a time step, where there are many classes."""
-ATTENTION_SIZE = 32
-"""Size of attention's hidden layer: as good as 64, or as 256."""
+ATTENTION_SIZE = 32, 64
+"""Size of attention's hidden layer, and of that for short texts of few classes."""
 FEW_CLASSES, REFIT_ROWS, REFIT_FRACTION = 4, (200, 1000), 0.1
 """A refit gains with fewer rows per class than this, of few classes and of more, where at least
 this fraction is held out."""
@@ -148,7 +148,8 @@ def _encoder(facts: Facts) -> Iterator[Choice]:
         yield Choice("model.pooling", ["last", "mean", "max"], "what matters may stand anywhere")
     elif _are_few_word_classes(facts):
         yield Choice("model.pooling", "attention", "the model learns which words matter")
-        yield Choice("model.attention_size", ATTENTION_SIZE, "a small hidden layer of it is enough")
+        size = ATTENTION_SIZE[steps < SHORT_TEXTS and len(facts.classes) <= FEW_CLASSES]
+        yield Choice("model.attention_size", size, "a small hidden layer of it is enough")
     elif family != "channels":
         yield Choice("model.pooling", "max", "each unit's largest value over the sequence")
     if family == "words":
