@@ -47,7 +47,13 @@ int64_t summed_rows(const RowSums* call, int64_t* unique) {
   for (Index sum = 0; sum < call->sums; ++sum)
     for (Index i = begin_of(*call, sum); i < end_of(*call, sum); ++i)
       call->place[call->which[i]] = 1;
-  return number_marked(call->place, call->rows, unique);
+  int32_t found = 0;
+  for (Index row = 0; row < call->rows; ++row) {
+    if (!call->place[row]) continue;
+    unique[found] = row;
+    call->place[row] = found++;
+  }
+  return found;
 }
 
 // The gradient: adds those of the totals to the rows that `summed_rows` found, which `table` then is

@@ -118,15 +118,4 @@ float adam(const Update* update) {
   return norm;
 }
 
-// Numbers the marked of `size` ids from 0 on, in place; `unique` gets them. Returns how many they are.
-Index number_marked(int32_t* place, Index size, int64_t* unique) {
-  int32_t found = 0;
-  for (Index id = 0; id < size; ++id) {
-    if (!place[id]) continue;
-    unique[found] = id;
-    place[id] = found++;
-  }
-  return found;
-}
-
 }  // namespace
