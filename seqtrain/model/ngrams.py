@@ -162,8 +162,10 @@ def _known(
         if size > 1:
             ending = folded(torch.cat((ending, alone))[before], ids)
         if size >= shortest:
-            index = torch.searchsorted(keys, ending).clamp(max=len(keys) - 1)
-            which = torch.nonzero((keys[index] == ending) & (step >= size - 2)).squeeze(1)
+            distinct, place = ending.unique(return_inverse=True)  # in order: searched faster
+            index = torch.searchsorted(keys, distinct).clamp(max=len(keys) - 1)
+            index = torch.where(keys[index] == distinct, index, -1)[place]
+            which = torch.nonzero((index >= 0) & (step >= size - 2)).squeeze(1)
             found.append((index[which], row[which]))
     return _both(found)
 
