@@ -34,9 +34,10 @@ SECONDS_BETWEEN = 30.0
 class Recorder:
     """Writes a run's files as it goes on, and calls the listener; in the first process alone.
 
-    A checkpoint (last/) is written at the start and at the end, after an epoch where the last one
-    is SECONDS_BETWEEN old, where training.checkpoint_every asks for it, and where a signal stops
-    the run. The best model is written (best/) right before a checkpoint. Saved models are finite.
+    A checkpoint (last/) is written at the start, where training or a refit ends, after an epoch
+    where the last one is SECONDS_BETWEEN old, where training.checkpoint_every asks for it, and
+    where a signal stops the run. The best model is written (best/) right before a checkpoint.
+    Saved models are finite.
     """
 
     def __init__(

@@ -98,7 +98,7 @@ class Batch:
         sorted_indices: for each row of the batch, its index in the order they came in; on the CPU.
         unsorted_indices: for each example as it came in, its row in the batch; on the CPU.
         examples: row numbers in the store, in the order they came in.
-        spellings: of the words that the vocabulary lacks; None where spelling doesn't count.
+        spellings: of the words that the vocabulary lacks; None: there are none, or none counts.
         static: what stands beside each sequence, row by row of the inputs.
 
     Shape:

@@ -162,7 +162,7 @@ def _known(
         if size > 1:
             ending = folded(torch.cat((ending, alone))[before], ids)
         if size >= shortest:
-            distinct, place = torch.unique(ending, return_inverse=True)  # ordered: found faster
+            distinct, place = torch.unique(ending, return_inverse=True)  # sorted: searched faster
             index = torch.searchsorted(keys, distinct).clamp(max=len(keys) - 1)
             index = torch.where(keys[index] == distinct, index, -1)[place]
             which = torch.nonzero((index >= 0) & (step >= size - 2)).squeeze(1)

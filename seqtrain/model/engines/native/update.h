@@ -7,7 +7,7 @@
 
 namespace {
 
-constexpr Index AHEAD = 8;        // rows that lie anywhere are asked for so many before their turn
+constexpr Index AHEAD = 8;        // rows of a table are prefetched so many rows ahead
 constexpr Index PARTS = 64;       // a norm is a sum of so many sums, whatever the number of threads
 
 Index numbers_of(const Update& update) {
