@@ -17,7 +17,7 @@ from seqtrain.config import key_reference, load_config
 from seqtrain.config.problems import KEYS
 
 ROOT = Path(__file__).parents[1]
-ROOMS_WITH_DOCUMENTS = ("configs", "data", "seqtrain", "tests")
+ROOMS_WITH_DOCUMENTS = (".github", "configs", "data", "seqtrain", "tests")
 DOCUMENTS = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
     for path in (
