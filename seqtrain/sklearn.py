@@ -108,15 +108,15 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         y = y if binarizer is None else binarizer.fit_transform(y)
         sequences = self._sequences(X, y, reset=True)
         self._listed = binarizer is not None
-        self._several = type_of_target(y) == "multilabel-indicator"
-        y = check_array(y, accept_sparse=False) if self._several else column_or_1d(y, warn=True)
+        self._multi_label = type_of_target(y) == "multilabel-indicator"
+        y = check_array(y, accept_sparse=False) if self._multi_label else column_or_1d(y, warn=True)
         check_consistent_length(sequences, y)
         if any(label is None for label in y.flat):
             raise InputError("y: found None; expected a label for each sequence")
         check_classification_targets(y)
         self.classes_, indices = np.unique(y, return_inverse=True)
         labels: list[Any] = indices.tolist()
-        if self._several:
+        if self._multi_label:
             self.classes_ = np.arange(y.shape[1]) if binarizer is None else binarizer.classes_
             labels = [np.flatnonzero(row).tolist() for row in y]
         if len(self.classes_) < 2:
@@ -137,7 +137,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def predict(self, X: Any) -> Any:
         """Return the label of each sequence, (B,); or 0s and 1s, (B, C), or lists, as y was."""
         found = self._predictions(X)
-        if not self._several:
+        if not self._multi_label:
             return np.array([self.classes_[int(each.label)] for each in found])
         indices = [sorted(map(int, each.labels)) for each in found]
         if self._listed:
@@ -164,6 +164,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         sections: dict[str, Any] = {"seed": seed}
         keys = {"data.sequence": "s", "data.label": "l", "data.empty": "unk"}
         keys["data.kind"] = _kind(sequences)
+        if self._multi_label:
+            keys["data.label_separator"] = ","
         keys |= {key: getattr(self, name) for name, key in KEYS.items()}
         for name, value in {**keys, **(self.settings or {})}.items():
             section, _, key = name.partition(".")

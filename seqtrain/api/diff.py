@@ -6,11 +6,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
-import numpy as np
-
 from seqtrain.api.evaluate import NO_TEST, default_split
 from seqtrain.api.load import RunLike
 from seqtrain.api.predictions import SplitPredictions, predict_split
+from seqtrain.data.labels import LabelSet
 from seqtrain.errors import DataError
 from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
 from seqtrain.report.facts import PredictedExample
@@ -61,14 +60,14 @@ def diff(
     warnings += first.found.warnings + second.found.warnings
     if left_out:
         warnings.append(f"left out {counted(left_out, 'row')} that only one run predicts")
-    separator = first.found.classifier.separator or second.found.classifier.separator
+    multi_label = any(each.found.classifier.preprocessing.multi_label for each in (first, second))
     right = [(x.is_correct, y.is_correct) for x, y in pairs]
     sides = {"both": (True, True), "only_a": (True, False)}
     sides |= {"only_b": (False, True), "neither": (False, False)}
     return RunDifference(
         runs=(first.found.classifier.path, second.found.classifier.path),
         data=first.found.source,
-        metrics=_metrics(pairs, separator),
+        metrics=_metrics(pairs, multi_label=multi_label),
         num_examples=len(pairs),
         left_out=left_out,
         counts={side: right.count(who) for side, who in sides.items()},
@@ -80,15 +79,14 @@ def diff(
     )
 
 
-def _metrics(pairs: Sequence[Pair], separator: str | None) -> list[MetricDifference]:
-    """Compare predictions; where rows may have several labels, as sets of these."""
-    columns = list(zip(*((x.label, x.predicted, y.predicted) for x, y in pairs), strict=True))
-    if separator is None:
-        _, classes = np.unique(columns, return_inverse=True)
-        return paired_bootstrap(*classes.reshape(3, -1))
-    sets = [[{*x.split(separator)} - {""} for x in column] for column in columns]
-    names = set().union(*chain.from_iterable(sets))
-    return paired_bootstrap(*(np.array([[x in own for x in names] for own in c]) for c in sets))
+def _metrics(pairs: Sequence[Pair], *, multi_label: bool) -> list[MetricDifference]:
+    """Compare the predictions of two runs by their accuracy and F1."""
+    rows = ((x.labels, x.predicted_labels, y.predicted_labels) for x, y in pairs)
+    columns = list(zip(*rows, strict=True))
+    names = sorted({*chain.from_iterable(chain.from_iterable(columns))})
+    labels = LabelSet(tuple(names), multi_label)
+    encoded = (labels.encode(column) for column in columns)
+    return paired_bootstrap(*(x > 0 if multi_label else x for x in encoded))
 
 
 def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:
@@ -102,7 +100,7 @@ def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:
     if not pairs:
         raise DataError(f"{names}: the runs hold out different rows; {hint}")
     for x, y in pairs:
-        if x.label != y.label:
+        if x.labels != y.labels:
             raise DataError(
                 f"{display_name(a.found.source)}:{x.line}: the label is {quote(x.label)} for one "
                 f"run and {quote(y.label)} for the other; do both read the same column?"

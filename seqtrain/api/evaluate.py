@@ -12,7 +12,7 @@ from torch import Tensor
 from seqtrain.api.environment import check_same_data
 from seqtrain.api.load import RunLike, directory_of, load_one
 from seqtrain.api.predict import input_of
-from seqtrain.api.predictors import Classifier, check_alike, refuse_several
+from seqtrain.api.predictors import Classifier, check_alike, refuse_multi_label
 from seqtrain.api.start import has_grown
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
@@ -73,7 +73,7 @@ class Labelled:
 
     def by_share(self) -> list[dict[str, float]]:
         """Return how good predictions are before each sequence ends, as `score_prefixes` does."""
-        refuse_several(self.classifier)
+        refuse_multi_label(self.classifier)
         return score_prefixes(self.classifier.network, self.store, self.classifier.device)
 
 
@@ -266,8 +266,8 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
 
     def scored(own: Sequence[Array], thresholds: Sequence[float]) -> Scores:
         probabilities, true, lengths = torch.from_numpy(own[0]), *own[1:]
-        several = first.classifier.preprocessing.several
-        logits = probabilities.logit() if several else probabilities.log()
+        multi_label = first.classifier.preprocessing.multi_label
+        logits = probabilities.logit() if multi_label else probabilities.log()
         return score(logits, true, lengths, labels, thresholds, ranked=True)
 
     own = zip(each, every, least, strict=True)

@@ -16,7 +16,13 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.load import RunLike, load
-from seqtrain.api.predictors import NO_EXAMPLE, Classifier, Prediction, one_model, refuse_several
+from seqtrain.api.predictors import (
+    NO_EXAMPLE,
+    Classifier,
+    Prediction,
+    one_model,
+    refuse_multi_label,
+)
 from seqtrain.config.formats import check_encoding
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example
@@ -256,7 +262,7 @@ def predict_steps(
     `predict`; an ensemble is refused.
     """
     one, options = one_model(load(run, device=device), "--steps"), InputOptions(**reading)
-    refuse_several(one)
+    refuse_multi_label(one)
     fitted, carried = one.preprocessing, CarriedStates()
     bursts, name = _bursts(source, one, options)
     chunks = fitted.for_prediction().encode_chunks(bursts, name, report, rows=STEP_ROWS)

@@ -10,9 +10,9 @@ from torch import Tensor
 from seqtrain.api.evaluate import Labelled, learned_rows, load_labelled
 from seqtrain.api.load import RunLike, directory_of
 from seqtrain.config import render_config
-from seqtrain.data.examples import Example, Steps, label_text
+from seqtrain.data.examples import Example, Steps
+from seqtrain.data.labels import class_counts, has_class
 from seqtrain.data.sources import numbered_rows
-from seqtrain.data.store import class_counts, has_class
 from seqtrain.evaluation.calibration import coverage_points
 from seqtrain.evaluation.metrics import Scores
 from seqtrain.evaluation.occlusion import occlusion_weights
@@ -55,16 +55,17 @@ def predict_split(
     found = load_labelled(run, split=split, data=data, device=device)
     classifier, store = found.classifier, found.store
     logits, scores, alone = found.scores()
-    probabilities, separator = classifier.network.probabilities(logits), classifier.separator
+    probabilities = classifier.network.probabilities(logits)
     _, decided, sure = classifier.ranked(probabilities, 1)
-    examples = _read_again(found)
+    examples, label_set = _read_again(found), classifier.preprocessing.label_set
     columns = decided, sure, store.lengths.tolist()
     rows = [
         PredictedExample(
             line=example.line,
             text=sequence_text(example.sequence, example.id),
-            label=label_text(example.label, separator),
-            predicted=(separator or "").join(sorted(classifier.labels[i] for i in best)),
+            labels=example.labels or (),
+            predicted_labels=tuple(sorted(label_set.decode(best))),
+            separator=label_set.separator,
             probability=probability,
             length=length,
             file=example.file,

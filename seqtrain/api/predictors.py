@@ -88,8 +88,8 @@ class Classifier(Summarized):
             model.network.to(device)
         self.preprocessing: Preprocessing = models[0].preprocessing
         means = map(fmean, zip(*(model.thresholds for model in models), strict=True))
-        several = self.preprocessing.several
-        self.thresholds = dict(zip(self.labels, means, strict=True)) if several else {}
+        multi_label = self.preprocessing.multi_label
+        self.thresholds = dict(zip(self.labels, means, strict=True)) if multi_label else {}
         self._rules: dict[object, Preprocessing] = {}
 
     def summary(self) -> dict[str, str]:
@@ -116,8 +116,8 @@ class Classifier(Summarized):
 
     @property
     def separator(self) -> str | None:
-        """What stands between the labels of a row that may have several; None: it has one."""
-        return self.preprocessing.reading.label_separator
+        """Text between the labels of a row, or None in a single-label task."""
+        return self.preprocessing.label_set.separator
 
     def set_threshold(self, label: str, probability: float) -> None:
         """Set from which probability on a label is predicted; a ConfigError where none has it."""
@@ -137,7 +137,7 @@ class Classifier(Summarized):
         """
         own = [self.thresholds.get(label, math.nan) for label in self.labels]
         least, scores = torch.tensor(own, dtype=torch.float64, device="cpu"), probabilities
-        if self.preprocessing.several:
+        if self.preprocessing.multi_label:
             chosen = scores >= least
             sure = torch.where(chosen, scores, 1 - scores).prod(1)
             order = scores.argsort(dim=1, descending=True, stable=True)
@@ -237,7 +237,8 @@ class Classifier(Summarized):
             for number, copy in enumerate(copies)
         ]
         names = np.array(self.labels, dtype=object)
-        most = ranks if self.separator is None else None  # any of several labels may be predicted
+        label_set = self.preprocessing.label_set
+        most = None if label_set.multi_label else ranks  # a multi-label row may have any of them
         for found in zip(*streams, strict=True):
             mean = torch.stack([own for _, own, _ in found]).mean(dim=0)
             order, *decided = self.ranked(mean, most)
@@ -247,9 +248,9 @@ class Classifier(Summarized):
                 examples, unknown, *columns, strict=True
             ):
                 if example.problem is None:
-                    labels = tuple(self.labels[index] for index in best)
+                    labels = label_set.decode(best)
                     probabilities = dict(zip(own[:most], row[:most], strict=True))
-                    label = (self.separator or "").join(labels)
+                    label = label_set.join(labels)
                     yield Prediction(label, sure, probabilities, share, example, labels)
                 else:
                     yield Prediction("", math.nan, {}, 0.0, example)
@@ -267,7 +268,7 @@ class Classifier(Summarized):
             option, given = "--class-precision", f"--threshold {label}=P"
             of_class = dict(zip(self.labels, self.calibration.classes, strict=False))
             points = of_class.get(label, [])
-        elif self.preprocessing.several:
+        elif self.preprocessing.multi_label:
             advice = "--class-precision LABEL=SHARE chooses the threshold of one"
             raise ConfigError(f"{option}: a row may have several labels here; {advice}")
         if not points:
@@ -313,7 +314,7 @@ class Classifier(Summarized):
 
 def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
     """Refuse models, by name, of other labels or another kind of sequences than the first."""
-    tasks = {name: (x.labels, x.kind, x.several) for name, x in fitted.items()}
+    tasks = {name: (x.labels, x.kind, x.multi_label) for name, x in fitted.items()}
     first, task = next(iter(tasks.items()))
     for name, other in tasks.items():
         if other != task:
@@ -330,9 +331,9 @@ def one_model(classifier: Classifier, option: str = "") -> Classifier:
     return classifier
 
 
-def refuse_several(classifier: Classifier) -> None:
+def refuse_multi_label(classifier: Classifier) -> None:
     """Refuse a model of several labels per row where one is followed."""
-    if classifier.preprocessing.several:
+    if classifier.preprocessing.multi_label:
         raise ConfigError("--steps: follows one label; a row may have several here")
 
 

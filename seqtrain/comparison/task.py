@@ -143,7 +143,7 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
         config = config.with_keys(data={"validation": HELD_OUT_SHARE})
     data = prepare(config, cache_folder=default_folder())
     preprocessing, train = data.preprocessing, data.splits["train"]
-    if preprocessing.several:
+    if preprocessing.multi_label:
         raise ConfigError("data.label: compare measures models of one label per row, not several")
     check_model(config.model, preprocessing)
     check_longest(config, train)

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
 from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.encoding import EncodingReport, LengthPolicy
-from seqtrain.data.examples import ReadOptions, single_labels
+from seqtrain.data.examples import ReadOptions
 from seqtrain.data.fitting import fit
+from seqtrain.data.labels import Labels, ProvisionalLabels
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import Digests, Files, digests_of, read_rows, unchanged
@@ -185,9 +187,10 @@ class _Preparation:
         rules = self._rules(first)
         if _is_bpe(data) and rules.bpe_model is None:
             rules = replace(rules, bpe_model=self._trained_bpe(rules, train))
-        encoder = rules.encoder(growing_index(SPECIAL), growing_index())
+        labels = ProvisionalLabels()
+        encoder = rules.encoder(growing_index(SPECIAL), labels)
         read = encoder.encode_files(train)
-        parts, reports = self._parts([*encoder.labels], *read)
+        parts, reports = self._parts([*labels.combinations], *read)
         del read  # it may be large
         more = [path for key, path in data_files(self.config) if key.startswith("pretraining.")]
         for number, path in enumerate(more):
@@ -246,9 +249,10 @@ class _Preparation:
         by_words = replace(
             rules, tokenizer="whitespace", lengths=LengthPolicy(None, "head", "drop")
         )
-        encoder = by_words.encoder(FixedIndex({}, UNK), growing_index())
+        labels = ProvisionalLabels()
+        encoder = by_words.encoder(FixedIndex({}, UNK), labels)
         rows, _ = encoder.encode_files(files)
-        learned = self._held_out([*encoder.labels], rows)[1].tolist()
+        learned = self._held_out([*labels.combinations], rows)[1].tolist()
         read = chain.from_iterable(read_rows(path, options) for path, options in files)
         texts = (str(example.sequence) for example in read if example.problem is None)
         return train_bpe(
@@ -258,20 +262,22 @@ class _Preparation:
         )
 
     def _parts(
-        self, names: list[str], read: SequenceStore, report: EncodingReport
+        self, combinations: list[Labels], read: SequenceStore, report: EncodingReport
     ) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
         if not held_out_fractions(self.config.data):
             return {"train": read}, {"train": report}
-        held, learned = self._held_out(names, read)
+        held, learned = self._held_out(combinations, read)
         rows_of = {"train": true_rows(learned), **held}
         parts = {name: read.selection(rows_of[name]) for name in SPLITS if name in rows_of}
         reports = {name: EncodingReport(rows=len(rows)) for name, rows in held.items()}
         reports["train"] = replace(report, held_out=len(read) - len(parts["train"]))
         return parts, reports
 
-    def _held_out(self, names: list[str], read: SequenceStore) -> tuple[dict[str, Ints], Mask]:
+    def _held_out(
+        self, combinations: list[Labels], read: SequenceStore
+    ) -> tuple[dict[str, Ints], Mask]:
         """Return the rows of each part that is held out, and which rows are left, (B,)."""
-        _, inverse = np.unique(np.array(_strata(names, read.labels)), return_inverse=True)
+        _, inverse = np.unique(_strata(combinations, read.labels), return_inverse=True)
         ranks: Ints = inverse.astype(np.int32)
         keys = read.keys
         if keys is not None and read.groups is not None:
@@ -329,9 +335,11 @@ def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Prep
         )
 
 
-def _strata(names: list[str], labels: Ints) -> list[str]:
-    """Return the class by which rows of each name are held out: of several labels the rarest."""
+def _strata(combinations: list[Labels], labels: Ints) -> npt.NDArray[np.str_]:
+    """Return the class by which each combination of labels is held out: its rarest one."""
     rows = Counter[str]()
-    for name, count in zip(names, counts_of(labels, len(names)).tolist(), strict=True):
-        rows.update(dict.fromkeys(single_labels(name), count))
-    return [min(single_labels(x), key=lambda x: (rows[x], x), default="") for x in names]
+    for names, count in zip(
+        combinations, counts_of(labels, len(combinations)).tolist(), strict=True
+    ):
+        rows.update(dict.fromkeys(names, count))
+    return np.array([min(names, key=lambda x: (rows[x], x), default="") for names in combinations])

@@ -1,6 +1,6 @@
 """From examples to a store: split, look up, cut. Fit and predict share it, so they can't differ."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain
@@ -15,10 +15,10 @@ from seqtrain.data.examples import (
     Features,
     RowProblems,
     Steps,
-    single_labels,
 )
+from seqtrain.data.labels import LabelArray, LabelEncoder, unknown_rows
 from seqtrain.data.readers import Files, read_rows
-from seqtrain.data.store import UNKNOWN_LABEL, Array, Ints, SequenceStore, stacked
+from seqtrain.data.store import Ints, SequenceStore, stacked
 from seqtrain.data.vocabulary import UNK, FixedIndex, PieceIds
 from seqtrain.errors import DataError
 from seqtrain.text import counted, display_name, quote
@@ -107,17 +107,15 @@ class Encoder:
 
     Attributes:
         ids: of tokens, by piece; None: steps have columns.
-        labels: class index of each label; its `__missing__` decides about new ones.
-        several: whether a row has any of the labels, each a column of the store's labels.
+        labels: encoding of labels, as fitted or still provisional.
         cells, static: code columns of time steps, and beside sequences.
     """
 
     policy: LengthPolicy
     ids: PieceIds | None
-    labels: Mapping[str, int]
+    labels: LabelEncoder
     cells: CellEncoder | None = None
     static: CellEncoder | None = None
-    several: bool = False
 
     def encode(
         self,
@@ -251,23 +249,20 @@ class Encoder:
 
     def _labels(
         self, examples: list[Example], source: str, report: EncodingReport, *, labelled: bool
-    ) -> Array:
-        """Return the class index of each example, (B,), or what `class_columns` does."""
-        index, names = self.labels, [x.label if labelled else None for x in examples]
-        if self.several:
-            labels = class_columns(names, index)
-        else:
-            found = (UNKNOWN_LABEL if name is None else index[name] for name in names)
-            labels = np.fromiter(found, dtype=np.int64, count=len(names))
-        for row in np.unique(np.nonzero(labels < 0)[0]).tolist():
-            example, name = examples[row], names[row]
-            if name is not None:
-                report.unknown_labels += 1
-                if report.unknown_labels <= SHOWN_ROWS:
-                    where = f"{example.file or source}:{example.line}"
-                    own = (quote(x) for x in single_labels(name) if index[x] == UNKNOWN_LABEL)
-                    said = f"label {', '.join(own)} doesn't occur in train; it counts as wrong"
-                    report.shown.append(f"{where}: {said}")
+    ) -> LabelArray:
+        """Return the encoded labels of examples; the report counts those that are no class."""
+        rows = [example.labels if labelled else None for example in examples]
+        labels = self.labels.encode(rows)
+        for number in np.flatnonzero(unknown_rows(labels)).tolist():
+            example, row = examples[number], rows[number]
+            if row is None:
+                continue
+            report.unknown_labels += 1
+            if report.unknown_labels <= SHOWN_ROWS:
+                where = f"{example.file or source}:{example.line}"
+                names = ", ".join(map(quote, self.labels.unknown(row) or row))
+                said = f"label {names} doesn't occur in train; it counts as wrong"
+                report.shown.append(f"{where}: {said}")
         return labels
 
 
@@ -287,21 +282,6 @@ def _side_by_side(cells: CellEncoder, found: list[Steps], kept: Iterable[int]) -
     values = cells.blank().repeat(len(chosen), axis=0)
     values[[len(steps) > 0 for steps in chosen]] = cells.encode([cells.nothing(), *chosen])
     return values
-
-
-def class_columns(labels: Iterable[str | None], index: Mapping[str, int]) -> Array:
-    """Return which of the classes each row has: 1 or 0, (B, C) int8.
-
-    A row with a label that the classes lack has UNKNOWN_LABEL in place of 0, as one without a
-    known set of labels (None).
-    """
-    rows = []
-    for label in labels:
-        own = [UNKNOWN_LABEL] if label is None else [index[x] for x in single_labels(label)]
-        row = np.full(len(index), UNKNOWN_LABEL if UNKNOWN_LABEL in own else 0, dtype=np.int8)
-        row[[i for i in own if i != UNKNOWN_LABEL]] = 1
-        rows.append(row)
-    return np.stack(rows) if rows else np.zeros((0, len(index)), dtype=np.int8)
 
 
 def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:

@@ -61,8 +61,6 @@ Numbered: TypeAlias = Iterator[tuple[int, Any]]
 """Line number and content of each row of a file; a BadRow in place of a blank one."""
 
 BLANK_LABEL = "the label is blank"
-SET = "\x1f"
-"""Stands before each of an example's labels where it may have several; alone: it has none."""
 SHOWN_ROWS = 5
 """Bad rows of an input that are named; the rest is counted."""
 
@@ -73,7 +71,7 @@ class Example(NamedTuple):
     Attributes:
         sequence: text, list of symbols, or feature vectors of shape (T, C), NaN where missing
             (an empty sequence of features read from JSON has shape (0, 0)).
-        label: as written, or None where the input has none; of several as `label_set` has them.
+        labels: as written, sorted if the task is multi-label; or None if the input has no labels.
         line: line of the file on which the row begins, from 1 (npz, parquet: row, from 1).
         file: the file inside the folder that was read, or None where the input is one file.
         kept: the columns to copy to its prediction, as `ReadOptions.keep` asks for them.
@@ -83,7 +81,7 @@ class Example(NamedTuple):
     """
 
     sequence: Sequence
-    label: str | None
+    labels: tuple[str, ...] | None
     line: int
     file: str | None = None
     group: str | None = None
@@ -91,21 +89,6 @@ class Example(NamedTuple):
     problem: str | None = None
     static: Steps | None = None
     id: str | None = None
-
-
-def label_set(names: Iterable[str]) -> str:
-    """Return an example's labels as one text, in which their order says nothing."""
-    return "".join(SET + name for name in sorted({*names})) or SET
-
-
-def single_labels(label: str) -> list[str]:
-    """Return the labels of an example whose label is `label_set`'s; or the one that it has."""
-    return label.removeprefix(SET).split(SET) if label != SET else []
-
-
-def label_text(label: str | None, separator: str | None) -> str:
-    """Return a label, or several, as people and files have it."""
-    return str(label) if separator is None else separator.join(single_labels(str(label)))
 
 
 class BadRow(ValueError):

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from seqtrain.config.schema import Config
 from seqtrain.data.column_coding import fit_columns
-from seqtrain.data.encoding import Encoder, class_columns
-from seqtrain.data.examples import SET, single_labels
+from seqtrain.data.encoding import Encoder
+from seqtrain.data.labels import LabelSet, ProvisionalLabels
 from seqtrain.data.ngram_vocabulary import (
     ONLY,
     GramColumn,
@@ -21,7 +21,6 @@ from seqtrain.data.ngram_vocabulary import (
 )
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import (
-    UNKNOWN_LABEL,
     SequenceStore,
     blocks,
     concatenate,
@@ -31,16 +30,12 @@ from seqtrain.data.vocabulary import (
     MOST_SPELLINGS,
     SPECIAL,
     UNK,
-    FixedIndex,
     Vocabulary,
     fit_vocabulary,
     word_grams,
 )
 from seqtrain.data.word_vectors import WordVectors, read_vectors
-from seqtrain.errors import DataError
 
-SEPARATOR = "|"
-"""Stands between labels where a file has lists of them."""
 ONLY_SCORED = ("validation", "test")
 Parts: TypeAlias = dict[str, SequenceStore]
 """Stores by name: train, and what else was read."""
@@ -59,7 +54,8 @@ def fit(
     `known` preprocessing has it keeps. Returns the parts as encoded then, all rules, how many
     tokens could be in the vocabulary, and the initial word vectors.
     """
-    rules, parts = _fit_labels(known, rules, [*encoder.labels], parts)
+    assert isinstance(encoder.labels, ProvisionalLabels)
+    rules, parts = _fit_labels(known, rules, encoder.labels, parts)
     eligible, vectors, train = 0, None, parts["train"]
     columns = ("static", "static", encoder.static), ("cells", "values", encoder.cells)
     for name, attribute, cells in columns:
@@ -100,25 +96,21 @@ def fit(
 
 
 def _fit_labels(
-    known: Preprocessing | None, rules: Preprocessing, names: list[str], parts: Parts
+    known: Preprocessing | None, rules: Preprocessing, found: ProvisionalLabels, parts: Parts
 ) -> tuple[Preprocessing, Parts]:
-    """Find the classes of train's labels, and give every row its class, or its columns."""
-    old = () if known is None else known.labels
-    present = (names[i] for i in np.flatnonzero(counts_of(parts["train"].labels, len(names))))
-    new = {label for name in present for label in single_labels(name)}
-    labels = (*old, *sorted(new.difference(old)))
-    class_of = FixedIndex({label: i for i, label in enumerate(labels)}, UNKNOWN_LABEL)
-    several = rules.several or any(name.startswith(SET) for name in names)
-    if known is not None and known.several != several:
-        own, found = ("one label", "several") if several else ("several labels", "one")
-        raise DataError(f"data.label: the model to go on from has {own} per row, train {found}")
-    classes = np.array([*(class_of[name] for name in names), UNKNOWN_LABEL])
-    if several:
-        separator = rules.reading.label_separator or SEPARATOR
-        rules = replace(rules, reading=replace(rules.reading, label_separator=separator))
-        classes = class_columns([*names, None], class_of)
-    return replace(rules, labels=labels), {  # the last class, at -1, is of unlabelled rows
-        name: replace(part, labels=concatenate(classes[x] for x in blocks(part.labels)))
+    """Fit the classes on train, and replace the provisional labels of all parts."""
+    combinations = [*found.combinations]
+    counts = counts_of(parts["train"].labels, len(combinations))
+    label_set = LabelSet.fit(
+        [combinations[i] for i in np.flatnonzero(counts)],
+        multi_label=rules.reading.label_separator is not None or found.are_multi_label,
+        separator=rules.reading.label_separator,
+        known=None if known is None else known.label_set,
+    )
+    reading = replace(rules.reading, label_separator=label_set.separator)
+    encoded = label_set.encode([*combinations, None])  # the last row is of rows without labels
+    return replace(rules, label_set=label_set, reading=reading), {
+        name: replace(part, labels=concatenate(encoded[x] for x in blocks(part.labels)))
         for name, part in parts.items()
     }
 

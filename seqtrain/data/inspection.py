@@ -10,7 +10,7 @@ import numpy as np
 from seqtrain.config.schema import Config
 from seqtrain.data.dataset import held_out_fractions, prepare
 from seqtrain.data.encoding import LengthPolicy, row_keys
-from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems, single_labels
+from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems
 from seqtrain.data.sources import numbered_rows, split_files
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.data.word_vectors import with_width
@@ -58,7 +58,7 @@ class Inspection:
         for name in self.data.splits:
             if name not in held_out:
                 for split, row, size in self._rows(name, held_out if name == "train" else ()):
-                    counts[split].update(single_labels(str(row.label)))
+                    counts[split].update(row.labels or ())
                     sizes[split].append(size)
         self.labels = {name: dict(sorted(own.items())) for name, own in counts.items()}
         self.lengths, self.cut = dict[str, list[int]](), dict[str, tuple[int, float]]()
@@ -127,7 +127,7 @@ class Inspection:
         content = row.sequence
         key = int(row_keys([row])[0])
         exact = hash((content, key)) if isinstance(content, str) else key
-        self._places[exact][place] = " + ".join(single_labels(str(row.label)))
+        self._places[exact][place] = " + ".join(row.labels or ())
         if isinstance(content, str):
             self._plain[hash(plain_form(content))].add(exact)
 

@@ -6,7 +6,7 @@ The vocabulary also counts pretraining.data; nothing looks at validation or test
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from typing import Any
@@ -16,9 +16,10 @@ import numpy as np
 from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.encoding import EMPTY, Encoder, EncodingReport, LengthPolicy
 from seqtrain.data.examples import SHOWN_ROWS, Example, ReadOptions
+from seqtrain.data.labels import LabelEncoder, LabelSet
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.readers import Files
-from seqtrain.data.store import UNKNOWN_LABEL, SequenceStore, blocks, concatenate
+from seqtrain.data.store import SequenceStore, blocks, concatenate
 from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
 from seqtrain.data.vocabulary import (
     BUCKETS,
@@ -40,7 +41,7 @@ class Preprocessing:
 
     Attributes:
         missing: error or mask, for missing feature values.
-        labels: label of each class index.
+        label_set: classes of train.
         mean, std: of each channel in train (features).
         standardize: train, series or both (features); by series is the model's work.
         subwords: least and most characters of n-grams of words, where spelling counts.
@@ -55,7 +56,7 @@ class Preprocessing:
     bpe_model: str | None
     lengths: LengthPolicy
     missing: str
-    labels: tuple[str, ...] = ()
+    label_set: LabelSet = field(default_factory=LabelSet)
     vocabulary: Vocabulary | None = None
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
@@ -72,9 +73,14 @@ class Preprocessing:
         return self.reading.kind
 
     @property
-    def several(self) -> bool:
-        """Whether a row may have any of the labels, or none."""
-        return self.reading.label_separator is not None
+    def labels(self) -> tuple[str, ...]:
+        """Class names, by class index."""
+        return self.label_set.classes
+
+    @property
+    def multi_label(self) -> bool:
+        """True if a row can have any number of the labels."""
+        return self.label_set.multi_label
 
     @property
     def input_size(self) -> int:
@@ -153,25 +159,23 @@ class Preprocessing:
             if fault is not None:
                 raise fault
 
-    def encoder(self, tokens: Mapping[str, int], labels: Mapping[str, int]) -> Encoder:
+    def encoder(self, tokens: Mapping[str, int], labels: LabelEncoder) -> Encoder:
         """Return an encoder of these rules that looks ids up in the given indexes."""
         ids = None if self.split is None else PieceIds(self.split, tokens)
         cells, static = (None if x is None else x.encoder() for x in (self.cells, self.static))
-        several = self.several and bool(self.labels)
-        return Encoder(self.lengths, ids, labels, cells, static, several=several)
+        return Encoder(self.lengths, ids, labels, cells, static)
 
     def _encoder(self) -> Encoder:
         if self.subwords is None or self.vocabulary is None:
             return self._known
         tokens = FixedIndex(self.vocabulary.index, UNK, first=len(self.vocabulary))
-        return self.encoder(tokens, self._known.labels)
+        return self.encoder(tokens, self.label_set)
 
     @cached_property
     def _known(self) -> Encoder:
         """The encoder by the vocabulary alone, which remembers what it looked up."""
         tokens = FixedIndex({}, UNK) if self.vocabulary is None else self.vocabulary.index
-        labels = FixedIndex({label: i for i, label in enumerate(self.labels)}, UNKNOWN_LABEL)
-        return self.encoder(tokens, labels)
+        return self.encoder(tokens, self.label_set)
 
     def _finished(self, store: SequenceStore, encoder: Encoder) -> SequenceStore:
         if self.static is not None and store.static is not None:
@@ -197,6 +201,7 @@ class Preprocessing:
         """Return all but the vocabularies as JSON values; of n-grams the sizes and the number."""
         values = asdict(replace(self, vocabulary=None, ngrams=None, steps=None, static=None))
         del values["vocabulary"], values["reading"]["keep"]
+        values["label_set"] = self.label_set.to_dict()
         for name, coding in self.codings.items():
             values[name] = coding.to_json()
         if self.ngrams is not None:
@@ -222,7 +227,7 @@ class Preprocessing:
         ngrams: NgramVocabulary | None = None,
     ) -> Preprocessing:
         """Build from `to_json`'s values and `token_lists`; raises where that can't be."""
-        lists = ["labels", "mean", "std"]
+        lists = ["mean", "std"]
         lists += [name for name in ("subwords", "kernels") if values.get(name) is not None]
         coded = [name for name in ("steps", "static") if values.get(name) is not None]
         vocabulary = Vocabulary(tuple(tokens["tokens"])) if "tokens" in tokens else None
@@ -230,6 +235,7 @@ class Preprocessing:
             **values,
             **{name: tuple(values[name]) for name in lists},
             **{name: ColumnCoding.from_json(values[name], tokens[name]) for name in coded},
+            "label_set": LabelSet.from_dict(values["label_set"]),
             "reading": ReadOptions(**values["reading"]),
             "lengths": LengthPolicy(**values["lengths"]),
             "vocabulary": vocabulary,

@@ -27,8 +27,6 @@ ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings", "keys",
 """Attributes that are arrays; the last four aren't always there."""
 BYTES_PER_ROW = 64
 """Taken by what is known of a row, while some rows of many are chosen."""
-UNKNOWN_LABEL = -1
-"""Class index of a label that train doesn't have, or of a row without a label."""
 IN_MEMORY = 2**26
 """Bytes of an array from which on it is kept in a file."""
 BLOCK = 2**24
@@ -131,19 +129,6 @@ def run_starts(ordered: Ints) -> Ints:
     return np.flatnonzero(np.append(ordered[:1] == ordered[:1], np.diff(ordered)))
 
 
-def has_class(labels: Any, index: int) -> Any:
-    """Return which rows have a class, (B,) bool; labels as in a store, of numpy or torch."""
-    return labels == index if labels.ndim == 1 else labels[:, index] > 0
-
-
-def class_counts(labels: Array, classes: int) -> Ints:
-    """Return how many rows have each class; labels as in a store."""
-    if labels.ndim == 1:
-        return np.bincount(labels[labels >= 0], minlength=classes)
-    counts: Ints = (labels > 0).sum(axis=0)
-    return counts
-
-
 @dataclass(frozen=True)
 class SequenceStore:
     """Sequences of unequal length, side by side. A map-style torch Dataset.
@@ -151,8 +136,7 @@ class SequenceStore:
     Attributes:
         values: steps of all sequences: ids, or feature vectors.
         offsets: where each sequence begins in values; the last entry is the number of steps.
-        labels: class index of each sequence, -1 where unknown; or, where it may have several, which
-            classes it has, as `class_columns` returns them.
+        labels: class index of each sequence, or class marks, as `LabelSet.encode` returns them.
         lines: line of its file on which each sequence was read, from 1, counted on through several
             files; for a folder the number of the row through its files.
         groups: number of the group (conversation, session) that each sequence belongs to, whose

@@ -9,11 +9,12 @@ import numpy as np
 
 from seqtrain.config.schema import BatchingConfig, DataConfig
 from seqtrain.data.dataset import PreparedData
+from seqtrain.data.labels import class_counts
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.splits import BLANK
-from seqtrain.data.store import SequenceStore, blocks, class_counts, counts_of, equal_keys
+from seqtrain.data.store import SequenceStore, blocks, counts_of, equal_keys
 from seqtrain.data.vocabulary import SPECIAL, UNK
 from seqtrain.text import counted, listed, quote
 

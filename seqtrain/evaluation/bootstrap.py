@@ -43,14 +43,15 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
         labels, and the predicted classes a and b: (N,), from 0; or which of the classes an example
         has, (N, C) bool; N at least 1.
     """
-    several, names = labels.ndim == 2, ("accuracy", "micro_f1" if labels.ndim == 2 else "macro_f1")
+    multi_label = labels.ndim == 2
+    names = ("accuracy", "micro_f1" if multi_label else "macro_f1")
     outcomes, counts = np.unique(np.stack([labels, a, b], axis=1), axis=0, return_counts=True)
-    if not several:
+    if not multi_label:
         outcomes = np.eye(int(outcomes.max()) + 1, dtype=bool)[outcomes]
     labels, predicted = outcomes[:, :1], outcomes[:, 1:]
     right, shared = (labels == predicted).all(2), (labels & predicted).astype(np.float64)
     sizes = labels.astype(np.float64) + predicted
-    if several:
+    if multi_label:
         shared, sizes = (each.sum(2, keepdims=True) for each in (shared, sizes))
 
     def metrics(times: npt.NDArray[Any]) -> Floats:

@@ -76,12 +76,12 @@ class Calibration(Section):
     classes: list[Annotated[list[CoveragePoint], Field(max_length=LEVELS)]] = Field(default=[])
     """Of each class: what thresholds on its probability bring, from few of its examples to all."""
 
-    def fits(self, classes: int, *, several: bool) -> bool:
+    def fits(self, classes: int, *, multi_label: bool) -> bool:
         """Whether a model of so many classes can have it."""
         temperatures = self.temperature if isinstance(self.temperature, list) else []
         of_any = {len(self.shift or []), len(self.classes)}
-        of_several = {len(temperatures), len(self.thresholds)}
-        return of_any <= {0, classes} and of_several <= {0, classes if several else 0}
+        per_class = {len(temperatures), len(self.thresholds)}
+        return of_any <= {0, classes} and per_class <= {0, classes if multi_label else 0}
 
 
 def most_covered(points: Sequence[CoveragePoint], precision: float) -> CoveragePoint | None:
@@ -174,7 +174,9 @@ def calibrate(
     """
     before = before or Calibration()
     if labels.ndim == 2:
-        return _calibrate_several(branches, labels > 0, before.shares, one_threshold=one_threshold)
+        return _calibrate_multi_label(
+            branches, labels > 0, before.shares, one_threshold=one_threshold
+        )
     shares = fit_shares(branches, labels, before.shares)
     logits = combined(branches, shares)
     temperature = fit_temperature(logits, labels)
@@ -189,7 +191,7 @@ def calibrate(
     return before.model_copy(update={**found, "classes": classes})
 
 
-def _calibrate_several(
+def _calibrate_multi_label(
     branches: Sequence[Tensor],
     has_class: Tensor,
     shares: list[float] | None,

@@ -73,7 +73,7 @@ def differences(
         listener(f"{way}, {variant}", number / len(pairs))
         one, other = logits(variant, *ways[way]).double(), alone.double()
         probabilities = model.probabilities(one) - model.probabilities(other)
-        others = (one > 0) != (other > 0) if model.several else one.argmax(1) != other.argmax(1)
+        others = (one > 0) != (other > 0) if model.multi_label else one.argmax(1) != other.argmax(1)
         found.append(
             LogitDifference(
                 way,

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.batch import Batch, collate, map_batches
+from seqtrain.data.labels import unknown_rows
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
@@ -157,7 +158,8 @@ def are_right(logits: Tensor, labels: Tensor) -> Tensor:
     """Return whether all labels of each example are right, with a threshold of 0.5: (B,) bool."""
     if labels.ndim == 1:
         return logits.argmax(1) == labels
-    return ((logits >= 0) == (labels > 0)).all(1) & (labels >= 0).all(1)
+    known: Tensor = ~unknown_rows(labels)
+    return ((logits >= 0) == (labels > 0)).all(1) & known
 
 
 def carried_groups(model: ClassifierNetwork, store: SequenceStore) -> Ints | None:

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.data.store import Array, SequenceStore, has_class
+from seqtrain.data.labels import has_class, unknown_rows
+from seqtrain.data.store import Array, SequenceStore
 from seqtrain.evaluation.calibration import (
     CELLS,
     best_threshold,
@@ -70,7 +71,7 @@ class Scores(Summarized):
             the label's 1 among 0s, in [0, 2].
         risk_coverage: accuracy of the most confident 10 %, 20 % … of all predictions, as
             {coverage, min_probability, accuracy}; 1 - accuracy is the risk. None of several labels.
-        several: whether an example may have several labels.
+        multi_label: True if an example can have any number of labels.
     """
 
     loss: float
@@ -93,13 +94,13 @@ class Scores(Summarized):
     confusion_matrix: list[list[int]] | None = None
     confusions: list[dict[str, str | int]] = field(default_factory=list)
     risk_coverage: list[dict[str, float]] = field(default_factory=list)
-    several: bool = False
+    multi_label: bool = False
 
     def summary(self) -> dict[str, str]:
         """Return the main figures."""
         return {
-            "subset accuracy" if self.several else "accuracy": f"{self.accuracy:.2%}",
-            **({"micro F1": f"{self.micro_f1:.2%}"} if self.several else {}),
+            "subset accuracy" if self.multi_label else "accuracy": f"{self.accuracy:.2%}",
+            **({"micro F1": f"{self.micro_f1:.2%}"} if self.multi_label else {}),
             "macro F1": f"{self.macro_f1:.2%}",
             "loss": f"{self.loss:.4f}",
             "examples": f"{self.num_examples:,}",
@@ -130,7 +131,7 @@ class Scores(Summarized):
 
 def one_class_doubts(scores: Scores, name: str) -> list[str]:
     """Say where one class alone is predicted for a split (or file) that holds several."""
-    rows = scores.per_class.items() if not scores.several else ()
+    rows = scores.per_class.items() if not scores.multi_label else ()
     found = [label for label, row in rows if row["support"]]
     times = {x: row["support"] * row["recall"] / (row["precision"] or math.inf) for x, row in rows}
     only = next((label for label in times if round(times[label]) == scores.num_examples), None)
@@ -185,9 +186,9 @@ def score(
         Guo et al. 2017, section 2: calibration error.
     """
     labels, lengths = (torch.asarray(x, copy=True, device="cpu") for x in (labels, lengths))
-    several = labels.ndim == 2
-    is_unknown = (labels < 0).any(1) if several else labels < 0
-    if several:
+    multi_label = labels.ndim == 2
+    is_unknown = unknown_rows(labels)
+    if multi_label:
         has, chosen, thresholds = _decided(logits, labels, thresholds)
         correct = (chosen == has).all(1) & ~is_unknown
         counts = (each.sum(0) for each in (chosen & has, has, chosen))
@@ -201,7 +202,7 @@ def score(
         error = float(_surplus(confidence, correct).abs().sum()) / len(labels)
     unknown = int(is_unknown.sum())
     means, columns = _of_classes([each.double() for each in counts], unknown)
-    if several:
+    if multi_label:
         columns["threshold"] = list(thresholds or [])
     rows = zip(names, *columns.values(), strict=True)
     per_class = {name: dict(zip(columns, row, strict=True)) for name, *row in rows}
@@ -219,9 +220,9 @@ def score(
         by_length=_by_length(correct.double(), lengths),
         ece=error,
         brier=brier,
-        several=several,
+        multi_label=multi_label,
     )
-    return scores if several else _with_confusions(scores, predicted, labels, confidence)
+    return scores if multi_label else _with_confusions(scores, predicted, labels, confidence)
 
 
 def _of_classes(

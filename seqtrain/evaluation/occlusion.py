@@ -53,7 +53,7 @@ def occlusion_weights(
     logits = predict_logits(model, stacked(rows, words=one.words), device).double()
     found, nothing_known = logits.log_softmax(dim=1), np.log(logits.shape[1])
     of_label = found[:, int(found[0].argmax())]
-    if model.several:
+    if model.multi_label:
         of_label = functional.logsigmoid(torch.where(logits[0] >= 0, logits, -logits)).sum(1)
         nothing_known = np.log(2) * logits.shape[1]
     falls = (of_label[0] - of_label[1:]).tolist()

@@ -35,7 +35,7 @@ from seqtrain.text import json_line
 
 MODEL, PREPROCESSING, VOCABULARY = "model.onnx", "preprocessing.json", "vocabulary.json"
 NGRAMS, SCRIPT, READING, GOLDEN = "ngrams.npz", "predict.py", "reading.zip", "golden.jsonl"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 PACKAGE = Path(seqtrain.__file__).parent
 SOURCE = PACKAGE / "export" / "script.py"
 ROOMS, EMPTY = ("config", "data", "files"), ("seqtrain/__init__.py", "seqtrain/config/__init__.py")
@@ -91,7 +91,7 @@ def export_model(model: Model, folder: Path) -> Exported:
     from seqtrain.export.script import ExportedModel  # imports onnxruntime, which may be missing
 
     sequences, store, wanted = golden_rows(model)
-    thresholds = model.thresholds if fitted.several else []
+    thresholds = model.thresholds if fitted.multi_label else []
     ported = ExportedModel(onnx, fitted, thresholds)
     difference = float(np.abs(ported.probabilities(store) - wanted.numpy()).max())
     if not difference <= TOLERANCE:

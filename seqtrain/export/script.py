@@ -63,11 +63,11 @@ class ExportedModel:
 
     def decided(self, probabilities: Any) -> tuple[str, str]:
         """Return the label of a row, and its probability; or those of all that it may have."""
-        best, separator = [int(probabilities.argmax())], self.fitted.reading.label_separator
-        if separator is not None:
+        best, label_set = [int(probabilities.argmax())], self.fitted.label_set
+        if label_set.multi_label:
             best = np.flatnonzero(probabilities >= self.thresholds).tolist()
-        names = (separator or "").join(self.fitted.labels[i] for i in best)
-        return names, (separator or "").join(f"{probabilities[i]:.6f}" for i in best)
+        shares = label_set.join(f"{probabilities[i]:.6f}" for i in best)
+        return label_set.join(label_set.decode(best)), shares
 
     def inputs(self, rows: SequenceStore) -> dict[str, Any]:
         """Return what model.onnx takes for a batch."""

@@ -57,7 +57,7 @@ class ClassifierNetwork(nn.Module):
     Attributes:
         input_size: size of the vocabulary, or width F of a feature vector.
         kernels: the bank of kernels, or None; it is fitted, and has no branch in training mode.
-        several: whether a sequence may have any of the classes; else it has one of them.
+        multi_label: True if a sequence can have any number of the classes.
         temperature: divides the logits of every prediction, each class's where there are several
             numbers; 1 while it learns.
         shares: of each branch in a prediction, 1 together; None: equal ones, as while it learns.
@@ -71,12 +71,12 @@ class ClassifierNetwork(nn.Module):
         num_classes: int,
         features: bool,
         fitted: FittedLayers | None = None,
-        several: bool = False,
+        multi_label: bool = False,
     ) -> None:
         super().__init__()
         self.config = config
         self.input_size = input_size
-        self.several = several
+        self.multi_label = multi_label
         self.temperature: float | Sequence[float] = 1.0
         self.shares: Sequence[float] | None = None
         self.shift: Sequence[float] | None = None
@@ -249,7 +249,7 @@ class ClassifierNetwork(nn.Module):
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """Return the probability of each class, (…, C) float64; of one class the sum is 1."""
-        return logits.double().sigmoid() if self.several else logits.double().softmax(-1)
+        return logits.double().sigmoid() if self.multi_label else logits.double().softmax(-1)
 
     def zero_state(self, rows: int) -> Tensor:
         """Return the state of zeros, (S, L * D, B, hidden)."""

@@ -264,8 +264,8 @@ def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, T
         weight (P, K), intercept (K,).
     """
     rows, columns = features.double(), features.shape[1]
-    several = labels.ndim == 2
-    has = labels > 0 if several else functional.one_hot(labels, num_classes)
+    multi_label = labels.ndim == 2
+    has = labels > 0 if multi_label else functional.one_hot(labels, num_classes)
     targets, smooth = 2.0 * has.double() - 1, 1 / (len(labels) + 2)
     mean = targets.mean(0)
     if len(rows) <= columns:
@@ -283,7 +283,7 @@ def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, T
         residual = targets - mean - basis @ (kept_share.unsqueeze(1) * turned)
         left_out = targets - residual / (1 - leverage).clamp(min=SMALLEST_VALUE).unsqueeze(1)
         for factor in FACTORS:
-            if several:
+            if multi_label:
                 true = has * (1 - smooth) + smooth / 2
                 loss = float(
                     functional.binary_cross_entropy_with_logits(factor * left_out, true.double())

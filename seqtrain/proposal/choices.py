@@ -90,7 +90,7 @@ def _are_few_texts(facts: Facts, most: tuple[int, int] = SPELLED_ROWS) -> bool:
 
 
 def _in_large_batches(facts: Facts) -> bool:
-    short = facts.family == "words" and facts.lengths[0] < SHORT_TEXTS and not facts.several
+    short = facts.family == "words" and facts.lengths[0] < SHORT_TEXTS and not facts.multi_label
     return short and facts.rows >= FEW_ROWS and len(facts.classes) > FEW_CLASSES
 
 
@@ -168,7 +168,7 @@ def _training(facts: Facts, *, stops: bool) -> Iterator[Choice]:
     batch_size = SMALL_BATCH if facts.rows < FEW_ROWS else larger * 64
     per_epoch = -(-facts.rows * 9 // 10 // batch_size)
     updates = (UPDATES + UPDATES_PER_CLASS * len(facts.classes)) / larger
-    updates *= 2 if facts.several else MORE_UPDATES.get(facts.family, 1)
+    updates *= 2 if facts.multi_label else MORE_UPDATES.get(facts.family, 1)
     fewest, most = EPOCHS
     epochs = max(fewest, min(most, round(updates / per_epoch)))
     yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
@@ -182,19 +182,19 @@ def _training(facts: Facts, *, stops: bool) -> Iterator[Choice]:
         yield Choice("training.ngrams_lr", lr, "n-grams learn by plain SGD: few rows")
     if facts.family in ("words", "characters") and facts.rows * facts.lengths[0] >= MANY_STEPS:
         yield Choice("training.precision", "bfloat16", "much text: faster where processors can")
-    if few_classes and not facts.several:
+    if few_classes and not facts.multi_label:
         yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
     patience = "auto" if stops else None
     why = "ends where a fifth of the epochs brought nothing" if stops else "trains all epochs"
     yield Choice("training.patience", patience, why)
     counts = facts.classes.values()
-    if facts.several:
+    if facts.multi_label:
         yield Choice("training.monitor", "micro_f1", "the F1 of all labels together")
     elif facts.family in ("words", "characters") and max(counts) > UNEVEN * min(counts):
         of_words = ADJUSTMENT if few_classes else OF_MANY_CLASSES
         share = of_words if facts.family == "words" else OF_CHARACTERS
         yield Choice("training.logit_adjustment", share, "rare classes: a better macro F1")
-    if are_uneven(facts.classes) and not facts.several:
+    if are_uneven(facts.classes) and not facts.multi_label:
         yield Choice("training.monitor", "macro_f1", "accuracy hardly sees the small classes")
     if facts.family == "series":
         yield Choice("training.augment", {"slice": 0.2}, "training reads random windows")

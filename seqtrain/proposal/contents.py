@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -14,13 +14,12 @@ import numpy as np
 
 from seqtrain.data.examples import (
     BLANK_LABEL,
-    SET,
     Example,
     RowProblems,
     Steps,
-    single_labels,
     token_columns,
 )
+from seqtrain.data.labels import Labels
 from seqtrain.data.readers import ReadOptions, read_rows
 from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.errors import DataError
@@ -50,7 +49,7 @@ class Facts:
         rows: rows that have a sequence.
         empty, unlabelled: rows without a sequence, and with a blank label.
         missing: whether a value of a series is missing.
-        several: whether a row may have several labels, or none.
+        multi_label: True if a row can have any number of labels.
         classes: rows per label.
         sample: some rows, evenly spread, with their labels.
         lengths: median, 95 % and longest, in time steps of the sample.
@@ -68,9 +67,9 @@ class Facts:
     empty: int = 0
     unlabelled: int = 0
     missing: bool = False
-    several: bool = False
+    multi_label: bool = False
     classes: Counter[str] = field(default_factory=Counter)
-    sample: list[tuple[Any, str]] = field(default_factory=list)
+    sample: list[tuple[Any, Hashable]] = field(default_factory=list)
     lengths: tuple[int, ...] = (0, 0, 0)
     channels: int = 0
     symbols: int = 0
@@ -90,12 +89,12 @@ class Facts:
         for path in files:
             for row in good_rows(path, facts.reading.for_file(path)):
                 if row.problem is None:
-                    facts.add(row.sequence, str(row.label))
+                    facts.add(row.sequence, row.labels or ())
                 else:
                     facts.unlabelled += 1
         return facts
 
-    def add(self, sequence: Any, label: str) -> None:
+    def add(self, sequence: Any, labels: Labels) -> None:
         """Count a row."""
         if not (sequence.strip() if isinstance(sequence, str) else len(sequence)):
             self.empty += 1
@@ -103,10 +102,11 @@ class Facts:
         numbers = sequence.numbers if isinstance(sequence, Steps) else sequence
         if isinstance(numbers, np.ndarray) and not self.missing:
             self.missing = bool(np.isnan(numbers).any())
-        self.classes.update(single_labels(label))
-        self.several = self.several or label.startswith(SET)
+        self.classes.update(labels)
+        is_list = self.reading.label_separator is not None or len(labels) != 1
+        self.multi_label = self.multi_label or is_list
         if self.rows % self._stride == 0:
-            self.sample.append((sequence, label))
+            self.sample.append((sequence, labels))
             if len(self.sample) > SAMPLE:
                 self.sample, self._stride = self.sample[::2], 2 * self._stride
         self.rows += 1
@@ -149,7 +149,7 @@ def good_rows(path: str, reading: ReadOptions, *, labelled: bool = True) -> Iter
     problems.raise_if_any()
 
 
-def family_of(texts: Sequence[str], labels: Sequence[str]) -> tuple[str, str, bool]:
+def family_of(texts: Sequence[str], labels: Sequence[Hashable]) -> tuple[str, str, bool]:
     """Return the family of a sample of texts, the reason, and whether case says nothing."""
     characters = Counter("".join(texts[:2000]))
     letters = sum(count for c, count in characters.items() if not c.isspace())
@@ -185,7 +185,7 @@ def _are_symbols(texts: Sequence[str]) -> bool:
     return broken > 0.2 * total and len(tokens) < total / 10
 
 
-def _errors(texts: Sequence[str], labels: Sequence[str]) -> tuple[float, float]:
+def _errors(texts: Sequence[str], labels: Sequence[Hashable]) -> tuple[float, float]:
     """Return the errors of naive Bayes on words and their pairs, and on up to three characters."""
     fitting = np.cumsum([len(text) for text in texts]) <= PROBED_CHARACTERS
     count = max(8, int(fitting.sum()))
@@ -202,10 +202,12 @@ def _errors(texts: Sequence[str], labels: Sequence[str]) -> tuple[float, float]:
     return bayes_error(rows, word_features), bayes_error(rows, character_features)
 
 
-def bayes_error(rows: Sequence[tuple[str, str]], features: Callable[[str], list[str]]) -> float:
+def bayes_error(
+    rows: Sequence[tuple[str, Hashable]], features: Callable[[str], list[str]]
+) -> float:
     """Return the error of multinomial naive Bayes, learned from three of four rows."""
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    sizes: Counter[str] = Counter()
+    counts: dict[Hashable, Counter[str]] = defaultdict(Counter)
+    sizes: Counter[Hashable] = Counter()
     for text, label in (row for number, row in enumerate(rows) if number % 4):
         counts[label].update(features(text))
         sizes[label] += 1

@@ -83,7 +83,7 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     for path in files_of("test", splits.get("test"))[:1]:
         reading = facts.reading.for_file(path)
         head = [*islice(read_rows(path, reading, labelled=False), FIRST_ROWS)]
-        if head and not any(row.label or row.problem for row in head):
+        if head and not any(row.labels or row.problem for row in head):
             del splits["test"]
             unlabelled = f"{display_name(path)} has no labels, so it isn't data.test"
             doubts.append(f"{unlabelled}; it is for predict")
@@ -127,8 +127,8 @@ def _taken(facts: Facts) -> Iterator[str]:
     classes = f"{len(facts.classes)} classes: {_labels(facts)}"
     of_fasta = "the last word of each line of >" if reading.format == "fasta" else None
     label = of_fasta if reading.label is None else reading.label
-    several = "several labels per row" if facts.several else "label"
-    yield f"{what}, {classes}" if label is None else f"{what}, {several} = {label} ({classes})"
+    kind = "several labels per row" if facts.multi_label else "label"
+    yield f"{what}, {classes}" if label is None else f"{what}, {kind} = {label} ({classes})"
     if facts.ignored:
         yield f"ignored: {listed(facts.ignored, 8)}"
     if any(PER_ID in each for each in facts.ignored):

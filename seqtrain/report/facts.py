@@ -6,6 +6,7 @@ from shlex import quote
 from typing import Any
 
 from seqtrain.config.schema import Config
+from seqtrain.data.labels import Labels, joined_labels
 from seqtrain.data.sources import named_text
 from seqtrain.files.reading import number_at
 from seqtrain.runs.overview import summarize_run
@@ -16,7 +17,7 @@ LONGEST = 400
 """Characters of a line of the model card at most."""
 LABELS = 12
 """Labels that the card names at most."""
-OF_SEVERAL = "of the whole set of labels"
+OF_LABEL_SET = "of the whole set of labels"
 """What a prediction's probability is of, where a row may have several labels."""
 
 
@@ -26,7 +27,8 @@ class PredictedExample:
 
     Attributes:
         text: the sequence, shortened for people.
-        label: the true label.
+        labels, predicted_labels: the true and the predicted labels, sorted.
+        separator: text between labels in `label` and `predicted`, or None in a single-label task.
         probability: of the predicted label, in [0, 1]; of several, of the whole set of labels.
         length: time steps.
         file: the file that holds the row; None where the data is one file.
@@ -36,17 +38,28 @@ class PredictedExample:
 
     line: int
     text: str
-    label: str
-    predicted: str
+    labels: Labels
+    predicted_labels: Labels
+    separator: str | None
     probability: float
     length: int
     file: str | None = None
     weights: Sequence[tuple[str, float]] | None = None
 
     @property
+    def label(self) -> str:
+        """The true labels as one text."""
+        return joined_labels(self.labels, self.separator)
+
+    @property
+    def predicted(self) -> str:
+        """The predicted labels as one text."""
+        return joined_labels(self.predicted_labels, self.separator)
+
+    @property
     def is_correct(self) -> bool:
-        """Whether the predicted label is the true one."""
-        return self.predicted == self.label
+        """True if the predicted labels are the true ones."""
+        return self.predicted_labels == self.labels
 
 
 def most_confident_errors(rows: Sequence[PredictedExample]) -> list[PredictedExample]:

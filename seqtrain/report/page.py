@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from seqtrain.files.reading import number_at
-from seqtrain.report.facts import OF_SEVERAL, RunFacts, most_confident_errors
+from seqtrain.report.facts import OF_LABEL_SET, RunFacts, most_confident_errors
 from seqtrain.text import printable
 
 MATRIX_CLASSES = 20
@@ -175,7 +175,7 @@ def reliability(run: RunFacts) -> Chart | None:
     points = [(100 * fmean(sure), fmean(right)) for sure, right in columns]
     if not points:
         return None
-    of_what = OF_SEVERAL if run.scores.get("several") else "of the predicted label"
+    of_what = OF_LABEL_SET if run.scores.get("multi_label") else "of the predicted label"
     ideal = Line("as often as probable", [(0, 0), (100, 1)], "s5 dashed")
     title, x_name = "accuracy by probability", f"% probability {of_what}"
     return line_chart(title, [Line("predictions", points), ideal], x_name, percent=True)

@@ -30,7 +30,7 @@ from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.model.initialization import shapes_alone
 from seqtrain.model.inputs import FittedLayers
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
 NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
@@ -70,7 +70,7 @@ def new_network(config: ModelConfig, preprocessing: Preprocessing) -> Classifier
         num_classes=len(preprocessing.labels),
         features=preprocessing.kind == "features",
         fitted=FittedLayers.of(preprocessing),
-        several=preprocessing.several,
+        multi_label=preprocessing.multi_label,
     )
 
 
@@ -156,7 +156,7 @@ def read_model(saved: VerifiedFolder) -> Model:
         preprocessing = _read_preprocessing(saved, description["preprocessing"])
         config = _read_architecture(description["architecture"], preprocessing)
         calibration = Calibration.model_validate(description.get("calibration", {}))
-        if not calibration.fits(len(preprocessing.labels), several=preprocessing.several):
+        if not calibration.fits(len(preprocessing.labels), multi_label=preprocessing.multi_label):
             raise ValueError("calibration: not of as many numbers as there are labels")
         with shapes_alone():
             network = new_network(config, preprocessing)
@@ -169,8 +169,6 @@ def read_model(saved: VerifiedFolder) -> Model:
 
 def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig:
     """Return the model section, which must ask for what the preprocessing was fitted for."""
-    if isinstance(values, dict) and values.get("engine") == "fused":
-        values["engine"] = "auto"  # an engine of earlier versions; its weights are the same
     config = ModelConfig.model_validate(values)
     if config != config.architecture:
         raise ValueError("vectors, vectors_keep, freeze: a model on its own has none of these")
@@ -192,7 +190,6 @@ class SavedPreprocessing(BaseModel):
     """What no key of the data section says of a saved model's preprocessing."""
 
     model_config = ConfigDict(strict=True)
-    labels: list[str] = Field(min_length=2)
     mean: list[FiniteFloat]
     std: list[Annotated[FiniteFloat, Field(gt=0)]]
     bpe_model: str | None
@@ -219,7 +216,7 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
     wrong = {
         "reading": kept or kind == "auto" or not {by_name, whole_files} <= {False, True},
         "reading.dated": dated not in (None, False, True),
-        "labels": len({*checked.labels}) < len(checked.labels),
+        "label_set.separator": found.label_set.separator != found.reading.label_separator,
         "mean, std": len(checked.mean) != len(checked.std) or bool(checked.mean) != is_features,
         "ngrams.columns": found.ngrams is not None
         and not {x.column for x in found.ngrams.columns}

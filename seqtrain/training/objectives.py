@@ -10,7 +10,8 @@ from torch.nn import functional
 from seqtrain.config.schema import Config, TrainingConfig
 from seqtrain.data.augmentation import augmented
 from seqtrain.data.batch import Batch
-from seqtrain.data.store import Array, Ints, SequenceStore, class_counts
+from seqtrain.data.labels import class_counts
+from seqtrain.data.store import Array, Ints, SequenceStore
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.logits import (
     CarriedStates,

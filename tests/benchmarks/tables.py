@@ -41,7 +41,7 @@ QUANTILES = np.arange(1, 10) / 10
 def read(config: Config, path: str) -> tuple[list[Any], list[str]]:
     """Read the sequences of a file and their labels."""
     rows = list(read_examples(path, read_options(config.data, path)))
-    return [row.sequence for row in rows], [str(row.label) for row in rows]
+    return [row.sequence for row in rows], [", ".join(row.labels or ()) for row in rows]
 
 
 def tokens_of(steps: Any) -> Counter[tuple[int, str]]:

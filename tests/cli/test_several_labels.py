@@ -177,8 +177,8 @@ def test_a_model_of_one_label_goes_on_with_one(beside: Path, cli: Cli) -> None:
     write(Path("one.csv"), [(text, own[:1] or ["none"]) for text, own in rows(100, 3)])
     one = ("--set", "data.train=one.csv", "--set", "data.test=null")
     ended = cli("fit", "c.yaml", "--init-from", "run", *one, *SINGLE, code=2)
-    said = "the model to go on from has several labels per row, train one"
-    assert ended.problems[-1] == f"seqtrain: data.label: {said}"
+    assert ended.problems[-1].startswith("seqtrain: data.label: ")
+    assert "several labels per row" in ended.problems[-1]
     found = predicted(cli, "--top-k", "1")
     cli("fit", "c.yaml", "--init-from", "run", "--run-dir", "further", "--force")
     assert len(found) == len(cli("predict", "test.csv", "further").out.splitlines()) - 1

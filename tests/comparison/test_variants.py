@@ -12,6 +12,7 @@ from seqtrain.comparison.compare import VariantRun, compare, learn_equally, take
 from seqtrain.comparison.learners import make_learner, one_by_one
 from seqtrain.comparison.task import VARIANTS, Task, variants_for
 from seqtrain.config.schema import Config
+from seqtrain.data.labels import LabelSet
 from seqtrain.data.vocabulary import SPECIAL, Vocabulary
 from seqtrain.errors import ConfigError
 from tests.helpers.small_models import make_model
@@ -30,7 +31,10 @@ def task() -> Task:
         "model": {"embedding_dim": 4, "hidden_size": 4},
         "training": {"max_epochs": 3},
     }
-    rules = {"labels": ("a", "b"), "vocabulary": Vocabulary((*SPECIAL, *map(str, range(20))))}
+    rules = {
+        "label_set": LabelSet(("a", "b")),
+        "vocabulary": Vocabulary((*SPECIAL, *map(str, range(20)))),
+    }
     return Task(
         config=Config.model_validate(sections),
         train=train,
@@ -73,7 +77,11 @@ def test_right_variants_answer_as_one_by_one_and_wrong_ones_do_not(task, keys, c
     if channels:
         values = np.random.default_rng(0).normal(size=(len(task.train.values), channels))
         train = replace(task.train, values=values.astype(np.float32))
-        rules = {"labels": ("a", "b"), "mean": (0.0,) * channels, "std": (1.0,) * channels}
+        rules = {
+            "label_set": LabelSet(("a", "b")),
+            "mean": (0.0,) * channels,
+            "std": (1.0,) * channels,
+        }
         fitted = make_model("features", rules).preprocessing
         task = replace(task, train=train, preprocessing=fitted)
     for name, problem in variants_for(task.config, task.device).items():

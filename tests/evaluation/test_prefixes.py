@@ -51,7 +51,7 @@ def network_and_store(name: str, rows: int) -> tuple[ClassifierNetwork, Sequence
         if kind != "features":
             sequence = " ".join(words) if kind == "text" else words
         label = LABELS[int(draw.integers(3))]
-        given.append(Example(sequence, label, row + 1, group=f"g{row % 3}"))
+        given.append(Example(sequence, (label,), row + 1, group=f"g{row % 3}"))
     ((_, store),) = model.preprocessing.encode_chunks([given], "rows")
     return model.network, store
 

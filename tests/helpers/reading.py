@@ -34,3 +34,11 @@ def damaged_copies(content: bytes) -> Iterator[bytes]:
         for _ in range(draw.choice([1, 2, 8])):
             copy[draw.randrange(len(copy))] = draw.randrange(256)
         yield bytes(copy)
+
+
+def only_label(row: Example) -> str | None:
+    """Return the label of a single-label example, or None."""
+    if row.labels is None:
+        return None
+    (label,) = row.labels
+    return label

@@ -8,6 +8,7 @@ import torch
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.encoding import LengthPolicy
+from seqtrain.data.labels import LabelSet
 from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, with_spelling
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import ReadOptions
@@ -35,7 +36,7 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
         "bpe_model": None,
         "lengths": LengthPolicy(None, "head", "error"),
         "missing": "error",
-        "labels": LABELS,
+        "label_set": LabelSet(LABELS),
         "vocabulary": None if features else Vocabulary(WORDS),
         "mean": (0.5, -1.0) if features else (),
         "std": (1.0, 2.0) if features else (),

@@ -66,20 +66,8 @@ def test_round_trip_is_exact(tmp_path, case):
     assert not loaded.network.training
 
 
-def test_a_folder_of_an_earlier_version_is_read(tmp_path, files):
-    description = json.loads(files["model.json"])
-    for name in ("ngrams", "subwords", "standardize"):
-        del description["preprocessing"][name]
-    for name in ("ngrams", "max_ngrams", "subwords", "convolutions"):
-        del description["architecture"][name]
-    description["architecture"]["engine"] = "fused"
-    del description["calibration"]
-    write_folder(tmp_path / "best", {**files, "model.json": json.dumps(description).encode()})
-    assert load_model(tmp_path / "best").network.config.engine == "auto"
-
-
 FORGED: dict[str, list[Any]] = {
-    "format_version": [99, True],
+    "format_version": [1, 99, True],
     "architecture": [None, 3, [], {}],
     "architecture/rnn": ["os.system"],
     "architecture/_target_": ["os.system"],
@@ -89,10 +77,13 @@ FORGED: dict[str, list[Any]] = {
     "architecture/subwords": [[1, 16]],
     "architecture/convolutions": [[[4, 3]]],
     "preprocessing": [None, 3, [], {}],
-    "preprocessing/labels": [
+    "preprocessing/label_set/classes": [
         *([], ["yes"], ["a", "b"], ["yes", "yes", "no"], [1, 2, 3], [[1], [2], [3]]),
         *("yn?", {"a": 0, "b": 1, "c": 2}, ["\ud800", "yes", "no"]),
     ],
+    "preprocessing/label_set": [None, [], {}, ["no", "yes", "or"]],
+    "preprocessing/label_set/multi_label": [None, 1, True],
+    "preprocessing/label_set/separator": ["|", 1],
     "preprocessing/tokenizer": ["regex", "bpe"],
     "preprocessing/bpe_model": ["{}"],
     "preprocessing/reading": [None],

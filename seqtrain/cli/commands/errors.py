@@ -29,7 +29,7 @@ def errors(
     from seqtrain.cli.output.console import note, note_rows, say_json
     from seqtrain.cli.output.run_screen import mistake_json, show_errors
     from seqtrain.cli.output.score_screen import note_floors
-    from seqtrain.report.facts import OF_SEVERAL, most_confident_errors
+    from seqtrain.report.facts import OF_LABEL_SET, most_confident_errors
 
     table = not as_json and format == "table"
     shown = options.SHOWN if top is None and (explain or table) else top
@@ -41,8 +41,8 @@ def errors(
     wrong = every[:shown]
     if table:
         show_errors(wrong)
-        if wrong and result.scores.several:
-            note(f"probability: {OF_SEVERAL}")
+        if wrong and result.scores.multi_label:
+            note(f"probability: {OF_LABEL_SET}")
         if wrong and explain:
             note(EXPLAINED)
         note(f"{len(every):,} of {count:,} predictions are wrong")

@@ -205,8 +205,8 @@ def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool
     """Show the mean scores of several runs of a directory, and which commands come next."""
     figures = {f"best {config.training.monitor}": [run.best_value for run in runs]}
     tests = [run.test for run in runs if run.test is not None]
-    several = ["micro_f1"] if any(test.several for test in tests) else []
-    for name in ("accuracy", "macro_f1", *several, "loss") if tests else ():
+    multi_label = ["micro_f1"] if any(test.multi_label for test in tests) else []
+    for name in ("accuracy", "macro_f1", *multi_label, "loss") if tests else ():
         figures[f"test {name.replace('_', ' ')}"] = [getattr(test, name) for test in tests]
     show_figures(figures)
     data = config.data

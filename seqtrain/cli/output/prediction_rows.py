@@ -106,14 +106,14 @@ class PredictionColumns:
     def values(self, prediction: Prediction) -> dict[str, Any]:
         """Return what the columns of a prediction hold: texts, probabilities, or lists of these."""
         found, label = prediction.probabilities, prediction.label
-        several = self.separator is not None
+        multi_label = self.separator is not None
         if self.format == "jsonl":
             found = {name: round(p, 6) for name, p in found.items()}
-        share = [found[each] for each in prediction.labels] if several else found[label]
+        share = [found[each] for each in prediction.labels] if multi_label else found[label]
         shown = "" if self.is_undecided(prediction) else label
         guess = {} if self.threshold is None else {"guess": label}
         if self.format == "jsonl":
-            own = {"labels": [*prediction.labels]} if several else guess
+            own = {"labels": [*prediction.labels]} if multi_label else guess
             order = self.labels if self.each_class else list(found)[: self.top_k]
             every = {"probabilities": {name: found[name] for name in order}}
             return {"label": shown, **own, "probability": share, **every}
@@ -186,8 +186,8 @@ class PredictionColumns:
 
     def _begin_lines(self, file: TextIO) -> Callable[[int, Prediction], str]:
         """Write the heading of lines for people; say on stderr how many columns have no room."""
-        several, columns = self.separator is not None, list[TableColumn]()
-        wide = WIDEST_LABEL if several else min(WIDEST_LABEL, max(map(cell_len, self.labels)))
+        multi_label, columns = self.separator is not None, list[TableColumn]()
+        wide = WIDEST_LABEL if multi_label else min(WIDEST_LABEL, max(map(cell_len, self.labels)))
         values = dict.fromkeys(self.beside, "") | self.own
         for rank, (name, value) in enumerate(values.items(), start=2):
             heading, rank = name, 0 if name in ALWAYS else rank
@@ -201,7 +201,7 @@ class PredictionColumns:
         columns.append(TableColumn("sequence", "text", 1, SEQUENCE))
         also = "--output FILE, or --format tsv"
         table = GrowingTable(columns, stdout_console().width, GAP, also)
-        form = ".0%" if several and not self.top_k else ".2%"
+        form = ".0%" if multi_label and not self.top_k else ".2%"
 
         def row(index: int, prediction: Prediction) -> str:
             example = prediction.example

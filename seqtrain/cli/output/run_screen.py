@@ -103,10 +103,16 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
 
 def mistake_json(row: PredictedExample) -> dict[str, Any]:
     """Return a mistake as JSON has it; weights only where they were asked for."""
-    values = {"answer" if k == "predicted" else k: v for k, v in asdict(row).items()}
-    if row.weights is None:
-        del values["weights"]
-    return values
+    values = {
+        "line": row.line,
+        "text": row.text,
+        "label": row.label,
+        "answer": row.predicted,
+        "probability": row.probability,
+        "length": row.length,
+        "file": row.file,
+    }
+    return values if row.weights is None else {**values, "weights": row.weights}
 
 
 def show_errors(rows: Sequence[PredictedExample]) -> None:

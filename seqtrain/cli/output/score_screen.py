@@ -53,14 +53,14 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
 
     `every`: all of many classes, and accuracies by length and by confidence.
     """
-    several = scores.several
-    more = scores.micro_f1 if several else scores.weighted_f1
+    multi_label = scores.multi_label
+    more = scores.micro_f1 if multi_label else scores.weighted_f1
     figures: Record = {
         TableColumn("scored on", "words"): name,
         "examples": f"{scores.num_examples:,}",
-        "all labels right" if several else "accuracy": f"{scores.accuracy:.2%}",
+        "all labels right" if multi_label else "accuracy": f"{scores.accuracy:.2%}",
         "macro F1": f"{scores.macro_f1:.2%}",
-        TableColumn("micro F1" if several else "weighted F1", rank=2): f"{more:.2%}",
+        TableColumn("micro F1" if multi_label else "weighted F1", rank=2): f"{more:.2%}",
         TableColumn("loss", rank=1): f"{scores.loss:.4f}",
     }
     print_records(console, [figures])
@@ -71,7 +71,7 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
         mistakes = scores.confusions[:SHOWN_CONFUSIONS]
         rows = [(str(r["true"]), str(r["predicted"]), f"{r['count']:,}") for r in mistakes]
         print_table(console, words, rows)
-    no_matrix = "; of several labels per row there is no confusion matrix" * several
+    no_matrix = "; of several labels per row there is no confusion matrix" * multi_label
     console.print(f"calibration error {scores.ece:.2%}, Brier score {scores.brier:.4f}{no_matrix}")
     if every:
         print_figures(console, scores.by_length, OF_LENGTHS)
@@ -92,7 +92,7 @@ def print_figures(
 
 def note_floors(scores: Scores, alone: Mapping[str, float]) -> None:
     """Say how good each branch is alone, and whether the largest class is as good; by accuracy."""
-    if scores.several:
+    if scores.multi_label:
         return  # branches alone have no thresholds of their own
     for name, own in alone.items():
         if name in ALONE:
@@ -117,10 +117,10 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
         "recall": TableColumn("recall", rank=1),
         "f1": TableColumn("F1"),
     }
-    if (every or scores.several or len(labels) == 2) and scores.auc is not None:
+    if (every or scores.multi_label or len(labels) == 2) and scores.auc is not None:
         columns["auc"] = TableColumn("AUC", rank=4)
         columns["average_precision"] = TableColumn("average precision", rank=3)
-    if scores.several:
+    if scores.multi_label:
         columns["threshold"] = TableColumn("threshold", rank=5)
     if unknown:
         labels.append(UNKNOWN)

@@ -195,7 +195,8 @@ def _rows(path: str, source: RowSource) -> Iterator[Example | Rows]:
             with opened as stream:
                 for row in READERS[format](replace(source, stream=stream, labelled=labelled)):
                     if (whole or is_folder) and isinstance(row, Example):
-                        row = row._replace(file=problems.file, label=label or row.label)
+                        own = row.labels if label is None else (label,)
+                        row = row._replace(file=problems.file, labels=own)
                     yield row
         except DataError as error:
             if not whole or options.bad_rows != "blank":

@@ -52,7 +52,7 @@ def read_cells(
         facts = facts_of(static, cells[steps:count]) if static else None
         group = None if group is None else name_of(group, "the group")
         copied = kept(cells[count:]) if keep else None
-        return sequence, source.label(label), group, copied, None, facts
+        return sequence, source.labels(label), group, copied, None, facts
 
     def columns(some: list[tuple[int, Any]]) -> Rows:
         lines, rows = zip(*some, strict=True)

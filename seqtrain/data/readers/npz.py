@@ -50,7 +50,7 @@ def read_npz(source: RowSource) -> Iterator[Example]:
 
     def parse(row: int) -> tuple[Any, ...]:
         piece = values[borders[row] : borders[row + 1]]
-        label = None if labels is None else source.label(labels[row])
+        label = None if labels is None else source.labels(labels[row])
         if is_tokens:
             return [str(symbol) for symbol in piece.tolist()], label
         return features_from_array(piece if piece.ndim == 2 else piece[:, None]), label

@@ -23,8 +23,8 @@ from seqtrain.data.examples import (
     ReadOptions,
     RowProblems,
     Sequence,
-    label_set,
 )
+from seqtrain.data.labels import Labels, label_tuple
 from seqtrain.data.readers.sequences import json_type, sequence_from_text
 from seqtrain.errors import DataError
 from seqtrain.files.reading import (
@@ -153,39 +153,39 @@ class RowSource:
     ) -> Iterator[Example]:
         """Yield the example of each row, in order; of a bad one with its problem.
 
-        `parse` returns sequence and label of a row, then its group, the columns to keep, its id
+        `parse` returns sequence and labels of a row, then its group, the columns to keep, its id
         and the facts beside it where there are some; or raises BadRow.
         """
         for line, row in rows:
             try:
                 if isinstance(row, BadRow):
                     raise row
-                sequence, label, *more = parse(row)
+                sequence, labels, *more = parse(row)
             except (BadRow, NotJSONError) as bad:
                 yield Example("", None, line, problem=str(bad))
             else:
-                yield Example(sequence, label, line, None, *more)
+                yield Example(sequence, labels, line, None, *more)
 
     def sequence(self, text: str) -> Sequence:
         """Return a cell of text as a sequence."""
         return sequence_from_text(text, self.options.kind)
 
-    def label(self, value: Any) -> str | None:
-        """Return the label of a row; a blank one is None in prediction, else a bad row.
+    def labels(self, value: Any) -> Labels | None:
+        """Return the labels of a row, or None if the cell is blank and the input is unlabelled.
 
-        With data.label_separator, and of a list, it is a set of labels, which may be empty. Of rows
-        that are time steps one needs to have the label.
+        A list, and a text if data.label_separator is set, has any number of labels. A blank cell
+        of a labelled input is a BadRow, unless rows are time steps: one row of each id suffices.
         """
         if value is None and not self.labelled:
             return None
         if isinstance(value, list):
-            return label_set(filter(None, (name_of(each, "a label") for each in value)))
+            return label_tuple(filter(None, (name_of(each, "a label") for each in value)))
         text, separator = name_of(value, "the label"), self.options.label_separator
         if separator is not None:
-            return label_set(filter(None, map(str.strip, (text or "").split(separator))))
+            return label_tuple(filter(None, map(str.strip, (text or "").split(separator))))
         if text is None and self.labelled and self.options.steps is None:
             raise BadRow(BLANK_LABEL)
-        return text
+        return None if text is None else (text,)
 
 
 def name_of(value: object, what: str) -> str | None:

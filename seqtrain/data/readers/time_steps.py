@@ -14,7 +14,6 @@ import numpy as np
 
 from seqtrain.data.examples import (
     BLANK_LABEL,
-    SET,
     BadRow,
     Columns,
     Example,
@@ -23,6 +22,7 @@ from seqtrain.data.examples import (
     column_names,
     token_columns,
 )
+from seqtrain.data.labels import Labels
 from seqtrain.data.readers.opening import RowSource, name_of
 from seqtrain.data.readers.sequences import FLOAT32_MAX, number_of, plain_numbers
 from seqtrain.text import quote
@@ -143,8 +143,8 @@ class SequencesOfRows:
             for what, column in (("label ", labels), *((f"{x}: ", each) for x, each in named)):
                 if column.count(column[0]) < len(column):
                     at = next(i for i, cell in enumerate(column) if cell != column[0])
-                    found = f"id {quote(name)} has {what}{quote(str(column[at]))} here, but "
-                    raise _BadCell(at, f"{found}{quote(str(column[0]))} on line {lines[0]}")
+                    found = f"id {quote(name)} has {what}{_shown(column[at])} here, but "
+                    raise _BadCell(at, f"{found}{_shown(column[0])} on line {lines[0]}")
             if self.order is not None:
                 times = self._times(rows[ID + 1])
                 if (times[1:] < times[:-1]).any():
@@ -159,12 +159,12 @@ class SequencesOfRows:
             return Example("", label, line, **given, id=name, problem=str(bad))
         return Example(read, label, lines[0], **given, static=facts, id=name)
 
-    def _labels(self, cells: Column) -> list[str | None]:
-        """Read the labels of an id's rows; a blank one is as the others."""
+    def _labels(self, cells: Column) -> list[Labels | None]:
+        """Read the labels of an id's rows; blank cells take the labels of the other rows."""
         given = cells[:1] if cells.count(cells[0]) == len(cells) else cells
-        found = _each(self.source.label, given)
-        label = next((x for x in found if x not in (None, SET)), found[0])
-        return [label if x in (None, SET) else x for x in found]
+        found = _each(self.source.labels, given)
+        labels = next((own for own in found if own), found[0])
+        return [own or labels for own in found]
 
     def _times(self, cells: Column) -> Any:
         """Read the cells of the order: all numbers, or all dates, as train's first row has it."""
@@ -190,6 +190,10 @@ class SequencesOfRows:
             found.append(column if _is_array(column) else _each(_number, column, f"{name}: "))
         table: Features = np.array(found, dtype=np.float32).reshape(len(found), length).T
         return table
+
+
+def _shown(cell: object) -> str:
+    return quote(", ".join(cell) if isinstance(cell, tuple) else str(cell))
 
 
 def facts_of(columns: Columns, cells: Sequence[Any]) -> Steps:

@@ -34,7 +34,7 @@ def read_txt(source: RowSource) -> Iterator[Example]:
     def parse(line: str) -> tuple[Any, ...]:
         label, tab, text = line.partition("\t")
         if tab:
-            return source.sequence(text), source.label(label)
+            return source.sequence(text), source.labels(label)
         if source.labelled:
             raise BadRow("no tab; expected label<TAB>text")
         return source.sequence(line), None
@@ -46,17 +46,18 @@ def read_fasttext(source: RowSource) -> Iterator[Example]:
     """Read lines of `__label__NAME text`; in prediction the label may be absent."""
 
     def parse(text: str) -> tuple[Any, ...]:
-        found, several = list(LABEL.finditer(text)), source.options.label_separator is not None
+        found = list(LABEL.finditer(text))
+        multi_label = source.options.label_separator is not None
         names = [match[1] for match in found]
-        if len(found) > 1 and not several:
+        if len(found) > 1 and not multi_label:
             advice = "expected exactly one, or set data.label_separator"
             raise BadRow(f"{len(found)} labels, {quote(', '.join(names))}; {advice}")
-        if not found and (several or not source.labelled):
-            return source.sequence(text), source.label("")
+        if not found and (multi_label or not source.labelled):
+            return source.sequence(text), source.labels("")
         if not found or LABEL.sub("", text[: found[-1].end()]).strip():
             raise BadRow("expected __label__NAME at the start of the line")
         text = text[found[-1].end() :].lstrip(" \t")
-        return source.sequence(text), source.label(names if several else names[0])
+        return source.sequence(text), source.labels(names if multi_label else names[0])
 
     return source.examples(source.good(source.lines(), blank_rows=not source.labelled), parse)
 
@@ -72,7 +73,7 @@ def read_fasta(source: RowSource) -> Iterator[Example]:
         if record[0][:1] != ">" or (source.labelled and len(words) < 2):
             found = f"found {quote(record[0])}, expected a line such as >id label"
             raise BadRow(found if source.labelled else f"{found}, or >id")
-        return source.sequence("".join(record[1:])), words[-1] if len(words) > 1 else None
+        return source.sequence("".join(record[1:])), (words[-1],) if len(words) > 1 else None
 
     return source.examples(source.good(_records(source)), parse)
 
@@ -106,7 +107,7 @@ def read_ts(source: RowSource) -> Iterator[Example]:
 
     def parse(text: str) -> tuple[Any, ...]:
         channels = text.split(":")
-        label = source.label(channels.pop().strip()) if has_labels else None
+        label = source.labels(channels.pop().strip()) if has_labels else None
         if not channels:
             raise BadRow("expected channels, then a label, parted by ':', found one of them")
         if not first:

@@ -6,14 +6,14 @@ import pytest
 from seqtrain.data.examples import Example
 from seqtrain.data.readers import ReadOptions
 from seqtrain.errors import DataError
-from tests.helpers.reading import read_examples
+from tests.helpers.reading import only_label, read_examples
 
 Read = Callable[..., list[Any]]
 Refuse = Callable[..., tuple[str, ...]]
 
 
 def seen(rows: list[Example]) -> list[tuple[Any, str | None, int]]:
-    return [(row.sequence, row.label, row.line) for row in rows]
+    return [(row.sequence, only_label(row), row.line) for row in rows]
 
 
 @pytest.fixture

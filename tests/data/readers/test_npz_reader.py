@@ -13,7 +13,7 @@ from seqtrain.data.readers import ReadOptions, digest_of, opening
 from seqtrain.errors import DataError
 from tests.helpers.packing import ENDINGS, NAMES
 from tests.helpers.packing import pack as pack_file
-from tests.helpers.reading import damaged_copies, read_examples
+from tests.helpers.reading import damaged_copies, only_label, read_examples
 
 OPTIONS: dict[str, Any] = {"format": "npz", "kind": "features"}
 VALUES = np.arange(8.0).reshape(4, 2)
@@ -44,9 +44,9 @@ def test_features(read, borders):
     assert [row.sequence.tolist() for row in rows] == [VALUES[:3].tolist(), [], [[6.0, 7.0]]]
     assert [row.sequence.shape for row in rows] == [(3, 2), (0, 2), (1, 2)]
     assert all(row.sequence.dtype == np.float32 for row in rows)
-    assert [(row.label, row.line) for row in rows] == [("a", 1), ("b", 2), ("a", 3)]
+    assert [(only_label(row), row.line) for row in rows] == [("a", 1), ("b", 2), ("a", 3)]
     (row,) = read(pack(values=np.arange(3), lengths=[3], labels=[-7]), "a", **OPTIONS)
-    assert (row.sequence.tolist(), row.label) == ([[0], [1], [2]], "-7")
+    assert (row.sequence.tolist(), only_label(row)) == ([[0], [1], [2]], "-7")
 
 
 def test_flat_values_go_before_other_arrays_and_y_before_labels(read, refuse):
@@ -54,9 +54,9 @@ def test_flat_values_go_before_other_arrays_and_y_before_labels(read, refuse):
     plain = [row.sequence.tolist() for row in read(pack(**flat), "a", **OPTIONS)]
     beside = pack(**flat, X=np.ones((2, 2)), y=[3, 4])
     assert [row.sequence.tolist() for row in read(beside, "a", **OPTIONS)] == plain
-    assert [row.label for row in read(beside, "a", **OPTIONS)] == ["a", "b"]
+    assert [only_label(row) for row in read(beside, "a", **OPTIONS)] == ["a", "b"]
     wide = pack(X=np.ones((2, 2)), y=[3, 4], labels=["a", "b"])
-    assert [row.label for row in read(wide, "a", **OPTIONS)] == ["3", "4"]
+    assert [only_label(row) for row in read(wide, "a", **OPTIONS)] == ["3", "4"]
     (both,) = refuse(pack(**flat, offsets=[0, 3, 4]), "a", **OPTIONS)
     assert both == "a: expected exactly one of the arrays offsets and lengths"
 
@@ -64,7 +64,7 @@ def test_flat_values_go_before_other_arrays_and_y_before_labels(read, refuse):
 def test_tokens_are_spelled_integers(read, refuse):
     options: dict[str, Any] = {"format": "npz", "kind": "tokens", "labelled": False}
     rows = read(pack(values=np.array([5, -1, 7]), lengths=[2, 1]), "a", **options)
-    assert [(row.sequence, row.label) for row in rows] == [(["5", "-1"], None), (["7"], None)]
+    assert [(row.sequence, only_label(row)) for row in rows] == [(["5", "-1"], None), (["7"], None)]
     problem = "a: values: expected integers (N,), found float64 (4, 2)"
     assert refuse(pack(values=VALUES, lengths=[4]), "a", **options) == (problem,)
 
@@ -126,7 +126,10 @@ def test_labels_of_no_character_are_refused(refuse, code, order):
 def test_compression_around_npz(read, refuse, ending):
     packed = pack(values=VALUES, lengths=[3, 1], labels=["a", "b"])
     plain, unpacked = (
-        [(row.sequence.tolist(), row.label, row.line) for row in read(content, name, **OPTIONS)]
+        [
+            (row.sequence.tolist(), only_label(row), row.line)
+            for row in read(content, name, **OPTIONS)
+        ]
         for content, name in ((packed, "a.npz"), (pack_file(packed, ending), f"a.npz.{ending}"))
     )
     assert plain == unpacked
@@ -153,7 +156,7 @@ def test_labels_stand_beside_an_array_of_series(x, y, tmp_path):
         list(read_examples(path, ReadOptions(**OPTIONS)))
     np.save(tmp_path / y, np.array(["a", "b"]))
     rows = list(read_examples(path, ReadOptions(**OPTIONS)))
-    assert [(row.sequence.tolist(), row.label) for row in rows] == [
+    assert [(row.sequence.tolist(), only_label(row)) for row in rows] == [
         ([[1], [2]], "a"),
         ([[3], [4], [5]], "b"),
     ]

@@ -22,7 +22,7 @@ from seqtrain.errors import DataError
 from tests.data.readers.conftest import seen
 from tests.helpers.examples import examples
 from tests.helpers.packing import ENDINGS, NAMES, needs_zstd, pack
-from tests.helpers.reading import damaged_copies, read_examples
+from tests.helpers.reading import damaged_copies, only_label, read_examples
 
 TSV: dict[str, Any] = {"format": "tsv", "sequence": "text", "label": "label"}
 LINES: dict[str, Any] = {"format": "lines", "labelled": False}
@@ -156,7 +156,7 @@ def test_any_bytes_give_rows_or_a_data_error(content, format, kind, labelled):
             rows = list(read_examples(str(path), options, labelled=labelled))
         except DataError as error:
             problems = error.problems
-    assert all(row.label for row in rows) or not labelled
+    assert all(only_label(row) for row in rows) or not labelled
     assert rows or problems or not labelled
     assert not any("\n" in problem for problem in problems)
 

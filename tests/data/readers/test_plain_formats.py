@@ -11,7 +11,7 @@ from seqtrain.data.readers import ReadOptions
 from seqtrain.errors import DataError
 from tests.data.readers.conftest import seen
 from tests.helpers.packing import ENDINGS, pack
-from tests.helpers.reading import read_examples
+from tests.helpers.reading import only_label, read_examples
 
 PREDICTED: dict[str, Any] = {"labelled": False}
 FASTTEXT = (
@@ -69,10 +69,10 @@ def test_series(read):
     rows = read(TS_HEAD + "1,2.5e-1,?:NaN,-4,+.5:a\n# x\n1:2:b\n::a\n", "a", **series)
     expected = np.array([[1, np.nan], [0.25, -4], [np.nan, 0.5]], dtype=np.float32)
     np.testing.assert_array_equal(rows[0].sequence, expected)
-    assert [(row.label, row.line) for row in rows] == [("a", 10), ("b", 12), ("a", 13)]
+    assert [(only_label(row), row.line) for row in rows] == [("a", 10), ("b", 12), ("a", 13)]
     assert [row.sequence.shape for row in rows] == [(3, 2), (1, 2), (0, 2)]
     (row,) = read("@classLabel false\n@data\n1,2:3,4\n", "a", **series, labelled=False)
-    assert (row.label, row.sequence.tolist()) == (None, [[1, 3], [2, 4]])
+    assert (only_label(row), row.sequence.tolist()) == (None, [[1, 3], [2, 4]])
     assert read("", "a", **series, labelled=False) == []
 
 
@@ -136,7 +136,7 @@ def test_folders_that_hold_nothing(tmp_path):
 def test_a_folder_of_recordings_and_one_with_files_beside(tmp_path):
     write(tmp_path, {"up/1.csv": b"x,y\n1,2\n3,4\n", "unsup/1.txt": b"x", "urls_up.txt": b"y"})
     (row,) = read_examples(str(tmp_path), ReadOptions("txt", kind="features"))
-    assert (row.sequence.tolist(), row.label) == ([[1, 2], [3, 4]], "up")
+    assert (row.sequence.tolist(), only_label(row)) == ([[1, 2], [3, 4]], "up")
 
 
 def test_classes_of_fasta_have_a_file_or_a_folder_each(tmp_path):

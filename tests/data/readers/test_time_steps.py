@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.data.examples import Example, ReadOptions, single_labels
+from seqtrain.data.examples import Example, ReadOptions
 from seqtrain.data.readers import read_rows
 from seqtrain.data.sources import by_first_row
 from seqtrain.errors import DataError
-from tests.helpers.reading import read_examples
+from tests.helpers.reading import only_label, read_examples
 from tests.helpers.tables import Row, shuffled, table, write_rows
 
 STEPS = {"place": "token", "heat": "number", "since": "order"}
@@ -31,7 +31,7 @@ def content(example: Example) -> tuple[Any, ...]:
     steps, facts = example.sequence, example.static
     beside = None if facts is None else (facts.tokens, facts.numbers.tolist())
     columns = tuple(map(tuple, steps.tokens))
-    return example.id, example.label, columns, steps.numbers.tolist(), beside
+    return example.id, only_label(example), columns, steps.numbers.tolist(), beside
 
 
 def steps_of(*rows: tuple[Any, ...]) -> list[Row]:
@@ -155,14 +155,14 @@ def test_rows_around_a_bad_one_are_read(quoted: bool, tmp_path: Path) -> None:
 def test_one_row_of_an_id_has_its_label_and_blanks_around_ids_count_not(tmp_path: Path) -> None:
     rows = steps_of(("i", 1, "a", 1, "x"), (" i ", 2, "b", 1, None), ("j", 1, "c", 1, ""))
     one, other = read(write_rows(tmp_path / "a.csv", rows))
-    assert (one.label, len(one.sequence)) == ("x", 2)
+    assert (only_label(one), len(one.sequence)) == ("x", 2)
     assert (other.line, other.problem) == (4, "the label is blank")
 
 
 def test_several_labels_stand_on_any_row_of_an_id(tmp_path: Path) -> None:
     rows = steps_of(("i", 1, "a", 1, ""), ("i", 2, "b", 1, "y|x"), ("j", 1, "c", 1, ""))
     found = read(write_rows(tmp_path / "a.csv", rows), label_separator="|")
-    assert [single_labels(x.label) for x in found] == [["x", "y"], []]
+    assert [[*x.labels] for x in found] == [["x", "y"], []]
 
 
 def test_usual_words_for_a_missing_number(tmp_path: Path) -> None:

@@ -1,0 +1,228 @@
+"""Labels of examples: the classes of a task, and their encoding as numbers.
+
+B examples, C classes.
+
+An example has a tuple of labels. In a single-label task the tuple has one entry. In a multi-label
+task it has any number of them, sorted, each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.data.saved_values import saved_flag, saved_text, saved_texts
+from seqtrain.errors import DataError
+from seqtrain.text import quote
+
+Labels: TypeAlias = tuple[str, ...]
+"""The labels of one example."""
+LabelArray: TypeAlias = npt.NDArray[Any]
+"""Encoded labels: (B,) class indices, or (B, C) int8 marks of a multi-label task."""
+
+UNKNOWN = -1
+"""Class index of a label that is no class, and of an example without labels."""
+ABSENT, PRESENT = 0, 1
+"""Marks of a class in a row of a multi-label task."""
+ABSENT_WITH_UNKNOWN, PRESENT_WITH_UNKNOWN = -1, 2
+"""The same marks in a row that also has labels that are no class, or has no labels at all."""
+SEPARATORS = ("|", ";", ",", "||", "|||")
+"""Separators between labels, in order of preference, where the data prescribes none."""
+
+
+class LabelEncoder(Protocol):
+    """Encoding of labels as numbers, before or after the classes are known."""
+
+    def encode(self, rows: Sequence[Labels | None]) -> LabelArray:
+        """Return the encoded labels of each row; None is an example without labels."""
+
+    def unknown(self, row: Labels) -> Labels:
+        """Return the labels of a row that are no class."""
+
+
+def label_tuple(names: Iterable[str]) -> Labels:
+    """Return the labels of a multi-label example: sorted, each once."""
+    return tuple(sorted({*names}))
+
+
+@dataclass(frozen=True)
+class LabelSet:
+    """The classes of a task.
+
+    Attributes:
+        classes: Class names, by class index.
+        multi_label: True if an example can have any number of the classes.
+        separator: Text between the labels of one example in files, or None in a single-label task.
+    """
+
+    classes: Labels = ()
+    multi_label: bool = False
+    separator: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    @classmethod
+    def fit(
+        cls,
+        rows: Iterable[Labels],
+        *,
+        multi_label: bool,
+        separator: str | None = None,
+        known: LabelSet | None = None,
+    ) -> LabelSet:
+        """Return the classes of the training rows in sorted order.
+
+        Args:
+            rows: Labels of the training rows.
+            multi_label: True if the task is multi-label.
+            separator: Separator of the data files, or None to choose one that no class contains.
+            known: Classes of an earlier model, or None. They keep their indices; new ones follow.
+
+        Raises:
+            DataError: If the task isn't that of the earlier model, or if a class contains the
+                separator.
+        """
+        old = () if known is None else known.classes
+        new = {label for row in rows for label in row}
+        classes = (*old, *sorted(new.difference(old)))
+        if known is not None and known.multi_label != multi_label:
+            own, found = ("one label", "several") if multi_label else ("several labels", "one")
+            raise DataError(f"data.label: the earlier model has {own} per row, train has {found}")
+        if not multi_label:
+            return cls(classes)
+        if separator is None:
+            separator = _unused_separator(classes)
+        for label in classes:
+            if separator in label:
+                raise DataError(
+                    f"data.label: the class {quote(label)} contains the separator "
+                    f"{quote(separator)}; set data.label_separator to a text that no label contains"
+                )
+        return cls(classes, multi_label=True, separator=separator)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {label: i for i, label in enumerate(self.classes)}
+
+    def encode(self, rows: Sequence[Labels | None]) -> LabelArray:
+        """Return the class index or the class marks of each row.
+
+        Returns:
+            Single-label: (B,) int64, `UNKNOWN` where the label is no class. Multi-label: (B, C)
+            int8 marks, from which `unknown_rows` finds the rows with labels that are no class.
+        """
+        index = self._index
+        if not self.multi_label:
+            single = (row[0] if row is not None and len(row) == 1 else None for row in rows)
+            found = (UNKNOWN if label is None else index.get(label, UNKNOWN) for label in single)
+            return np.fromiter(found, dtype=np.int64, count=len(rows))
+        marks = np.zeros((len(rows), len(index)), dtype=np.int8)
+        for number, row in enumerate(rows):
+            known = [index[label] for label in row or () if label in index]
+            is_known = row is not None and len(known) == len(row)
+            if not is_known:
+                marks[number] = ABSENT_WITH_UNKNOWN
+            marks[number, known] = PRESENT if is_known else PRESENT_WITH_UNKNOWN
+        return marks
+
+    def decode(self, indices: Iterable[int]) -> Labels:
+        """Return the classes with these indices, in the order of the indices."""
+        return tuple(self.classes[index] for index in indices)
+
+    def unknown(self, row: Labels) -> Labels:
+        """Return the labels of a row that are no class."""
+        return tuple(label for label in row if label not in self._index)
+
+    def join(self, row: Iterable[str]) -> str:
+        """Return the labels of one example as files and people read them."""
+        return joined_labels(row, self.separator)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the label set as JSON values."""
+        return {
+            "classes": list(self.classes),
+            "multi_label": self.multi_label,
+            "separator": self.separator,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Any) -> LabelSet:
+        """Build a label set from `to_dict`'s values.
+
+        Raises:
+            ValueError: If no label set has these values.
+        """
+        classes = saved_texts("labels.classes", values["classes"], least=2)
+        multi_label = saved_flag("labels.multi_label", values["multi_label"])
+        separator = saved_text("labels.separator", values["separator"])
+        if (separator is not None) != multi_label:
+            raise ValueError("labels.separator: expected a text if multi_label is true, else null")
+        return cls(classes, multi_label, separator)
+
+
+class ProvisionalLabels:
+    """Numbers for the combinations of labels met so far, while the classes aren't known yet.
+
+    Attributes:
+        combinations: Number of each tuple of labels, in the order of their first appearance.
+    """
+
+    def __init__(self) -> None:
+        self.combinations: dict[Labels, int] = {}
+
+    def encode(self, rows: Sequence[Labels | None]) -> LabelArray:
+        """Return the number of each row's combination, (B,) int64, or `UNKNOWN` without labels."""
+        numbers = self.combinations
+        found = (UNKNOWN if row is None else numbers.setdefault(row, len(numbers)) for row in rows)
+        return np.fromiter(found, dtype=np.int64, count=len(rows))
+
+    def unknown(self, row: Labels) -> Labels:
+        """Return no labels: every combination gets a number."""
+        return ()
+
+    @property
+    def are_multi_label(self) -> bool:
+        """True if some row has no label, or more than one."""
+        return any(len(row) != 1 for row in self.combinations)
+
+
+def joined_labels(row: Iterable[str] | None, separator: str | None) -> str:
+    """Return labels as one text for a file or a screen."""
+    return (separator or ", ").join(row or ())
+
+
+def has_class(labels: Any, index: int) -> Any:
+    """Return which rows have a class, (B,) bool, of encoded labels in numpy or torch."""
+    return labels == index if labels.ndim == 1 else labels[:, index] > 0
+
+
+def unknown_rows(labels: Any) -> Any:
+    """Return which rows have labels that are no class, or none at all.
+
+    Shape:
+        labels: (B,) or (B, C), of numpy or torch. Returns: (B,) bool.
+    """
+    if labels.ndim == 1:
+        return labels < 0
+    return ((labels == ABSENT_WITH_UNKNOWN) | (labels == PRESENT_WITH_UNKNOWN)).any(1)
+
+
+def class_counts(labels: LabelArray, classes: int) -> npt.NDArray[np.int64]:
+    """Return how many rows have each class, (C,), of encoded labels."""
+    if labels.ndim == 1:
+        return np.bincount(labels[labels >= 0], minlength=classes)
+    counts: npt.NDArray[np.int64] = (labels > 0).sum(axis=0)
+    return counts
+
+
+def _unused_separator(classes: Sequence[str]) -> str:
+    for separator in SEPARATORS:
+        if not any(separator in label for label in classes):
+            return separator
+    return "|" * (1 + max(label.count("|") for label in classes))

@@ -1,0 +1,76 @@
+"""Checks of values in saved files, which may come from anyone.
+
+Each function returns the value with its type if it is allowed, and raises a ValueError that names
+its key otherwise.
+"""
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any, TypeVar
+
+from seqtrain.text import quote
+
+Choice = TypeVar("Choice", bound=str)
+
+
+def saved_texts(key: str, value: Any, *, least: int = 0) -> tuple[str, ...]:
+    """Return a list of at least `least` strings, each once, as a tuple."""
+    if not isinstance(value, list) or not all(map(_is_text, value)):
+        raise ValueError(f"{key}: expected a list of strings")
+    if len(value) < least or len({*value}) < len(value):
+        raise ValueError(f"{key}: expected at least {least} strings, each once")
+    return tuple(value)
+
+
+def saved_text(key: str, value: Any) -> str | None:
+    """Return a string that isn't empty, or None."""
+    if value is not None and not (_is_text(value) and value):
+        raise ValueError(f"{key}: expected a text or null, found {_shown(value)}")
+    text: str | None = value
+    return text
+
+
+def saved_flag(key: str, value: Any) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{key}: expected true or false, found {_shown(value)}")
+    return value
+
+
+def saved_choice(key: str, value: Any, choices: Sequence[Choice]) -> Choice:
+    """Return one of the given words."""
+    if value not in choices:
+        expected = ", ".join(choices)
+        raise ValueError(f"{key}: found {_shown(value)}; expected one of {expected}")
+    return choices[choices.index(value)]
+
+
+def saved_integer(key: str, value: Any, least: int, most: int | None = None) -> int:
+    """Return a whole number from `least` to `most`."""
+    if type(value) is not int or value < least or (most is not None and value > most):
+        raise ValueError(f"{key}: found {_shown(value)}; expected a whole number from {least}")
+    return value
+
+
+def saved_numbers(key: str, value: Any, *, positive: bool = False) -> tuple[float, ...]:
+    """Return a list of finite numbers as a tuple."""
+    if not isinstance(value, list) or not all(type(x) in (int, float) for x in value):
+        raise ValueError(f"{key}: expected a list of numbers")
+    if not all(isfinite(x) and (x > 0 or not positive) for x in value):
+        raise ValueError(f"{key}: expected finite{' positive' if positive else ''} numbers")
+    return tuple(map(float, value))
+
+
+def _is_text(value: Any) -> bool:
+    """Return True for a string without lone surrogates, which no file of text can hold."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(value: Any) -> str:
+    return quote(str(value))
