@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from seqtrain.data.labels import Labels
 from seqtrain.data.readers import ReadOptions, read_rows
 from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.errors import DataError
+from seqtrain.proposal.naive_bayes import character_ngrams, naive_bayes_error, word_ngrams
 from seqtrain.text import display_name
 
 SAMPLE = 4096
@@ -166,7 +165,10 @@ def family_of(texts: Sequence[str], labels: Sequence[Hashable]) -> tuple[str, st
         return "characters", f"words per row, median: {words:g}", False
     if _are_symbols(texts):
         return "symbols", "", False
-    by_words, by_characters = _errors(texts, labels)
+    few = max(8, int((np.cumsum([len(text) for text in texts]) <= PROBED_CHARACTERS).sum()))
+    probed = [text.lower() for text in texts[:few]]
+    by_words = naive_bayes_error(word_ngrams(probed), labels[:few])
+    by_characters = naive_bayes_error(character_ngrams(probed, 3), labels[:few])
     if by_characters < CHARACTERS_BETTER * by_words:
         why = (
             f"on a sample, a guess by characters has {by_characters:.0%} errors, a guess by words "
@@ -183,44 +185,3 @@ def _are_symbols(texts: Sequence[str]) -> bool:
     split = make_tokenizer("word", lowercase=False)
     broken = sum(n for token, n in tokens.items() if len(split(token.strip('.,"()?!-<>:;'))) > 1)
     return broken > 0.2 * total and len(tokens) < total / 10
-
-
-def _errors(texts: Sequence[str], labels: Sequence[Hashable]) -> tuple[float, float]:
-    """Return the errors of naive Bayes on words and their pairs, and on up to three characters."""
-    fitting = np.cumsum([len(text) for text in texts]) <= PROBED_CHARACTERS
-    count = max(8, int(fitting.sum()))
-    rows = [(text.lower(), label) for text, label in zip(texts[:count], labels, strict=False)]
-    split = make_tokenizer("word", lowercase=False)
-
-    def word_features(text: str) -> list[str]:
-        words = split(text)
-        return words + [f"{a} {b}" for a, b in pairwise(words)]
-
-    def character_features(text: str) -> list[str]:
-        return [text[i : i + n] for n in (1, 2, 3) for i in range(len(text) - n + 1)]
-
-    return bayes_error(rows, word_features), bayes_error(rows, character_features)
-
-
-def bayes_error(
-    rows: Sequence[tuple[str, Hashable]], features: Callable[[str], list[str]]
-) -> float:
-    """Return the error of multinomial naive Bayes, learned from three of four rows."""
-    counts: dict[Hashable, Counter[str]] = defaultdict(Counter)
-    sizes: Counter[Hashable] = Counter()
-    for text, label in (row for number, row in enumerate(rows) if number % 4):
-        counts[label].update(features(text))
-        sizes[label] += 1
-    known = set().union(*counts.values())
-    totals = {label: math.log(seen.total() + 0.1 * len(known)) for label, seen in counts.items()}
-    held_out = [row for row in rows[::4] if row[1] in counts]
-    wrong = 0
-    for text, label in held_out:
-        found = Counter(f for f in features(text) if f in known)
-        scores = {
-            name: math.log(sizes[name])
-            + sum(n * (math.log(seen[f] + 0.1) - totals[name]) for f, n in found.items())
-            for name, seen in counts.items()
-        }
-        wrong += max(scores, key=scores.__getitem__) != label
-    return wrong / max(1, len(held_out))

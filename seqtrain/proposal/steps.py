@@ -18,7 +18,8 @@ from seqtrain.proposal.columns import (
     choose_label,
     wide_columns,
 )
-from seqtrain.proposal.contents import Facts, bayes_error
+from seqtrain.proposal.contents import Facts
+from seqtrain.proposal.naive_bayes import naive_bayes_error, token_ngrams
 from seqtrain.text import listed, quote
 
 PROBED_SEQUENCES = 2000
@@ -266,8 +267,11 @@ def _kind(
     rows.sort(key=lambda row: " ".join(sorted(texts[row])))
     rows = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))[:PROBED_SEQUENCES]]
     by_code, by_range = (
-        bayes_error([(" ".join(x[row]), labels.get(ids[row[0]], "")) for row in rows], str.split)
-        for x in (texts, ranges)
+        naive_bayes_error(
+            token_ngrams([cells[row].tolist() for row in rows], 1),
+            [labels.get(ids[row[0]], "") for row in rows],
+        )
+        for cells in (texts, ranges)
     )
     margin = SURE * np.sqrt(by_range * (1 - by_range) / max(1, len(rows) / 4))
     return "token" if by_code < min(CODES_BETTER * by_range, by_range - margin) else "number"
