@@ -144,9 +144,9 @@ def deterministic_algorithms(wanted: bool) -> Iterator[None]:
         torch.set_deterministic_debug_mode(before)
 
 
-def check_model(model: ModelConfig, preprocessing: Preprocessing) -> None:
-    """Refuse weights that, with their optimizer's state, need more than the machine's memory."""
-    available = physical_memory()
+def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.device) -> None:
+    """Refuse weights that, with the optimizer's state, need more memory than the device has."""
+    available = available_memory(device)
     ngrams = len(preprocessing.ngrams or ()) * len(preprocessing.labels)
     with shapes_alone():
         network = new_network(model, preprocessing)
@@ -159,13 +159,13 @@ def check_model(model: ModelConfig, preprocessing: Preprocessing) -> None:
         key, lower = "model.max_ngrams", "it"
     raise ConfigError(
         f"{key}: {parameters:,} parameters need {needed:,} bytes ({_gib(needed)}) to train, about; "
-        f"this machine has {_gib(available)}; lower {lower}"
+        f"{_owner(device)} has {_gib(available)}; lower {lower}"
     )
 
 
-def check_longest(config: Config, train: SequenceStore) -> None:
-    """Refuse a longest sequence that alone needs more than the machine's memory; name its line."""
-    available, model = physical_memory(), config.model
+def check_longest(config: Config, train: SequenceStore, device: torch.device) -> None:
+    """Refuse a longest sequence that needs more memory than the device has; name its line."""
+    available, model = available_memory(device), config.model
     longest = int(train.lengths.argmax())
     steps = int(train.lengths[longest])
     states = model.num_layers * (2 if model.bidirectional else 1) * model.hidden_size
@@ -174,7 +174,8 @@ def check_longest(config: Config, train: SequenceStore) -> None:
     if available is not None and needed > available:
         raise DataError(
             f"{train.place(longest)}: a sequence of {steps:,} steps needs about {_gib(needed)} to "
-            f"train on; this machine has {_gib(available)}; set training.bptt or data.max_length"
+            f"train on; {_owner(device)} has {_gib(available)}; set training.bptt or "
+            "data.max_length"
         )
 
 
@@ -191,6 +192,18 @@ def check_space(folder: Path, model: Model, learning: Module, groups: Array | No
             f"{folder}: {free:,} bytes are free on its disk; expected {needed:,} for the run's "
             "checkpoints; make room, or choose another --run-dir"
         )
+
+
+def available_memory(device: torch.device) -> int | None:
+    """Return the free memory of a GPU, or the machine's memory, in bytes, or None if unknown."""
+    if device.type == "cuda":
+        free: int = torch.cuda.mem_get_info(device)[0]
+        return free
+    return physical_memory()
+
+
+def _owner(device: torch.device) -> str:
+    return "the GPU" if device.type == "cuda" else "this machine"
 
 
 def physical_memory() -> int | None:

@@ -163,8 +163,8 @@ def _check_data(setting: Setting) -> None:
     """Refuse data that don't fit into memory; other data, or another config, on another process."""
     config, data, processes = setting.config, setting.data, setting.processes
     with processes.first_before_others():
-        check_model(config.model, data.preprocessing)
-        check_longest(config, data.splits["train"])
+        check_model(config.model, data.preprocessing, setting.device)
+        check_longest(config, data.splits["train"], setting.device)
     if others := processes.unlike_first([config.model_dump_json().encode()]):
         problem = f"config: not that of rank 0 on {others}; start all processes with the same one"
         raise ConfigError(*processes.lines(problem))

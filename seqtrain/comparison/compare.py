@@ -102,9 +102,11 @@ class VariantRun(VariantResult):
             self.learner.learn(batches[0])
         else:
             self.learner.logits(batches)
-        kind = self.task.device.type
-        if kind != "cpu":
-            getattr(torch, kind).synchronize()
+        device = self.task.device
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        elif device.type == "mps":
+            torch.mps.synchronize()
         return time.perf_counter() - began
 
 

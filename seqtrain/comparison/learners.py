@@ -21,6 +21,7 @@ from seqtrain.comparison.task import VARIANTS, Task
 from seqtrain.config.schema import Config
 from seqtrain.data.batch import Batch, collate, map_batches, memory_errors
 from seqtrain.data.plan import plan_epoch
+from seqtrain.data.precision import float32_products
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
@@ -133,7 +134,8 @@ class ScriptLearner:
     def learn(self, rows: Ints) -> None:
         """Make one update."""
         self.model.train()
-        with memory_errors(self.task.train.lengths[rows], LOWER_MEMORY):
+        device, lengths = self.task.device, self.task.train.lengths[rows]
+        with memory_errors(lengths, LOWER_MEMORY), float32_products(device):
             labels = torch.from_numpy(self.task.train.labels[rows]).to(self.task.device)
             loss = functional.cross_entropy(self._forward(rows), labels)
             self.optimizer.zero_grad()
@@ -144,7 +146,8 @@ class ScriptLearner:
     def logits(self, batches: Sequence[Ints]) -> Tensor:
         """Classify batch by batch."""
         self.model.eval()
-        with memory_errors(self.task.train.lengths[np.concatenate(batches)], LOWER_MEMORY):
+        device, lengths = self.task.device, self.task.train.lengths[np.concatenate(batches)]
+        with memory_errors(lengths, LOWER_MEMORY), float32_products(device):
             return torch.cat([self._forward(rows).cpu() for rows in batches])
 
     def _forward(self, rows: Ints) -> Tensor:

@@ -145,8 +145,8 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
     preprocessing, train = data.preprocessing, data.splits["train"]
     if preprocessing.multi_label:
         raise ConfigError("data.label: compare measures models of one label per row, not several")
-    check_model(config.model, preprocessing)
-    check_longest(config, train)
+    check_model(config.model, preprocessing, device)
+    check_longest(config, train, device)
     held_out = data.splits.get("validation", train.selection(np.arange(0)))
     draw = np.random.default_rng(config.seed).permutation
     order = draw(len(train))

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+from seqtrain.data.precision import float32_products
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.vocabulary import WordGrams
 from seqtrain.errors import RunError, ran_out_of_memory
@@ -193,18 +194,21 @@ def map_batches(
     collate: Callable[[SequenceStore], Batch] = collate,
     lower: str = SHORTER,
     before_batch: Callable[[], None] = lambda: None,
+    tf32: bool = False,
 ) -> Iterator[tuple[Batch, Result]]:
     """Yield each batch of a plan, on a device, with what `compute` returns for it.
 
     Results return to the caller's order by `Batch.restore`. `lower` names the keys to lower where
-    memory runs out, for the RunError.
+    memory runs out, for the RunError. On CUDA, float32 products are computed in TF32 only if `tf32`
+    is True.
     """
     for rows in plan:
         before_batch()
         examples = np.asarray(rows, dtype=np.int64)  # a plan may have them in 32 bits
         with memory_errors(store.lengths[examples], lower):
             batch = replace(collate(store.__getitems__(examples)), examples=examples).to(device)
-            result = compute(batch)
+            with float32_products(device, tf32=tf32):
+                result = compute(batch)
         yield batch, result
 
 

@@ -50,6 +50,7 @@ class Processes:
         restarts, may_restart: how often the launcher has started all again, and whether it does.
         launch: what tells this launch from others; None: no launcher.
         patient: the same processes, where one may wait for hours; None: not connected.
+        sums_on_host: True if tensors of a GPU are summed on the host, as without NCCL.
     """
 
     rank: int = 0
@@ -61,6 +62,7 @@ class Processes:
     launch: str | None = None
     signals: StopSignals = field(default_factory=StopSignals, compare=False)
     patient: dist.ProcessGroup | None = None
+    sums_on_host: bool = False
     _agreed: int | None = None
 
     @classmethod
@@ -103,8 +105,11 @@ class Processes:
             return list(tensors)
         asked = tensors[0].new_tensor([number == self.signals.received for number in STOPPING])
         flat = torch.cat([*(tensor.flatten() for tensor in tensors), asked.to(tensors[0].dtype)])
+        device = flat.device
+        flat = flat.cpu() if self.sums_on_host else flat
         with self._lost_is_an_error():
             dist.all_reduce(flat)
+        flat = flat.to(device)
         *sums, asked = flat.split_with_sizes([*(t.numel() for t in tensors), len(STOPPING)])
         agreed = [number for number, n in zip(STOPPING, asked.tolist(), strict=True) if n]
         self._agreed = self._agreed or next(iter(agreed), None)
@@ -178,15 +183,24 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
     if device.type == "mps" or processes.local_rank >= gpus:
         shared = f"{processes.local_size} processes can't share it"
         raise ConfigError(f"device {device}: {shared}; start one for each GPU, or take cpu")
+    options: dict[str, Any] = {}
+    backend = "gloo"
     if device.type == "cuda":
         device = torch.device("cuda", processes.local_rank)
-    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+        torch.cuda.set_device(device)  # otherwise each process opens a context on the first GPU
+        if dist.is_nccl_available():
+            # Without it a lost process is noticed when the watchdog aborts, after the timeout.
+            os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")
+            backend, options = "cpu:gloo,cuda:nccl", {"device_id": device}
+    processes.sums_on_host = backend == "gloo"
     wait = timedelta(seconds=_number(os.environ, TIMEOUT, DEFAULT_TIMEOUT))
     try:
         store, rank, size = next(rendezvous("env://", timeout=wait))
         # The launcher's store still holds what processes wrote before they were started again.
         store = PrefixStore(f"seqtrain/{processes.restarts}", store)
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=wait)
+        dist.init_process_group(
+            backend, store=store, rank=rank, world_size=size, timeout=wait, **options
+        )
         processes.patient = dist.new_group(backend="gloo", timeout=PATIENCE)
         dist.barrier(processes.patient)
     except ValueError as error:

@@ -227,6 +227,7 @@ class Trainer:
             objective.device,
             collate=lambda rows: collate(self._changed(rows), objective.sort),
             lower=objective.lower,
+            tf32=objective.settings.precision == "tf32",
         ):
             progress.seconds += time.perf_counter() - began
             yield UpdateEvent(

@@ -1,6 +1,7 @@
 """A model that can't fit into memory is refused by its size, n-grams and subwords included."""
 
 import pytest
+import torch
 
 from seqtrain.api import environment
 from seqtrain.errors import ConfigError
@@ -12,7 +13,8 @@ def refused(monkeypatch: pytest.MonkeyPatch, memory: int, kind: str, rules, **ke
     monkeypatch.setattr(environment, "physical_memory", lambda: memory)
     model = make_model(kind, rules, **keys)
     try:
-        environment.check_model(model.network.config, model.preprocessing)
+        cpu = torch.device("cpu")
+        environment.check_model(model.network.config, model.preprocessing, cpu)
     except ConfigError as error:
         return str(error)
     return ""

@@ -137,8 +137,8 @@ def alone(
 def gradients(model: nn.Module, outputs: Tensor) -> dict[str, Tensor]:
     """Return each weight's gradient of a loss in which every output counts differently."""
     model.zero_grad()
-    weights = torch.linspace(-1, 1, outputs.numel(), dtype=outputs.dtype).reshape(outputs.shape)
-    (outputs * weights).sum().backward()
+    weights = torch.linspace(-1, 1, outputs.numel(), dtype=outputs.dtype, device=outputs.device)
+    (outputs.flatten() * weights).sum().backward()
     named = model.named_parameters()
     return {name: p.grad.to_dense().clone() for name, p in named if p.grad is not None}
 

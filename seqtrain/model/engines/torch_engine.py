@@ -13,11 +13,11 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.model.cells import (
     PARAMETERS,
     Cell,
-    as_one_tensor,
     as_torch_takes,
     cell_of,
     zero_state,
 )
+from seqtrain.model.engines.cudnn import run_kernel
 from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.packing import rows_and_steps
 
@@ -77,22 +77,23 @@ class TorchEngine(Engine):
 def _on_accelerator(
     encoder: nn.RNNBase, packed: PackedSequence, start: Tensor, between: Between | None
 ) -> tuple[Tensor, Tensor]:
-    """Call torch's module, or its kernel once per layer; shapes as for `Engine.run`."""
-    if between is None and not (encoder.training and encoder.dropout):
-        outputs, last = encoder(packed, as_torch_takes(start))
-        return outputs.data, as_one_tensor(last)
+    """Run all layers over packed steps, one kernel call each; shapes as for `Engine.run`."""
     data, finals = packed.data, []
-    directions = 2 if encoder.bidirectional else 1
+    cell, directions = cell_of(encoder), 2 if encoder.bidirectional else 1
     for layer, first in enumerate(range(0, start.shape[1], directions)):
         if layer and between is not None:
             data = between(data, layer - 1)
         weights = [*chain(*encoder.all_weights[first : first + directions])]
-        before = as_torch_takes(start[:, first : first + directions].contiguous())
-        # Biases, one layer, no dropout, keep what backward needs or not, one direction or two.
-        options = (encoder.bias, 1, 0.0, encoder.training, encoder.bidirectional)
-        kernel = cell_of(encoder).kernel
-        data, *last = kernel(data, packed.batch_sizes, before, weights, *options)
-        finals.append(torch.stack(last))
+        layer_start = start[:, first : first + directions]
+        data, last = run_kernel(
+            cell,
+            data,
+            packed.batch_sizes,
+            layer_start,
+            weights,
+            bidirectional=encoder.bidirectional,
+        )
+        finals.append(last)
     return data, torch.cat(finals, dim=1)
 
 
@@ -133,8 +134,11 @@ def _padded(
 ) -> tuple[Tensor, Tensor]:
     """Run torch's kernel over valid steps and padding alike; shapes as for `_in_rectangles`."""
     padded, place, lengths = _pad(data, sizes, reverse=reverse)
-    before = as_torch_takes(start.unsqueeze(1))
-    states = cell.kernel(padded, before, weights, *_options(batch_first=True))[0]
+    if padded.device.type == "cpu":
+        before = as_torch_takes(start.unsqueeze(1))
+        states = cell.kernel(padded, before, weights, *_options(batch_first=True))[0]
+    else:
+        states, _ = run_kernel(cell, padded, None, start.unsqueeze(1), weights, bidirectional=False)
     last = states[torch.arange(len(states), device=states.device), lengths - 1]
     return states[place], last.unsqueeze(0)
 

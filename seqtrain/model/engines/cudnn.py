@@ -1,0 +1,86 @@
+"""Calls of torch's recurrent kernels on an accelerator, as cuDNN computes them fast and exactly.
+
+B batch, N packed time steps, T longest length, E input size, H hidden size, D directions,
+S tensors of a state: 1 (h), or 2 (h and c of an LSTM).
+"""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+import torch
+from torch import Tensor
+
+from seqtrain.model.cells import Cell, as_torch_takes
+
+
+def run_kernel(
+    cell: Cell,
+    data: Tensor,
+    batch_sizes: Tensor | None,
+    start: Tensor,
+    weights: Sequence[Tensor],
+    *,
+    bidirectional: bool,
+) -> tuple[Tensor, Tensor]:
+    """Run one recurrent layer on an accelerator.
+
+    Autocast is off inside: on CUDA it would compute recurrences in float16, whatever type it has.
+    Its own type is used where cuDNN has kernels for it, otherwise float32.
+
+    Args:
+        cell: Recurrent cell.
+        data: Inputs, packed or padded.
+        batch_sizes: Sequences at each time step, on the CPU, or None if `data` is padded.
+        start: Initial states.
+        weights: Parameters of the layer: w_ih, w_hh, b_ih, b_hh of each direction.
+        bidirectional: Run both directions.
+
+    Shape:
+        data: packed (N, E), or padded (B, T, E). batch_sizes: (T,). start: (S, D, B, H).
+        Returns: states, packed (N, D * H) or padded (B, T, D * H), and last states (S, D, B, H).
+    """
+    device = data.device.type
+    lowered = device == "cuda" and torch.is_autocast_enabled(device)
+    dtype = _autocast_dtype(data) if lowered else data.dtype
+    with torch.autocast(device, enabled=False) if lowered else nullcontext():
+        state = as_torch_takes(start.to(dtype).contiguous())
+        flat = in_one_buffer(weights, dtype)
+        # Biases, one layer, no dropout, keep what the backward pass needs, one direction or two.
+        options = (True, 1, 0.0, torch.is_grad_enabled(), bidirectional)
+        if batch_sizes is None:
+            states, *last = cell.kernel(data.to(dtype), state, flat, *options, True)
+        else:
+            states, *last = cell.kernel(data.to(dtype), batch_sizes, state, flat, *options)
+    return states, torch.stack(last)
+
+
+def in_one_buffer(weights: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
+    """Return a layer's weights as parts of one buffer, in the order that cuDNN expects.
+
+    Without such a buffer torch copies the weights at each call, and warns. Weights that already
+    share one, as those of torch's modules with one layer do, are returned as they are.
+    """
+    ordered = [w for i in range(0, len(weights), 4) for w in weights[i : i + 2]]
+    ordered += [w for i in range(0, len(weights), 4) for w in weights[i + 2 : i + 4]]
+    if weights[0].device.type != "cuda" or _share_buffer(ordered, dtype):
+        return [w.to(dtype) for w in weights]
+    flat = torch.cat([w.flatten() for w in ordered]).to(dtype)
+    parts = flat.split_with_sizes([w.numel() for w in ordered])
+    views = {id(w): part.view(w.shape) for w, part in zip(ordered, parts, strict=True)}
+    return [views[id(w)] for w in weights]
+
+
+def _share_buffer(ordered: Sequence[Tensor], dtype: torch.dtype) -> bool:
+    """Return True if tensors follow each other in one storage, from its beginning."""
+    place = ordered[0].untyped_storage().data_ptr()
+    for weight in ordered:
+        if weight.dtype != dtype or weight.data_ptr() != place:
+            return False
+        place += weight.nbytes
+    return True
+
+
+def _autocast_dtype(data: Tensor) -> torch.dtype:
+    """Return the type of autocast on CUDA, or float32 if cuDNN doesn't compute in it."""
+    asked = torch.get_autocast_dtype("cuda")
+    return asked if torch.cudnn_is_acceptable(data.new_empty(1, dtype=asked)) else torch.float32
