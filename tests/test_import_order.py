@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 ROOMS = (
-    *("errors", "text", "signals", "files", "config", "data", "proposal", "model"),
+    *("errors", "text", "signals", "files", "metrics", "config", "data", "proposal"),
+    "model",
     *("evaluation", "training", "runs", "export", "report", "api", "sklearn"),
     *("comparison", "tuning", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))
 TORCH_FREE = (
-    *("errors", "text", "signals", "files", "config", "data/readers", "proposal", "report"),
+    *("errors", "text", "signals", "files", "metrics", "config", "data/readers", "proposal"),
+    "report",
     *("runs/run_directory", "runs/overview", "__init__"),
 )
 TORCH_FREE_FILES = [

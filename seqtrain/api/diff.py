@@ -12,7 +12,7 @@ from seqtrain.api.predictions import SplitPredictions, predict_split
 from seqtrain.data.labels import LabelSet
 from seqtrain.errors import DataError
 from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
-from seqtrain.report.facts import PredictedExample
+from seqtrain.evaluation.predicted_example import PredictedExample
 from seqtrain.text import counted, display_name, quote
 
 Pair: TypeAlias = tuple[PredictedExample, PredictedExample]

@@ -22,8 +22,8 @@ from seqtrain.data.sources import files_of, named_text
 from seqtrain.data.store import Array, SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
-from seqtrain.evaluation.metrics import Scores, one_class_doubts, score, score_branches
 from seqtrain.evaluation.prefixes import score_prefixes
+from seqtrain.evaluation.scores import Scores, score, score_branches, single_class_warnings
 from seqtrain.runs.run_directory import (
     CONFIG,
     ENVIRONMENT,
@@ -230,7 +230,8 @@ def evaluate(
         run=path,
         data=first.source,
         scores=scores,
-        warnings=warnings + one_class_doubts(scores, first.split or display_name(first.source)),
+        warnings=warnings
+        + single_class_warnings(scores, first.split or display_name(first.source)),
         by_share=first.by_share() if steps else None,
         parts=parts,
         split=first.split,

@@ -41,7 +41,7 @@ from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError, DataError, Interrupted
 from seqtrain.evaluation.calibration import WITH_KERNELS, adjustment, calibrate
 from seqtrain.evaluation.devices import select_device
-from seqtrain.evaluation.metrics import Scores, score_branches
+from seqtrain.evaluation.scores import Scores, score_branches
 from seqtrain.files.writing import locked, write_folder
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
@@ -266,7 +266,7 @@ def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
     train, names = state.data.splits["train"].labels, state.model.preprocessing.labels
     shift = adjustment(settings.logit_adjustment, torch.from_numpy(train), len(names))
     shares = None if state.model.network.kernels is None else WITH_KERNELS
-    given = {"shift": shift, "shares": shares}
+    given = {"shift": shift, "branch_weights": shares}
     found = before = state.model.calibration.model_copy(update=given)
     if validation is not None and settings.calibration != "none":
         branches = _branches(state, recorder, validation)

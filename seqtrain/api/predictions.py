@@ -13,11 +13,12 @@ from seqtrain.config import render_config
 from seqtrain.data.examples import Example, Steps
 from seqtrain.data.labels import class_counts, has_class
 from seqtrain.data.sources import numbered_rows
-from seqtrain.evaluation.calibration import coverage_points
-from seqtrain.evaluation.metrics import Scores
 from seqtrain.evaluation.occlusion import occlusion_weights
+from seqtrain.evaluation.predicted_example import PredictedExample, most_confident_errors
+from seqtrain.evaluation.scores import Scores
+from seqtrain.evaluation.thresholds import coverage_points
 from seqtrain.files.reading import number_at
-from seqtrain.report.facts import PredictedExample, RunFacts, model_card, most_confident_errors
+from seqtrain.report.facts import RunFacts, model_card
 from seqtrain.text import display_name, shorten
 
 SHOWN_TEXT = 400
@@ -86,7 +87,8 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
     """
     classifier, rules = found.classifier, found.classifier.preprocessing
     model = classifier.network, found.store, index, classifier.device
-    weights, of_facts = occlusion_weights(*model, rules.steps, rules.static)
+    thresholds = [*classifier.thresholds.values()]
+    weights, of_facts = occlusion_weights(*model, thresholds, rules.steps, rules.static)
     facts = [] if example.static is None or rules.static is None else example.static.cells()[0]
     named = [] if rules.static is None else rules.static.names
     beside = [f"{name}={cell}" for name, cell in zip(named, facts, strict=True)]
@@ -160,6 +162,7 @@ def run_facts(
         card=model_card(directory, config, epochs, scores.labels, found.source, model),
         split=(found.split or Path(found.source).name) + (learned and f", trained on {learned}"),
         scores=asdict(scores),
+        figures=scores.summary(),
         prefixes=found.by_share() if steps else [],
         precision_recall=curves,
         predictions=[replace(row, text=shorten(row.text, SHOWN_TEXT)) for row in shown.rows],

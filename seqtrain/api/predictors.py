@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.data.decisions import reached
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import BadRow, Column, Example, column_names
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing, chunked
@@ -21,8 +22,9 @@ from seqtrain.data.readers import read_table
 from seqtrain.data.readers.memory import MemoryTable, columns_of
 from seqtrain.data.readers.sequences import given_sequence
 from seqtrain.errors import CheckpointError, ConfigError, DataError
-from seqtrain.evaluation.calibration import Calibration, CoveragePoint, most_covered
+from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.logits import CarriedStates, check_finite, predict_logits
+from seqtrain.evaluation.thresholds import CoveragePoint, most_covered
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.runs.model_folder import Model
 from seqtrain.runs.run_directory import name_one
@@ -138,7 +140,7 @@ class Classifier(Summarized):
         own = [self.thresholds.get(label, math.nan) for label in self.labels]
         least, scores = torch.tensor(own, dtype=torch.float64, device="cpu"), probabilities
         if self.preprocessing.multi_label:
-            chosen = scores >= least
+            chosen = torch.from_numpy(reached(scores, least))
             sure = torch.where(chosen, scores, 1 - scores).prod(1)
             order = scores.argsort(dim=1, descending=True, stable=True)
             every = [[i for i, is_chosen in enumerate(row) if is_chosen] for row in chosen.tolist()]

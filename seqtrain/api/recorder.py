@@ -14,7 +14,7 @@ from seqtrain.api.run_state import RunState
 from seqtrain.api.start import ResumePoint
 from seqtrain.config import render_config
 from seqtrain.errors import RunError
-from seqtrain.evaluation.metrics import OF_AN_EPOCH, Scores, one_class_doubts
+from seqtrain.evaluation.scores import Scores, single_class_warnings
 from seqtrain.files.writing import remove, remove_strays, to_json, write_file, write_folder
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.choice import choose_engine
@@ -107,7 +107,7 @@ class Recorder:
     def doubts(self, test: Scores | None) -> list[str]:
         """Say where the scores of validation, or else of test, are of one predicted class."""
         scored = {"validation": self._best_scores, "test": test}
-        return [x for name, s in scored.items() if s for x in one_class_doubts(s, name)][:1]
+        return [x for name, s in scored.items() if s for x in single_class_warnings(s, name)][:1]
 
     def finish(self, run: Run) -> None:
         """Write the scores of the test split and the "end" line; one checkpoint stays."""
@@ -171,7 +171,7 @@ def metrics_line(event: UpdateEvent | EpochEvent) -> dict[str, Any]:
         "tokens": event.time_steps,
         "tokens_per_second": event.time_steps / event.seconds,
     }
-    scores = None if event.validation is None else event.validation.figures(OF_AN_EPOCH)
+    scores = None if event.validation is None else event.validation.figures()
     if event.pretraining:
         loss = event.validation_loss
         scores = None if loss is None else {"loss": loss, "perplexity": perplexity(loss)}

@@ -10,7 +10,7 @@ from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData
 from seqtrain.data.readers.memory import MemoryTable
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
-from seqtrain.evaluation.metrics import Scores
+from seqtrain.evaluation.scores import Scores
 from seqtrain.text import Summarized
 from seqtrain.training.events import EpochEvent, UpdateEvent
 

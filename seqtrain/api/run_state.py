@@ -159,7 +159,7 @@ def new_model(setting: Setting, rows: SequenceStore) -> Model:
             network.kernels.fit(rows, setting.config.seed)
     alone = network.kernels is not None and "validation" not in data.splits
     shares = WITH_KERNELS if alone else None
-    return Model(network, data.preprocessing).calibrated(Calibration(shares=shares))
+    return Model(network, data.preprocessing).calibrated(Calibration(branch_weights=shares))
 
 
 @torch.no_grad()

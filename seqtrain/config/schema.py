@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -25,6 +25,7 @@ from seqtrain.config.formats import (
     resolve_format,
 )
 from seqtrain.config.rules import broken_rules
+from seqtrain.metrics import MONITORED
 
 BROKEN_RULE = "broken_rule"
 """Type of the errors whose text is a message already."""
@@ -137,7 +138,10 @@ TunedKeys = Annotated[
     dict[str, Tried],
     _wanted("a mapping of section.key to a list of values or {low: number, high: number}"),
 ]
-Metric = Literal["accuracy", "macro_f1", "micro_f1", "weighted_f1", "loss"]
+if TYPE_CHECKING:
+    Metric: TypeAlias = str
+else:
+    Metric = Literal[MONITORED]
 Format = Literal[
     "auto", "csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "ts", "npz", "parquet", "arrow"
 ]

@@ -1,9 +1,8 @@
-"""How far to trust a probability: shares of branches, temperature, what a threshold brings.
+"""Calibration on validation data: branch weights, temperature, and thresholds.
 
-B examples, C classes. Of several labels per example each class is a yes or no of its own.
+B examples, C classes. In a multi-label task each class is a yes-or-no decision.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -13,106 +12,91 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import Section
+from seqtrain.evaluation.thresholds import (
+    CoveragePoint,
+    Share,
+    best_threshold,
+    class_points,
+    coverage_points,
+)
 from seqtrain.model.classifier import combined
 
 COOLEST, HOTTEST = 0.01, 100.0
-"""Temperatures that a model may have."""
+"""Range of temperatures."""
 LEVELS = 100
-"""Shares of validation, the most confident first, whose accuracy is kept with a model."""
-CLASS_LEVELS, MOST_CLASSES = 20, 200
-"""Shares of a class's rows of validation that are kept with a model; not of more classes."""
+"""Points of the coverage that are kept with a model."""
+MOST_CLASSES = 200
+"""Number of classes up to which each class's coverage is kept."""
 FEWEST_OF_A_CLASS = 10
-"""Rows of a class from which its own threshold is chosen."""
-STEPS = 200
-"""Steps of the search at most; Newton's take about ten."""
-Z = 1.96
-"""Standard deviations of a normal distribution that 95 % lie within."""
+"""Validation examples from which a class gets its own threshold."""
+RARE_CLASS = 0.2
+"""Share of the smaller of two classes below which it counts as rare."""
+NEWTON_STEPS = 200
+"""Steps of the temperature's search at most; it takes about ten."""
 MOST_ROWS = 10_000
-"""Rows of validation that the branches' shares are chosen on, at most."""
+"""Validation examples at most that branch weights are chosen on."""
 WITH_KERNELS = [0.2, 0.8]
-"""Shares of the network and of kernels unless validation clearly says otherwise: the network may be
-too sure of itself; the kernels are calibrated by leave-one-out."""
+"""Weights of the recurrent branch and of kernels unless validation clearly prefers others. The
+recurrent branch may be overconfident; leave-one-out predictions calibrate the kernels."""
 TENTHS = 10
-"""Shares of two branches that are tried: 0, 1, … of so many."""
+"""Branch weights are tried in steps of 1 / TENTHS."""
 CELLS = 2**22
-"""Logits that are looked at at once, in double precision: memory stays flat."""
+"""Logits that are converted to double precision at once, to bound memory."""
 
-_Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
-_Temperature = Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False)]
-
-
-class CoveragePoint(Section):
-    """The predictions whose probability reaches a threshold; or those of one class."""
-
-    coverage: _Share
-    """Share of all examples that they are; of one class, share of its examples that they find."""
-    min_probability: _Share
-    """The threshold."""
-    accuracy: _Share
-    """Share of them that are right."""
-
-    def least(self, rows: int) -> float:
-        """Return the lower end of the accuracy's 95 % interval for so many rows (Wilson 1927)."""
-        square = Z * Z / rows
-        spread = math.sqrt(square * self.accuracy * (1 - self.accuracy) + square * square / 4)
-        return (self.accuracy + square / 2 - spread) / (1 + square)
+Temperature = Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False)]
 
 
 class Calibration(Section):
-    """What validation shows about a model's probabilities; kept in model.json."""
+    """Numbers that validation data give a model; saved in model.json."""
 
-    temperature: _Temperature | list[_Temperature] = 1.0
-    """Divides the logits; of several labels per example each class's."""
-    shares: Annotated[list[_Share], Field(max_length=2)] | None = None
-    """Of the branches' logits in a prediction; None: equal ones."""
+    temperature: Temperature | list[Temperature] = 1.0
+    """Divisor of the logits; if multi-label, one for each class."""
+    branch_weights: Annotated[list[Share], Field(max_length=2)] | None = None
+    """Weight of each branch's logits in a prediction, or None if all are equal."""
     shift: list[Annotated[float, Field(allow_inf_nan=False)]] | None = None
-    """What training.logit_adjustment adds to the calibrated logit of each class."""
+    """Addition to the calibrated logit of each class, by training.logit_adjustment."""
     coverage: Annotated[list[CoveragePoint], Field(max_length=LEVELS)] = Field(default=[])
-    """From the most confident predictions to all."""
+    """Coverage and accuracy, from the most confident predictions to all."""
     rows: Annotated[int, Field(ge=0)] = 0
-    """Of validation; 0 where they weren't counted."""
-    thresholds: list[_Share] = Field(default=[])
-    """Least probability of each class that is predicted, where an example may have several."""
+    """Number of validation examples, or 0 if it is unknown."""
+    thresholds: list[Share] = Field(default=[])
+    """Probability at which each class is predicted, if multi-label; of two classes that of the
+    second in `labels`, if training.thresholds chose one."""
     classes: list[Annotated[list[CoveragePoint], Field(max_length=LEVELS)]] = Field(default=[])
-    """Of each class: what thresholds on its probability bring, from few of its examples to all."""
+    """Recall and precision of each class at some thresholds."""
 
     def fits(self, classes: int, *, multi_label: bool) -> bool:
-        """Whether a model of so many classes can have it."""
+        """Return True if the numbers fit a model with this many classes."""
         temperatures = self.temperature if isinstance(self.temperature, list) else []
-        of_any = {len(self.shift or []), len(self.classes)}
-        per_class = {len(temperatures), len(self.thresholds)}
-        return of_any <= {0, classes} and per_class <= {0, classes if multi_label else 0}
-
-
-def most_covered(points: Sequence[CoveragePoint], precision: float) -> CoveragePoint | None:
-    """Return the most of validation that is right with this share; None: no such part."""
-    good = [point for point in points if point.accuracy >= precision]
-    return max(good, key=lambda point: point.coverage, default=None)
+        per_class = {len(self.shift or []), len(self.classes)}
+        per_decision = {len(temperatures), len(self.thresholds)}
+        return per_class <= {0, classes} and per_decision <= {0, classes if multi_label else 0}
 
 
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
-    """Return the temperature with which probabilities have the least mean cross-entropy.
+    """Return the temperature with the least mean cross-entropy, from COOLEST to HOTTEST.
 
-    It is from COOLEST to HOTTEST; 1 where no label is known. Where all of N predictions are right,
-    labels count as right with a probability of (N + 1) / (N + 2): else the least cross-entropy
-    would be that of a model which is always sure.
+    It is 1 if no label is known. If all N predictions are right, the target of each label is
+    (N + 1) / (N + 2) instead of 1, because otherwise the optimum is a model that is always sure.
 
-    Shape:
-        logits: (B, C). labels: (B,); -1, a label that train lacks, is left out.
+    Args:
+        logits: Logits, (B, C).
+        labels: Class indices, (B,); examples with -1, an unknown label, are left out.
 
     Reference:
-        Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2; by Newton's steps,
-        convex in 1 / temperature. Platt 1999, "Probabilistic Outputs for Support Vector Machines".
+        Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2; solved by Newton's
+        method, because the loss is convex in 1 / temperature. Platt 1999, "Probabilistic Outputs
+        for Support Vector Machines".
     """
     right = (logits.argmax(dim=1) == labels)[labels >= 0]
     if not len(right):
         return 1.0
-    sure = (len(right) + 1) / (len(right) + 2) if bool(right.all()) else 1.0
+    target = (len(right) + 1) / (len(right) + 2) if bool(right.all()) else 1.0
     low, high, factor = 1 / HOTTEST, 1 / COOLEST, 1.0
-    for _ in range(STEPS):
-        slope, bend = _derivatives(logits, labels, factor, sure)
+    for _ in range(NEWTON_STEPS):
+        slope, curvature = _derivatives(logits, labels, factor, target)
         low, high = (factor, high) if slope < 0 else (low, factor)
-        step = factor - slope / bend if bend > 0 else low
+        step = factor - slope / curvature if curvature > 0 else low
         step = step if low < step < high else (low * high) ** 0.5
         if abs(step - factor) <= 1e-12 * factor:
             break
@@ -120,39 +104,52 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     return min(max(1 / factor, COOLEST), HOTTEST)
 
 
-def _derivatives(logits: Tensor, labels: Tensor, factor: float, sure: float) -> tuple[float, float]:
-    """Return two derivatives of the summed cross-entropies by the factor, 1 / temperature."""
-    slope = bend = 0.0
-    for block, true in double_blocks(logits, labels):
-        known = true >= 0
-        some = block[known] - block[known].amax(dim=1, keepdim=True)
-        probabilities = (factor * some).softmax(dim=1)
-        mean = (probabilities * some).sum(dim=1)
-        of_label = some.gather(1, true[known].unsqueeze(1)).squeeze(1)
-        of_others = (some.sum(dim=1) - of_label) / (some.shape[1] - 1)
-        slope += float((mean - sure * of_label - (1 - sure) * of_others).sum())
-        bend += float(((probabilities * some.square()).sum(dim=1) - mean.square()).sum())
-    return slope, bend
+def _derivatives(
+    logits: Tensor, labels: Tensor, factor: float, target: float
+) -> tuple[float, float]:
+    """Return two derivatives of the summed cross-entropy by the factor, 1 / temperature."""
+    slope = curvature = 0.0
+    for block, block_labels in double_blocks(logits, labels):
+        known = block_labels >= 0
+        centered = block[known] - block[known].amax(dim=1, keepdim=True)
+        probabilities = (factor * centered).softmax(dim=1)
+        mean = (probabilities * centered).sum(dim=1)
+        of_label = centered.gather(1, block_labels[known].unsqueeze(1)).squeeze(1)
+        of_others = (centered.sum(dim=1) - of_label) / (centered.shape[1] - 1)
+        slope += float((mean - target * of_label - (1 - target) * of_others).sum())
+        variance = (probabilities * centered.square()).sum(dim=1) - mean.square()
+        curvature += float(variance.sum())
+    return slope, curvature
 
 
 def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield rows of logits (B, C), in double precision, and their labels, about CELLS at once."""
+    """Yield logits (B, C) in double precision and their labels, in blocks of about CELLS."""
     size = max(1, CELLS // logits.shape[1])
-    for some, true in zip(torch.split(logits, size), torch.split(labels, size), strict=True):
-        yield some.double(), true
+    blocks = zip(torch.split(logits, size), torch.split(labels, size), strict=True)
+    for block, block_labels in blocks:
+        yield block.double(), block_labels
 
 
-def adjustment(share: float, labels: Tensor, classes: int) -> list[float] | None:
-    """Return what to add to the logit of each class: to that of rare ones in train the most.
+def adjustment(strength: float, labels: Tensor, classes: int) -> list[float] | None:
+    """Return the addition to each class's logit, greatest for the rarest class of train.
+
+    Args:
+        strength: Value of training.logit_adjustment.
+        labels: Class indices of train, (B,), or (B, C) if multi-label.
+        classes: Number of classes.
+
+    Returns:
+        One number per class, or None if the strength is 0 or the task is multi-label, which has
+        thresholds instead.
 
     Reference:
         Menon et al. 2021, "Long-tail learning via logit adjustment", arXiv 2007.07314, section 4.1.
     """
-    if not share or labels.ndim == 2:  # several labels have thresholds of their own
+    if not strength or labels.ndim == 2:
         return None
     counts = torch.bincount(labels, minlength=classes).clamp(min=1)
-    found: list[float] = (share * (counts.max() / counts).log()).tolist()
-    return found
+    additions: list[float] = (strength * (counts.max() / counts).log()).tolist()
+    return additions
 
 
 def calibrate(
@@ -162,100 +159,93 @@ def calibrate(
     *,
     one_threshold: bool = False,
 ) -> Calibration:
-    """Fit shares and temperature to held-out logits, and find how good confident predictions are.
+    """Fit branch weights, temperature and thresholds to held-out logits.
 
-    The shift of `before` stays; so do its shares where others are hardly better. Of several labels
-    per example each class has a temperature of its own, and a threshold of greatest F1, or with
-    `one_threshold` the same one.
-
-    Shape:
-        branches: (B, C) each. labels: (B,); -1 where train lacks the label; or (B, C), which of the
-        classes an example has.
+    Args:
+        branches: Logits of each branch, (B, C).
+        labels: Class indices, (B,), -1 for an unknown label; or (B, C) if multi-label.
+        before: Calibration whose shift stays, and whose branch weights stay unless others are
+            clearly better.
+        one_threshold: Use the same threshold for all classes of a multi-label task.
     """
     before = before or Calibration()
     if labels.ndim == 2:
         return _calibrate_multi_label(
-            branches, labels > 0, before.shares, one_threshold=one_threshold
+            branches, labels > 0, before.branch_weights, one_threshold=one_threshold
         )
-    shares = fit_shares(branches, labels, before.shares)
-    logits = combined(branches, shares)
+    weights = fit_branch_weights(branches, labels, before.branch_weights)
+    logits = combined(branches, weights)
     temperature = fit_temperature(logits, labels)
     logits = logits / temperature + logits.new_tensor(before.shift or 0)
-    confidence = [some.softmax(dim=1).amax(dim=1) for some, _ in double_blocks(logits, labels)]
-    points = coverage_points(torch.cat(confidence), logits.argmax(dim=1) == labels, LEVELS)
+    confidence = [block.softmax(dim=1).amax(dim=1) for block, _ in double_blocks(logits, labels)]
     classes = list[list[CoveragePoint]]()
     if logits.shape[1] <= MOST_CLASSES:
         has_class = labels.unsqueeze(1) == torch.arange(logits.shape[1], device="cpu")
         classes = class_points(logits.double().softmax(dim=1), has_class)
-    found = {"temperature": temperature, "shares": shares, "coverage": points, "rows": len(labels)}
-    return before.model_copy(update={**found, "classes": classes})
+    correct = logits.argmax(dim=1) == labels
+    return Calibration(
+        temperature=temperature,
+        branch_weights=weights,
+        shift=before.shift,
+        coverage=coverage_points(torch.cat(confidence), correct, LEVELS),
+        rows=len(labels),
+        classes=classes,
+    )
 
 
 def _calibrate_multi_label(
     branches: Sequence[Tensor],
     has_class: Tensor,
-    shares: list[float] | None,
+    weights: list[float] | None,
     *,
     one_threshold: bool,
 ) -> Calibration:
-    flat = [_yes_or_no(logits) for logits in branches]
-    shares = fit_shares(flat, has_class.flatten().long(), shares)
-    logits = combined(branches, shares)
-    columns = zip(logits.T, has_class.T, strict=True)
-    temperature = [fit_temperature(_yes_or_no(own), has.long()) for own, has in columns]
-    divisors = torch.tensor(temperature, dtype=torch.float64, device="cpu")
-    probabilities = (logits.double() / divisors).sigmoid()
-    thresholds = [best_threshold(probabilities.flatten(), has_class.flatten())] * len(temperature)
+    """Fit the yes-or-no decisions of a multi-label task; `has_class` is (B, C) bool."""
+    flat = [_two_classes(logits) for logits in branches]
+    weights = fit_branch_weights(flat, has_class.flatten().long(), weights)
+    logits = combined(branches, weights)
+    temperature = [
+        fit_temperature(_two_classes(column), has.long())
+        for column, has in zip(logits.T, has_class.T, strict=True)
+    ]
+    divisors = torch.tensor(temperature, dtype=torch.float32, device="cpu")
+    probabilities = (logits.float() / divisors).double().sigmoid()  # as a prediction computes them
+    common = best_threshold(probabilities.flatten(), has_class.flatten())
+    thresholds = [common] * len(temperature)
     if not one_threshold:
         for index in (has_class.sum(0) >= FEWEST_OF_A_CLASS).nonzero().flatten().tolist():
             thresholds[index] = best_threshold(probabilities[:, index], has_class[:, index])
     return Calibration(
         temperature=temperature,
-        shares=shares,
+        branch_weights=weights,
         rows=len(logits),
         thresholds=thresholds,
         classes=class_points(probabilities, has_class) if len(thresholds) <= MOST_CLASSES else [],
     )
 
 
-def _yes_or_no(logits: Tensor) -> Tensor:
-    """Return the logits of two classes, no and yes, of each number, (N, 2)."""
+def _two_classes(logits: Tensor) -> Tensor:
+    """Return each number as the logits of two classes, no and yes, (N, 2)."""
     flat = logits.flatten()
     return torch.stack((torch.zeros_like(flat), flat), dim=1)
 
 
-def threshold_curve(scores: Tensor, right: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return thresholds, falling, how many scores (B,) reach each, and how many of them are right.
-
-    Equal scores stay together.
-    """
-    ordered, order = scores.double().sort(descending=True, stable=True)
-    ends = torch.cat((ordered.diff() != 0, right.new_ones(1))).nonzero().flatten()
-    hits = right[order].double().cumsum(0)
-    return ordered[ends], (ends + 1).double(), hits[ends]
-
-
-def best_threshold(probabilities: Tensor, right: Tensor) -> float:
-    """Return the threshold of greatest F1, half-way to the next lower probability; (B,), (B,)."""
-    thresholds, counts, hits = threshold_curve(probabilities, right)
-    best = int((2 * hits / (counts + hits[-1])).argmax())
-    return float(thresholds[best : best + 2].mean())
-
-
-def class_points(probabilities: Tensor, has_class: Tensor) -> list[list[CoveragePoint]]:
-    """Return what thresholds bring for each class; of those that no example has nothing."""
-    columns = zip(probabilities.T, has_class.T, strict=True)
-    return [coverage_points(own, has, CLASS_LEVELS, of_class=True) for own, has in columns]
-
-
-def fit_shares(
+def fit_branch_weights(
     branches: Sequence[Tensor], labels: Tensor, default: list[float] | None = None
 ) -> list[float] | None:
-    """Return the shares of two branches with the least cross-entropy, as in stacking.
+    """Return the weights of two branches with the least cross-entropy, as in stacking.
 
-    They are the default ones (None: equal), where the gain is less than its standard error; equal
-    ones, where there is one branch, or these make no mistake. The temperature is that of the
-    default ones.
+    The default stays if the gain is below its standard error. The temperature is that of the
+    default weights.
+
+    Args:
+        branches: Logits of each branch, (B, C).
+        labels: Class indices, (B,); examples with -1 are left out.
+        default: Weights to prefer, or None for equal ones.
+
+    Returns:
+        The weights, or None for equal ones: if there is one branch, or if equal weights make no
+        mistake.
 
     Reference:
         Wolpert 1992, "Stacked generalization".
@@ -265,37 +255,13 @@ def fit_shares(
         return None
     some = slice(None, None, -(-len(labels) // MOST_ROWS))
     branches, labels = [logits[some] for logits in branches], labels[some]
-
     temperature = fit_temperature(combined(branches, default), labels)
 
-    def losses(shares: list[float] | None) -> Tensor:
-        logits = combined(branches, shares).double() / temperature
+    def losses(weights: list[float] | None) -> Tensor:
+        logits = combined(branches, weights).double() / temperature
         return functional.cross_entropy(logits, labels, ignore_index=-1, reduction="none")
 
-    tried = ([1 - n / TENTHS, n / TENTHS] for n in range(TENTHS + 1))
-    best = min(tried, key=lambda shares: float(losses(shares).sum()))
+    candidates = ([1 - n / TENTHS, n / TENTHS] for n in range(TENTHS + 1))
+    best = min(candidates, key=lambda weights: float(losses(weights).sum()))
     gains = losses(default) - losses(best)
     return best if gains.sum() > gains.norm() else default
-
-
-def coverage_points(
-    confidence: Tensor, correct: Tensor, levels: int, *, of_class: bool = False
-) -> list[CoveragePoint]:
-    """Return how good the most confident predictions are, for equal shares of all: (B,), (B,).
-
-    With `of_class` shares are of those that are correct, which a threshold is to find. Predictions
-    of equal probability stay together; no points where a probability isn't a number.
-    """
-    if bool(confidence.isnan().any()) or (of_class and not bool(correct.any())):
-        return []
-    thresholds, counts, hits = threshold_curve(confidence, correct)
-    reached = hits if of_class else counts
-    shares = torch.arange(1, levels + 1, dtype=torch.float64, device="cpu")
-    at = torch.unique(torch.searchsorted(reached, (shares * reached[-1] / levels).ceil()))
-    coverage, accuracy = reached[at] / reached[-1], hits[at] / counts[at]
-    return [
-        CoveragePoint(coverage=share, min_probability=threshold, accuracy=right)
-        for share, threshold, right in zip(
-            coverage.tolist(), thresholds[at].tolist(), accuracy.tolist(), strict=True
-        )
-    ]

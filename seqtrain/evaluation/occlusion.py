@@ -1,5 +1,6 @@
-"""How much each time step speaks for a prediction: its log-probability falls without the step."""
+"""Occlusion: the weight of each time step for a prediction, found by leaving the step out."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -7,69 +8,91 @@ import torch
 from torch.nn import functional
 
 from seqtrain.data.column_coding import ColumnCoding
+from seqtrain.data.decisions import best_class, reached
 from seqtrain.data.store import SequenceStore, stacked
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.model.classifier import ClassifierNetwork
 
 PIECES = 256
-"""Pieces of a sequence that are left out at most, one after another; a long one's hold several
-steps, which share their weight."""
+"""Pieces of a sequence at most; in a longer sequence, the steps of a piece share its weight."""
 
 
 def occlusion_weights(
-    model: ClassifierNetwork, store: SequenceStore, row: int, device: torch.device,
-    steps: ColumnCoding | None, static: ColumnCoding | None,
-) -> tuple[list[float], list[float]]:  # fmt: skip
-    """Return how much a row's time steps, and the facts beside it, speak for its prediction.
+    model: ClassifierNetwork,
+    store: SequenceStore,
+    row: int,
+    device: torch.device,
+    thresholds: Sequence[float],
+    steps: ColumnCoding | None,
+    row_features: ColumnCoding | None,
+) -> tuple[list[float], list[float]]:
+    """Return the weights of a row's time steps, and of its row features, for its prediction.
 
-    It is the log-probability of the predicted label, less that of the sequence without the step, in
-    nats; a sequence of one step is compared with equal probabilities. Of several labels it is that
-    of all decisions, label by label. Of steps with columns each cell has a weight, step by step: a
-    cell is not left out, but <unk> or missing. Costs as many runs as there are weights; no state is
-    carried.
+    A weight is the log-probability of the prediction, minus the log-probability of the same
+    prediction without the step, in nats. In a multi-label task the prediction is the decision on
+    each class at its threshold. A sequence of one step is compared with equal probabilities. In a
+    table of steps each cell has a weight; a cell is replaced by <unk> or a missing value. States
+    aren't carried over from other rows. The model runs once per weight.
+
+    Args:
+        model: The model, on the device.
+        store: Encoded sequences.
+        row: Index of the row in the store.
+        device: Device of the model.
+        thresholds: Threshold of each class, (C,).
+        steps: Encoding of the step columns, or None if a step is one token or vector.
+        row_features: Encoding of the row features, or None if there are none.
+
+    Returns:
+        One weight per time step (or per cell, step by step), and one per row feature.
 
     Reference:
         Li et al. 2016, "Understanding Neural Networks through Representation Erasure",
         arXiv:1612.08220.
     """
-    one = store.__getitems__(np.array([row]))
-    length, columns = len(one.values), 1 if steps is None else len(steps.names)
+    original = store.__getitems__(np.array([row]))
+    length, columns = len(original.values), 1 if steps is None else len(steps.names)
     pieces = np.array_split(np.arange(length), min(length, PIECES))
-    rows = [one]
+    variants = [original]
     for piece in pieces:
+        whole = slice(piece[0], piece[-1] + 1)
         for column in range(columns):
-            changed = one.__getitems__(np.array([0]))
+            changed = original.__getitems__(np.array([0]))
             if steps is not None:
-                steps.erase(changed.values[piece[0] : piece[-1] + 1], column)
+                steps.erase(changed.values[whole], column)
             elif length > 1:
-                changed = _without(one, slice(piece[0], piece[-1] + 1))
-            rows.append(changed)
-    for fact in range(0 if static is None else len(static.names)):
-        changed = one.__getitems__(np.array([0]))
-        assert static is not None
+                changed = _without(original, whole)
+            variants.append(changed)
+    for feature in range(0 if row_features is None else len(row_features.names)):
+        changed = original.__getitems__(np.array([0]))
+        assert row_features is not None
         assert changed.static is not None
-        static.erase(changed.static, fact)
-        rows.append(changed)
-    logits = predict_logits(model, stacked(rows, words=one.words), device).double()
-    found, nothing_known = logits.log_softmax(dim=1), np.log(logits.shape[1])
-    of_label = found[:, int(found[0].argmax())]
+        row_features.erase(changed.static, feature)
+        variants.append(changed)
+    logits = predict_logits(model, stacked(variants, words=original.words), device).double()
     if model.multi_label:
-        of_label = functional.logsigmoid(torch.where(logits[0] >= 0, logits, -logits)).sum(1)
-        nothing_known = np.log(2) * logits.shape[1]
-    falls = (of_label[0] - of_label[1:]).tolist()
+        decided = torch.from_numpy(reached(logits[0].sigmoid(), thresholds))
+        found = functional.logsigmoid(torch.where(decided, logits, -logits)).sum(1)
+        of_equal = -np.log(2) * logits.shape[1]
+    else:
+        chosen = int(best_class(logits[0].softmax(0), thresholds))
+        found = logits.log_softmax(dim=1)[:, chosen]
+        of_equal = -np.log(logits.shape[1])
+    falls = (found[0] - found[1:]).tolist()
     if steps is None and length == 1:
-        falls[0] = float(of_label[0]) + float(nothing_known)
-    of_pieces = np.split(np.array(falls[: len(pieces) * columns]), len(pieces))
-    of_steps = [
-        weight
-        for own, piece in zip(of_pieces, pieces, strict=True)
-        for _ in piece
-        for weight in (own / len(piece)).tolist()
-    ]
-    return of_steps, falls[len(pieces) * columns :]
+        falls[0] = float(found[0]) - float(of_equal)
+    by_piece = np.split(np.array(falls[: len(pieces) * columns]), len(pieces))
+    weights = list[float]()
+    for piece, own in zip(pieces, by_piece, strict=True):
+        weights += (own / len(piece)).tolist() * len(piece)
+    return weights, falls[len(pieces) * columns :]
 
 
-def _without(one: SequenceStore, piece: slice) -> SequenceStore:
-    values = np.delete(one.values, piece, axis=0)
-    spelled = None if one.spellings is None else np.delete(one.spellings, piece, axis=0)
-    return replace(one, values=values, offsets=np.array([0, len(values)]), spellings=spelled)
+def _without(sequence: SequenceStore, piece: slice) -> SequenceStore:
+    """Return a store of one sequence without some of its steps."""
+    values = np.delete(sequence.values, piece, axis=0)
+    spelled = sequence.spellings
+    if spelled is not None:
+        spelled = np.delete(spelled, piece, axis=0)
+    offsets = np.array([0, len(values)])
+    return replace(sequence, values=values, offsets=offsets, spellings=spelled)

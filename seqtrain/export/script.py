@@ -23,6 +23,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(FOLDER, "reading.zip"))
 
+from seqtrain.data.decisions import reached  # noqa: E402
 from seqtrain.data.encoding import EncodingReport  # noqa: E402
 from seqtrain.data.examples import Example  # noqa: E402
 from seqtrain.data.ngram_vocabulary import SPELLING_SHARE, NgramVocabulary, row_keys  # noqa: E402
@@ -65,7 +66,7 @@ class ExportedModel:
         """Return the label of a row, and its probability; or those of all that it may have."""
         best, label_set = [int(probabilities.argmax())], self.fitted.label_set
         if label_set.multi_label:
-            best = np.flatnonzero(probabilities >= self.thresholds).tolist()
+            best = np.flatnonzero(reached(probabilities, self.thresholds)).tolist()
         shares = label_set.join(f"{probabilities[i]:.6f}" for i in best)
         return label_set.join(label_set.decode(best)), shares
 

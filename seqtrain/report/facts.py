@@ -6,8 +6,8 @@ from shlex import quote
 from typing import Any
 
 from seqtrain.config.schema import Config
-from seqtrain.data.labels import Labels, joined_labels
 from seqtrain.data.sources import named_text
+from seqtrain.evaluation.predicted_example import PredictedExample
 from seqtrain.files.reading import number_at
 from seqtrain.runs.overview import summarize_run
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
@@ -22,52 +22,6 @@ OF_LABEL_SET = "of the whole set of labels"
 
 
 @dataclass(frozen=True)
-class PredictedExample:
-    """One example of a split and the predicted label.
-
-    Attributes:
-        text: the sequence, shortened for people.
-        labels, predicted_labels: the true and the predicted labels, sorted.
-        separator: text between labels in `label` and `predicted`, or None in a single-label task.
-        probability: of the predicted label, in [0, 1]; of several, of the whole set of labels.
-        length: time steps.
-        file: the file that holds the row; None where the data is one file.
-        weights: each time step as people read it, and how much it speaks for the prediction; None:
-            not computed.
-    """
-
-    line: int
-    text: str
-    labels: Labels
-    predicted_labels: Labels
-    separator: str | None
-    probability: float
-    length: int
-    file: str | None = None
-    weights: Sequence[tuple[str, float]] | None = None
-
-    @property
-    def label(self) -> str:
-        """The true labels as one text."""
-        return joined_labels(self.labels, self.separator)
-
-    @property
-    def predicted(self) -> str:
-        """The predicted labels as one text."""
-        return joined_labels(self.predicted_labels, self.separator)
-
-    @property
-    def is_correct(self) -> bool:
-        """True if the predicted labels are the true ones."""
-        return self.predicted_labels == self.labels
-
-
-def most_confident_errors(rows: Sequence[PredictedExample]) -> list[PredictedExample]:
-    """Return the wrong predictions, the most confident first."""
-    return sorted((row for row in rows if not row.is_correct), key=lambda row: -row.probability)
-
-
-@dataclass(frozen=True)
 class RunFacts:
     """One run: its files, and its predictions for one split.
 
@@ -75,6 +29,7 @@ class RunFacts:
         config: the resolved config, as YAML.
         epochs: the "epoch" lines of metrics.jsonl.
         card: names and values of the model card, in order.
+        figures: headings and values of the main metrics.
         scores, prefixes: as `eval --json` and `eval --steps --json` print them.
         precision_recall: of the largest classes, recall and precision at some thresholds.
         warnings: what limits these figures, a line each.
@@ -86,6 +41,7 @@ class RunFacts:
     epochs: Sequence[Mapping[str, Any]]
     card: Mapping[str, str]
     split: str
+    figures: Mapping[str, str]
     scores: Mapping[str, Any]
     prefixes: Sequence[Mapping[str, Any]]
     predictions: Sequence[PredictedExample]

@@ -15,8 +15,9 @@ from typing import Any, TypeAlias
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from seqtrain.evaluation.predicted_example import most_confident_errors
 from seqtrain.files.reading import number_at
-from seqtrain.report.facts import OF_LABEL_SET, RunFacts, most_confident_errors
+from seqtrain.report.facts import OF_LABEL_SET, RunFacts
 from seqtrain.text import printable
 
 MATRIX_CLASSES = 20

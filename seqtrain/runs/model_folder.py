@@ -57,7 +57,8 @@ class Model:
 
     def calibrated(self, calibration: Calibration) -> Model:
         """Return the same model, which predicts with the calibration's numbers."""
-        self.network.temperature, self.network.shares = calibration.temperature, calibration.shares
+        self.network.temperature = calibration.temperature
+        self.network.shares = calibration.branch_weights
         self.network.shift = calibration.shift
         return replace(self, calibration=calibration)
 

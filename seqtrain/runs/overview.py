@@ -4,19 +4,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from seqtrain.config import values_by_key
 from seqtrain.config.document import flow
-from seqtrain.config.schema import Metric
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.files.reading import number_at, path_problems
+from seqtrain.metrics import METRICS, MONITORED
 from seqtrain.runs.run_directory import CONFIG, MEMBER, RUNS, RunDirectory
 from seqtrain.text import nearest, one_of, quote
 
-SCORES: tuple[str, ...] = get_args(Metric)
 OTHERS = ("started", "epochs", "best_epoch", "seconds")
-FIGURES = (*OTHERS, *SCORES, *(f"test.{score}" for score in SCORES[:2]))
+FIGURES = (*OTHERS, *MONITORED, *(f"test.{name}" for name in MONITORED))
 """What runs can be sorted by, beside the keys of their configs."""
 
 
@@ -113,7 +112,7 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
 
 
 def _scores(line: dict[str, Any] | None, name: str) -> dict[str, float]:
-    found = {score: number_at(line, name, score) for score in SCORES}
+    found = {score: number_at(line, name, score) for score in MONITORED}
     return {score: value for score, value in found.items() if value is not None}
 
 
@@ -130,7 +129,8 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
         near = next((key for key in names if key.endswith(f".{name}")), nearest(name, names))
         hint = f"did you mean {near}?" if near else f"expected a key or {one_of(FIGURES)}"
         raise ConfigError(f"--sort: no key {quote(name)}; {hint}")
-    is_score = name.removeprefix("test.") in SCORES and not name.endswith("loss")
+    metric = METRICS.get(name.removeprefix("test."))
+    is_score = metric is not None and not metric.smaller_is_better
 
     def order(run: RunSummary) -> tuple[int, float, str]:
         value = run.figure(name)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from seqtrain.evaluation.metrics import Scores
+from seqtrain.evaluation.scores import Scores
 
 
 @dataclass(frozen=True)

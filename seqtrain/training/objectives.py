@@ -20,7 +20,7 @@ from seqtrain.evaluation.logits import (
     carried_groups,
     classify,
 )
-from seqtrain.evaluation.metrics import Scores, score
+from seqtrain.evaluation.scores import Scores, score
 from seqtrain.model.classifier import ClassifierNetwork, combined
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.randomness import RandomNumbers

@@ -11,7 +11,7 @@ from seqtrain.data.batch import Batch, map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
-from seqtrain.evaluation.metrics import Scores
+from seqtrain.evaluation.scores import Scores
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.training.distributed import ALONE, Processes

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from seqtrain.metrics import METRICS
 from tests.helpers.tiny import fit, rows, write_table
 
 
@@ -18,7 +19,8 @@ def test_json_has_the_contracts_keys_and_equals_test_json(beside, cli):
     assert scores.keys() >= {"loss", "accuracy", "macro_f1", "num_examples", "labels", "per_class"}
     assert scores["num_examples"] == 20
     assert scores["labels"] == ["down", "up"]
-    measured = {"precision", "recall", "f1", "support", "auc", "average_precision"}
+    measured = {"precision", "recall", "f1", "support", "num_predicted"}
+    measured |= {"auc", "average_precision"}
     assert scores["per_class"]["up"].keys() == measured
     matrix = scores["confusion_matrix"]
     supports = [scores["per_class"][label]["support"] for label in scores["labels"]]
@@ -114,3 +116,15 @@ def test_time_steps_that_train_names_are_found_by_name(tmp_path, monkeypatch, cl
     scores = [cli("eval", "run", "--data", x, "--json").json for x in ("train.csv", "other.csv")]
     assert scores[0] == scores[1]
     assert "less.csv:1: no column 'h2'" in cli("eval", "run", "--data", "less.csv", code=2).err
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_is_in_json_and_those_of_epochs_wherever_scores_are(name, beside, cli):
+    scores = cli("eval", "run", "--json").json
+    assert name in scores
+    lines = map(json.loads, Path("run/metrics.jsonl").read_text().splitlines())
+    epoch = next(line for line in lines if line["event"] == "epoch")
+    assert (name in epoch["validation"]) == METRICS[name].each_epoch
+    code = 0 if METRICS[name].each_epoch else 2
+    cli("runs", ".", "--sort", name, "--json", code=code)
+    cli("config", "c.yaml", "--set", f"training.monitor={name}", code=code)

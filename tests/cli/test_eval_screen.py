@@ -6,7 +6,7 @@ import torch
 from rich.console import Console
 
 from seqtrain.cli.output.score_screen import print_scores
-from seqtrain.evaluation.metrics import Scores, score
+from seqtrain.evaluation.scores import Scores, score
 
 
 def scored(labels: list[str], wrong: int) -> Scores:

@@ -60,7 +60,7 @@ def show_fit(events: list[Event]) -> None:
 
 def show_several() -> None:
     """The table of `fit --seeds`, with made figures."""
-    names = ("best weighted_f1", "test accuracy", "test macro f1", "test loss")
+    names = ("best weighted_f1", "test accuracy", "test macro_f1", "test loss")
     show_figures({name: [0.12345678, 1.0, 0.99999] for name in names})
 
 

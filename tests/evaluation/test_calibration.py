@@ -14,13 +14,16 @@ from seqtrain.evaluation.calibration import (
     COOLEST,
     HOTTEST,
     Calibration,
-    CoveragePoint,
     calibrate,
-    coverage_points,
     fit_temperature,
+)
+from seqtrain.evaluation.scores import CONFIDENCE_BINS, score
+from seqtrain.evaluation.thresholds import (
+    CoveragePoint,
+    best_threshold,
+    coverage_points,
     most_covered,
 )
-from seqtrain.evaluation.metrics import CONFIDENCE_BINS, score
 
 
 def drawn(seed: int, rows: int, classes: int, factor: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -66,14 +69,16 @@ def test_labels_that_train_lacks_play_no_part():
 
 def test_shares_leave_their_default_for_a_clear_gain_alone():
     right, labels = drawn(6, 300, 4, 1.0)
-    wrong, before = drawn(7, 300, 4, 1.0)[0], Calibration(shares=[0.2, 0.8])
-    found = [calibrate(each, labels, before).shares for each in ([right, wrong], [wrong, right])]
+    wrong, before = drawn(7, 300, 4, 1.0)[0], Calibration(branch_weights=[0.2, 0.8])
+    found = [
+        calibrate(each, labels, before).branch_weights for each in ([right, wrong], [wrong, right])
+    ]
     assert found[0][0] > 0.8
     assert found[1][0] < 0.2
     hardly = right + 0.1 * wrong
     for each in ([right, hardly], [hardly, right]):
-        assert calibrate(each, labels, before).shares == before.shares
-        assert calibrate(each, labels).shares is None
+        assert calibrate(each, labels, before).branch_weights == before.branch_weights
+        assert calibrate(each, labels).branch_weights is None
 
 
 def test_scores_of_probabilities_are_what_they_are_called():
@@ -113,3 +118,28 @@ def test_a_precision_takes_the_most_that_has_it():
     found = [most_covered(points, precision) for precision in (0.95, 0.97, 0.0)]
     assert found == [points[2], None, points[3]]
     assert points[3].least(100) == pytest.approx(0.7112, abs=1e-4)  # Wilson's interval
+
+
+@given(st.integers(0, 10**6), st.booleans())
+def test_a_threshold_lies_between_probabilities_that_rounding_keeps_apart(seed, everywhere):
+    draw = torch.Generator().manual_seed(seed)
+    probabilities = torch.rand(30, dtype=torch.float64, generator=draw)
+    probabilities[20:] = probabilities[:10] * (1 + 1e-9)  # as another program rounds them
+    correct = torch.rand(30, generator=draw) < probabilities
+    if everywhere:
+        correct[:] = True
+    threshold = best_threshold(probabilities, correct)
+    nearest = (probabilities / threshold - 1).abs().min()
+    assert nearest > 1e-6
+    if everywhere:
+        assert 0 < threshold < probabilities.min()
+
+
+def test_a_class_of_every_validation_row_is_decided_alike_everywhere():
+    """Its threshold is below the lowest probability, however that is rounded."""
+    logits = torch.randn(50, 2, generator=torch.Generator().manual_seed(1))
+    labels = torch.stack((torch.ones(50), (logits[:, 1] > 0).float()), dim=1).to(torch.int8)
+    found = calibrate([logits], labels)
+    assert isinstance(found.temperature, list)
+    lowest = (logits[:, 0] / found.temperature[0]).sigmoid().min()
+    assert found.thresholds[0] < float(lowest) * (1 - 1e-3)

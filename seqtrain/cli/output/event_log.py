@@ -6,7 +6,6 @@ from seqtrain.api.recorder import UPDATES_PER_LINE
 from seqtrain.api.run_events import Event, Run, StartEvent
 from seqtrain.cli.output.console import warn
 from seqtrain.errors import missing_package
-from seqtrain.evaluation.metrics import OF_AN_EPOCH
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
 FOLDER = "tensorboard"
@@ -52,7 +51,7 @@ class EventLog:
             figures = {f"{group}/epoch_loss": event.loss, f"{group}/tokens_per_second": speed}
             if event.validation is not None:
                 figures[f"{group}/epoch_accuracy"] = event.accuracy
-                scores = event.validation.figures(OF_AN_EPOCH)
+                scores = event.validation.figures()
                 figures |= {f"validation/{name}": value for name, value in scores.items()}
         elif isinstance(event, Run) and event.test is not None:
             at, scores = event.epochs, event.test.figures()

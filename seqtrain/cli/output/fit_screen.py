@@ -14,6 +14,7 @@ from seqtrain.cli.output.score_screen import note_floors, print_scores
 from seqtrain.cli.output.table import GrowingTable, TableColumn, figure, print_table
 from seqtrain.config import Config
 from seqtrain.data.summary import unknown_share
+from seqtrain.metrics import METRICS
 from seqtrain.runs.run_directory import RUNS
 from seqtrain.text import counted
 from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
@@ -187,8 +188,8 @@ def note_next(path: Path, *commands: str) -> None:
 
 
 def score_text(name: str, value: float) -> str:
-    """Write a score as tables do: a loss as a number, others in percent."""
-    return f"{value:.4f}" if "loss" in name else f"{value:.2%}"
+    """Return a metric as tables show it; its name may follow a word, as in "test loss"."""
+    return METRICS[name.rpartition(" ")[2]].text(value)
 
 
 def show_line(monitor: str, quiet: bool, name: str, event: Event) -> None:
@@ -205,9 +206,8 @@ def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool
     """Show the mean scores of several runs of a directory, and which commands come next."""
     figures = {f"best {config.training.monitor}": [run.best_value for run in runs]}
     tests = [run.test for run in runs if run.test is not None]
-    multi_label = ["micro_f1"] if any(test.multi_label for test in tests) else []
-    for name in ("accuracy", "macro_f1", *multi_label, "loss") if tests else ():
-        figures[f"test {name.replace('_', ' ')}"] = [getattr(test, name) for test in tests]
+    for metric in tests[0].shown_metrics() if tests else ():
+        figures[f"test {metric.name}"] = [getattr(test, metric.name) for test in tests]
     show_figures(figures)
     data = config.data
     named = data.test or (None if config.training.refit else data.validation)

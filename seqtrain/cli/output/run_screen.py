@@ -15,7 +15,7 @@ from seqtrain.api.evaluate import Evaluation
 from seqtrain.cli.output.console import note, say, stdout_console
 from seqtrain.cli.output.score_screen import OF_SHARES, note_floors, print_figures, print_scores
 from seqtrain.cli.output.table import Record, TableColumn, figure, print_records
-from seqtrain.report.facts import PredictedExample
+from seqtrain.evaluation.predicted_example import PredictedExample
 from seqtrain.runs.overview import RunSummary, differing_keys
 from seqtrain.text import listed, printable, quote
 
@@ -87,9 +87,7 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
         records: Iterable[Record] = (
             {
                 TableColumn("part", "words"): name,
-                "accuracy": f"{own.accuracy:.2%}",
-                "macro F1": f"{own.macro_f1:.2%}",
-                "loss": f"{own.loss:.4f}",
+                **{own.title(metric): own.text(metric) for metric in own.shown_metrics()},
             }
             for name, own in parts
         )

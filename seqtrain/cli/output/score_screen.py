@@ -8,7 +8,8 @@ from rich.console import Console
 
 from seqtrain.cli.output.console import note
 from seqtrain.cli.output.table import Record, TableColumn, figure, print_records, print_table
-from seqtrain.evaluation.metrics import Scores
+from seqtrain.evaluation.scores import Scores
+from seqtrain.metrics import METRICS
 from seqtrain.text import printable, quote
 
 SHOWN_CONFUSIONS = 10
@@ -53,16 +54,13 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
 
     `every`: all of many classes, and accuracies by length and by confidence.
     """
-    multi_label = scores.multi_label
-    more = scores.micro_f1 if multi_label else scores.weighted_f1
     figures: Record = {
         TableColumn("scored on", "words"): name,
         "examples": f"{scores.num_examples:,}",
-        "all labels right" if multi_label else "accuracy": f"{scores.accuracy:.2%}",
-        "macro F1": f"{scores.macro_f1:.2%}",
-        TableColumn("micro F1" if multi_label else "weighted F1", rank=2): f"{more:.2%}",
-        TableColumn("loss", rank=1): f"{scores.loss:.4f}",
     }
+    for place, metric in enumerate(scores.shown_metrics()):
+        rank = 1 if metric.smaller_is_better else 2 * (place > 1)
+        figures[TableColumn(scores.title(metric), rank=rank)] = scores.text(metric)
     print_records(console, [figures])
     _print_classes(console, scores, every=every)
     if not _print_matrix(console, scores) and scores.confusions:
@@ -71,8 +69,10 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
         mistakes = scores.confusions[:SHOWN_CONFUSIONS]
         rows = [(str(r["true"]), str(r["predicted"]), f"{r['count']:,}") for r in mistakes]
         print_table(console, words, rows)
-    no_matrix = "; of several labels per row there is no confusion matrix" * multi_label
-    console.print(f"calibration error {scores.ece:.2%}, Brier score {scores.brier:.4f}{no_matrix}")
+    details = [metric for metric in METRICS.values() if metric.shown == "details"]
+    console.print(", ".join(f"{scores.title(each)} {scores.text(each)}" for each in details))
+    if scores.multi_label:
+        console.print("of several labels per row there is no confusion matrix")
     if every:
         print_figures(console, scores.by_length, OF_LENGTHS)
         print_figures(console, scores.risk_coverage, OF_COVERAGE)

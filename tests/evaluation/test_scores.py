@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from seqtrain.evaluation.metrics import (
+from seqtrain.evaluation.scores import (
     KEPT_CONFUSIONS,
     MATRIX_CLASSES,
     Scores,
-    one_class_doubts,
     score,
+    single_class_warnings,
 )
 from seqtrain.text import json_line
 
@@ -56,9 +56,13 @@ def test_metrics_are_those_of_scikit_learn(rows):
         true, predicted, labels=range(4), zero_division=0
     )
     for i, name in enumerate(NAMES):
-        assert list(scores.per_class[name].values()) == pytest.approx(
-            [column[i] for column in per_class]
-        )
+        row = scores.per_class[name]
+        found = [row[key] for key in ("precision", "recall", "f1", "support")]
+        assert found == pytest.approx([column[i] for column in per_class])
+        assert row["num_predicted"] == (predicted == i).sum()
+    one_class = len({*true, *predicted}) == 1
+    kappa = 0.0 if one_class else metrics.cohen_kappa_score(true, predicted)
+    assert scores.cohen_kappa == pytest.approx(kappa)
     expected = np.zeros((4, 4), dtype=int)
     np.add.at(expected, (true[known], predicted[known]), 1)
     assert scores.confusion_matrix == expected.tolist()
@@ -81,14 +85,59 @@ def test_confusions_are_the_mistakes_of_the_matrix(rows):
     assert scores.confusions == sorted(mistakes, key=lambda mistake: -int(mistake["count"]))
 
 
+def test_a_class_that_is_always_predicted_and_never_right_is_doubted():
+    rows = [(n % 2, 2, 5) for n in range(20)]
+    assert single_class_warnings(scores_of(rows)[0], "test")
+
+
+def test_rows_that_differ_by_a_constant_tie_in_rank():
+    draw = torch.Generator().manual_seed(4)
+    logits = torch.randint(0, 3, (200, 4), generator=draw).float()
+    labels = torch.randint(0, 4, (200,), generator=draw)
+    shifted = logits + torch.randint(-7, 8, (200, 1), generator=draw)
+    lengths = torch.ones(200, dtype=torch.int64)
+    plain = score(logits, labels, lengths, NAMES, ranked=True)
+    moved = score(shifted, labels, lengths, NAMES, ranked=True)
+    assert moved.per_class == plain.per_class
+    probabilities = logits.double().softmax(1).numpy().round(9)
+    for index, name in enumerate(NAMES):
+        own, row = labels.numpy() == index, plain.per_class[name]
+        expected = metrics.roc_auc_score(own, probabilities[:, index])
+        assert row["auc"] == pytest.approx(expected)
+        expected = metrics.average_precision_score(own, probabilities[:, index])
+        assert row["average_precision"] == pytest.approx(expected)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(5, 60))
+def test_multi_label_metrics_are_those_of_scikit_learn(seed, classes, rows):
+    draw = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(rows, classes, generator=draw)
+    labels = (torch.rand(rows, classes, generator=draw) < 0.4).to(torch.int8)
+    thresholds = torch.rand(classes, generator=draw).tolist()
+    lengths = torch.ones(rows, dtype=torch.int64)
+    scores = score(logits, labels, lengths, NAMES[:classes], thresholds)
+    has, decided = labels.numpy(), (logits.double().sigmoid() >= torch.tensor(thresholds)).numpy()
+    assert scores.accuracy == pytest.approx((has == decided).all(1).mean())
+    for name, average in (("macro_f1", "macro"), ("micro_f1", "micro")):
+        seen = np.flatnonzero(has.any(0) | decided.any(0))
+        if len(seen) > 1:  # of one column scikit-learn makes two classes
+            expected = metrics.f1_score(
+                has[:, seen], decided[:, seen], average=average, zero_division=0
+            )
+            assert getattr(scores, name) == pytest.approx(expected)
+    flat = has.ravel(), decided.ravel().astype(int)
+    kappa = 0.0 if len({*flat[0], *flat[1]}) == 1 else metrics.cohen_kappa_score(*flat)
+    assert scores.cohen_kappa == pytest.approx(kappa)
+
+
 def test_one_class_for_all_of_several_is_doubted():
     same = [(n % 2, 1, 5) for n in range(20)]
-    (line,) = one_class_doubts(scores_of(same)[0], "test")
+    (line,) = single_class_warnings(scores_of(same)[0], "test")
     assert line.startswith("test: every prediction is 'b'")
     assert all(key in line for key in ("training.lr", "max_epochs", "class_weights"))
     few, one_class, mixed = same[:19], [(1, 1, 5)] * 20, [*same[1:], (0, 0, 5)]
     for rows in (few, one_class, mixed):
-        assert one_class_doubts(scores_of(rows)[0], "test") == []
+        assert single_class_warnings(scores_of(rows)[0], "test") == []
 
 
 @pytest.mark.parametrize("classes", [MATRIX_CLASSES, MATRIX_CLASSES + 1, 20_000])

@@ -1,0 +1,40 @@
+"""Decisions of a classifier: which classes are predicted, given their probabilities.
+
+Training, evaluation, prediction and the exported script all decide by these functions, in double
+precision. B examples, C classes.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def reached(probabilities: Any, thresholds: Any) -> npt.NDArray[np.bool_]:
+    """Return which classes of each example are predicted in a multi-label task, (B, C) bool.
+
+    Args:
+        probabilities: Probability of each class, (B, C), an array or a tensor on the CPU.
+        thresholds: Lowest probability at which each class is predicted, (C,).
+    """
+    values = np.asarray(probabilities, dtype=np.float64)
+    return values >= np.asarray(thresholds, dtype=np.float64)
+
+
+def best_class(probabilities: Any, thresholds: Sequence[float] = ()) -> npt.NDArray[np.int64]:
+    """Return the class that is predicted for each example with one label, (B,).
+
+    It is the class whose probability exceeds its threshold the most. With equal thresholds, or
+    none, it is the most probable class. Of two classes with the thresholds 1 - t and t, the second
+    is predicted from probability t on.
+
+    Args:
+        probabilities: Probability of each class, (B, C), an array or a tensor on the CPU.
+        thresholds: Threshold of each class, or nothing.
+    """
+    values = np.asarray(probabilities, dtype=np.float64)
+    if len({*thresholds}) > 1:
+        values = values - np.asarray(thresholds, dtype=np.float64)
+    chosen: npt.NDArray[np.int64] = values.argmax(axis=-1)
+    return chosen

@@ -1,0 +1,401 @@
+"""Scores of a classifier on one split: all metrics, figures of each class, and confusions.
+
+B examples, C classes. Definitions follow scikit-learn, and tests compare with it.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from seqtrain.data.decisions import best_class, reached
+from seqtrain.data.labels import has_class, unknown_rows
+from seqtrain.data.store import Array, SequenceStore
+from seqtrain.evaluation.calibration import CELLS, RARE_CLASS, double_blocks
+from seqtrain.evaluation.logits import check_finite
+from seqtrain.evaluation.thresholds import best_threshold, coverage_points, threshold_curve
+from seqtrain.metrics import EPOCH_METRICS, METRICS, Metric, Metrics, Outcome
+from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.text import Summarized, quote
+
+LENGTH_GROUPS = 5
+CONFIDENCE_BINS = 15
+"""Intervals of probability for the expected calibration error."""
+COVERAGE_LEVELS = 10
+MATRIX_CLASSES = 200
+"""Number of classes up to which the confusion matrix is kept, because its size is the square."""
+KEPT_CONFUSIONS = 100
+"""Number of most frequent confusions that are kept."""
+FEWEST_TO_COMPARE = 30
+"""Examples below which a score is too uncertain to compare epochs."""
+FEWEST_TO_WARN = 20
+"""Examples from which a single predicted class is hardly chance."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Scores(Metrics, Summarized):
+    """Scores of a split: the metrics of `seqtrain.metrics.Metrics`, and more detailed figures.
+
+    `eval --json` and test.json hold these fields.
+
+    Attributes:
+        num_examples: Number of examples.
+        num_unknown_labels: Number of examples with a label that the training split lacks.
+        labels: Label of each class index.
+        per_class: By label: precision, recall, f1, support, num_predicted (how often the class is
+            predicted); if computed auc and average_precision; if multi-label threshold.
+        by_length: Accuracy in groups of similar length, shortest first.
+        unknown_predicted: How often each class was predicted for unknown labels.
+        confusion_matrix: Counts, rows true and columns predicted, (C, C); or None if there are more
+            than MATRIX_CLASSES classes, or if multi-label.
+        confusions: The most frequent mistakes as {true, predicted, count}.
+        risk_coverage: Accuracy of the most confident 10 %, 20 % … of the predictions, as
+            {coverage, min_probability, accuracy}. Empty if multi-label.
+        multi_label: True if an example may have several labels.
+    """
+
+    num_examples: int
+    num_unknown_labels: int
+    labels: list[str]
+    per_class: dict[str, dict[str, float | int]]
+    by_length: list[dict[str, float | int]]
+    unknown_predicted: list[int] = field(default_factory=list)
+    confusion_matrix: list[list[int]] | None = None
+    confusions: list[dict[str, str | int]] = field(default_factory=list)
+    risk_coverage: list[dict[str, float]] = field(default_factory=list)
+    multi_label: bool = False
+
+    def summary(self) -> dict[str, str]:
+        """Return the main figures by their headings."""
+        return {
+            **{self.title(metric): self.text(metric) for metric in self.shown_metrics()},
+            "examples": f"{self.num_examples:,}",
+            "classes": f"{len(self.labels)}",
+        }
+
+    def shown_metrics(self) -> list[Metric]:
+        """Return the metrics that screens show for this task; the loss comes last."""
+        tasks = {"all", "multi-label" if self.multi_label else "single-label"}
+        if self.has_rare_class:
+            tasks.add("rare class")
+        shown = [metric for metric in METRICS.values() if metric.shown in tasks]
+        return sorted(shown, key=lambda metric: metric.name == "loss")
+
+    def title(self, metric: Metric) -> str:
+        """Return the heading of a metric for this task."""
+        return metric.multi_label_title if self.multi_label else metric.title
+
+    def text(self, metric: Metric) -> str:
+        """Return the value of a metric as screens show it."""
+        return metric.text(getattr(self, metric.name))
+
+    @property
+    def has_rare_class(self) -> bool:
+        """True if one of two classes has less than a fifth of the examples."""
+        support = [row["support"] for row in self.per_class.values()]
+        return (
+            not self.multi_label
+            and len(support) == 2
+            and 0 < min(support) < RARE_CLASS * self.num_examples
+        )
+
+    def figures(self, names: Sequence[str] = EPOCH_METRICS) -> dict[str, float]:
+        """Return some metrics by name."""
+        return {name: getattr(self, name) for name in names}
+
+    def monitored(self, name: str) -> float:
+        """Return a metric, negated if smaller is better."""
+        value: float = getattr(self, name)
+        return -value if METRICS[name].smaller_is_better else value
+
+    def standard_error(self, name: str) -> float:
+        """Return the approximate standard error of a metric that is a share of the examples.
+
+        It is 0 for a loss, and 1 for very few examples, which may all be right by chance.
+        """
+        if METRICS[name].smaller_is_better:
+            return 0.0
+        if self.num_examples < FEWEST_TO_COMPARE:
+            return 1.0
+        share = min(max(getattr(self, name), 0.0), 1.0)
+        return math.sqrt(share * (1 - share) / self.num_examples)
+
+
+def single_class_warnings(scores: Scores, name: str) -> list[str]:
+    """Return a warning if all predictions are of one class though several occur.
+
+    Args:
+        scores: Scores of a split or file.
+        name: Its name in the warning.
+    """
+    if scores.multi_label or scores.num_examples < FEWEST_TO_WARN:
+        return []
+    occurring = [label for label, row in scores.per_class.items() if row["support"]]
+    predicted = [label for label, row in scores.per_class.items() if row["num_predicted"]]
+    if len(occurring) < 2 or len(predicted) != 1:
+        return []
+    return [
+        f"{name}: every prediction is {quote(predicted[0])}, so the model hasn't learned to tell "
+        "classes apart; try another training.lr, more training.max_epochs, or "
+        "training.class_weights: balanced"
+    ]
+
+
+def score_branches(
+    network: ClassifierNetwork,
+    branches: Sequence[Tensor],
+    store: SequenceStore,
+    names: Sequence[str],
+    thresholds: Sequence[float],
+) -> tuple[Tensor, Scores, dict[str, Scores]]:
+    """Score the combined logits of a model's branches, and each branch by itself.
+
+    Args:
+        network: The model.
+        branches: Logits of each branch, (B, C).
+        store: The sequences and their labels.
+        names: Label of each class.
+        thresholds: Threshold of each class.
+
+    Returns:
+        The combined logits, (B, C); their scores; each branch's scores by name, empty if there is
+        one branch.
+    """
+    logits = check_finite(network.combine(branches), store)
+    by_branch = dict[str, Scores]()
+    if len(branches) > 1:
+        for name, own in zip(network.branch_names, branches, strict=True):
+            by_branch[name] = score(own, store.labels, store.lengths, names)
+    together = score(logits, store.labels, store.lengths, names, thresholds, ranked=True)
+    return logits, together, by_branch
+
+
+def score(
+    logits: Tensor,
+    labels: Tensor | Array,
+    lengths: Tensor | Array,
+    names: Sequence[str],
+    thresholds: Sequence[float] | None = None,
+    *,
+    ranked: bool = False,
+) -> Scores:
+    """Score predictions.
+
+    Args:
+        logits: Logits, (B, C).
+        labels: Class indices, (B,), -1 for a label that the training split lacks; or (B, C) as in a
+            store, if multi-label.
+        lengths: Time steps of each example, (B,).
+        names: Label of each class.
+        thresholds: Threshold of each class. Without thresholds, the most probable class is
+            predicted; if multi-label, one threshold is chosen that is best for these examples.
+        ranked: Compute AUC and average precision, too.
+    """
+    labels, lengths = (torch.asarray(x, copy=True, device="cpu") for x in (labels, lengths))
+    multi_label = labels.ndim == 2
+    is_unknown = unknown_rows(labels)
+    if multi_label:
+        if thresholds is None:
+            thresholds = _common_threshold(logits, labels)
+        decided = torch.from_numpy(reached(logits.double().sigmoid(), thresholds))
+        has = labels > 0
+        correct = (decided == has).all(1) & ~is_unknown
+        counts = [each.sum(0) for each in (decided & has, has, decided)]
+        loss, brier, ece = _errors_of_decisions(logits[~is_unknown], has[~is_unknown])
+    else:
+        decided, confidence, loss, brier = _errors_of_classes(logits, labels, thresholds or ())
+        correct = decided == labels
+        examples = (labels[correct], labels[~is_unknown], decided)
+        counts = [torch.bincount(each, minlength=len(names)) for each in examples]
+        ece = float(_overconfidence(confidence, correct).abs().sum()) / len(labels)
+    hits, support, predicted = (each.double().numpy() for each in counts)
+    ranks = _rank_classes(logits, labels) if ranked else {}
+    outcome = Outcome(
+        multi_label=multi_label,
+        num_examples=len(labels),
+        num_unknown=int(is_unknown.sum()),
+        num_correct=int(correct.sum()),
+        hits=hits,
+        support=support,
+        predicted=predicted,
+        loss=loss,
+        brier=brier,
+        ece=ece,
+        auc=_mean([auc for auc, _ in ranks.values()]),
+        average_precision=_mean([precision for _, precision in ranks.values()]),
+    )
+    per_class = _class_figures(outcome, names, ranks, thresholds if multi_label else None)
+    details: dict[str, Any] = {}
+    if not multi_label:
+        details = _confusions(names, decided, labels) | {
+            "risk_coverage": [
+                point.model_dump()
+                for point in coverage_points(confidence, correct, COVERAGE_LEVELS)
+            ]
+        }
+    metrics: dict[str, Any] = {name: metric.compute(outcome) for name, metric in METRICS.items()}
+    return Scores(
+        **metrics,
+        num_examples=outcome.num_examples,
+        num_unknown_labels=outcome.num_unknown,
+        labels=list(names),
+        per_class=per_class,
+        by_length=_by_length(correct.double(), lengths),
+        multi_label=multi_label,
+        **details,
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _class_figures(
+    outcome: Outcome,
+    names: Sequence[str],
+    ranks: dict[int, tuple[float, float]],
+    thresholds: Sequence[float] | None,
+) -> dict[str, dict[str, float | int]]:
+    """Return the figures of each class by its label."""
+    columns = {
+        "precision": outcome.precision.tolist(),
+        "recall": outcome.recall.tolist(),
+        "f1": outcome.f1.tolist(),
+        "support": outcome.support.astype(int).tolist(),
+        "num_predicted": outcome.predicted.astype(int).tolist(),
+    }
+    if thresholds is not None:
+        columns["threshold"] = list(thresholds)
+    figures: dict[str, dict[str, float | int]] = {}
+    for index, name in enumerate(names):
+        figures[name] = {column: values[index] for column, values in columns.items()}
+        if index in ranks:
+            figures[name]["auc"], figures[name]["average_precision"] = ranks[index]
+    return figures
+
+
+def _confusions(names: Sequence[str], predicted: Tensor, labels: Tensor) -> dict[str, Any]:
+    """Return the fields of `Scores` that show which classes are taken for which."""
+    known = labels >= 0
+    counts = Counter(zip(labels[known].tolist(), predicted[known].tolist(), strict=True))
+    wrong = sorted((-count, *pair) for pair, count in counts.items() if pair[0] != pair[1])
+    classes = range(len(names))
+    matrix = None
+    if len(classes) <= MATRIX_CLASSES:
+        matrix = [[counts[row, column] for column in classes] for row in classes]
+    return {
+        "unknown_predicted": torch.bincount(predicted[~known], minlength=len(names)).tolist(),
+        "confusion_matrix": matrix,
+        "confusions": [
+            {"true": names[true], "predicted": names[found], "count": -count}
+            for count, true, found in wrong[:KEPT_CONFUSIONS]
+        ],
+    }
+
+
+def _rank_classes(logits: Tensor, labels: Tensor) -> dict[int, tuple[float, float]]:
+    """Return AUC and average precision of each class that some examples have and some lack.
+
+    Examples are ranked by log-probability. The largest logit of a row is subtracted first: then
+    rows that differ by a constant tie, as their probabilities do.
+    """
+    scores = logits
+    if labels.ndim == 1:
+        blocks = (block for block, _ in double_blocks(logits, labels))
+        scores = torch.cat([(x - x.amax(1, keepdim=True)).log_softmax(1) for x in blocks])
+    ranks = dict[int, tuple[float, float]]()
+    for index in range(logits.shape[1]):
+        _, counts, hits = threshold_curve(scores[:, index], has_class(labels, index))
+        if not 0 < hits[-1] < counts[-1]:
+            continue
+        recall = hits / hits[-1]
+        false_positive_rate = (counts - hits) / (counts[-1] - hits[-1])
+        steps, wrong_steps = (x.diff(prepend=x.new_zeros(1)) for x in (recall, false_positive_rate))
+        area = float((wrong_steps * (recall - steps / 2)).sum())
+        ranks[index] = area, float((steps * hits / counts).sum())
+    return ranks
+
+
+def _common_threshold(logits: Tensor, labels: Tensor) -> list[float]:
+    """Return the threshold with the best micro F1, once per class; from a sample if many."""
+    some = slice(None, None, -(-logits.numel() // CELLS))
+    best = best_threshold(logits[some].double().sigmoid().flatten(), labels[some].flatten() > 0)
+    return [best] * logits.shape[1]
+
+
+def _errors_of_decisions(logits: Tensor, has: Tensor) -> tuple[float, float, float]:
+    """Return log loss and Brier score, summed over classes, and calibration error.
+
+    Args:
+        logits: Logits, (B, C).
+        has: True where an example has the class, (B, C) bool.
+    """
+    loss = brier = 0.0
+    surplus = torch.zeros(CONFIDENCE_BINS, dtype=torch.float64, device="cpu")
+    for block, block_has in double_blocks(logits, has):
+        probabilities, true = block.sigmoid(), block_has.double()
+        loss += float(functional.binary_cross_entropy_with_logits(block, true, reduction="sum"))
+        brier += float((probabilities - true).square().sum())
+        surplus += _overconfidence(probabilities.flatten(), block_has.flatten())
+    number = max(1, len(has))
+    return loss / number, brier / number, float(surplus.abs().sum()) / max(1, has.numel())
+
+
+def _errors_of_classes(
+    logits: Tensor, labels: Tensor, thresholds: Sequence[float]
+) -> tuple[Tensor, Tensor, float, float]:
+    """Return predicted classes, (B,), their probabilities, (B,), cross-entropy and Brier score."""
+    predicted, confidence = [], []
+    loss = brier = 0.0
+    for block, true in double_blocks(logits, labels):
+        logarithms = block.log_softmax(dim=1)
+        probabilities = logarithms.exp()
+        chosen = torch.from_numpy(best_class(probabilities, thresholds))
+        predicted.append(chosen)
+        confidence.append(probabilities.gather(1, chosen.unsqueeze(1)).squeeze(1))
+        known = true >= 0
+        of_label = logarithms[known].gather(1, true[known].unsqueeze(1))
+        loss -= float(of_label.sum())
+        squares = probabilities[known].square().sum(dim=1)
+        brier += float((squares - 2 * of_label.exp().squeeze(1) + 1).sum())
+    number = max(1, int((labels >= 0).sum()))
+    return torch.cat(predicted), torch.cat(confidence), loss / number, brier / number
+
+
+def _overconfidence(confidence: Tensor, correct: Tensor) -> Tensor:
+    """Return probability minus correctness, summed in each of the CONFIDENCE_BINS intervals."""
+    interval = (confidence * CONFIDENCE_BINS).ceil().long().clamp(1, CONFIDENCE_BINS) - 1
+    surplus = confidence - correct.double()
+    return surplus.new_zeros(CONFIDENCE_BINS).index_add(0, interval, surplus)
+
+
+def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, float | int]]:
+    """Return accuracy in at most five groups of similar size, cut between lengths.
+
+    Args:
+        correct: 1.0 for each correct example, (B,).
+        lengths: Time steps of each example, (B,).
+    """
+    ordered, number = lengths.sort().values, len(lengths)
+    last = [
+        max(1, round(number * part / LENGTH_GROUPS)) - 1 for part in range(1, LENGTH_GROUPS + 1)
+    ]
+    ends = torch.unique(ordered[last])
+    groups = (lengths[:, None] > ends).sum(1)
+    rows = list[dict[str, float | int]]()
+    for group in range(len(ends)):
+        own, right = lengths[groups == group], correct[groups == group]
+        rows.append(
+            {
+                "min": int(own.min()),
+                "max": int(own.max()),
+                "num_examples": len(own),
+                "accuracy": float(right.mean()),
+            }
+        )
+    return rows
