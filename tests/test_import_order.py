@@ -12,14 +12,14 @@ import pytest
 ROOMS = (
     *("errors", "text", "signals", "files", "metrics", "config", "data", "proposal"),
     "model",
-    *("evaluation", "training", "runs", "export", "report", "api", "sklearn"),
+    *("evaluation", "training", "runs", "exports", "reports", "api", "sklearn"),
     *("comparison", "tuning", "cli"),
 )
 PACKAGE = Path(__file__).parents[1] / "seqtrain"
 FILES = sorted(PACKAGE.rglob("*.py"))
 TORCH_FREE = (
     *("errors", "text", "signals", "files", "metrics", "config", "data/readers", "proposal"),
-    "report",
+    "reports",
     *("runs/run_directory", "runs/overview", "__init__"),
 )
 TORCH_FREE_FILES = [

@@ -18,7 +18,7 @@ from seqtrain.evaluation.predicted_example import PredictedExample, most_confide
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.thresholds import coverage_points
 from seqtrain.files.reading import number_at
-from seqtrain.report.facts import RunFacts, model_card
+from seqtrain.reports.facts import RunFacts, model_card
 from seqtrain.text import display_name, shorten
 
 SHOWN_TEXT = 400

@@ -26,7 +26,7 @@ from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
-from seqtrain.export.to_onnx import to_onnx
+from seqtrain.exports.to_onnx import to_onnx
 from seqtrain.runs.model_folder import new_network
 
 TURN = 0.5

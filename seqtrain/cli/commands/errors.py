@@ -30,7 +30,7 @@ def errors(
     from seqtrain.cli.output.run_screen import mistake_json, show_errors
     from seqtrain.cli.output.score_screen import note_floors
     from seqtrain.evaluation.predicted_example import most_confident_errors
-    from seqtrain.report.facts import OF_LABEL_SET
+    from seqtrain.reports.facts import OF_LABEL_SET
 
     table = not as_json and format == "table"
     shown = options.SHOWN if top is None and (explain or table) else top

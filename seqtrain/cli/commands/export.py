@@ -11,7 +11,7 @@ def export(
 ) -> None:
     """Example: seqtrain export runs/trec-20260101-120000 trec && python trec/predict.py new.txt"""
     from seqtrain.cli.output.console import note
-    from seqtrain.export.export_folder import export as run_export
+    from seqtrain.exports.export_folder import export as run_export
 
     refuse(
         (f"--output: {folder} is named already; give one of them", folder and output),

@@ -31,7 +31,7 @@ def report(
     from seqtrain.api.predictions import run_facts
     from seqtrain.cli.output.console import note, warn
     from seqtrain.files.writing import write_file
-    from seqtrain.report.page import render
+    from seqtrain.reports.page import render
     from seqtrain.runs.run_directory import find, members
 
     named = [find(Path(run)).path for run in runs or [chosen_run(None)]]

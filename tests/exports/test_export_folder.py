@@ -13,8 +13,8 @@ from seqtrain.data.encoding import LengthPolicy
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.calibration import Calibration
-from seqtrain.export import script
-from seqtrain.export.export_folder import export_model
+from seqtrain.exports import script
+from seqtrain.exports.export_folder import export_model
 from tests.helpers.small_models import LABELS, WORDS, make_model
 
 

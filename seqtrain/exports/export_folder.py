@@ -24,8 +24,8 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.evaluation.logits import check_finite, predict_logits
-from seqtrain.export.padded import NGRAM_ROWS
-from seqtrain.export.to_onnx import to_onnx
+from seqtrain.exports.padded import NGRAM_ROWS
+from seqtrain.exports.to_onnx import to_onnx
 from seqtrain.files.reading import path_problem
 from seqtrain.files.writing import to_json, write_folder
 from seqtrain.runs.destination import check_destination
@@ -37,7 +37,7 @@ MODEL, PREPROCESSING, VOCABULARY = "model.onnx", "preprocessing.json", "vocabula
 NGRAMS, SCRIPT, READING, GOLDEN = "ngrams.npz", "predict.py", "reading.zip", "golden.jsonl"
 FORMAT_VERSION = 3
 PACKAGE = Path(seqtrain.__file__).parent
-SOURCE = PACKAGE / "export" / "script.py"
+SOURCE = PACKAGE / "exports" / "script.py"
 ROOMS, EMPTY = ("config", "data", "files"), ("seqtrain/__init__.py", "seqtrain/config/__init__.py")
 """Folders whose modules go into the archive, and files of it that import what isn't there."""
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -88,7 +88,7 @@ def export(run: str | Path, folder: str | Path, *, force: bool = False) -> Expor
 def export_model(model: Model, folder: Path) -> Exported:
     """Write a model on the CPU as `export` does, all or nothing; raises what `export` does."""
     fitted, onnx = model.preprocessing, to_onnx(model.network)
-    from seqtrain.export.script import ExportedModel  # imports onnxruntime, which may be missing
+    from seqtrain.exports.script import ExportedModel  # imports onnxruntime, which may be missing
 
     sequences, store, wanted = golden_rows(model)
     thresholds = model.thresholds if fitted.multi_label else []

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from seqtrain.evaluation.predicted_example import most_confident_errors
 from seqtrain.files.reading import number_at
-from seqtrain.report.facts import OF_LABEL_SET, RunFacts
+from seqtrain.reports.facts import OF_LABEL_SET, RunFacts
 from seqtrain.text import printable
 
 MATRIX_CLASSES = 20
@@ -116,7 +116,7 @@ def render(runs: Sequence[RunFacts], *, title: str) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("seqtrain.report"),
+        loader=PackageLoader("seqtrain.reports"),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_visible,

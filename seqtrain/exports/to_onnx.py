@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import torch
 
 from seqtrain.errors import ConfigError, missing_package
-from seqtrain.export.padded import PaddedClassifier
+from seqtrain.exports.padded import PaddedClassifier
 from seqtrain.model.classifier import ClassifierNetwork
 
 OPERATORS = 17

@@ -18,8 +18,8 @@ from seqtrain.data.encoding import LengthPolicy
 from seqtrain.data.readers import ReadOptions
 from seqtrain.data.tokenizers import train_bpe
 from seqtrain.data.vocabulary import Vocabulary
-from seqtrain.export import script
-from seqtrain.export.export_folder import export_model
+from seqtrain.exports import script
+from seqtrain.exports.export_folder import export_model
 from seqtrain.files.writing import write_folder
 from seqtrain.runs.model_folder import Model, model_files
 from tests.helpers.small_models import PARTS, WORDS, make_model

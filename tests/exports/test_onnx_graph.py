@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 import torch
 
-from seqtrain.export.to_onnx import to_onnx
+from seqtrain.exports.to_onnx import to_onnx
 from seqtrain.model.classifier import ClassifierNetwork
 from tests.helpers.examples import some
 from tests.helpers.small_models import PARTS, make_model
