@@ -97,6 +97,18 @@ struct PoolCall {
   float *d_states, *d_w, *d_b, *d_v;
 };
 
+// A tree of gradient boosting to grow: A binned columns of B examples, S = 2^depth - 1 splits.
+struct TreeCall {
+  int64_t threads, rows, used, depth;  // B; columns that may be used
+  const uint8_t* bins;                 // (A, B) below TREE_BINS
+  const int64_t* columns;              // (used) ascending
+  const double *gradient, *hessian;    // (B)
+  int64_t *column, *last;              // (S) column of each split, and the last bin that goes left
+  int64_t* place;                      // (B) leaf of each example
+  char* scratch;                       // 256 bytes for each thread
+  double least_rows, ridge, least_gain;
+};
+
 // Functions of the OpenMP library that torch computes with, by the names that GCC calls them by.
 struct Threads {
   void (*parallel)(void (*run)(void*), void* data, unsigned threads, unsigned flags);
@@ -123,4 +135,5 @@ struct Kernels {
   int64_t (*pool_scratch)(const PoolCall* call);
   void (*pool)(const PoolCall* call);
   void (*pool_back)(const PoolCall* call);
+  void (*grow_tree)(const TreeCall* call);
 };

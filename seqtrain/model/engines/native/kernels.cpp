@@ -3,6 +3,7 @@
 
 #include "forward.h"
 #include "pooling.h"
+#include "trees.h"
 
 namespace {
 
@@ -39,4 +40,4 @@ void backward(const LayerCall* call) {
 extern "C" const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH);
 const Kernels JOIN(seqtrain_kernels_, SEQTRAIN_PATH) = {
     TEXT(SEQTRAIN_PATH), gate_row, scratch, forward, backward, adam,
-    sum_rows, summed_rows, add_to_rows, drop, pool_scratch, pool, pool_back};
+    sum_rows, summed_rows, add_to_rows, drop, pool_scratch, pool, pool_back, grow_tree};

@@ -84,6 +84,16 @@ class PoolCall(ctypes.Structure):
     )
 
 
+class TreeCall(ctypes.Structure):
+    """`struct TreeCall` of interface.h, field by field."""
+
+    _fields_ = (
+        *_fields(_NUMBER, "threads rows used depth"),
+        *_fields(_POINTER, "bins columns gradient hessian column last place scratch"),
+        *_fields(_REAL, "least_rows ridge least_gain"),
+    )
+
+
 class Threads(ctypes.Structure):
     """`struct Threads` of interface.h, field by field."""
 
@@ -91,7 +101,9 @@ class Threads(ctypes.Structure):
 
 
 _function: Any = ctypes.CFUNCTYPE
-_CALL, _UPDATE, _SUMS, _POOL = map(ctypes.POINTER, (LayerCall, Update, RowSums, PoolCall))
+_CALL, _UPDATE, _SUMS, _POOL, _TREE = map(
+    ctypes.POINTER, (LayerCall, Update, RowSums, PoolCall, TreeCall)
+)
 
 
 class Kernels(ctypes.Structure):
@@ -115,6 +127,7 @@ class Kernels(ctypes.Structure):
         ),
         ("pool_scratch", _function(_NUMBER, _POOL)),
         *_fields(_function(None, _POOL), "pool pool_back"),
+        ("grow_tree", _function(None, _TREE)),
     )
 
 

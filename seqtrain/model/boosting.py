@@ -1,0 +1,219 @@
+"""Gradient-boosted trees on the columns of a matrix: growing them, and computing their logits.
+
+Trees are complete binary trees of `DEPTH` levels. The values of a column are put into bins by their
+quantiles in train, and the edges of bins are the possible splits. A missing value (NaN) goes left.
+Of two classes only the second one has trees.
+
+B examples, A columns, K classes, R rounds, S = 2**DEPTH - 1 splits, L = 2**DEPTH leaves.
+
+References:
+    Friedman 2001, "Greedy function approximation: a gradient boosting machine".
+    Ke et al. 2017, "LightGBM: a highly efficient gradient boosting decision tree" (histograms).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from seqtrain.model.engines.growing import BINS, DEPTH, RIDGE, grow_tree
+
+SPLITS = 2**DEPTH - 1
+LEARNING_RATE = 0.08
+ROUNDS = 200
+"""Boosting rounds at most."""
+PATIENCE = 30
+"""Rounds without a smaller loss on held-out examples after which a fold ends."""
+TREES = 4000
+"""Trees at most, all classes together."""
+FOLDS = 4
+"""Parts of train that are held out in turns to choose the number of rounds."""
+ONE_FOLD_ABOVE = 20_000
+"""Examples above which only one part is held out."""
+COLUMN_SHARE = 0.5
+"""Share of the columns that a tree may use, drawn for each tree."""
+EDGE_ROWS = 20_000
+"""Examples that the edges of bins come from, at most."""
+SMALLEST_HESSIAN = 1e-6
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Boosted trees, as arrays.
+
+    Shape:
+        column, cut: (R, K, S), the column that a split reads, and the largest value that goes left.
+        leaf: (R, K, L). start: (K,), the logits before the first tree.
+    """
+
+    column: Tensor
+    cut: Tensor
+    leaf: Tensor
+    start: Tensor
+
+    def logits(self, values: Tensor) -> Tensor:
+        """Return the logits (B, K) of examples with these values (B, A)."""
+        rounds, classes, splits = self.column.shape
+        column, cut = self.column.view(-1, splits), self.cut.view(-1, splits)
+        leaf = self.leaf.view(-1, self.leaf.shape[-1])
+        node = torch.zeros(len(values), len(column), dtype=torch.long, device=values.device)
+        tree = torch.arange(len(column), device=values.device)
+        for _ in range(DEPTH):
+            right = values.gather(1, column[tree, node]) > cut[tree, node]
+            node = 2 * node + 1 + right.long()
+        found = leaf[tree, node - splits].view(len(values), rounds, classes)
+        return self.start + found.sum(1)
+
+
+def bin_edges(values: Tensor) -> Tensor:
+    """Return the edges between the bins of each column, (A, BINS - 2), ascending; +inf if unused.
+
+    A column with few distinct values has an edge between each two of them. Other columns have the
+    quantiles of their present values.
+
+    Shape:
+        values: (B, A), NaN where missing.
+    """
+    values = values[:: -(-len(values) // EDGE_ROWS)]
+    edges = torch.full((values.shape[1], BINS - 2), torch.inf, dtype=values.dtype)
+    for number, column in enumerate(values.T):
+        present = column[column.isfinite()].sort().values
+        distinct = present.unique_consecutive()
+        if len(distinct) > BINS - 1:
+            ranks = torch.linspace(0, len(present) - 1, BINS)[1:-1].long()
+            distinct = present[ranks].unique_consecutive()
+        middle = ((distinct[1:].double() + distinct[:-1].double()) / 2).to(values.dtype)
+        edges[number, : len(middle)] = torch.where(middle < distinct[1:], middle, distinct[:-1])
+    return edges
+
+
+def binned(values: Tensor, edges: Tensor) -> Tensor:
+    """Return the bin of each value, column by column, (A, B) uint8; 0 if missing."""
+    columns = values.T.contiguous()
+    found = torch.searchsorted(edges, columns.nan_to_num(0.0)) + 1
+    return torch.where(columns.isfinite(), found, 0).to(torch.uint8)
+
+
+def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) -> Trees:
+    """Fit boosted trees; held-out folds choose the number of rounds.
+
+    Shape:
+        values: (B, A) float32, NaN where missing. targets: (B, K), 1 for a class of the example,
+        else 0.
+    """
+    generator = torch.Generator("cpu").manual_seed(seed)
+    fold = torch.randperm(len(values), generator=generator) % FOLDS
+    targets = targets.double()
+    curves = []
+    for held in range(1 if len(values) > ONE_FOLD_ABOVE else FOLDS):
+        is_held = fold == held
+        if not bool(is_held.any()):
+            continue
+        boosting = Boosting(values[~is_held], targets[~is_held], multi_label, generator)
+        curves.append(boosting.held_out_losses(values[is_held], targets[is_held]))
+    longest = max(map(len, curves), default=0)
+    summed = torch.zeros(longest, dtype=torch.float64)
+    for curve in curves:
+        summed += torch.tensor(curve + curve[-1:] * (longest - len(curve)), dtype=torch.float64)
+    boosting = Boosting(values, targets, multi_label, generator)
+    for _ in range(int(summed.argmin()) + 1 if longest else 0):
+        boosting.add_round()
+    return boosting.trees()
+
+
+def most_rounds(classes: int) -> int:
+    """Return the largest number of rounds for this number of classes."""
+    return max(1, min(ROUNDS, TREES // classes))
+
+
+class Boosting:
+    """Boosting under way: the trees so far, and the logits that they give for train.
+
+    Shape:
+        values: (B, A). targets: (B, K) float64.
+    """
+
+    def __init__(
+        self, values: Tensor, targets: Tensor, multi_label: bool, generator: torch.Generator
+    ) -> None:
+        self.targets, self.multi_label, self.generator = targets, multi_label, generator
+        self.edges = bin_edges(values)
+        self.bins = binned(values, self.edges)
+        classes = targets.shape[1]
+        share = targets.mean(0).clamp(1e-6, 1 - 1e-6)
+        self.start = share.logit() if multi_label else share.log()
+        self.logits = self.start.expand(targets.shape).clone()
+        self.grown = range(1, 2) if classes == 2 and not multi_label else range(classes)
+        self.rounds: list[list[tuple[Tensor, Tensor, Tensor]]] = []
+
+    def add_round(self) -> None:
+        """Grow a tree for each class and add its values to the logits."""
+        first, second = self._derivatives()
+        number = max(1, round(COLUMN_SHARE * len(self.bins)))
+        grown = []
+        for k in self.grown:
+            drawn = torch.randperm(len(self.bins), generator=self.generator)[:number]
+            g, h = first[:, k].contiguous(), second[:, k].contiguous()
+            column, last, place = grow_tree(self.bins, drawn.sort().values, g, h)
+            sums = [torch.bincount(place, each, 2**DEPTH) for each in (g, h)]
+            value = -LEARNING_RATE * sums[0] / (sums[1] + RIDGE)
+            self.logits[:, k] += value[place]
+            grown.append((column, last, value))
+        self.rounds.append(grown)
+
+    def held_out_losses(self, values: Tensor, targets: Tensor) -> list[float]:
+        """Add rounds, and return the loss of other examples after each of them.
+
+        It ends after `PATIENCE` rounds without a smaller loss.
+        """
+        bins, logits = binned(values, self.edges), self.start.expand(targets.shape).clone()
+        curve: list[float] = []
+        while len(curve) < most_rounds(targets.shape[1]):
+            self.add_round()
+            for k, (column, last, value) in zip(self.grown, self.rounds[-1], strict=True):
+                logits[:, k] += value[_leaves(bins, column, last)]
+            curve.append(self._loss(logits, targets))
+            if len(curve) - curve.index(min(curve)) > PATIENCE:
+                break
+        return curve
+
+    def trees(self) -> Trees:
+        """Return the trees so far, without those that a class of two doesn't need."""
+        shape = (len(self.rounds), len(self.start))
+        column = torch.zeros(*shape, SPLITS, dtype=torch.long)
+        cut = torch.full((*shape, SPLITS), torch.inf)
+        leaf = torch.zeros(*shape, 2**DEPTH)
+        for number, grown in enumerate(self.rounds):
+            for k, (own, last, value) in zip(self.grown, grown, strict=True):
+                column[number, k], leaf[number, k] = own, value.float()
+                cut[number, k] = _cuts(self.edges, own, last)
+        return Trees(column, cut, leaf, self.start.float())
+
+    def _derivatives(self) -> tuple[Tensor, Tensor]:
+        """Return the first and second derivative of the cross-entropy by the logits, (B, K)."""
+        found = self.logits.sigmoid() if self.multi_label else self.logits.softmax(1)
+        return found - self.targets, (found * (1 - found)).clamp(min=SMALLEST_HESSIAN)
+
+    def _loss(self, logits: Tensor, targets: Tensor) -> float:
+        if self.multi_label:
+            return float(functional.binary_cross_entropy_with_logits(logits, targets))
+        return float(functional.cross_entropy(logits, targets))
+
+
+def _leaves(bins: Tensor, column: Tensor, last: Tensor) -> Tensor:
+    """Return the leaf of each example (B,), of bins (A, B)."""
+    node = torch.zeros(bins.shape[1], dtype=torch.long)
+    rows = torch.arange(len(node))
+    for _ in range(DEPTH):
+        node = 2 * node + 1 + (bins[column[node], rows].long() > last[node]).long()
+    return node - len(column)
+
+
+def _cuts(edges: Tensor, column: Tensor, last: Tensor) -> Tensor:
+    """Return the largest value that goes left at each split; -inf if only missing values do."""
+    padded = functional.pad(edges, (1, 0), value=-torch.inf)
+    padded = functional.pad(padded, (0, 1), value=torch.inf)
+    return padded[column, last.clamp(max=BINS - 1)].masked_fill(last >= BINS, torch.inf)

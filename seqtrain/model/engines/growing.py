@@ -1,0 +1,93 @@
+"""Growing one tree of gradient boosting: a reference in torch, and natively.
+
+B examples, A binned columns, S splits of a tree.
+"""
+
+import torch
+from torch import Tensor
+
+from seqtrain.model.engines.native.library import TreeCall, address, load_library, new, why_not
+
+DEPTH = 3
+"""Levels of a tree."""
+BINS = 64
+"""Bins of a column, with bin 0 for missing values."""
+LEAST_ROWS = 5
+"""Examples on each side of a split at least."""
+RIDGE = 1.0
+"""Penalty of the squared value of a leaf."""
+SMALLEST_GAIN = 1e-6
+"""Gain that a split must exceed."""
+BYTES_PER_THREAD = 256
+"""Memory of a thread of the native function."""
+
+
+def grow_tree(
+    bins: Tensor, columns: Tensor, gradient: Tensor, hessian: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Grow a tree as `grow_tree_in_torch` does, natively if the library is there."""
+    if why_not():
+        return grow_tree_in_torch(bins, columns, gradient, hessian)
+    whole, real = torch.int64, torch.float64
+    column, last = (new(2**DEPTH - 1, dtype=whole) for _ in range(2))
+    place = new(len(gradient), dtype=whole)
+    threads = torch.get_num_threads()
+    scratch = new(threads * BYTES_PER_THREAD, dtype=torch.uint8)
+    call = TreeCall(
+        threads=threads,
+        rows=bins.shape[1],
+        used=len(columns),
+        depth=DEPTH,
+        bins=address(bins, dtype=torch.uint8),
+        columns=address(columns, dtype=whole),
+        gradient=address(gradient, dtype=real),
+        hessian=address(hessian, dtype=real),
+        column=address(column, dtype=whole),
+        last=address(last, dtype=whole),
+        place=address(place, dtype=whole),
+        scratch=address(scratch, dtype=torch.uint8),
+        least_rows=LEAST_ROWS,
+        ridge=RIDGE,
+        least_gain=SMALLEST_GAIN,
+    )
+    load_library().grow_tree(call)
+    return column, last, place
+
+
+def grow_tree_in_torch(
+    bins: Tensor, columns: Tensor, gradient: Tensor, hessian: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Grow a tree that fits the negative gradient, level by level.
+
+    Each node takes the split with the greatest gain, the first one among equals. A node without a
+    split that gains sends everything left.
+
+    Shape:
+        bins: (A, B) uint8. columns: (F,) int64, the columns that may be used. gradient, hessian:
+        (B,) float64. Returns: column (S,), last bin that goes left (S,), leaf of each example (B,).
+    """
+    node = torch.zeros(len(gradient), dtype=torch.long)
+    chosen = bins[columns].long()
+    splits: list[tuple[Tensor, Tensor]] = []
+    for level in range(DEPTH):
+        nodes = 2**level
+        key = (torch.arange(len(columns)).unsqueeze(1) * nodes + node) * BINS + chosen
+        size = len(columns) * nodes * BINS
+        parts = []
+        for weight in (gradient, hessian, torch.ones_like(gradient)):
+            weights = weight.expand(key.shape).flatten()
+            counts = torch.bincount(key.flatten(), weights, size)
+            parts.append(counts.view(len(columns), nodes, BINS).cumsum(2))
+        g, h, n = parts
+        gains = (
+            g.square() / (h + RIDGE)
+            + (g[..., -1:] - g).square() / (h[..., -1:] - h + RIDGE)
+            - g[..., -1:].square() / (h[..., -1:] + RIDGE)
+        )
+        gains[(n < LEAST_ROWS) | (n[..., -1:] - n < LEAST_ROWS)] = -1.0
+        best = gains.transpose(0, 1).flatten(1).max(1)
+        column, last = columns[best.indices // BINS], best.indices % BINS
+        last = torch.where(best.values > SMALLEST_GAIN, last, BINS)
+        splits.append((column, last))
+        node = 2 * node + (bins[column[node], torch.arange(len(node))].long() > last[node]).long()
+    return torch.cat([c for c, _ in splits]), torch.cat([x for _, x in splits]), node
