@@ -86,8 +86,9 @@ def grow_tree_in_torch(
         )
         gains[(n < LEAST_ROWS) | (n[..., -1:] - n < LEAST_ROWS)] = -1.0
         best = gains.transpose(0, 1).flatten(1).max(1)
-        column, last = columns[best.indices // BINS], best.indices % BINS
-        last = torch.where(best.values > SMALLEST_GAIN, last, BINS)
+        gains_enough = best.values > SMALLEST_GAIN
+        column = torch.where(gains_enough, columns[best.indices // BINS], columns[0])
+        last = torch.where(gains_enough, best.indices % BINS, BINS)
         splits.append((column, last))
         node = 2 * node + (bins[column[node], torch.arange(len(node))].long() > last[node]).long()
     return torch.cat([c for c, _ in splits]), torch.cat([x for _, x in splits]), node

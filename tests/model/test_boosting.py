@@ -1,0 +1,122 @@
+"""Boosted trees and their aggregates, against independent computations."""
+
+import numpy as np
+import pytest
+import torch
+
+from seqtrain.model.aggregates import AggregateLayout
+from seqtrain.model.boosting import BINS, Boosting, bin_edges, binned, fit_trees
+from seqtrain.model.engines.growing import DEPTH, grow_tree, grow_tree_in_torch
+
+
+def random_table(rows: int, columns: int, seed: int) -> torch.Tensor:
+    """Return a table with missing values, (rows, columns)."""
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.randn(rows, columns, generator=generator)
+    values[torch.rand(rows, columns, generator=generator) < 0.1] = torch.nan
+    return values
+
+
+def statistics_of(values: np.ndarray) -> list[float]:
+    """Return count, first, last, mean, std, min, max and slope of the present values."""
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return [0.0] + [np.nan] * 7
+    slope = np.polyfit(np.arange(len(present)), present, 1)[0] if len(present) > 1 else 0.0
+    ends = [present[0], present[-1]]
+    moments = [present.mean(), present.std(), present.min(), present.max()]
+    return [len(present), *ends, *moments, slope]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_aggregates_equal_a_loop_over_sequences_in_any_order_of_the_batch(seed):
+    draw = np.random.default_rng(seed)
+    lengths = draw.integers(1, 9, draw.integers(1, 8))
+    total, numbers, tokens = lengths.sum(), draw.integers(1, 4), draw.integers(2, 5)
+    ids = draw.integers(0, tokens + 2, total)
+    exact = draw.normal(size=(total, numbers)).round(2).astype(np.float32)
+    absent = draw.random((total, numbers)) < 0.3
+    steps = np.column_stack([ids, np.where(absent, 0, exact), absent]).astype(np.float32)
+    facts = np.column_stack([draw.integers(1, 4, len(lengths)), draw.normal(size=len(lengths))])
+    layout = AggregateLayout((int(tokens),), int(numbers), True, (2,), 1)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    packed = np.lexsort((row, np.arange(total) - np.repeat(lengths.cumsum() - lengths, lengths)))
+    found = [
+        layout.aggregate(
+            torch.from_numpy(steps[order]),
+            torch.from_numpy(row[order]),
+            torch.from_numpy(lengths),
+            torch.from_numpy(facts.astype(np.float32)),
+        )
+        for order in (np.arange(total), packed)
+    ]
+    assert torch.equal(found[0].nan_to_num(9.0), found[1].nan_to_num(9.0))
+    assert found[0].shape == (len(lengths), layout.width)
+    missing = np.where(absent, np.nan, exact.astype(np.float64))
+    for number, length in enumerate(lengths):
+        own = row == number
+        all_steps = np.array([statistics_of(missing[own, f]) for f in range(numbers)]).T
+        by_token = [
+            np.array([statistics_of(missing[own & (ids == t), f])[:-1] for f in range(numbers)]).T
+            for t in range(1, tokens + 1)
+        ]
+        expected = [
+            *(length, *(np.sum(ids[own] == t) for t in range(1, tokens + 1))),
+            *all_steps.ravel(),
+            *np.array(by_token).transpose(1, 0, 2).ravel(),
+            *(facts[number, 0] == 1, facts[number, 0] == 2, facts[number, 1]),
+        ]
+        np.testing.assert_allclose(found[0][number], np.array(expected, float), 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(40, 3), (600, 20), (5000, 50)])
+def test_the_native_tree_is_that_of_torch(rows, columns):
+    values = random_table(rows, columns, seed=rows)
+    bins = binned(values, bin_edges(values))
+    generator = torch.Generator().manual_seed(1)
+    gradient = torch.randn(rows, dtype=torch.float64, generator=generator) + bins[1] / 20
+    hessian = torch.rand(rows, dtype=torch.float64, generator=generator) / 4
+    used = torch.arange(0, columns, 2)
+    for native, plain in zip(
+        grow_tree(bins, used, gradient, hessian),
+        grow_tree_in_torch(bins, used, gradient, hessian),
+        strict=True,
+    ):
+        assert torch.equal(native, plain)
+
+
+def test_columns_of_few_values_are_split_between_them():
+    values = torch.tensor([1.0, 2, 2, 3, torch.nan]).unsqueeze(1)
+    edges = bin_edges(values)
+    assert edges[0, :3].tolist() == [1.5, 2.5, torch.inf]
+    assert binned(values, edges).tolist() == [[1, 2, 2, 3, 0]]
+    assert int(binned(random_table(500, 1, 0), bin_edges(random_table(500, 1, 0))).max()) < BINS
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_saved_trees_give_the_logits_of_training(classes):
+    values = random_table(300, 6, seed=classes)
+    labels = (values[:, 2].nan_to_num(1.0) > 0).long() + (classes > 2) * (values[:, 0] > 1).long()
+    targets = torch.nn.functional.one_hot(labels, classes).double()
+    boosting = Boosting(values, targets, False, torch.Generator().manual_seed(0))
+    for _ in range(20):
+        boosting.add_round()
+    logits = boosting.trees().logits(values)
+    torch.testing.assert_close(logits.double(), boosting.logits, rtol=1e-5, atol=1e-5)
+
+
+def test_a_threshold_on_one_column_is_found():
+    values = random_table(400, 10, seed=5).nan_to_num(0.0)
+    labels = (values[:, 7] > 0.3).long()
+    targets = torch.nn.functional.one_hot(labels, 2)
+    trees = fit_trees(values[:300], targets[:300], multi_label=False, seed=0)
+    assert trees.column.shape[2] == 2**DEPTH - 1
+    assert float((trees.logits(values[300:]).argmax(1) == labels[300:]).double().mean()) >= 0.97
+
+
+def test_trees_of_several_labels_learn_each_label():
+    values = random_table(400, 5, seed=6).nan_to_num(0.0)
+    targets = torch.stack([values[:, 1] > 0, values[:, 3] > 0.5, values[:, 4] < 0], dim=1).long()
+    trees = fit_trees(values[:300], targets[:300], multi_label=True, seed=0)
+    decided = trees.logits(values[300:]) > 0
+    assert float((decided == targets[300:].bool()).double().mean()) >= 0.95
