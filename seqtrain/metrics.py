@@ -96,7 +96,8 @@ class Metric:
         multi_label_title: Heading if an example may have several labels.
         compute: Function from an `Outcome` to the value.
         form: Format specification of the value.
-        each_epoch: True if it is computed after every epoch, so that it can be monitored.
+        each_epoch: True if it is computed after every epoch.
+        monitored: True if training.monitor can name it; then it is computed after every epoch.
         shown: Tasks in which screens show it: "all", "single-label", "multi-label", or "rare class"
             (two classes, of which one has less than a fifth of the examples); "details" for the
             line below the table; "" for nowhere.
@@ -109,6 +110,7 @@ class Metric:
     compute: Callable[[Outcome], float | None]
     form: str
     each_epoch: bool
+    monitored: bool
     shown: str
     smaller_is_better: bool
 
@@ -124,6 +126,7 @@ def metric(
     multi_label_title: str = "",
     form: str = ".2%",
     each_epoch: bool = False,
+    monitored: bool | None = None,
     shown: str = "",
     smaller_is_better: bool = False,
 ) -> Any:
@@ -134,6 +137,7 @@ def metric(
         "compute": compute,
         "form": form,
         "each_epoch": each_epoch,
+        "monitored": each_epoch if monitored is None else monitored,
         "shown": shown,
         "smaller_is_better": smaller_is_better,
     }
@@ -185,6 +189,19 @@ class Metrics:
         shown="all",
     )
     """Share of correct examples; if multi-label, all labels must be right (subset accuracy)."""
+    majority_baseline: float | None = metric(
+        "majority class",
+        lambda outcome: (
+            None
+            if outcome.multi_label
+            else float(outcome.support.max(initial=0)) / outcome.num_examples
+        ),
+        each_epoch=True,
+        monitored=False,
+        shown="single-label",
+    )
+    """Accuracy of always predicting the most frequent class of these examples; None if
+    multi-label."""
     macro_f1: float = metric(
         "macro F1",
         lambda outcome: outcome.macro(outcome.f1),
@@ -255,6 +272,9 @@ EPOCH_METRICS: tuple[str, ...] = tuple(
 )
 """Metrics that are computed after every epoch."""
 MONITORED: tuple[str, ...] = tuple(
-    sorted(EPOCH_METRICS, key=lambda name: METRICS[name].smaller_is_better)
+    sorted(
+        (name for name, metric in METRICS.items() if metric.monitored),
+        key=lambda name: METRICS[name].smaller_is_better,
+    )
 )
 """Values of training.monitor; those that grow come first."""

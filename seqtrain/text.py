@@ -86,6 +86,22 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def duration(seconds: float) -> str:
+    """Return a time as people read it: `8.4 s`, `2 min 5 s`, `3 h 20 min`, `14 d`, `1 d 3 h`."""
+    total = round(abs(seconds))
+    if total < 60:
+        return f"{seconds:.3g} s"
+    sign = "-" if seconds < 0 else ""
+    for size, unit, part, name in ((86400, "d", 3600, "h"), (3600, "h", 60, "min")):
+        if total >= size:
+            break
+    else:
+        size, unit, part, name = 60, "min", 1, "s"
+    count, rest = divmod(total, size)
+    smaller = f" {rest // part} {name}" if rest >= part else ""
+    return f"{sign}{count:,} {unit}{smaller}"
+
+
 def listed(names: Sequence[str], limit: int = LISTED) -> str:
     """Return names as a list, of a long one the beginning: `a, b, c, d, e and 3 more`."""
     shown = ", ".join(names[:limit])

@@ -10,7 +10,6 @@ seqtrain that read rows. Exit codes: 0 done, 2 what was given is wrong, 141 a cl
 
 import json
 import os
-import re
 import sys
 from collections.abc import Iterator
 from itertools import chain, islice
@@ -32,6 +31,7 @@ from seqtrain.data.readers import read_rows  # noqa: E402
 from seqtrain.data.store import SequenceStore  # noqa: E402
 from seqtrain.data.vocabulary import WordGrams  # noqa: E402
 from seqtrain.errors import SeqtrainError  # noqa: E402
+from seqtrain.files.row_writer import delimited_line  # noqa: E402
 from seqtrain.text import display_name, one_line, printable  # noqa: E402
 
 PADDED_STEPS = 16384
@@ -157,11 +157,6 @@ def predictions(
             yield row, *(model.decided(found) if row.problem is None else ("", ""))
 
 
-def cell(text: str) -> str:
-    """Return a label or a name as tsv has it: quoted only where it would break the row."""
-    return '"' + text.replace('"', '""') + '"' if re.search(r"[\t\r\n]", text) else text
-
-
 def main() -> int:
     """Print a row for each row of a file; return the exit code."""
     arguments = sys.argv[1:]
@@ -176,13 +171,13 @@ def main() -> int:
         rows = predictions(arguments[0], model, report)
         first = [*islice(rows, 1)]
         if reading.id is not None:
-            where, names = ["id"], [cell(str(reading.id))]
+            where, names = ["id"], [str(reading.id)]
         elif first and first[0][0].file is not None:
             where = names = ["file"] if reading.whole_files else ["file", "line"]
-        output.write("\t".join([*names, "label\tprobability\n"]))
+        output.write(delimited_line([*map(shown, names), "label", "probability"], "\t"))
         for row, *found in chain(first, rows):
             texts = [*(str(getattr(row, name)) for name in where), *found]
-            output.write("\t".join([shown(cell(text)) for text in texts]) + "\n")
+            output.write(delimited_line([shown(text) for text in texts], "\t"))
         output.flush()
     except BrokenPipeError:  # nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())

@@ -16,7 +16,7 @@ def diff(
     """Example: seqtrain diff runs/small runs/large --split validation"""
     from seqtrain.api.diff import diff as run_diff
     from seqtrain.cli.output.console import note, say_json, warn
-    from seqtrain.cli.output.run_screen import diff_json, show_diff
+    from seqtrain.cli.output.diff_screen import diff_json, show_diff
 
     found = run_diff(a, b, split=split, data=data, device=device)
     note(f"A: {found.runs[0]}, B: {found.runs[1]}, data: {found.data}")

@@ -1,13 +1,13 @@
-"""`seqtrain errors [RUN]`: the most confident mistakes first."""
+"""Command `seqtrain errors`: the wrong predictions of a run, the most confident first."""
 
 from typing import Literal
 
 from seqtrain.cli import options
 from seqtrain.cli.options import chosen_run, flag, option
 
-EXPLAINED = (
-    "+ (green): the token speaks for the predicted label, - (red): against it; the number is how "
-    "far the log-probability of that label falls without the token"
+EXPLANATION = (
+    "+ (green): the token supports the predicted label; - (red): it contradicts it. The number is "
+    "how far the log-probability of that label falls without the token."
 )
 
 
@@ -18,40 +18,49 @@ def errors(
     data: str | None = options.DATA,
     top: int | None = options.TOP,
     format: Literal["table", "jsonl"] = option(
-        "A table, or one JSON object per mistake.", default="table"
+        "Print a table, or one JSON object per wrong prediction.", default="table"
     ),
-    explain: bool = flag("Show which tokens each prediction rests on.", "--explain"),
+    explain: bool = flag("Show the tokens that each prediction rests on.", "--explain"),
     as_json: bool = options.AS_JSON,
     device: str = options.DEVICE,
 ) -> None:
     """Example: seqtrain errors runs/mine --split validation --top 50"""
+    path = chosen_run(run, named)
+
     from seqtrain.api.predictions import predict_split
     from seqtrain.cli.output.console import note, note_rows, say_json
-    from seqtrain.cli.output.run_screen import mistake_json, show_errors
-    from seqtrain.cli.output.score_screen import note_floors
+    from seqtrain.cli.output.errors_screen import error_json, show_errors
+    from seqtrain.cli.output.score_screen import note_comparisons
     from seqtrain.evaluation.predicted_example import most_confident_errors
     from seqtrain.reports.facts import OF_LABEL_SET
 
-    table = not as_json and format == "table"
-    shown = options.SHOWN if top is None and (explain or table) else top
-    explained, path = (shown or 0) * explain, chosen_run(run, named)
+    is_table = format == "table" and not as_json
+    shown = options.SHOWN if top is None and (explain or is_table) else top
+    explained = (shown or 0) if explain else 0
     result = predict_split(path, split=split, data=data, explain=explained, device=device)
     found, count = result.found, len(result.rows)
     note_rows(found.classifier.path, found.source, found.split, found.warnings)
     every = most_confident_errors(result.rows)
     wrong = every[:shown]
-    if table:
-        show_errors(wrong)
-        if wrong and result.scores.multi_label:
-            note(f"probability: {OF_LABEL_SET}")
-        if wrong and explain:
-            note(EXPLAINED)
-        note(f"{len(every):,} of {count:,} predictions are wrong")
-        note_floors(result.scores, result.branches)
-    elif as_json:
-        values = {"run": str(found.classifier.path), "data": found.source, "num_examples": count}
-        values |= {"num_errors": len(every), "errors": list(map(mistake_json, wrong))}
-        say_json(values)
-    else:
+    if as_json:
+        say_json(
+            {
+                "run": str(found.classifier.path),
+                "data": found.source,
+                "num_examples": count,
+                "num_errors": len(every),
+                "errors": [error_json(row) for row in wrong],
+            }
+        )
+        return
+    if not is_table:
         for row in wrong:
-            say_json(mistake_json(row))
+            say_json(error_json(row))
+        return
+    show_errors(wrong)
+    if wrong and result.scores.multi_label:
+        note(f"probability: {OF_LABEL_SET}")
+    if wrong and explain:
+        note(EXPLANATION)
+    note(f"{len(every):,} of {count:,} predictions are wrong")
+    note_comparisons(result.scores, result.branches)

@@ -21,7 +21,7 @@ def eval(
 
     from seqtrain.api.evaluate import evaluate
     from seqtrain.cli.output.console import note_rows, say_json
-    from seqtrain.cli.output.run_screen import show_evaluation
+    from seqtrain.cli.output.score_screen import show_evaluation
 
     result = evaluate(chosen_run(run, named), split=split, data=data, steps=steps, device=device)
     note_rows(result.run, result.data, result.split, result.warnings)

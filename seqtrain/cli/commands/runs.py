@@ -16,7 +16,7 @@ def runs(
 ) -> None:
     """Example: seqtrain runs --sort accuracy"""
     from seqtrain.cli.output.console import note, say_json, warn
-    from seqtrain.cli.output.run_screen import runs_json, show_runs
+    from seqtrain.cli.output.runs_screen import runs_json, show_runs
     from seqtrain.runs.overview import sort_runs, summarize_runs
 
     found, problems = summarize_runs(Path(folder))

@@ -1,4 +1,4 @@
-"""A comparison as a table: speeds, differences, and the variant to take."""
+"""A comparison of variants as a table: speeds, differences of logits, and the recommendation."""
 
 from seqtrain.cli.output.console import say, stdout_console
 from seqtrain.cli.output.table import Record, TableColumn, figure, print_records
@@ -6,15 +6,15 @@ from seqtrain.comparison.results import Comparison, VariantResult, thousands
 from seqtrain.text import counted
 
 KINDS = {
-    "engine": "model.engine",
-    "option": "of seqtrain: model.unroll, batching.sort, batching.bucketing",
-    "recipe": "a plain torch script (sorted: by like length; mask: finds the last step)",
-    "wrong": "padding read as data",
-    "pooling": "that of a wrong one, done right",
+    "engine": "value of model.engine",
+    "option": "option of seqtrain: model.unroll, batching.sort, batching.bucketing",
+    "recipe": "plain torch script (sorted: batches of similar length; mask: finds the last step)",
+    "wrong": "reads padding as data",
+    "pooling": "the pooling of a wrong variant, without its mistake",
 }
 LEGEND = (
     "training, prediction: thousand tokens/s",
-    "turns: the slowest and the fastest",
+    "turns: slowest and fastest turn",
     "error: largest difference of logits",
     "*: recommended",
     "-: not measured",
@@ -22,46 +22,52 @@ LEGEND = (
 
 
 def show_comparison(comparison: Comparison) -> None:
-    """Print the table on stdout, what it was measured on, and at last a recommendation."""
+    """Print the table on stdout, the conditions of the measurement, and the recommendation."""
     print_records(stdout_console(), (_record(row, comparison) for row in comparison.candidates))
     kinds = dict.fromkeys(row.kind for row in comparison.candidates)
-    say(*(f"{kind}: {KINDS[kind]}" for kind in kinds), "; ".join(LEGEND))
-    say(_measured(comparison), _recommended(comparison))
+    say(*(f"{kind}: {KINDS[kind]}" for kind in kinds))
+    say("; ".join(LEGEND))
+    say(_conditions(comparison))
+    say(_recommendation(comparison))
 
 
 def _record(row: VariantResult, comparison: Comparison) -> Record:
     mark = "*" if row.name == comparison.recommended else " "
-    learned, used = row.training, row.prediction
+    training, prediction = row.training, row.prediction
     return {
-        TableColumn("  variant", "name"): f"{mark} {row.name}",
+        TableColumn("  variant", "whole"): f"{mark} {row.name}",
         TableColumn("kind", "words", rank=4): row.kind,
-        "training": thousands(learned.tokens_per_second) if learned else "-",
-        TableColumn("turns", rank=2): learned.spread if learned else "-",
-        TableColumn("prediction", rank=1): thousands(used.tokens_per_second) if used else "-",
-        TableColumn("turns", rank=5): used.spread if used else "-",
+        "training": thousands(training.tokens_per_second) if training else "-",
+        TableColumn("turns", rank=2): training.spread if training else "-",
+        TableColumn("prediction", rank=1): (
+            thousands(prediction.tokens_per_second) if prediction else "-"
+        ),
+        TableColumn("turns", rank=5): prediction.spread if prediction else "-",
         TableColumn("padding", rank=3): f"{row.padding:.0%}",
         "error": figure(row.largest_difference, ".0e"),
         "accuracy": figure(row.accuracy, ".1%"),
     }
 
 
-def _measured(comparison: Comparison) -> str:
-    accuracy = (
-        f"after {comparison.passes:.3g} passes over these, on {comparison.held_out:,} sequences "
-        "held out; variants with equal logits and batches are one model, trained once"
-    )
-    if not comparison.passes:
-        accuracy = "there was no time to train; allow more seconds"
+def _conditions(comparison: Comparison) -> str:
+    """Return a sentence on the rows, the device, and the training before accuracies."""
     if not comparison.held_out:
-        accuracy = "no rows to hold out; give data.validation"
+        accuracy = "not measured, because no rows are held out; set data.validation"
+    elif not comparison.passes:
+        accuracy = "not measured, because there was no time to train; allow more --seconds"
+    else:
+        accuracy = (
+            f"after {comparison.passes:.3g} passes over these rows, on {comparison.held_out:,} "
+            "held-out sequences; variants with equal logits and batches are trained once"
+        )
     return (
-        f"real tokens, no padding; {comparison.rows:,} sequences of {comparison.tokens:,} tokens "
-        f"of train; {comparison.device}, {counted(comparison.threads, 'thread')}; "
-        f"accuracy: {accuracy}"
+        f"tokens are real tokens, not padding; {comparison.rows:,} sequences of "
+        f"{comparison.tokens:,} tokens of train; {comparison.device}, "
+        f"{counted(comparison.threads, 'thread')}; accuracy: {accuracy}"
     )
 
 
-def _recommended(comparison: Comparison) -> str:
+def _recommendation(comparison: Comparison) -> str:
     for row in comparison.candidates:
         if row.name == comparison.recommended:
             script = f"a plain torch script as in {row.name}"

@@ -1,4 +1,4 @@
-"""Notes, warnings, consoles and the bar. Colours and bars only on a terminal."""
+"""Output to terminals and files: consoles, notes, warnings, JSON lines, and the progress bar."""
 
 import os
 import re
@@ -14,38 +14,44 @@ from tqdm import tqdm
 
 from seqtrain.text import json_line, printable
 
-WIDTH_OF_A_FILE = 120
-"""Where COLUMNS doesn't say how wide a line may be."""
+FILE_WIDTH = 120
+"""Width of tables that are written to a file, unless the variable COLUMNS sets it."""
 
 
 def stderr_console() -> Console:
-    """Return the console of progress and tables; a notebook would show stderr in red."""
+    """Return the console for progress and tables.
+
+    In a notebook this is stdout, because notebooks show stderr in red.
+    """
     return _console(sys.stdout if _in_notebook() else sys.stderr)
 
 
 def stdout_console() -> Console:
-    """Return the console of results."""
+    """Return the console for results."""
     return _console(sys.stdout)
 
 
 def _console(file: TextIO) -> Console:
-    """Leave out colours where it is no terminal, a dumb one, or NO_COLOR is set."""
-    terminal = file.isatty()
-    given = os.environ.get("COLUMNS", "")
-    is_width = re.fullmatch("[1-9][0-9]{0,3}", given)
-    styled = terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Return a console that uses colours only on a terminal that has them."""
+    is_terminal = file.isatty()
+    columns = os.environ.get("COLUMNS", "")
+    is_number = re.fullmatch("[1-9][0-9]{0,3}", columns) is not None
+    has_colours = is_terminal and os.environ.get("TERM") != "dumb"
+    if os.environ.get("NO_COLOR"):
+        has_colours = False
+    width = int(columns) if is_number else FILE_WIDTH
     return Console(
         file=file,
         highlight=False,
-        color_system="auto" if styled else None,
-        force_terminal=terminal,
+        color_system="auto" if has_colours else None,
+        force_terminal=is_terminal,
         force_jupyter=False,
-        width=None if terminal else int(given) if is_width else WIDTH_OF_A_FILE,
+        width=None if is_terminal else width,
     )
 
 
 def plain(text: str) -> Text:
-    """Return the user's text as it is: brackets are no markup, control characters are escaped."""
+    """Return text that is printed as it is: brackets aren't markup; control characters escaped."""
     return Text(printable(text))
 
 
@@ -66,55 +72,57 @@ def note(*lines: str) -> None:
 
 def warn(*lines: str) -> None:
     """Print warnings on stderr."""
-    _print(stderr_console(), [Text("warning: ", style="yellow") + plain(x) for x in lines])
+    heading = Text("warning: ", style="yellow")
+    _print(stderr_console(), [heading + plain(line) for line in lines])
 
 
 def note_rows(run: Path, data: str, split: str | None, warnings: Iterable[str]) -> None:
-    """Say on stderr which run is looked at, by which rows, and what limits that."""
+    """Print on stderr which run and which rows are used, and warnings about them."""
     note(f"run: {run}, data: {data}" + (f" ({split})" if split else ""))
     warn(*warnings)
 
 
 def _print(console: Console, lines: list[Text], style: str | None = None) -> None:
-    """Print lines; a terminal's end between words, a file's are whole."""
+    """Print lines; they are wrapped between words on a terminal, and never in a file."""
     for line in lines:
         console.print(line, style=style, soft_wrap=not console.is_terminal)
 
 
 def print_path(path: str | Path) -> None:
-    """Print a path on stdout: as it is for a program, safe for a terminal that shows it."""
+    """Print a path on stdout: unchanged for programs, escaped on a terminal."""
     print(printable(str(path)) if sys.stdout.isatty() else path)
 
 
 class ProgressBar:
-    """A bar on stderr, where that is a terminal, or in a notebook that has ipywidgets."""
+    """A bar on stderr, shown on a terminal, or in a notebook that has ipywidgets."""
 
     def __init__(self) -> None:
         self._bar: tqdm[Any] | None = None
 
-    def __call__(self, doing: str, share: float, detail: str = "") -> None:
-        """Show what is being done, how much of all is over, in [0, 1], and how it goes."""
+    def __call__(self, task: str, share: float, detail: str = "") -> None:
+        """Show a task, the share of it that is done, in [0, 1], and a detail such as the loss."""
         if self._bar is None:
-            kind: Any = tqdm
-            if widgets := _in_notebook() and find_spec("ipywidgets") is not None:
-                from tqdm.notebook import tqdm_notebook as kind
-            self._bar = kind(
-                desc=doing,
+            bar_type: Any = tqdm
+            has_widgets = _in_notebook() and find_spec("ipywidgets") is not None
+            if has_widgets:
+                from tqdm.notebook import tqdm_notebook as bar_type
+            self._bar = bar_type(
+                desc=task,
                 total=1.0,
                 initial=share,
                 bar_format="{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}{postfix}]",
                 file=sys.stderr,
-                disable=not (sys.stderr.isatty() or widgets),
+                disable=not (sys.stderr.isatty() or has_widgets),
                 leave=False,
                 dynamic_ncols=True,
             )
-        if getattr(self._bar, "desc", doing) != doing:
-            self._bar.set_description_str(doing)
+        if getattr(self._bar, "desc", task) != task:
+            self._bar.set_description_str(task)
         self._bar.set_postfix_str(detail, refresh=False)
         self._bar.update(share - self._bar.n)
 
     def close(self) -> None:
-        """Remove the bar; the next call shows a new one."""
+        """Remove the bar. The next call shows a new one."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None

@@ -10,7 +10,7 @@ from typing import Any
 from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent
 from seqtrain.cli.output.console import ProgressBar, note, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
-from seqtrain.cli.output.score_screen import note_floors, print_scores
+from seqtrain.cli.output.score_screen import note_comparisons, print_scores
 from seqtrain.cli.output.table import GrowingTable, TableColumn, figure, print_table
 from seqtrain.config import Config
 from seqtrain.data.summary import unknown_share
@@ -164,7 +164,7 @@ class FitScreen:
             note(run.advice)
         if run.test is not None:
             print_scores(self._console, run.test, "test")
-            note_floors(run.test, run.branches if len(run.branches) > 1 else {})
+            note_comparisons(run.test, run.branches if len(run.branches) > 1 else {})
         if self._hints:
             trained_on = {"train", "validation"} if run.refit else {"train"}
             note_next(run.path, "predict FILE", *["eval", "errors"] * (self._splits > trained_on))

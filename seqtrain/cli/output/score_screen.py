@@ -1,81 +1,114 @@
-"""Scores as tables: the figures, the classes, the confusions, accuracy by length."""
+"""Scores as tables: the main figures, the classes, the confusions, accuracy by length."""
+
+from __future__ import annotations
 
 import re
 import string
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from seqtrain.cli.output.console import note
+from seqtrain.cli.output.console import note, stdout_console
 from seqtrain.cli.output.table import Record, TableColumn, figure, print_records, print_table
-from seqtrain.evaluation.scores import Scores
 from seqtrain.metrics import METRICS
 from seqtrain.text import printable, quote
 
+if TYPE_CHECKING:
+    from seqtrain.api.evaluate import Evaluation
+    from seqtrain.evaluation.scores import Scores
+
 SHOWN_CONFUSIONS = 10
 LARGEST_MATRIX = 12
+"""Classes up to which the confusion matrix is shown."""
 MOST_CLASSES, WORST = 20, 10
-"""Classes that are all shown; of more the worst."""
+"""Classes up to which all are shown, and the number of worst ones shown otherwise."""
 LONGEST_HEADING = 4
-"""Characters of a label that can head a column of the confusion matrix."""
-NO_GAIN = "the model isn't better: try `seqtrain tune`, more rows, other columns"
+"""Characters of a label up to which it heads a column of the confusion matrix."""
 UNKNOWN = "(unknown label)"
-"""Row of the examples whose label the model lacks."""
-ALONE = {
+"""Row of the examples whose label the model doesn't know."""
+BRANCHES = {
     "ngrams": ("n-grams", "a linear model is enough"),
     "kernels": ("kernels", "these series need no recurrent network"),
-    "recurrent": ("the recurrent network", "the linear model beside it adds nothing"),
+    "recurrent": ("recurrent network", "the linear model adds nothing"),
 }
-"""Branches in words, and what is said where one alone is as good as all."""
+"""Names of branches for people, and the conclusion if one branch is as good as all."""
 EXAMPLES, ACCURACY = (TableColumn("examples"), ",.0f"), (TableColumn("accuracy"), ".2%")
-OF_LENGTHS = {
+LENGTH_COLUMNS = {
     "min": (TableColumn("length from"), ",.0f"),
     "max": (TableColumn("to"), ",.0f"),
     "num_examples": EXAMPLES,
     "accuracy": ACCURACY,
 }
-OF_COVERAGE = {
+COVERAGE_COLUMNS = {
     "coverage": (TableColumn("most confident"), ".0%"),
     "min_probability": (TableColumn("probability from"), ".4f"),
     "accuracy": ACCURACY,
 }
-OF_SHARES = {
+PREFIX_COLUMNS = {
     "share": (TableColumn("after"), ".0%"),
     "median_steps": (TableColumn("steps (median)", rank=1), ",.0f"),
     "accuracy": ACCURACY,
     "agreement": (TableColumn("same label as at the end"), ".2%"),
 }
-"""Figures by length, by confidence, and by the share of each sequence that was read."""
 NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
 
 
-def print_scores(console: Console, scores: Scores, name: str, *, every: bool = False) -> None:
-    """Print the figures, the classes, the confusions, and how far to trust probabilities.
+def show_evaluation(found: Evaluation, *, every: bool) -> None:
+    """Print the scores of a run on stdout.
 
-    `every`: all of many classes, and accuracies by length and by confidence.
+    Args:
+        found: Scores of the run, and of its parts: branches, or the runs of an ensemble.
+        every: Show the parts, all classes, and accuracy by length and confidence.
+    """
+    console = stdout_console()
+    if found.parts and (every or found.ensemble):
+        records: list[Record] = [
+            {
+                TableColumn("part", "words"): name,
+                **{scores.title(metric): scores.text(metric) for metric in scores.shown_metrics()},
+            }
+            for name, scores in {"together": found.scores, **found.parts}.items()
+        ]
+        print_records(console, records)
+    print_scores(console, found.scores, found.split or Path(found.data).name, every=every)
+    # Scores of rows that were learned don't show which branches generalize.
+    show_branches = not (found.ensemble or found.trained_on_rows)
+    branches = found.parts if show_branches else {}
+    note_comparisons(found.scores, {name: part.accuracy for name, part in branches.items()})
+    print_figures(console, found.by_share or [], PREFIX_COLUMNS)
+
+
+def print_scores(console: Console, scores: Scores, name: str, *, every: bool = False) -> None:
+    """Print the main figures, the classes, the confusions, and the calibration of probabilities.
+
+    Args:
+        console: Console to print on.
+        scores: Scores to show.
+        name: Split or file that was scored.
+        every: Show all classes if there are many, and accuracy by length and by confidence.
     """
     figures: Record = {
         TableColumn("scored on", "words"): name,
         "examples": f"{scores.num_examples:,}",
     }
     for place, metric in enumerate(scores.shown_metrics()):
-        rank = 1 if metric.smaller_is_better else 2 * (place > 1)
+        rank = 1 if metric.smaller_is_better else 2 * (place > 2)
         figures[TableColumn(scores.title(metric), rank=rank)] = scores.text(metric)
     print_records(console, [figures])
     _print_classes(console, scores, every=every)
     if not _print_matrix(console, scores) and scores.confusions:
-        words = [TableColumn("most frequent mistakes: true", "words")]
+        words = [TableColumn("most frequent errors: label", "words")]
         words += [TableColumn("predicted", "words"), TableColumn("examples")]
-        mistakes = scores.confusions[:SHOWN_CONFUSIONS]
-        rows = [(str(r["true"]), str(r["predicted"]), f"{r['count']:,}") for r in mistakes]
+        confusions = scores.confusions[:SHOWN_CONFUSIONS]
+        rows = [(str(r["true"]), str(r["predicted"]), f"{r['count']:,}") for r in confusions]
         print_table(console, words, rows)
     details = [metric for metric in METRICS.values() if metric.shown == "details"]
     console.print(", ".join(f"{scores.title(each)} {scores.text(each)}" for each in details))
-    if scores.multi_label:
-        console.print("of several labels per row there is no confusion matrix")
     if every:
-        print_figures(console, scores.by_length, OF_LENGTHS)
-        print_figures(console, scores.risk_coverage, OF_COVERAGE)
+        print_figures(console, scores.by_length, LENGTH_COLUMNS)
+        print_figures(console, scores.risk_coverage, COVERAGE_COLUMNS)
 
 
 def print_figures(
@@ -83,30 +116,42 @@ def print_figures(
     rows: Sequence[Mapping[str, float]],
     columns: Mapping[str, tuple[TableColumn, str]],
 ) -> None:
-    """Print rows of figures, if there are any: by key the column of each, and how it is written."""
-    print_records(
-        console,
-        ({x: format(row[key], form) for key, (x, form) in columns.items()} for row in rows),
-    )
+    """Print rows of figures, if there are any.
+
+    Args:
+        console: Console to print on.
+        rows: Figures of each row by key.
+        columns: Column and format of each key.
+    """
+    records: list[Record] = [
+        {column: format(row[key], form) for key, (column, form) in columns.items()} for row in rows
+    ]
+    print_records(console, records)
 
 
-def note_floors(scores: Scores, alone: Mapping[str, float]) -> None:
-    """Say how good each branch is alone, and whether the largest class is as good; by accuracy."""
-    if scores.multi_label:
-        return  # branches alone have no thresholds of their own
-    for name, own in alone.items():
-        if name in ALONE:
-            words, verdict = ALONE[name]
-            as_good = f"; {verdict}" if own >= scores.accuracy else ""
-            note(f"{words} alone: {own:.1%}, all together {scores.accuracy:.1%}{as_good}")
-    label, largest = max(scores.per_class.items(), key=lambda each: each[1]["support"])
-    majority = largest["support"] / scores.num_examples
-    if scores.accuracy <= majority:
-        note(f"always {quote(label)}: {majority:.1%}; {NO_GAIN}")
+def note_comparisons(scores: Scores, branches: Mapping[str, float]) -> None:
+    """Print how accurate each branch is, and whether the majority-class baseline is as accurate.
+
+    Nothing is printed for multi-label scores, because single branches have no thresholds.
+    """
+    if scores.majority_baseline is None:
+        return
+    for name, accuracy in branches.items():
+        if name in BRANCHES:
+            words, conclusion = BRANCHES[name]
+            verdict = f"; {conclusion}" if accuracy >= scores.accuracy else ""
+            note(f"{words} only: {accuracy:.1%}, all branches: {scores.accuracy:.1%}{verdict}")
+    if scores.accuracy <= scores.majority_baseline:
+        label = max(scores.per_class, key=lambda name: scores.per_class[name]["support"])
+        note(
+            f"always predicting {quote(label)} is right for {scores.majority_baseline:.1%}, so the "
+            "model is no better than the majority-class baseline: try `seqtrain tune`, more rows, "
+            "other columns"
+        )
 
 
 def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
-    """Print the figures of each class, of many the worst, and at the end the means of all."""
+    """Print the figures of each class, or of the worst classes if there are many, and the means."""
     labels, heading = display_order(scores.labels), "class"
     figures, unknown = dict(scores.per_class), scores.num_unknown_labels
     if not every and len(labels) > MOST_CLASSES:
@@ -125,7 +170,7 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     if unknown:
         labels.append(UNKNOWN)
         figures[UNKNOWN] = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": unknown}
-    labels.append(f"all {len(scores.labels) + (unknown > 0):,}, mean")
+    labels.append(f"mean of {len(scores.labels) + (unknown > 0):,}")
     means = {f"macro_{key}": key for key in ("precision", "recall", "f1")}
     means |= {"auc": "auc", "average_precision": "average_precision", "num_examples": "support"}
     figures[labels[-1]] = {key: getattr(scores, name) for name, key in means.items()}
@@ -140,32 +185,44 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     print_records(console, records, sections=[len(records) - 1])
 
 
-def display_order(labels: list[str]) -> list[str]:
-    """Return labels in the order people expect: numbers, also in names, by their value."""
+def display_order(labels: Sequence[str]) -> list[str]:
+    """Return labels in the order people expect: numbers, also within names, by their value."""
     if all(NUMBER.fullmatch(label) for label in labels):
         return sorted(labels, key=float)
-    # re.split puts the numbers at odd places, so that texts are compared with texts.
-    parts = {label: re.split("([0-9]{1,300})", label) for label in labels}
-    return sorted(labels, key=lambda x: [int(p) if n % 2 else p for n, p in enumerate(parts[x])])
+
+    def key(label: str) -> list[str | int]:
+        # Texts and numbers alternate, so that texts are compared with texts.
+        parts = re.split("([0-9]{1,300})", label)
+        return [int(part) if i % 2 else part for i, part in enumerate(parts)]
+
+    return sorted(labels, key=key)
 
 
 def _print_matrix(console: Console, scores: Scores) -> bool:
-    """Print the confusion matrix if it has room; long labels have letters at their columns."""
+    """Print the confusion matrix and return True, or return False if it doesn't fit.
+
+    If labels are long, letters head the columns.
+    """
     counts, order = scores.confusion_matrix, display_order(scores.labels)
     if counts is None or len(order) > LARGEST_MATRIX:
         return False
-    keys = shown = [printable(label) for label in order]
-    if max(map(len, shown)) > LONGEST_HEADING:
-        keys = list(string.ascii_uppercase[: len(shown)])
-        shown = [f"{key} {label}" for key, label in zip(keys, shown, strict=True)]
-    index = [scores.labels.index(label) for label in order]
-    cells = [[f"{counts[i][j]:,}" if counts[i][j] else "·" for j in index] for i in index]
-    widest = max(len(cell) for cell in (*keys, *(c for row in cells for c in row)))
-    if len(order) * (widest + 3) + len("true \\ predicted") + 2 > console.width:
-        return False
-    rows = [(name, *row) for name, row in zip(shown, cells, strict=True)]
+    headings = names = [printable(label) for label in order]
+    if max(map(len, names)) > LONGEST_HEADING:
+        headings = list(string.ascii_uppercase[: len(names)])
+        names = [f"{letter} {label}" for letter, label in zip(headings, names, strict=True)]
+    indices = [scores.labels.index(label) for label in order]
+    rows = [[_count(counts[i][j]) for j in indices] for i in indices]
     if scores.num_unknown_labels:
-        missed = (scores.unknown_predicted[i] for i in index)
-        rows.append((UNKNOWN, *(f"{count:,}" if count else "·" for count in missed)))
-    print_table(console, [TableColumn("true \\ predicted", "words"), *keys], rows)
+        names = [*names, UNKNOWN]
+        rows.append([_count(scores.unknown_predicted[i]) for i in indices])
+    corner = "label \\ predicted"
+    widest = max(len(cell) for cell in (*headings, *(cell for row in rows for cell in row)))
+    if len(order) * (widest + 3) + len(corner) + 2 > console.width:
+        return False
+    cells = [(name, *row) for name, row in zip(names, rows, strict=True)]
+    print_table(console, [TableColumn(corner, "words"), *headings], cells)
     return True
+
+
+def _count(value: int) -> str:
+    return f"{value:,}" if value else "·"

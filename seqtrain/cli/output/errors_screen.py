@@ -1,0 +1,87 @@
+"""Wrong predictions as a table and as JSON, and the tokens that a prediction rests on."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from rich.padding import Padding
+from rich.text import Text
+
+from seqtrain.cli.output.console import stdout_console
+from seqtrain.cli.output.table import Record, TableColumn, print_records
+from seqtrain.evaluation.predicted_example import PredictedExample
+from seqtrain.text import printable, quote
+
+FOR, AGAINST = "bold green", "bold red"
+"""Styles of tokens that support the prediction, and of tokens that contradict it."""
+SHOWN_TOKENS, STRONGEST = 200, 5
+
+
+def error_json(row: PredictedExample) -> dict[str, Any]:
+    """Return a wrong prediction as JSON has it; `weights` is left out if it wasn't computed."""
+    names = ("line", "text", "label", "predicted", "probability", "length", "file")
+    values = {name: getattr(row, name) for name in names}
+    return values if row.weights is None else {**values, "weights": row.weights}
+
+
+def show_errors(rows: Sequence[PredictedExample]) -> None:
+    """Print wrong predictions on stdout, a line each, then the weights of their tokens, if any."""
+    found = list[tuple[PredictedExample, Record]]()
+    for row in rows:
+        record: Record = {
+            "probability": f"{row.probability:.2%}",
+            TableColumn("label", "words"): row.label,
+            TableColumn("predicted", "words"): row.predicted,
+        }
+        found.append((row, record))
+    print_predictions(found)
+    for row in rows:
+        if row.weights is not None:
+            _show_weights(row, row.weights)
+
+
+def print_predictions(found: Sequence[tuple[PredictedExample, Record]]) -> None:
+    """Print a table of predictions: the place of each row, its record, and its sequence."""
+    records = list[Record]()
+    in_several_files = any(row.file for row, _ in found)
+    for row, own in found:
+        file: Record = {TableColumn("file", "words", 2): row.file or ""} if in_several_files else {}
+        text: Record = {TableColumn("sequence", "text", 1): row.text}
+        records.append({**file, "line": f"{row.line}", **own, **text})
+    print_records(stdout_console(), records)
+
+
+def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -> None:
+    """Print the tokens of a wrong prediction, coloured by their weights, and the strongest ones."""
+    head = Text.assemble(
+        (f"\nline {row.line}: ", "dim"),
+        (printable(row.predicted), FOR),
+        f" {row.probability:.2%}, label ",
+        (printable(row.label), AGAINST),
+    )
+    tokens = [token for token, _ in weights]
+    are_characters = all(len(token) == 1 for token in tokens) and tokens != row.text.split()
+    gap = "" if are_characters else " "
+    largest = max((abs(weight) for _, weight in weights), default=0.0)
+    line = Text()
+    for token, weight in weights[:SHOWN_TOKENS]:
+        style = FOR if weight > 0 else AGAINST
+        line.append(printable(token), style if abs(weight) >= largest / 4 else "dim").append(gap)
+    if len(weights) > SHOWN_TOKENS:
+        line.append(f" … {len(weights) - SHOWN_TOKENS:,} more")
+    console = stdout_console()
+    console.print(head, markup=False)
+    for text in (line, f"strongest: {_strongest(weights)}"):
+        console.print(Padding(text, (0, 0, 0, 2)), markup=False)
+
+
+def _strongest(weights: Sequence[tuple[str, float]]) -> str:
+    """Return the tokens of largest weight; the step is named where a token occurs repeatedly."""
+    occurrences = Counter(token for token, _ in weights)
+    steps = sorted(enumerate(weights, start=1), key=lambda step: -abs(step[1][1]))
+    parts = []
+    for step, (token, weight) in steps[:STRONGEST]:
+        name = quote(token) if token.isspace() else printable(token)
+        place = f" (step {step})" if occurrences[token] > 1 else ""
+        parts.append(f"{name}{place} {weight:+.2f}")
+    return ", ".join(parts)

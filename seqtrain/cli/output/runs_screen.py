@@ -1,0 +1,71 @@
+"""The list of runs, as a table and as JSON."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from seqtrain.cli.output.console import note, stdout_console
+from seqtrain.cli.output.table import Record, TableColumn, figure, print_records
+from seqtrain.runs.overview import RunSummary, differing_keys
+from seqtrain.text import duration, listed
+
+UNKNOWN = "-"
+LOSS_NOTE = "accuracy, loss: on validation, before calibration; test.accuracy: after it"
+REFIT_NOTE = "refit: validation scores are those of the model before training.refit"
+RANK_OF_SETTINGS = 5
+"""Settings are left out of a narrow table before the figures of the runs are."""
+
+
+def runs_json(runs: Sequence[RunSummary]) -> dict[str, Any]:
+    """Return the object that ``runs --json`` prints."""
+    rows = []
+    for run in runs:
+        started = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(run.started))
+        rows.append({**asdict(run), "path": str(run.path), "started": started})
+    return {"differing": differing_keys(runs), "runs": rows}
+
+
+def show_runs(runs: Sequence[RunSummary]) -> None:
+    """Print a row per run: its scores, its time, and the settings that differ between runs.
+
+    The headings are the words that ``--sort`` takes.
+    """
+    keys = differing_keys(runs)
+    last_words = [key.rpartition(".")[2] for key in keys]
+    settings = {}
+    for rank, (key, word) in enumerate(zip(keys, last_words, strict=True), RANK_OF_SETTINGS):
+        name = word if last_words.count(word) == 1 else key
+        settings[key] = TableColumn(name, "words", rank)
+    records = []
+    for run in runs:
+        record: Record = {
+            TableColumn("run", "whole"): run.name,
+            "accuracy": figure(run.validation.get("accuracy"), ".2%"),
+            "test.accuracy": figure(run.test.get("accuracy"), ".2%"),
+            TableColumn("time", rank=1): duration(run.seconds),
+            TableColumn("best_epoch", "words", rank=2): _epochs(run),
+            TableColumn("macro_f1", rank=3): figure(run.validation.get("macro_f1"), ".2%"),
+            TableColumn("loss", rank=4): figure(run.validation.get("loss"), ".4f"),
+        }
+        for key, column in settings.items():
+            record[column] = _setting(run, key)
+        records.append(record)
+    print_records(stdout_console(), records, also="seqtrain runs --json")
+    note(LOSS_NOTE)
+    if any(run.refit for run in runs):
+        note(REFIT_NOTE)
+
+
+def _setting(run: RunSummary, key: str) -> str:
+    value = run.config.get(key)
+    if key == "data.train" and value is not None:
+        files = [value] if isinstance(value, str) else value
+        return listed(["/".join(Path(file).parts[-2:]) for file in files], 1)
+    return run.setting(key) or UNKNOWN
+
+
+def _epochs(run: RunSummary) -> str:
+    notes = ", refit" * run.refit + ", unfinished" * (not run.finished)
+    return f"{figure(run.best_epoch, 'd')} of {run.epochs}{notes}"
