@@ -91,15 +91,14 @@ def duration(seconds: float) -> str:
     total = round(abs(seconds))
     if total < 60:
         return f"{seconds:.3g} s"
-    sign = "-" if seconds < 0 else ""
-    for size, unit, part, name in ((86400, "d", 3600, "h"), (3600, "h", 60, "min")):
-        if total >= size:
-            break
-    else:
-        size, unit, part, name = 60, "min", 1, "s"
-    count, rest = divmod(total, size)
-    smaller = f" {rest // part} {name}" if rest >= part else ""
-    return f"{sign}{count:,} {unit}{smaller}"
+    units = {"d": 86400, "h": 3600, "min": 60, "s": 1}
+    parts = []
+    for name, size in units.items():
+        count, total = divmod(total, size)
+        parts.append((count, name))
+    first = next(i for i, (count, _) in enumerate(parts) if count)
+    shown = [f"{count:,} {name}" for count, name in parts[first : first + 2] if count]
+    return ("-" if seconds < 0 else "") + " ".join(shown)
 
 
 def listed(names: Sequence[str], limit: int = LISTED) -> str:

@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 import re
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import typer
@@ -82,17 +83,29 @@ FORCE = flag("Replace an existing file.", "--force")
 
 
 def chosen_run(run: str | None, named: str | None = None) -> str:
-    """Return the run that a command is for, as argument or option; without one the newest."""
-    refuse((f"--run: {run} is named already; give one of them", None not in (run, named)))
-    if (run, named) != (None, None):
-        return str(run if named is None else named)
+    """Return the path of the run that a command uses.
+
+    Args:
+        run: Argument RUN, or None.
+        named: Option --run, or None. Without both, the newest run is used.
+
+    Raises:
+        ConfigError: If both are given.
+        CheckpointError: If there is no such run.
+    """
+    if run is not None and named is not None:
+        raise ConfigError(f"--run: the argument RUN names a run already ({run}); give one of them")
+    from seqtrain.runs.run_directory import find, newest_trained
+
+    name = run if run is not None else named
+    if name is not None:
+        return str(find(Path(name)).path)
     from seqtrain.cli.output.console import note
-    from seqtrain.runs.run_directory import newest_trained
 
     path, newer = newest_trained()
     if newer:
-        more = f" and {len(newer) - 1} more" if len(newer) > 1 else ""
-        note(f"newer, but without a model yet: {newer[0]}{more}")
+        others = f" and {len(newer) - 1} more" if len(newer) > 1 else ""
+        note(f"newer, but without a model yet: {newer[0]}{others}")
     return str(path)
 
 

@@ -10,12 +10,14 @@ from seqtrain.config import values_by_key
 from seqtrain.config.document import flow
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.files.reading import number_at, path_problems
-from seqtrain.metrics import METRICS, MONITORED
+from seqtrain.metrics import EPOCH_METRICS, METRICS
 from seqtrain.runs.run_directory import CONFIG, MEMBER, RUNS, RunDirectory
 from seqtrain.text import nearest, one_of, quote
 
 OTHERS = ("started", "epochs", "best_epoch", "seconds")
-FIGURES = (*OTHERS, *MONITORED, *(f"test.{name}" for name in MONITORED))
+ALIASES = {"time": "seconds"}
+"""Headings of `seqtrain runs` that are no names of figures."""
+FIGURES = (*OTHERS, *EPOCH_METRICS, *(f"test.{name}" for name in EPOCH_METRICS))
 """What runs can be sorted by, beside the keys of their configs."""
 
 
@@ -112,7 +114,7 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
 
 
 def _scores(line: dict[str, Any] | None, name: str) -> dict[str, float]:
-    found = {score: number_at(line, name, score) for score in MONITORED}
+    found = {score: number_at(line, name, score) for score in EPOCH_METRICS}
     return {score: value for score, value in found.items() if value is not None}
 
 
@@ -124,9 +126,15 @@ def differing_keys(runs: Sequence[RunSummary]) -> list[str]:
 
 def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
     """Return runs by a figure or key: scores from the best on, else ascending; without it last."""
+    name = ALIASES.get(name, name)
     names = [*FIGURES, *dict.fromkeys(key for run in runs for key in run.config)]
+    if name not in names:
+        # `seqtrain runs` shows the last word of a key that differs between runs.
+        matching = [key for key in differing_keys(runs) if key.endswith(f".{name}")]
+        matching = matching or [key for key in names if key.endswith(f".{name}")]
+        name = matching[0] if len(matching) == 1 else name
     if runs and name not in names:
-        near = next((key for key in names if key.endswith(f".{name}")), nearest(name, names))
+        near = matching[0] if matching else nearest(name, names)
         hint = f"did you mean {near}?" if near else f"expected a key or {one_of(FIGURES)}"
         raise ConfigError(f"--sort: no key {quote(name)}; {hint}")
     metric = METRICS.get(name.removeprefix("test."))

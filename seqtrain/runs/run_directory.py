@@ -14,6 +14,7 @@ from seqtrain.config import Config, load_config
 from seqtrain.errors import CheckpointError, ConfigError, RunError
 from seqtrain.files.reading import json_of, path_problems, read_file, read_json
 from seqtrain.files.writing import complete_folder
+from seqtrain.text import nearest
 
 RUNS = Path("runs")
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
@@ -152,8 +153,24 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
     if not os.path.exists(path) and ".." not in path.parts and os.path.exists(RUNS / path):
         path = RUNS / path
     if not os.path.exists(path):
-        raise CheckpointError(f"{path}: no such run (looked for {os.path.abspath(path)})")
+        problem = f"{path}: no such run (looked for {os.path.abspath(path)})"
+        similar = _similar_run(path)
+        raise CheckpointError(problem + (f"; did you mean {similar}?" if similar else ""))
     return RunDirectory(path)
+
+
+def _similar_run(path: Path) -> Path | None:
+    """Return the newest run whose name begins with that of a missing one, or a similar name."""
+    folder = RUNS if path.parent == Path() else path.parent
+    try:
+        runs = [each for each in folder.iterdir() if (each / CONFIG).exists()]
+        runs.sort(key=lambda run: (run / CONFIG).stat().st_mtime_ns, reverse=True)
+    except OSError:
+        return None
+    by_name = {run.name: run for run in runs}
+    found = next((name for name in by_name if name.startswith(path.name)), None)
+    found = found or nearest(path.name, by_name)
+    return by_name[found] if found else None
 
 
 def newest_trained() -> tuple[Path, list[Path]]:

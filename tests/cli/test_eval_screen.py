@@ -27,7 +27,7 @@ def test_numbers_stand_in_their_order_and_head_their_columns():
     labels = sorted(str(number) for number in range(11))  # as the model has them: 0, 1, 10, 2
     rows = [line.split() for line in shown(scored(labels, wrong=2))]
     start = next(i for i, row in enumerate(rows) if "predicted" in row)
-    assert rows[start] == ["true", "\\", "predicted", *map(str, range(11))]
+    assert rows[start] == ["label", "\\", "predicted", *map(str, range(11))]
     matrix = rows[start + 2 : start + 13]
     assert [row[0] for row in matrix] == [str(number) for number in range(11)]
     assert matrix[1][1 + 9] == "1"  # "9" is the model's last class
@@ -37,10 +37,10 @@ def test_long_labels_are_lettered_and_give_way_where_there_is_no_room():
     text = "\n".join(shown(scored(["negative review", "positive review"], wrong=1)))
     assert "A negative review" in text
     scores = scored([f"a long label {number}" for number in range(12)], wrong=2)
-    assert "true \\ predicted" in "\n".join(shown(scores, 120))
+    assert "label \\ predicted" in "\n".join(shown(scores, 120))
     narrow = "\n".join(shown(scores, 50))
-    assert "true \\ predicted" not in narrow
-    assert "most frequent mistakes" in narrow
+    assert "label \\ predicted" not in narrow
+    assert "most frequent errors" in narrow
 
 
 def test_of_many_classes_the_worst_are_shown_and_the_mean():
@@ -49,7 +49,7 @@ def test_of_many_classes_the_worst_are_shown_and_the_mean():
     rows = [line.split()[0] for line in lines if line.startswith(" class")]
     assert rows[:4] == ["class0", "class1", "class2", "class149"]
     assert len(rows) == 10 + 3  # and the most frequent mistakes
-    assert any("all 150, mean" in line for line in lines)
+    assert any("mean of 150" in line for line in lines)
     assert sum("───" in line for line in lines) == 3
     assert lines[-1].startswith("calibration error ")
     every = shown(scores, every=True)
@@ -64,5 +64,5 @@ def test_rows_of_labels_that_the_model_lacks_stand_in_both_tables():
     lines = shown(score(logits, labels, torch.full((4,), 7), ["no", "yes"]))
     rows = [line.split() for line in lines]
     assert ["(unknown", "label)", "0.00%", "0.00%", "0.00%", "2"] in rows
-    assert ["all", "3,", "mean", "44.44%", "66.67%", "50.00%", "4"] in rows
+    assert ["mean", "of", "3", "44.44%", "66.67%", "50.00%", "4"] in rows
     assert ["(unknown", "label)", "·", "2"] in rows

@@ -64,7 +64,7 @@ def test_the_table(place, cli):
     lines = [line.split() for line in ended.out.splitlines() if line.strip()]
     assert ended.out.lstrip().startswith("run ")
     assert [lines[0][0], lines[0][-1]] == ["run", "lr"]
-    assert " ".join(lines[2]) == "c t.tsv 62.50% 37.50% 2 min 30 s 2 of 3 0.3750 0.1"
+    assert " ".join(lines[2]) == "c 62.50% 37.50% 2 min 30 s 2 of 3 - 0.3750 0.1"
     assert [line[0] for line in lines[2:]] == ["c", "b", "a"]
 
 
@@ -75,6 +75,8 @@ def test_the_table(place, cli):
         ("loss", "bca"),
         ("test.accuracy", "bca"),
         ("training.lr", "abc"),
+        ("lr", "abc"),
+        ("time", "cba"),
         ("started", "abc"),
         ("macro_f1", "cba"),  # unknown: as they were
     ],
@@ -83,7 +85,7 @@ def test_sorting(place, cli, key, order):
     assert "".join(names(cli, "--sort", key)) == order
 
 
-@pytest.mark.parametrize(("key", "near"), [("lr", "training.lr"), ("acuracy", "accuracy")])
+@pytest.mark.parametrize(("key", "near"), [("trainin.lr", "training.lr"), ("acuracy", "accuracy")])
 def test_refusals(place, cli, key, near):
     [problem] = cli("runs", "--sort", key, code=2).problems
     assert problem.endswith(f"did you mean {near}?")
@@ -103,3 +105,24 @@ def test_unfinished_damaged_and_other_folders(place, cli):
     assert warnings[1].startswith("listed without its config: runs/b/config.yaml")
     assert "b" in ended.out
     assert "\x1b" not in ended.out + ended.err
+
+
+@pytest.mark.parametrize("width", ["60", "80", "120"])
+def test_names_are_whole_and_headings_are_words_that_sort_takes(place, cli, monkeypatch, width):
+    name = "a-config-with-a-long-name-20260101-120000"
+    write_run(place / "runs", f"{name}/seed-0", 0.5, 0, lr=0.2)
+    monkeypatch.setenv("COLUMNS", width)
+    lines = cli("runs").out.splitlines()
+    assert any(line.strip().startswith(f"{name}/seed-0 ") for line in lines)
+    headings = next(line for line in lines if line.strip()).split()
+    assert headings[:3] == ["run", "accuracy", "test.accuracy"]
+    for heading in headings[1:]:
+        assert names(cli, "--sort", heading)
+
+
+def test_a_beginning_of_a_name_is_suggested_in_whole(place, cli):
+    write_run(place / "runs", "sms-20260101-120000", 0.5, 0)
+    for name in ("runs/sm", "sm", "runs/sms-20260101-12000"):
+        [problem] = cli("eval", name, code=2).problems
+        assert problem.endswith("did you mean runs/sms-20260101-120000?")
+    assert "did you mean" not in cli("eval", "runs/zebra", code=2).err

@@ -16,13 +16,12 @@ def diff_json(found: RunDifference, top: int | None) -> dict[str, Any]:
     """Return the object that ``diff --json`` prints.
 
     Args:
-        top: Largest number of rows that differ, or None for all.
+        found: The difference of two runs.
+        top: Largest number of differing rows to include, or None for all.
     """
     rows = []
     for a, b in found.rows[:top]:
-        row: dict[str, Any] = {
-            name: getattr(a, name) for name in ("line", "file", "text", "label")
-        }
+        row: dict[str, Any] = {name: getattr(a, name) for name in ("line", "file", "text", "label")}
         for name, prediction in (("a", a), ("b", b)):
             row[name] = {
                 "predicted": prediction.predicted,

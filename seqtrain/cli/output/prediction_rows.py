@@ -21,6 +21,7 @@ from seqtrain.cli.output.table import GrowingTable, TableColumn
 from seqtrain.config.formats import resolve_format
 from seqtrain.data.examples import Example, keeps_all
 from seqtrain.data.tokenizers import ALPHABET
+from seqtrain.files.row_writer import delimited_line
 from seqtrain.text import json_line, printable, shorten
 
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
@@ -175,14 +176,12 @@ class PredictionColumns:
 
     def _joined(self, cells: Sequence[str], is_shown: bool) -> str:
         """Return a line of csv or tsv; one that a terminal shows has no control characters."""
-        mark, breaking = (",", '[,"\t\r\n]') if self.format == "csv" else ("\t", "[\t\r\n]")
-        texts = []
-        for cell in cells:
-            if self.spreadsheet_safe and mark == "," and cell.startswith(FORMULA_MARKS):
-                cell = cell if NUMBER.fullmatch(cell) else f"'{cell}"
-            is_whole = re.search(breaking, cell) is None
-            texts.append(cell if is_whole else '"' + cell.replace('"', '""') + '"')
-        return mark.join(map(printable, texts) if is_shown else texts) + "\n"
+        texts = list(cells)
+        if self.spreadsheet_safe and self.format == "csv":
+            texts = [_as_text(cell) for cell in texts]
+        if is_shown:
+            texts = [printable(cell) for cell in texts]
+        return delimited_line(texts, "," if self.format == "csv" else "\t")
 
     def _begin_lines(self, file: TextIO) -> Callable[[int, Prediction], str]:
         """Write the heading of lines for people; say on stderr how many columns have no room."""
@@ -212,6 +211,12 @@ class PredictionColumns:
 
         file.write(table.heading + "\n")
         return row
+
+
+def _as_text(cell: str) -> str:
+    """Return a cell that no spreadsheet runs as a formula."""
+    is_formula = cell.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(cell)
+    return f"'{cell}" if is_formula else cell
 
 
 def step_rows(prediction: StepPredictions, top_k: int | None) -> Iterator[dict[str, Any]]:

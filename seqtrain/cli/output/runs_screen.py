@@ -45,7 +45,7 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
             "accuracy": figure(run.validation.get("accuracy"), ".2%"),
             "test.accuracy": figure(run.test.get("accuracy"), ".2%"),
             TableColumn("time", rank=1): duration(run.seconds),
-            TableColumn("best_epoch", "words", rank=2): _epochs(run),
+            TableColumn("best_epoch", rank=2): _epochs(run),
             TableColumn("macro_f1", rank=3): figure(run.validation.get("macro_f1"), ".2%"),
             TableColumn("loss", rank=4): figure(run.validation.get("loss"), ".4f"),
         }
