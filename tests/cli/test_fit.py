@@ -50,7 +50,7 @@ def test_resolved_config_repeats_the_run(beside, cli, tmp_path):
 
 def test_the_end_compares_with_the_n_grams_alone(project, cli):
     ended = cli("fit", "c.yaml", "--set", "model.ngrams=[1, 2]", "--run-dir", "r")
-    line = re.compile(r"^n-grams alone: ([\d.]+)%, all together ([\d.]+)%", re.MULTILINE)
+    line = re.compile(r"^n-grams only: ([\d.]+)%, all branches: ([\d.]+)%", re.MULTILINE)
     (figures,) = line.findall(ended.err)
     scores = cli("eval", "r", "--json").json
     expected = scores["parts"]["ngrams"]["accuracy"], scores["accuracy"]
@@ -82,15 +82,15 @@ def test_what_is_as_good_as_the_whole_is_named(project, cli):
     ]
     scores = json.loads(cli("eval", "r", "--json").out)
     whole, parts = scores["accuracy"], {n: s["accuracy"] for n, s in scores["parts"].items()}
-    names = {"ngrams": "n-grams", "recurrent": "the recurrent network"}
+    names = {"ngrams": "n-grams", "recurrent": "recurrent network"}
     assert whole < 0.75
     assert max(parts.values()) >= whole
     for each in ended:
-        assert "always 'up': 75.0%; the model isn't better" in each.err
+        assert "always predicting 'up' is right for 75.0%" in each.err
         for name, own in parts.items():
-            said = f"{names[name]} alone: {own:.1%}, all together {whole:.1%}"
+            said = f"{names[name]} only: {own:.1%}, all branches: {whole:.1%}"
             assert (f"{said}; " in each.err) == (own >= whole)
-    assert " alone: " not in cli("eval", "r", "--split", "train").err  # rows that it learned
+    assert " only: " not in cli("eval", "r", "--split", "train").err  # rows that it learned
 
 
 def test_a_refit_that_few_rows_would_end_early_makes_all_epochs(project, cli):

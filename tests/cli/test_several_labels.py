@@ -81,7 +81,7 @@ def test_scores_are_those_of_scikit_learn(beside: Path, cli: Cli) -> None:
     assert scores["confusion_matrix"] is None
     of_fit = json.loads(Path("run/test.json").read_text())
     assert {name: scores[name] for name in of_fit} == of_fit
-    assert "there is no confusion matrix" in cli("eval", "run").out
+    assert "label \\ predicted" not in cli("eval", "run").out
 
 
 def test_rows_hold_the_labels_that_reach_their_thresholds(beside: Path, cli: Cli) -> None:
@@ -130,7 +130,7 @@ def test_mistakes_report_check_and_differences(beside: Path, tmp_path: Path, cli
     wrong = cli("errors", "run", "--top", "100", "--json").json["errors"]
     assert len(wrong) == 100 - round(100 * cli("eval", "run", "--json").json["accuracy"])
     assert cli("errors", "run", "--top", "1", "--explain", "--json").json["errors"][0]["weights"]
-    assert all({*row["label"].split("|")} != {*row["answer"].split("|")} for row in wrong)
+    assert all({*row["label"].split("|")} != {*row["predicted"].split("|")} for row in wrong)
     cli("check", "run")
     page = tmp_path / "page.html"
     cli("report", "run", "-o", str(page))
