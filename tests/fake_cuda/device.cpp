@@ -59,7 +59,7 @@ c10::DeviceIndex exchange(c10::DeviceIndex index) { return std::exchange(current
 
 // ---- Counters -----------------------------------------------------------------------------------
 std::atomic<int64_t> allocated{0}, peak{0}, limit{INT64_MAX}, launches{0}, waits{0};
-std::atomic<int> sync_mode{0};  // as torch.cuda.set_sync_debug_mode: 2 raises an error
+std::atomic<int> sync_mode{0};  // as torch.cuda.set_sync_debug_mode: 1 warns, 2 raises an error
 thread_local int inside = 0;    // copies that the fallback itself makes don't count
 
 struct Uncounted {
@@ -73,6 +73,7 @@ void wait(const std::string& what) {
   if (inside) return;
   waits++;
   TORCH_CHECK(sync_mode < 2, "called a synchronizing CUDA operation: ", what);
+  if (sync_mode) TORCH_WARN("called a synchronizing CUDA operation: ", what);
 }
 
 // ---- Memory -------------------------------------------------------------------------------------
