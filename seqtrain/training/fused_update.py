@@ -10,12 +10,14 @@ U touched rows of a table, V its rows, E size of a row.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+ADAM: dict[str, Callable[..., None]] = {"adam": torch._fused_adam_, "adamw": torch._fused_adamw_}
 MOST_MASKED = 2**20
 """Numbers in a table, at most, for which a mask of touched rows replaces their list."""
 
@@ -100,26 +102,43 @@ def fused_update(
     norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
     failed.copy_(torch.maximum(failed, (norm + loss).isfinite().logical_not()))
     scale = None if limit == math.inf else ((norm + 1e-6) / limit).clamp(min=1.0)
-    torch._foreach_add_([update.state["step"] for update in updates], 1 - failed)
+    steps = [update.state["step"] for update in updates]
+    torch._foreach_add_(steps, [1 - failed] * len(steps))
     moments = [name for name in updates[0].state if name != "step"]
     changed = [
-        [selection.take(tensor) for tensor in (update.weight, *map(update.state.get, moments))]
+        [selection.take(tensor) for tensor in _tensors(update, moments)]
         for update, selection in zip(updates, selections, strict=True)
     ]
     for decay in sorted({update.decay for update in updates}):
         chosen = [i for i, update in enumerate(updates) if update.decay == decay]
         weights, *kept = ([changed[i][part] for i in chosen] for part in range(1 + len(moments)))
-        options = {"lr": lr, "weight_decay": decay, "maximize": False}
+        options: dict[str, Any] = {"lr": lr, "weight_decay": decay, "maximize": False}
         options |= {"grad_scale": scale, "found_inf": failed}
         own = [gradients[i] for i in chosen]
         if rule == "sgd":
             options |= {"momentum": momentum, "dampening": 0.0, "nesterov": False}
-            torch._fused_sgd_(weights, own, *kept, is_first_step=False, **options)
+            torch._fused_sgd_(weights, own, kept[0], is_first_step=False, **options)
         else:
-            step = torch._fused_adamw_ if rule == "adamw" else torch._fused_adam_
             options |= {"beta1": betas[0], "beta2": betas[1], "eps": eps, "amsgrad": False}
-            step(weights, own, *kept, [], [updates[i].state["step"] for i in chosen], **options)
+            ADAM[rule](weights, own, *kept, [], [steps[i] for i in chosen], **options)
     for update, selection, parts in zip(updates, selections, changed, strict=True):
-        for tensor, part in zip((update.weight, *map(update.state.get, moments)), parts, strict=True):
+        for tensor, part in zip(_tensors(update, moments), parts, strict=True):
             selection.put(tensor, part)
     return norm
+
+
+def _tensors(update: WeightUpdate, moments: Sequence[str]) -> list[Tensor]:
+    return [update.weight, *(update.state[name] for name in moments)]
+
+
+@torch.no_grad()
+def add_gradient(weight: Tensor, gradient: Tensor, rate: float, failed: Tensor) -> None:
+    """Add a gradient, dense or sparse in its rows, times a rate, unless the run has failed."""
+    rows, values = None, gradient
+    if gradient.is_sparse:
+        rows, values = gradient._indices()[0], gradient._values()
+    values = torch.where(failed > 0, 0.0, values)
+    if rows is None:
+        weight.add_(values, alpha=rate)
+    else:
+        weight.index_add_(0, rows, values, alpha=rate)

@@ -2,14 +2,16 @@
 
 A vocabulary has far more vectors than a batch has distinct tokens. The other rows stay as they are,
 as with torch.optim.SparseAdam: neither momentum nor weight decay moves them. Where the native
-library serves, it updates all weights in one call. The linear classifier on n-grams may learn by
-plain SGD (training.ngrams_lr): with Adam rare n-grams count as much as frequent ones, which costs
-accuracy where rows are few. U touched rows of a table, E size of a row.
+library serves, it updates all weights in one call; on CUDA `training.fused_update` does. The linear
+classifier on n-grams may learn by plain SGD (training.ngrams_lr): with Adam rare n-grams count as
+much as frequent ones, which costs accuracy where rows are few.
+
+U touched rows of a table, E size of a row.
 """
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +22,7 @@ from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.native.library import Weight, why_not
 from seqtrain.model.engines.native.update import adam, describe_weight
 from seqtrain.model.ngrams import GAIN
+from seqtrain.training.fused_update import WeightUpdate, add_gradient, fused_update
 from seqtrain.training.state import check_tensor
 
 BETAS, EPSILON, MOMENTUM = (0.9, 0.999), 1e-8, 0.9
@@ -56,6 +59,8 @@ class Optimizer:
         network = model.classifier if isinstance(model, PretrainingModel) else model
         self.tables = network.set_sparse_gradients(config.sparse_embedding and not on_mps)
         self._is_native = self._rule != "sgd" and all(map(native_serves, self._decay))
+        self._is_fused = all(w.is_cuda and w.dtype == torch.float32 for w in self._decay)
+        self._failed: Tensor | None = None
         self._described: dict[Tensor, Weight] = {}
         self._lr = config.lr
         self._ngrams = None if config.ngrams_lr is None else network.ngrams
@@ -76,13 +81,23 @@ class Optimizer:
             weight.grad = None
 
     @torch.no_grad()
-    def step(self, *, lr: float, examples: int) -> float:
-        """Update the weights by their gradients; return the norm of these, but of ngrams_lr's.
+    def step(self, *, lr: float, examples: int, loss: Tensor | None = None) -> float | Tensor:
+        """Update the weights by their gradients, scaled to max_grad_norm first.
 
-        They are scaled to max_grad_norm first. Nothing is updated where the norm isn't finite.
-        `examples` are those of the batch, over all processes.
+        Nothing is updated if the norm isn't finite; on CUDA nothing from then on.
+
+        Args:
+            lr: Learning rate.
+            examples: Examples of the batch, over all processes.
+            loss: Loss of the batch, or None if it is known to be finite. Only CUDA looks at it.
+
+        Returns:
+            The norm of the gradients, except those that ngrams_lr is for. On CUDA it is a scalar
+            on the device, for which nothing has waited yet.
         """
         limit = math.inf if self._max_grad_norm is None else self._max_grad_norm
+        if self._is_fused:
+            return self._fused_step(lr, examples, loss, limit)
         norm = self._native_step(lr, limit) if self._is_native else None
         if norm is None:
             norm = float(clip_gradients(self._decay, limit))
@@ -92,13 +107,43 @@ class Optimizer:
                 self._native_step(lr, math.inf)
             else:
                 self._torch_step(lr)
-        if math.isfinite(norm) and self._ngrams is not None and self._ngrams_lr is not None:
-            rate = -self._ngrams_lr * min(examples, MOST_EXAMPLES) * lr / self._lr
-            table, bias = self._ngrams.weight, self._ngrams.bias
-            if table.grad is not None and bias.grad is not None:
-                table.add_(table.grad, alpha=rate / GAIN**2)
-                bias.add_(bias.grad, alpha=rate * NGRAM_BIAS)
+        if math.isfinite(norm):
+            for weight, gradient, rate in self._ngram_gradients(lr, examples):
+                weight.add_(gradient, alpha=rate)
         return norm
+
+    def _fused_step(self, lr: float, examples: int, loss: Tensor | None, limit: float) -> Tensor:
+        if self._failed is None:
+            self._failed = torch.zeros((), device=next(iter(self._decay)).device)
+        found = [(weight, weight.grad, decay) for weight, decay in self._decay.items()]
+        norm = fused_update(
+            self._rule,
+            [
+                WeightUpdate(weight, gradient, self._begin(weight), decay)
+                for weight, gradient, decay in found
+                if gradient is not None
+            ],
+            self._failed,
+            self._failed if loss is None else loss,
+            lr=lr,
+            betas=BETAS,
+            eps=EPSILON,
+            momentum=MOMENTUM,
+            limit=limit,
+        )
+        for weight, gradient, rate in self._ngram_gradients(lr, examples):
+            add_gradient(weight, gradient, rate, self._failed)
+        return norm
+
+    def _ngram_gradients(self, lr: float, examples: int) -> Iterator[tuple[Tensor, Tensor, float]]:
+        """Yield weights that ngrams_lr is for, with their gradient and the factor to add it by."""
+        if self._ngrams is None or self._ngrams_lr is None:
+            return
+        rate = -self._ngrams_lr * min(examples, MOST_EXAMPLES) * lr / self._lr
+        table, bias = self._ngrams.weight, self._ngrams.bias
+        if table.grad is not None and bias.grad is not None:
+            yield table, table.grad, rate / GAIN**2
+            yield bias, bias.grad, rate * NGRAM_BIAS
 
     def _native_step(self, lr: float, limit: float) -> float | None:
         found = ((weight, weight.grad) for weight in self._decay)
@@ -154,7 +199,8 @@ class Optimizer:
     def _begin(self, weight: Tensor) -> dict[str, Tensor]:
         if weight not in self._state:
             state = {name: torch.zeros_like(weight) for name in MOMENTS[self._rule]}
-            state["step"] = torch.zeros((), dtype=torch.float32, device="cpu")
+            where = weight.device if self._is_fused else "cpu"
+            state["step"] = torch.zeros((), dtype=torch.float32, device=where)
             self._state[weight] = state
         return self._state[weight]
 

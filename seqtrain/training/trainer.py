@@ -148,7 +148,9 @@ class Trainer:
         shared = objective.processes.size > 1
         learned = self._shared_gradient(batch) if shared else self._gradient(batch)
         loss, correct, count, each = learned
-        if not math.isfinite(loss) or not math.isfinite(optimizer.step(lr=lr, examples=count)):
+        if not math.isfinite(loss) or not math.isfinite(
+            float(optimizer.step(lr=lr, examples=count))
+        ):
             what = "gradient" if math.isfinite(loss) else "loss"
             raise self._not_finite(what, objective.suspects(batch, each))
         self.progress.add_batch(loss, correct, count, int(batch.lengths.sum()))

@@ -413,9 +413,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   m.impl("cudnn_is_acceptable", acceptable);
 }
 // One launch for all tensors of a list: without these, torch's loop over the list would serve.
-constexpr const char* FOREACH[] = {"_foreach_mul_.Scalar", "_foreach_mul_.Tensor", "_foreach_mul.Scalar", "_foreach_add_.List",
-    "_foreach_add.List", "_foreach_norm.Scalar", "_foreach_lerp_.Scalar", "_foreach_addcmul_.Scalar", "_foreach_addcdiv_.Scalar",
-    "_foreach_sqrt", "_foreach_div_.Tensor", "_foreach_zero_", "_foreach_copy_"};
+constexpr const char* FOREACH[] = {"_foreach_norm.Scalar", "_foreach_add_.List"};
 TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   for (auto* name : FOREACH) m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback>());
 }
