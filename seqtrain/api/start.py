@@ -15,7 +15,7 @@ from typing import Any
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.formats import MEMORY
-from seqtrain.config.schema import OF_TRAINING, ModelConfig
+from seqtrain.config.schema import TRAINING_ONLY, ModelConfig
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import data_files
 from seqtrain.errors import CheckpointError, ConfigError
@@ -220,7 +220,7 @@ def _check_alike(config: Config, old: Model, run: str) -> None:
     scale = ("missing", "standardize")
     of_kind = {"text": ("tokenizer", "lowercase"), "features": scale, "steps": (*scale, "steps")}
     keys = [("data", name) for name in ("kind", "static", *of_kind.get(rules.kind, ()))]
-    keys += [("model", name) for name in ModelConfig.model_fields if name not in OF_TRAINING]
+    keys += [("model", name) for name in ModelConfig.model_fields if name not in TRAINING_ONLY]
     for section, name in keys:
         found = getattr(getattr(config, section), name)
         own = rules.reading if name in ("steps", "static") else rules

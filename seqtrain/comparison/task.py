@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from seqtrain.api.environment import check_longest, check_model
-from seqtrain.config import Config, config_from_mapping, values_by_key
+from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare
@@ -102,10 +102,8 @@ def variants_for(config: Config, device: torch.device) -> dict[str, str]:
             carried = "with model.initial_state: carried"
             problems[name] = f"{carried}, the next row would start from the padding"
         elif variant.kind != "recipe":
-            changed = variant.config(config)
             try:
-                config_from_mapping(changed.model_dump())
-                choose_engine(changed.model, device)
+                choose_engine(variant.config(config).model, device)
             except ConfigError as error:
                 problems[name] = str(error)
     return problems

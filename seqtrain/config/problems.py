@@ -1,37 +1,159 @@
-"""What a config's problems say: what was found, what is allowed, and the nearest valid name."""
+"""Messages about an invalid config: where, what was found, what is allowed, the nearest name."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
-from seqtrain.config.document import Keys, brief
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from seqtrain.config.document import Keys, Unreadable, brief
 from seqtrain.config.schema import SECTIONS, Config, Section
-from seqtrain.text import nearest, one_of
+from seqtrain.config.value_types import BROKEN_RULE
+from seqtrain.errors import ConfigError
+from seqtrain.text import nearest, one_line, one_of, shorten
 
 KEYS = (*Config.model_fields, *(f"{s}.{key}" for s in SECTIONS for key in SECTIONS[s].model_fields))
-"""Every key of a config, sections included."""
-
+"""All keys of a config, including the sections."""
+SHOWN_PROBLEMS = 50
+"""Largest number of problems that are shown; the rest is counted."""
 RETIRED_KEYS: dict[str, tuple[object, str]] = {
     "data.readers": ("auto", "one process reads all files; leave the key out"),
     "training.shards": (
         None,
-        "processes sum their gradients, equal to rounding at any number; leave the key out "
-        "(seqtrain fit --nproc-per-node N)",
+        "processes sum their gradients, with equal results for any number of them; leave the key "
+        "out and run torchrun --nproc-per-node N -m seqtrain fit",
     ),
 }
-"""Keys that are no longer in the schema: their default at the time, and what to use instead.
+"""Removed keys, each with its last default and the advice what to use instead.
 
-At that default, as in the config.yaml of an earlier run, they are left out; else they are refused.
+A removed key with its last default, as in the config.yaml of an earlier run, is ignored. With any
+other value it is refused.
 """
 RETIRED_VALUES = {"model.engine: fused": "use auto or torch"}
-"""Values that are no longer in the schema, and what to use instead."""
+"""Removed values, each with the advice what to use instead."""
+OTHER_NAMES = {
+    "text": "sequence",
+    "target": "label",
+    "sep": "delimiter",
+    "val": "validation",
+    "cell": "rnn",
+    "amp": "precision",
+    "clip": "max_grad_norm",
+}
+"""Names that other programs use for our keys, if their spelling differs much."""
+UNKNOWN_KEY = ("extra_forbidden", "invalid_key")
+"""Types of the validation errors of unknown keys."""
 
-OTHER_NAMES = {"text": "sequence", "target": "label", "sep": "delimiter", "val": "validation"}
-OTHER_NAMES |= {"cell": "rnn", "amp": "precision", "clip": "max_grad_norm"}
-"""Keys as other programs name them, spelled unlike ours."""
+
+class Location(NamedTuple):
+    """Place of a key or a value: its rank among all places, and the text that names it."""
+
+    order: tuple[int, ...] = ()
+    text: str = ""
+
+
+Locations: TypeAlias = "dict[Keys, tuple[Location, Location]]"
+"""Locations of each key and of its value."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the values of a config come from.
+
+    Attributes:
+        locations: Locations of the keys in a file or in options; empty for a mapping from Python.
+        misspelt: For each section that is misspelt, its right name and the name that was found.
+    """
+
+    locations: Locations = field(default_factory=dict)
+    misspelt: Mapping[str, str] = field(default_factory=dict)
+
+
+def config_error(error: ValidationError | None, values: Any, origin: Origin | None) -> ConfigError:
+    """Return the error that reports all problems of a config, one line each.
+
+    Args:
+        error: Result of the validation, or None if only section names are wrong.
+        values: The values that were validated, with misspelt sections under their right names.
+        origin: Where the values come from, or None if they come from Python.
+    """
+    origin = origin or Origin()
+    found = []
+    for path, detail in _innermost(error, values).items() if error else ():
+        place = (origin.misspelt.get(str(path[0]), path[0]), *path[1:]) if path else path
+        location = _locate(origin.locations, place, is_key=detail["type"] in UNKNOWN_KEY)
+        found.append((location, path, _describe(path, detail)))
+    for right, name in origin.misspelt.items():
+        location = _locate(origin.locations, (name,), is_key=True)
+        found.append((location, (name,), f"unknown key; did you mean {right}?"))
+    found.sort(key=lambda problem: problem[0].order)
+    lines = [_line(*problem) for problem in found[:SHOWN_PROBLEMS]]
+    if len(found) > SHOWN_PROBLEMS:
+        lines.append(f"{len(found) - SHOWN_PROBLEMS} more problems not shown")
+    return ConfigError(*lines)
+
+
+def _innermost(error: ValidationError, values: Any) -> dict[Keys, ErrorDetails]:
+    """Return one error per wrong value: the innermost one, and broken rules before others."""
+    details = error.errors(include_url=False, include_context=False)
+    details.sort(key=lambda detail: detail["type"] == BROKEN_RULE)
+    errors = {_path(detail, values): detail for detail in details}
+    outer = {path[:end] for path in errors for end in range(len(path))}
+    return {path: detail for path, detail in errors.items() if path not in outer}
+
+
+def _path(detail: ErrorDetails, values: Any) -> Keys:
+    """Return the keys that lead to an error, without the names of the types that were tried."""
+    if detail["type"] in (*UNKNOWN_KEY, "missing"):
+        return detail["loc"]
+    path: list[str | int] = []
+    for step in detail["loc"]:
+        is_index = isinstance(values, list) and isinstance(step, int)
+        if is_index or (isinstance(values, dict) and step in values):
+            path.append(step)
+            values = values[step]
+    # A rule may complain about a key that was not set.
+    return detail["loc"] if detail["type"] == BROKEN_RULE and len(path) < 2 else tuple(path)
+
+
+def _locate(locations: Locations, path: Keys, *, is_key: bool) -> Location:
+    """Return the location of a key or its value, or else of the nearest key above it."""
+    if path in locations:
+        key, value = locations[path]
+        return key if is_key else value
+    above = (path[:end] for end in range(len(path) - 1, -1, -1))
+    return next((locations[key][0] for key in above if key in locations), Location())
+
+
+def _line(location: Location, path: Keys, text: str) -> str:
+    """Return the line of a problem; an option that begins with the key already names it."""
+    key = ".".join(shorten(str(step), 40) for step in path)
+    if not location.text.startswith(f"--set {key}="):
+        text = f"{key}: {text}" if key else text
+    return one_line(f"{location.text}: {text}" if location.text else text)
+
+
+def _describe(path: Keys, detail: ErrorDetails) -> str:
+    """Return what is wrong at a key, and what is allowed."""
+    value = detail["input"]
+    if detail["type"] in UNKNOWN_KEY:
+        return unknown_key(path, is_section=isinstance(value, dict))
+    if isinstance(value, Unreadable):
+        return value.why
+    if detail["type"] == "missing":
+        return f"missing; expected {expected(path)}"
+    if detail["type"] == BROKEN_RULE:
+        return detail["msg"]
+    if detail["loc"] and detail["loc"][-1] == "[key]":
+        allowed = expected(path[:-1]) if isinstance(path[-1], str) else "text as key"
+        return f"found key {brief(path[-1])}; expected {allowed}"
+    return wrong_value(path, value) if path else f"found {brief(value)}; expected a mapping"
 
 
 def wrong_value(path: Keys, value: object) -> str:
-    """Say what was found at a key, or inside its value, what it may be, and what was meant."""
+    """Return what was found at a key, what is allowed there, and the nearest allowed word."""
     hint = ""
     if isinstance(value, str):
         near = nearest(value.lower(), choices(path))
@@ -41,15 +163,17 @@ def wrong_value(path: Keys, value: object) -> str:
     return f"found {brief(value)}; expected {expected(path)}{hint}"
 
 
-def unknown_key(path: Keys, *, of_section: bool) -> str:
-    """Say that a key, by its path, is unknown, and which one may have been meant.
+def unknown_key(path: Keys, *, is_section: bool) -> str:
+    """Return a message that a key is unknown, with the key that was probably meant.
 
-    `of_section` says whether keys stand under the first of the path.
+    Args:
+        path: Path of the key.
+        is_section: True if its value is a mapping.
     """
     retired = RETIRED_KEYS.get(".".join(map(str, path)))
     if retired is not None:
         return f"this key was removed: {retired[1]}"
-    near = nearest_key(path, of_section=of_section)
+    near = nearest_key(path, is_section=is_section)
     if near is None:
         section = SECTIONS.get(str(path[0]), Config) if len(path) > 1 else Config
         return f"unknown key; expected {one_of(list(section.model_fields))}"
@@ -59,30 +183,33 @@ def unknown_key(path: Keys, *, of_section: bool) -> str:
     return f"unknown key; did you mean {near}{at_top}?"
 
 
-def nearest_key(path: Keys, *, of_section: bool = False) -> str | None:
-    """Return the known key nearest to an unknown one: of the same name elsewhere, or a like one."""
+def nearest_key(path: Keys, *, is_section: bool = False) -> str | None:
+    """Return the known key nearest to an unknown one, or None if no key is similar.
+
+    Keys of the same section are preferred, then keys of the same name elsewhere.
+    """
     leaf, section = str(path[-1])[:100].lower(), f"{path[0]}."
     leaf = OTHER_NAMES.get(leaf, leaf)
-    if of_section and len(path) == 1:
+    if is_section and len(path) == 1:
         return nearest(leaf, SECTIONS)
     known = {key: key for key in KEYS}
     known |= {key.rpartition(".")[2]: key for key in reversed(KEYS)}
     siblings = [name for name, key in known.items() if key.startswith(section)]
     near = leaf if leaf in known else nearest(leaf, siblings) or nearest(leaf, known, 0.7)
-    if near is None and "_" in leaf:  # such as learning_rate, which says what training.lr is
-        said = leaf.replace("_", " ")
-        return next((key for key in KEYS if said in _description(key)), None)
+    if near is None and "_" in leaf:  # such as learning_rate: the description of training.lr
+        words = leaf.replace("_", " ")
+        return next((key for key in KEYS if words in _description(key)), None)
     return None if near is None else known[near]
 
 
 def expected(path: Keys) -> str:
-    """Say what the value at a known key, or one inside its value, may be."""
-    return one_of([word for arm in _arms(path) for word in _words(arm)])
+    """Return the words for the allowed values of a known key, or of a value inside its value."""
+    return one_of([word for variant in _variants(path) for word in _words(variant)])
 
 
 def choices(path: Keys) -> list[str]:
-    """Return the words that the value at a known key may be, if it lists some."""
-    return [word for arm in _arms(path) for word in _words(arm) if _lists_words(arm)]
+    """Return the words that are allowed as the value of a known key."""
+    return [word for part in _variants(path) for word in _words(part) if _lists_words(part)]
 
 
 def _description(key: str) -> str:
@@ -96,8 +223,8 @@ def _section_schema(section: type[Section]) -> dict[str, Any]:
     return section.model_json_schema()
 
 
-def _arms(path: Keys) -> list[dict[str, Any]]:
-    """Return what a key may be, by the JSON Schema; of what is inside its value, the whole."""
+def _variants(path: Keys) -> list[dict[str, Any]]:
+    """Return the JSON Schemas of the alternatives that a key allows."""
     section = SECTIONS.get(str(path[0]))
     if section and len(path) == 1:
         return [{"$comment": "a mapping of keys"}]
@@ -106,27 +233,33 @@ def _arms(path: Keys) -> list[dict[str, Any]]:
     return list(found.get("anyOf", [found]))
 
 
-def _lists_words(arm: dict[str, Any]) -> bool:
-    return "enum" in arm or "const" in arm or arm.get("type") in ("boolean", "null")
+def _lists_words(variant: dict[str, Any]) -> bool:
+    return "enum" in variant or "const" in variant or variant.get("type") in ("boolean", "null")
 
 
-def _words(arm: dict[str, Any]) -> list[str]:
-    kind = arm.get("type")
-    if "enum" in arm or "const" in arm:
-        return [str(word) for word in arm.get("enum", [arm.get("const")])]
-    if "$comment" in arm:
-        return [arm["$comment"]]
+def _words(variant: dict[str, Any]) -> list[str]:
+    """Return the words for the values that one alternative allows."""
+    kind = variant.get("type")
+    if "enum" in variant or "const" in variant:
+        return [str(word) for word in variant.get("enum", [variant.get("const")])]
+    if "$comment" in variant:
+        return [variant["$comment"]]
     if kind in ("integer", "number"):
-        return [_range("a whole number" if kind == "integer" else "a number", arm)]
+        return [_range("a whole number" if kind == "integer" else "a number", variant)]
     return {"boolean": ["true", "false"], "null": ["null"]}.get(str(kind), ["text"])
 
 
-def _range(noun: str, arm: dict[str, Any]) -> str:
-    limits = {"exclusiveMinimum": "above", "minimum": "of at least"}
-    limits |= {"exclusiveMaximum": "below", "maximum": "at most"}
-    words = [f"{limits[limit]} {_number(arm[limit])}" for limit in limits if limit in arm]
-    if "minimum" in arm and "maximum" in arm:
-        return f"{noun} from {_number(arm['minimum'])} to {_number(arm['maximum'])}"
+def _range(noun: str, variant: dict[str, Any]) -> str:
+    """Return the words for a number and its limits."""
+    limits = {
+        "exclusiveMinimum": "above",
+        "minimum": "of at least",
+        "exclusiveMaximum": "below",
+        "maximum": "at most",
+    }
+    words = [f"{limits[name]} {_number(variant[name])}" for name in limits if name in variant]
+    if "minimum" in variant and "maximum" in variant:
+        return f"{noun} from {_number(variant['minimum'])} to {_number(variant['maximum'])}"
     return f"{noun} {' and '.join(words)}"
 
 

@@ -1,200 +1,383 @@
-"""Rules between keys of a config: what doesn't go together, and what to set instead."""
+"""Rules between keys of a config: combinations that are refused, and keys without effect."""
 
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+from __future__ import annotations
 
-from seqtrain.config.document import brief, flow
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from seqtrain.config.document import brief
 from seqtrain.config.formats import (
     ENDINGS,
     FEATURE_FORMATS,
     FIXED_COLUMNS,
     TABLE_FORMATS,
     WIDE_FORMATS,
-    advice,
     holds,
     names_of,
     resolve_format,
 )
+from seqtrain.config.formats import (
+    advice as advice_on,
+)
 from seqtrain.text import one_of
 
-Broken: TypeAlias = Iterator[tuple[str, str]]
-"""The key to complain about, as `section.key`, and the text of the problem."""
+if TYPE_CHECKING:
+    from seqtrain.config.schema import Config
 
-Keys: TypeAlias = dict[str, Any]
-"""The values of a config by `section.key`, defaults included; each is right by itself."""
+Problems: TypeAlias = "Iterator[tuple[str, str]]"
+"""Keys that are wrong, as `section.key`, each with the text of the problem."""
+Rule: TypeAlias = "Callable[[Config], Problems]"
 
+RULES: list[Rule] = []
+"""All rules. Each receives a config whose values are valid one by one."""
 FILES = ("data.train", "data.validation", "data.test")
-CLASHES = """
-data.id set | data.steps null | name the columns of a time step there
-data.steps set | data.id null | name the column there by which rows are one sequence
-data.steps set | data.kind not steps | expected auto
-data.kind steps | data.steps null | name the columns there
-data.order set | data.steps null | expected null
-data.sequence set | data.steps set | which takes its place; leave this key out
-data.standardize not train | data.kind text tokens | expected train
-training.augment set | data.kind text tokens | expected null
-model.freeze set | data.kind features steps | expected false
-model.kernels true | data.kind text tokens | expected false
-model.ngrams set | data.kind features | expected null
-model.attention_size set | model.pooling last mean max | expected null
-model.ngrams_spelling true | model.ngrams null | expected false
-model.ngrams_spelling true | model.subwords null | whose sizes it takes; expected false
-training.ngrams_lr set | model.ngrams null | expected null
-model.subwords set | data.kind features steps | expected null
-model.subwords set | data.tokenizer char byte bpe | whose tokens are no words; expected null
-model.vectors set | data.kind features steps | expected null
-model.vectors set | data.tokenizer byte bpe | whose tokens are no words; expected null
-model.vectors_keep not 20000 | model.vectors null | name the file there
-model.engine native | model.unroll not packed | expected auto or torch
-model.join not concat | model.bidirectional false | expected concat
-model.initial_scale not 0.1 | model.initial_state not random | expected 0.1
-model.initial_state carried | data.group null | name the column there
-model.initial_state carried | model.bidirectional true | which reads from the end; set that to false
-model.initial_state carried | model.unroll padded | which changes the last state; set another one
-data.group set | model.initial_state not carried | which doesn't use it; expected null
-training.bptt set | model.bidirectional true | which reads from the end; set that to false
-training.bptt set | model.unroll padded | which changes the last state; set another one
-training.logit_adjustment not 0.0 | data.label_separator set | which has thresholds; expected 0.0
-training.refit true | data.validation null | so no epoch is the best; expected false
-training.refit true | data.group set | which it doesn't support; expected false
-training.refit true | pretraining.objective set | which it doesn't support; expected false
-training.refit true | training.schedule plateau | which it doesn't support; expected false
-pretraining.data set | pretraining.objective null | set autoencoder or language_model there
-pretraining.objective set | data.kind features steps | which it can't predict; expected null
-pretraining.objective set | model.convolutions set | which merge time steps; expected null
-pretraining.objective language_model | model.bidirectional true | model.num_layers not 1 \
-| which see the next token; expected autoencoder
-"""
-"""A value of a key, the values of others that it doesn't go with, and what to say. A value is
-written as YAML does; `set` is any but null and false, `not` any but those that follow."""
+WORD_TOKENIZERS = ("word", "whitespace")
+FRACTION_AS_TEXT = re.compile(r"([0-9]+),([0-9]+)|([0-9]+)(\.[0-9]+)?\s*%")
+"""A fraction with a decimal comma, or a percentage: a number, not the name of a file."""
+HAS_EFFECT: dict[str, Callable[[Config], bool]] = {
+    "model.vectors_keep": lambda config: config.model.vectors is not None,
+    "model.ngrams_spelling": lambda config: (
+        config.model.ngrams is not None and config.model.subwords is not None
+    ),
+    "model.join": lambda config: config.model.bidirectional,
+    "model.attention_size": lambda config: "attention" in config.model.pooling,
+    "model.initial_scale": lambda config: config.model.initial_state == "random",
+    "training.ngrams_lr": lambda config: config.model.ngrams is not None,
+    "training.refit": lambda config: config.data.validation is not None,
+    "pretraining.data": lambda config: config.pretraining.objective is not None,
+}
+"""Keys that only refine another one, with the condition under which they have an effect."""
 
 
-def broken_rules(keys: Keys) -> Broken:
-    """Yield what doesn't go together."""
-    for rule in (_files, _columns, _steps, _ngrams, _groups, _vectors):
-        yield from rule(keys)
-    for clash in CLASHES.strip().splitlines():
-        *sides, text = map(str.split, clash.split("|"))
-        if all(_is(keys[key], values) for key, *values in sides):
-            key, *others = (key for key, *_ in sides)
-            found = " and ".join(f"{other} is {brief(keys[other])}" for other in others)
-            found = f"found {brief(keys[key])}, but {found}"
-            separator = ", " if text[0] in ("which", "whose", "so") else "; "
-            yield key, found + separator + " ".join(text)
+def unused_keys(config: Config) -> Iterator[tuple[str, str]]:
+    """Yield section and name of the keys that have no effect in this config."""
+    for key, has_effect in HAS_EFFECT.items():
+        if not has_effect(config):
+            section, _, name = key.partition(".")
+            yield section, name
 
 
-def _is(value: object, words: list[str]) -> bool:
-    """Whether a value is among those that words of `CLASHES` stand for."""
-    if words == ["set"]:
-        return value not in (None, False)
-    negated = words[0] == "not"
-    return (flow(value) in words[negated:]) != negated
+def broken_rules(config: Config) -> Problems:
+    """Yield all combinations of keys that are refused."""
+    for check in RULES:
+        yield from check(config)
 
 
-def _formats(keys: Keys) -> dict[str, str]:
+def _rule(check: Rule) -> Rule:
+    """Add a function to the rules."""
+    RULES.append(check)
+    return check
+
+
+def _conflict(config: Config, key: str, *others: str, advice: str) -> tuple[str, str]:
+    """Return the problem of a key whose value conflicts with the values of other keys."""
+    causes = " and ".join(f"{other} is {brief(config.value(other))}" for other in others)
+    return key, f"found {brief(config.value(key))}, but {causes}; {advice}"
+
+
+def _kind_conflict(config: Config, key: str, kinds: tuple[str, ...], default: str) -> Problems:
+    """Yield a problem if a key is set though sequences are of one of some kinds."""
+    if config.value(key) not in (None, False) and config.data.kind in kinds:
+        yield _conflict(config, key, "data.kind", advice=f"expected {default}")
+
+
+@_rule
+def _id_needs_steps(config: Config) -> Problems:
+    if config.data.id is not None and config.data.steps is None:
+        advice = "name the columns of a time step in data.steps"
+        yield _conflict(config, "data.id", "data.steps", advice=advice)
+
+
+@_rule
+def _steps_need_id(config: Config) -> Problems:
+    if config.data.steps is not None and config.data.id is None:
+        advice = "name the column of the sequence id in data.id"
+        yield _conflict(config, "data.steps", "data.id", advice=advice)
+
+
+@_rule
+def _steps_and_kind_agree(config: Config) -> Problems:
+    data = config.data
+    if data.steps is not None and data.kind != "steps":
+        yield _conflict(config, "data.kind", "data.steps", advice="expected steps or auto")
+    elif data.steps is None and data.kind == "steps":
+        yield _conflict(config, "data.kind", "data.steps", advice="name the columns in data.steps")
+
+
+@_rule
+def _order_needs_steps(config: Config) -> Problems:
+    if config.data.order is not None and config.data.steps is None:
+        yield _conflict(config, "data.order", "data.steps", advice="expected null")
+
+
+@_rule
+def _steps_replace_sequence(config: Config) -> Problems:
+    if config.data.sequence is not None and config.data.steps is not None:
+        advice = "data.steps takes its place, so leave data.sequence out"
+        yield _conflict(config, "data.sequence", "data.steps", advice=advice)
+
+
+@_rule
+def _standardize_needs_numbers(config: Config) -> Problems:
+    data = config.data
+    if data.standardize == "train":
+        return
+    if data.kind in ("text", "tokens"):
+        yield _conflict(config, "data.standardize", "data.kind", advice="expected train")
+    elif data.steps and not {"number", "order"}.intersection(map(str, data.steps.values())):
+        yield "data.standardize", "data.steps has no column of numbers; expected train"
+
+
+@_rule
+def _freeze_needs_tokens(config: Config) -> Problems:
+    return _kind_conflict(config, "model.freeze", ("features", "steps"), "false")
+
+
+@_rule
+def _ngrams_need_tokens(config: Config) -> Problems:
+    return _kind_conflict(config, "model.ngrams", ("features",), "null")
+
+
+@_rule
+def _kernels_need_numbers(config: Config) -> Problems:
+    yield from _kind_conflict(config, "model.kernels", ("text", "tokens"), "false")
+    yield from _numbers_only(config, "model.kernels", "false")
+
+
+@_rule
+def _augment_needs_numbers(config: Config) -> Problems:
+    yield from _kind_conflict(config, "training.augment", ("text", "tokens"), "null")
+    yield from _numbers_only(config, "training.augment", "null")
+
+
+def _numbers_only(config: Config, key: str, default: str) -> Problems:
+    columns = map(str, (config.data.steps or {}).values())
+    if config.value(key) and not {*columns} <= {"number", "order"}:
+        yield key, f"data.steps has a column of tokens; expected {default}"
+
+
+@_rule
+def _subwords_need_words(config: Config) -> Problems:
+    yield from _kind_conflict(config, "model.subwords", ("features", "steps"), "null")
+    if config.model.subwords is not None and config.data.tokenizer not in WORD_TOKENIZERS:
+        advice = "its tokens are not words; expected null"
+        yield _conflict(config, "model.subwords", "data.tokenizer", advice=advice)
+
+
+@_rule
+def _vectors_need_words(config: Config) -> Problems:
+    path = config.model.vectors
+    if path is None:
+        return
+    yield from _kind_conflict(config, "model.vectors", ("features", "steps"), "null")
+    if config.data.tokenizer in ("byte", "bpe"):
+        advice = "its tokens are not words; expected null"
+        yield _conflict(config, "model.vectors", "data.tokenizer", advice=advice)
+    problem = advice_on(path)
+    if path.lower().endswith(".bin"):
+        problem = "a binary file; expected text, such as a .vec file or a text file of GloVe"
+    if problem is not None:
+        yield "model.vectors", f"found {brief(path)}; {problem}"
+
+
+@_rule
+def _native_engine_is_packed(config: Config) -> Problems:
+    if config.model.engine == "native" and config.model.unroll != "packed":
+        yield _conflict(config, "model.engine", "model.unroll", advice="expected auto or torch")
+
+
+@_rule
+def _carried_states_need_groups(config: Config) -> Problems:
+    if config.model.initial_state == "carried" and config.data.group is None:
+        advice = "name the column of the group in data.group"
+        yield _conflict(config, "model.initial_state", "data.group", advice=advice)
+
+
+@_rule
+def _carried_states_need_one_direction(config: Config) -> Problems:
+    if config.model.initial_state == "carried":
+        yield from _one_direction(config, "model.initial_state")
+
+
+@_rule
+def _bptt_needs_one_direction(config: Config) -> Problems:
+    if config.training.bptt is not None:
+        yield from _one_direction(config, "training.bptt")
+
+
+def _one_direction(config: Config, key: str) -> Problems:
+    if config.model.bidirectional:
+        advice = "it reads from the end; set model.bidirectional to false"
+        yield _conflict(config, key, "model.bidirectional", advice=advice)
+    if config.model.unroll == "padded":
+        advice = "it changes the last state; set model.unroll to packed"
+        yield _conflict(config, key, "model.unroll", advice=advice)
+
+
+@_rule
+def _logit_adjustment_needs_one_label(config: Config) -> Problems:
+    if config.training.logit_adjustment and config.data.label_separator is not None:
+        advice = "multi-label tasks have thresholds instead; expected 0.0"
+        yield _conflict(config, "training.logit_adjustment", "data.label_separator", advice=advice)
+
+
+@_rule
+def _refit_needs_plain_training(config: Config) -> Problems:
+    unsupported = {
+        "model.initial_state": config.model.initial_state == "carried",
+        "pretraining.objective": config.pretraining.objective is not None,
+        "training.schedule": config.training.schedule == "plateau",
+    }
+    for key, is_set in unsupported.items():
+        if config.training.refit and is_set:
+            advice = "refit doesn't support it; expected false"
+            yield _conflict(config, "training.refit", key, advice=advice)
+
+
+@_rule
+def _pretraining_needs_tokens(config: Config) -> Problems:
+    key = "pretraining.objective"
+    if config.value(key) is None:
+        return
+    yield from _kind_conflict(config, key, ("features", "steps"), "null")
+    if config.model.convolutions is not None:
+        advice = "convolutions merge time steps; expected null"
+        yield _conflict(config, key, "model.convolutions", advice=advice)
+
+
+@_rule
+def _language_model_reads_forward(config: Config) -> Problems:
+    model, keys = config.model, ("model.bidirectional", "model.num_layers")
+    if config.pretraining.objective != "language_model":
+        return
+    if model.bidirectional and model.num_layers > 1:
+        advice = "these see the next token; expected autoencoder"
+        yield _conflict(config, "pretraining.objective", *keys, advice=advice)
+
+
+@_rule
+def _fractions_are_numbers(config: Config) -> Problems:
+    for key in ("data.validation", "data.test"):
+        value = config.value(key)
+        if isinstance(value, str) and _looks_like_fraction(value):
+            digits = re.split("[,%]", value)
+            fraction = float(digits[0]) / 100 if "%" in value else float(".".join(digits))
+            yield key, f"found {brief(value)}; expected a number such as {fraction:g}, or a file"
+
+
+def _looks_like_fraction(name: str) -> bool:
+    return bool(FRACTION_AS_TEXT.fullmatch(name)) and not os.path.exists(name)
+
+
+@_rule
+def _files_have_one_known_format(config: Config) -> Problems:
+    """Each file has a format, and the files of a key have the same one."""
+    for key in (*FILES, "pretraining.data"):
+        names = [name for name in names_of(config.value(key)) if not _looks_like_fraction(name)]
+        formats = {resolve_format(name, config.data.format): name for name in names}
+        if None in formats:
+            usual = one_of([ending for ending, format in ENDINGS.items() if ending == f".{format}"])
+            expected = f"expected an ending such as {usual}, or set data.format"
+            yield key, f"found {brief(formats[None])}; {advice_on(formats[None]) or expected}"
+        elif len(formats) > 1 and key in FILES:
+            found = ", ".join(f"{brief(name)} ({format})" for format, name in formats.items())
+            yield key, f"found {found}; expected files of one format, or set data.format"
+
+
+@_rule
+def _formats_hold_the_kind(config: Config) -> Problems:
+    kind = config.data.kind
+    for format, key in _formats(config).items():
+        if kind != "steps" and not holds(format, kind):
+            kinds = one_of([x for x in ("text", "tokens", "features") if holds(format, x)])
+            other = f"; features are in {one_of(FEATURE_FORMATS)}" if kind == "features" else ""
+            yield "data.kind", f"found {kind}, but {key} is {format}; expected {kinds}{other}"
+
+
+def _formats(config: Config) -> dict[str, str]:
+    """Return the formats of all data files, each with the first key that has such a file."""
     found: dict[str, str] = {}
     for key in FILES:
-        for name in names_of(keys[key]):
-            format = resolve_format(name, keys["data.format"])
+        for name in names_of(config.value(key)):
+            format = resolve_format(name, config.data.format)
             if format is not None:
                 found.setdefault(format, key)
     return found
 
 
-def _files(keys: Keys) -> Broken:
-    """Each file has a format, those of a key the same one, which holds this kind of sequence."""
-    for key in (*FILES, "pretraining.data"):
-        formats = {resolve_format(n, keys["data.format"]): n for n in names_of(keys[key])}
-        if None in formats:
-            usual = one_of([ending for ending, format in ENDINGS.items() if ending == f".{format}"])
-            expected = f"expected an ending such as {usual}, or set data.format"
-            yield key, f"found {brief(formats[None])}; {advice(formats[None]) or expected}"
-        elif len(formats) > 1 and key in FILES:
-            found = ", ".join(f"{brief(name)} ({format})" for format, name in formats.items())
-            yield key, f"found {found}; expected files of one format, or set data.format"
-    kind = keys["data.kind"]
-    for format, key in _formats(keys).items():
-        if kind != "steps" and not holds(format, kind):
-            held = one_of([name for name in ("text", "tokens", "features") if holds(format, name)])
-            where = f"; for features: {one_of(FEATURE_FORMATS)}" if kind == "features" else ""
-            yield "data.kind", f"found {kind}, but {key} is {format}; expected {held}{where}"
-
-
-def _columns(keys: Keys) -> Broken:
-    """Columns are named where the format has some: sequence and label are different ones."""
-    formats = _formats(keys)
+@_rule
+def _columns_need_a_table(config: Config) -> Problems:
     for key in ("data.group", "data.steps", "data.static"):
-        for format, file in formats.items():
-            if keys[key] is not None and format in FIXED_COLUMNS:
+        for format, file in _formats(config).items():
+            if config.value(key) is not None and format in FIXED_COLUMNS:
                 found = f"{file} is {format}, which has no columns"
                 yield key, f"{found}; expected null, or {one_of(TABLE_FORMATS)}"
-    with_columns = [format for format in formats if format not in FIXED_COLUMNS]
-    is_wide = keys["data.kind"] == "features" and {*with_columns} <= {*WIDE_FORMATS, "memory"}
-    has_no_sequence = is_wide or keys["data.steps"] is not None
+
+
+@_rule
+def _tables_need_columns(config: Config) -> Problems:
+    data = config.data
+    formats = [format for format in _formats(config) if format not in FIXED_COLUMNS]
+    is_wide = data.kind == "features" and {*formats} <= {*WIDE_FORMATS, "memory"}
+    optional = ("data.sequence",) if is_wide or data.steps is not None else ()
     for key in ("data.sequence", "data.label"):
-        if with_columns and keys[key] is None and not (has_no_sequence and key == "data.sequence"):
-            yield key, f"missing; expected a column name or index (format {with_columns[0]})"
-    sequence, label = keys["data.sequence"], keys["data.label"]
-    if label is not None and label in (sequence if isinstance(sequence, list) else [sequence]):
-        yield "data.label", f"found {brief(label)}, a column of data.sequence; expected another"
+        if formats and config.value(key) is None and key not in optional:
+            yield key, f"missing; expected a column name or index (format {formats[0]})"
 
 
-def _steps(keys: Keys) -> Broken:
-    """A column has one role; steps that grow by the order have one."""
-    steps, static = keys["data.steps"] or {}, keys["data.static"] or {}
-    named = ("data.id", "data.label", "data.sequence")
-    roles = {keys[key]: f"is {key}" for key in named if isinstance(keys[key], str | int)}
-    for key, columns in (("data.steps", steps), ("data.static", static)):
-        for name in (name for name in columns if name in roles):
-            yield key, f"found {brief(name)}, which {roles[name]}; leave it out here"
-        roles |= dict.fromkeys(columns, f"is in {key}")
-    if "order" in steps.values() and keys["data.order"] is None:
-        grown = next(name for name in steps if steps[name] == "order")
-        yield "data.steps", f"found {grown}: order, but data.order is null; name the column there"
-    kinds, numbers = {*map(str, steps.values())}, {"number", "order"}
-    if kinds and not kinds & numbers and keys["data.standardize"] != "train":
-        yield "data.standardize", "data.steps has no column of numbers; expected train"
-    for key, default in (("model.kernels", "false"), ("training.augment", "null")):
-        if keys[key] and not kinds <= numbers:
-            yield key, f"data.steps has a column of tokens; expected {default}"
+@_rule
+def _columns_have_one_role(config: Config) -> Problems:
+    data = config.data
+    columns = data.sequence if isinstance(data.sequence, list) else [data.sequence]
+    if data.label is not None and data.label in columns:
+        yield (
+            "data.label",
+            f"found {brief(data.label)}, a column of data.sequence; expected another",
+        )
+    keys = ("data.id", "data.label", "data.sequence")
+    roles = {config.value(key): key for key in keys if isinstance(config.value(key), str | int)}
+    for key, names in (("data.steps", data.steps or {}), ("data.static", data.static or {})):
+        for name in names:
+            if name in roles:
+                yield key, f"found {brief(name)}, which is in {roles[name]}, too; leave it out here"
+        roles |= dict.fromkeys(names, key)
 
 
-def _ngrams(keys: Keys) -> Broken:
-    """N-grams of several columns of tokens say which."""
-    sizes, steps = keys["model.ngrams"], keys["data.steps"]
-    tokens = [name for name, kind in (steps or {}).items() if kind not in ("number", "order")]
-    if sizes is None or (steps is None and not isinstance(sizes, dict)):
+@_rule
+def _increase_needs_order(config: Config) -> Problems:
+    steps = config.data.steps or {}
+    if "order" in steps.values() and config.data.order is None:
+        name = next(name for name in steps if steps[name] == "order")
+        yield "data.steps", f"found {name}: order, but data.order is null; name the column there"
+
+
+@_rule
+def _ngrams_name_token_columns(config: Config) -> Problems:
+    sizes, steps = config.model.ngrams, config.data.steps
+    if sizes is None:
         return
     if steps is None:
-        yield (
-            "model.ngrams",
-            "found a mapping, but data.steps is null; expected [shortest, longest]",
-        )
-    elif not tokens:
+        if isinstance(sizes, dict):
+            found = "found a mapping, but data.steps is null"
+            yield "model.ngrams", f"{found}; expected [shortest, longest]"
+        return
+    tokens = [name for name, kind in steps.items() if kind not in ("number", "order")]
+    if not tokens:
         yield "model.ngrams", "data.steps has no column of tokens; expected null"
-    elif not isinstance(sizes, dict) and len(tokens) > 1:
-        form = f"{{{tokens[0]}: {brief(sizes)}}}"
-        yield "model.ngrams", f"data.steps has {len(tokens)} columns of tokens; say which: {form}"
-    for name in sizes if tokens and isinstance(sizes, dict) else ():
-        if name not in tokens:
-            found = f"found {brief(name)}, which data.steps doesn't have as a token"
+    elif isinstance(sizes, list) and len(tokens) > 1:
+        found = f"data.steps has {len(tokens)} columns of tokens"
+        yield "model.ngrams", f"{found}; expected {{{tokens[0]}: {brief(sizes)}}}"
+    elif isinstance(sizes, dict):
+        for name in (name for name in sizes if name not in tokens):
+            found = f"found {brief(name)}, which is no column of tokens in data.steps"
             yield "model.ngrams", f"{found}; expected {one_of(tokens)}"
 
 
-def _groups(keys: Keys) -> Broken:
-    """Groups are not divided; held-out fractions leave rows to train on."""
-    group, validation, test = (keys[f"data.{key}"] for key in ("group", "validation", "test"))
-    for key, share in (("data.validation", validation), ("data.test", test)):
-        if group is not None and isinstance(share, float):
-            yield key, f"found {share:g}, which would divide data.group; expected a file"
+@_rule
+def _held_out_fractions_leave_rows(config: Config) -> Problems:
+    validation, test = config.data.validation, config.data.test
     if isinstance(validation, float) and isinstance(test, float) and validation + test >= 1:
         left = f"with data.validation: {validation:g} no row is left to train on"
         yield "data.test", f"found {test:g}; {left}; expected a number below {1 - validation:g}"
-
-
-def _vectors(keys: Keys) -> Broken:
-    path = keys["model.vectors"] or ""
-    how = "a binary file; expected text, such as a .vec file or one of GloVe"
-    found = how if path.lower().endswith(".bin") else advice(path)
-    if found is not None:
-        yield "model.vectors", f"found {brief(path)}; {found}"

@@ -12,7 +12,8 @@ from itertools import chain, takewhile
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.config.schema import LARGEST_WIDTH, Config
+from seqtrain.config.schema import Config
+from seqtrain.config.value_types import LARGEST_WIDTH
 from seqtrain.data.examples import BadRow, Numbered, ReadOptions, RowProblems
 from seqtrain.data.readers.opening import RowSource, open_input
 from seqtrain.data.readers.sequences import FLOAT32_MAX, is_number

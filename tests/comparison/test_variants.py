@@ -50,7 +50,7 @@ def test_variants_that_cannot_run_here_say_why(task):
     problems = variants_for(task.config, torch.device("cuda"))
     assert "cuda" in problems["native"]
     assert problems["torch"] == problems["packed"] == ""
-    carried = with_model(task, initial_state="carried").config
+    carried = task.config.with_keys(model={"initial_state": "carried"}, data={"group": 2})
     assert "carried" in variants_for(carried, task.device)["last-of-padding"]
 
 

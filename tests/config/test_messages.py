@@ -1,10 +1,11 @@
 """Every wrong value gets one line: where, what was found, what is allowed, the nearest name."""
 
+import re
+
 import pytest
 
-from seqtrain.config import config_from_mapping, parse_config
+from seqtrain.config import Config, config_from_mapping, parse_config
 from seqtrain.config.problems import KEYS, RETIRED_KEYS
-from seqtrain.config.rules import CLASHES
 from seqtrain.config.schema import SECTIONS
 from seqtrain.errors import ConfigError
 
@@ -18,51 +19,106 @@ def problems(text: str, *options: str) -> tuple[str, ...]:
     return caught.value.problems
 
 
-OF_A_KEY = {
-    "data.group": "g",
-    "data.id": "i",
-    "data.order": "o",
-    "data.sequence": "s",
-    "data.steps": "{x: token}",
-    "data.standardize": "series",
-    "training.augment": "{slice: 0.1}",
-    "training.bptt": "5",
-    "model.ngrams": "[1, 2]",
-    "training.ngrams_lr": "1.5",
-    "model.attention_size": "8",
-    "model.subwords": "[3, 5]",
-    "model.vectors": "v.vec",
-    "model.vectors_keep": "7",
-    "model.initial_scale": "0.5",
-    "pretraining.data": "more.tsv",
-    "pretraining.objective": "autoencoder",
-    "model.convolutions": "[[8, 3, 1]]",
-    "model.unroll": "masked",
-    "data.label_separator": "'|'",
-    "training.logit_adjustment": "0.5",
-}
+CONFLICTS = [
+    "data.id=i",
+    "data.steps={x: token}",
+    "data.kind=text data.steps={x: token} data.id=i",
+    "data.kind=steps",
+    "data.order=o",
+    "data.sequence=s data.steps={x: token} data.id=i",
+    "data.standardize=series",
+    "data.standardize=series data.steps={x: token} data.id=i data.sequence=null",
+    "training.augment={slice: 0.1}",
+    "training.augment={slice: 0.1} data.steps={x: token} data.id=i data.sequence=null",
+    "model.freeze=true data.kind=features",
+    "model.kernels=true",
+    "model.kernels=true data.steps={x: token} data.id=i data.sequence=null",
+    "model.ngrams=[1, 2] data.kind=features",
+    "model.ngrams={x: [1, 2]}",
+    "model.ngrams=[1, 2] data.steps={x: number} data.id=i data.sequence=null",
+    "model.ngrams=[1, 2] data.steps={x: token, y: token} data.id=i data.sequence=null",
+    "model.ngrams={z: [1, 2]} data.steps={x: token} data.id=i data.sequence=null",
+    "model.subwords=[3, 5] data.kind=features",
+    "model.subwords=[3, 5] data.tokenizer=char",
+    "model.vectors=v.vec data.kind=features",
+    "model.vectors=v.vec data.tokenizer=bpe",
+    "model.vectors=v.bin",
+    "model.engine=native model.unroll=masked",
+    "model.initial_state=carried",
+    "model.initial_state=carried data.group=g model.bidirectional=true",
+    "model.initial_state=carried data.group=g model.unroll=padded",
+    "training.bptt=5 model.bidirectional=true",
+    "training.bptt=5 model.unroll=padded",
+    "training.logit_adjustment=0.5 data.label_separator='|'",
+    "training.refit=true data.validation=0.1 model.initial_state=carried data.group=g",
+    "training.refit=true data.validation=0.1 pretraining.objective=autoencoder",
+    "training.refit=true data.validation=0.1 training.schedule=plateau",
+    "pretraining.objective=autoencoder data.kind=features",
+    "pretraining.objective=autoencoder model.convolutions=[[8, 3, 1]]",
+    "pretraining.objective=language_model model.bidirectional=true model.num_layers=2",
+    "data.label=s",
+    "data.static={l: token}",
+    "data.test=0.5 data.validation=0.5",
+    "data.group=g data.train=a.npz data.label=null data.sequence=null",
+]
+"""Options that conflict; the first key of each is complained about."""
 
 
-@pytest.mark.parametrize("clash", CLASHES.strip().splitlines())
-def test_keys_that_do_not_go_together_say_why(clash):
-    *sides, text = map(str.split, clash.split("|"))
+@pytest.mark.parametrize("conflict", CONFLICTS)
+def test_keys_that_conflict_are_refused(conflict):
+    options = re.split(" (?=[a-z_]+[.][a-z_]+=)", conflict)
+    key = options[0].partition("=")[0]
+    found = problems(DATA, *options)
+    assert any(line.startswith(f"--set {key}=") for line in found)
 
-    def option(key: str, words: list[str]) -> str:
-        return f"{key}={OF_A_KEY.get(key, 'true') if words[0] in ('set', 'not') else words[0]}"
 
-    (key, *values), *others = sides
-    options, mentioned = [option(key, values)], [word for other in others for word in other]
-    files = "train: a.npz" if "features" in mentioned else "train: a.tsv, sequence: s, label: l"
-    if "steps" in mentioned and key == "data.steps":
-        options.append("data.kind=text")
-    for other, *words in others:
-        if other == "model.num_layers":
-            options.append("model.num_layers=2")
-        elif other not in ("data.kind", "model.initial_state"):
-            options.append(option(other, words))
-    found = problems(f"data: {{{files}}}", *options)
-    said = " ".join(text)
-    assert any(line.startswith(f"--set {options[0]}: found") and said in line for line in found)
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ("training.ngrams_lr=1.5 model.ngrams=null", "training.ngrams_lr"),
+        ("model.ngrams_spelling=true model.ngrams=[1, 2]", "model.ngrams_spelling"),
+        ("model.attention_size=8 model.pooling=[last, max]", "model.attention_size"),
+        ("model.vectors_keep=7", "model.vectors_keep"),
+        ("model.join=sum", "model.join"),
+        ("model.initial_scale=0.5", "model.initial_scale"),
+        ("training.refit=true", "training.refit"),
+        ("pretraining.data=more.tsv", "pretraining.data"),
+    ],
+)
+def test_a_key_that_only_refines_another_is_ignored_without_it(options, key):
+    config = parse_config(DATA, overrides=re.split(" (?=[a-z_]+[.][a-z_]+=)", options))
+    assert config.value(key) == parse_config(DATA).value(key)
+
+
+@pytest.mark.parametrize(("text", "number"), [("0,1", "0.1"), ("10%", "0.1"), ("2.5 %", "0.025")])
+def test_a_fraction_that_is_written_as_text_is_no_file(text, number):
+    (problem,) = problems(DATA, f"data.validation='{text}'")
+    assert f"found '{text}'; expected a number such as {number}" in problem
+
+
+def test_keys_below_a_misspelt_section_are_checked():
+    text = f"{DATA}trainig:\n  lrr: 0.1\n  patience: soon\nmodle: {{rnn: gru}}\n"
+    assert {line.partition("; ")[0] for line in problems(text)} == {
+        "cfg.yaml:2:1: trainig: unknown key",
+        "cfg.yaml:3:3: training.lrr: unknown key",
+        "cfg.yaml:4:13: training.patience: found 'soon'",
+        "cfg.yaml:5:1: modle: unknown key",
+    }
+
+
+def test_changed_keys_are_validated():
+    config = parse_config(DATA)
+    assert config.with_keys(training={"lr": 0.5}).training.lr == 0.5
+    for wrong in ({"lr": -1.0}, {"lrr": 1.0}, {"bptt": 5}):
+        with pytest.raises(ConfigError, match="training"):
+            config.with_keys(training=wrong, model={"bidirectional": True})
+    with pytest.raises(ConfigError, match="trainin"):
+        config.with_keys(trainin={})
+
+
+def test_a_config_made_in_python_reports_its_problems_alike():
+    with pytest.raises(ConfigError, match="seed: found 'x'; expected a whole number"):
+        Config(seed="x", data={"train": "a.csv", "sequence": "s", "label": "l"})  # type: ignore[arg-type]
 
 
 def test_keys_and_values_that_went_say_what_to_use_instead():

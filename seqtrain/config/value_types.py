@@ -1,0 +1,142 @@
+"""Types of the values of config keys: ranges, choices, and the words that messages use for them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
+from pydantic_core import PydanticCustomError
+
+from seqtrain.config.document import brief
+from seqtrain.config.formats import is_text_encoding
+from seqtrain.metrics import MONITORED
+
+BROKEN_RULE = "broken_rule"
+"""Type of the validation errors whose text is shown to the user as it is."""
+
+
+def rule_error(text: str) -> PydanticCustomError:
+    """Return a validation error whose message is `text`."""
+    return PydanticCustomError(BROKEN_RULE, "{text}", {"text": text})
+
+
+def _described(words: str, **limits: Any) -> Any:
+    """Return a field with limits and the words by which messages describe its values.
+
+    The words are kept in the JSON Schema, as its comment.
+    """
+    return Field(json_schema_extra={"$comment": words}, **limits)
+
+
+def _satisfying(condition: Callable[[Any], bool], words: str) -> AfterValidator:
+    """Return a validator that requires a condition, described in words."""
+
+    def check(value: Any) -> Any:
+        if not condition(value):
+            raise rule_error(f"found {brief(value)}; expected {words}")
+        return value
+
+    return AfterValidator(check)
+
+
+NO_NUL = r"^[^\x00]+$"
+PositiveInt = Annotated[int, Field(ge=1, le=2**31 - 1)]
+LARGEST_WIDTH = 65536
+Width = Annotated[int, Field(ge=1, le=LARGEST_WIDTH)]
+Epochs = Annotated[int, Field(ge=1, le=1_000_000)]
+LearningRate = Annotated[float, Field(gt=0.0, le=1000.0)]
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+HeldOut = Annotated[float, Field(gt=0.0, lt=1.0)]
+Fold = Annotated[
+    dict[Literal["fold", "of"], PositiveInt],
+    _described("{fold: I, of: N}", min_length=2, max_length=2),
+    _satisfying(
+        lambda fold: 2 <= fold["of"] >= fold["fold"], "fold from 1 to of, and of from 2 on"
+    ),
+]
+Positive = Annotated[float, Field(gt=0.0, le=1e9)]
+Encoding = Annotated[
+    str, _satisfying(is_text_encoding, "the name of a text encoding, such as cp1252, gbk or utf-16")
+]
+Path = Annotated[str, _described("a file path", pattern=NO_NUL)]
+Column = (
+    Annotated[str, _described("a column name", pattern=NO_NUL)]
+    | Annotated[int, _described("a column index from 0", ge=0, le=2**31 - 1)]
+)
+Columns = Annotated[list[Column], _described("a list of columns", min_length=1)]
+ColumnName = Annotated[str, _described("a column name", pattern=NO_NUL, min_length=1)]
+TokenColumn = Annotated[
+    dict[Literal["token", "min_count"], Literal[True] | PositiveInt],
+    _described("{token: true, min_count: N}", min_length=2, max_length=2),
+    _satisfying(
+        lambda column: column["token"] is True and column["min_count"] is not True,
+        "{token: true, min_count: N}",
+    ),
+]
+StepColumns = Annotated[
+    dict[ColumnName, Literal["token", "number", "order"] | TokenColumn],
+    _described("{column: token, number or order}", min_length=1),
+]
+StaticColumns = Annotated[
+    dict[ColumnName, Literal["token", "number"] | TokenColumn],
+    _described("{column: token or number}", min_length=1),
+]
+Files = Annotated[list[Path], _described("a list of file paths", min_length=1)]
+Paths = Annotated[
+    Files, BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
+Label = Annotated[str, Field(min_length=1)]
+ClassWeights = Annotated[dict[Label, Positive], _described("{label: weight above 0}")]
+Interval = Annotated[
+    dict[Literal["steps", "minutes"], Positive],
+    _described("{steps: N} or {minutes: M} above 0", min_length=1, max_length=1),
+    _satisfying(lambda every: every.get("steps", 1.0).is_integer(), "a whole number of steps"),
+]
+CudaIndex = Annotated[str, _described("cuda:N", pattern=r"^cuda:[0-9]{1,3}$")]
+GramSizes = Annotated[
+    list[Annotated[int, Field(ge=1, le=16)]],
+    _described("[shortest, longest] from 1 to 16", min_length=2, max_length=2),
+    _satisfying(lambda sizes: sizes[0] <= sizes[1], "the shorter size first"),
+]
+GramColumns = Annotated[
+    dict[ColumnName, GramSizes], _described("{column: [shortest, longest]}", min_length=1)
+]
+Convolution = Annotated[
+    list[Annotated[int, Field(ge=1, le=4096)]],
+    _described("[width, kernel, stride]", min_length=3, max_length=3),
+    _satisfying(lambda layer: layer[1] % 2 == 1, "an odd kernel size"),
+]
+Convolutions = Annotated[
+    list[Convolution],
+    _described("a list of [width, kernel, stride] up to 4096", min_length=1, max_length=16),
+]
+Cell = Literal["gru", "lstm", "rnn"]
+Pooling = Literal["last", "mean", "max", "attention"]
+Poolings = Annotated[
+    list[Pooling],
+    _described("a list of these", min_length=1, max_length=4),
+    _satisfying(lambda names: len(set(names)) == len(names), "each of them once"),
+]
+Optimizer = Literal["adamw", "adam", "sgd"]
+Schedule = Literal["constant", "linear", "cosine", "plateau"]
+Tokenizer = Literal["word", "whitespace", "char", "byte", "bpe"]
+Augmentation = Annotated[
+    dict[Literal["shift", "slice"], Annotated[float, Field(ge=0, le=10)]],
+    _described("{shift: deviations, slice: fraction}", min_length=1, max_length=2),
+    _satisfying(lambda augment: augment.get("slice", 0.0) < 1.0, "slice below 1"),
+]
+Range = Annotated[
+    dict[Literal["low", "high"], int | Annotated[float, Field(allow_inf_nan=False)]],
+    _described("{low: number, high: number}", min_length=2),
+]
+Candidates = Annotated[list[JsonValue], _described("a list of values", min_length=1)] | Range | None
+TunedKeys = Annotated[
+    dict[str, Candidates],
+    _described("a mapping of section.key to a list of values or {low: number, high: number}"),
+]
+if TYPE_CHECKING:
+    Metric: TypeAlias = str
+else:
+    Metric = Literal[MONITORED]
+Format = Literal[
+    "auto", "csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "ts", "npz", "parquet", "arrow"
+]
