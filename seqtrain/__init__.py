@@ -7,46 +7,74 @@
     classifier.predict(["move 20 from savings to checking"])[0].label
     seqtrain.evaluate(run).scores.accuracy
 
-Importing it is light: torch comes with the first use of a name. Which names there are, and where
-each is defined, stands in `__init__.pyi`, for type checkers and for the code below.
+The import is light: torch is imported when a name is first used.
 """
 
+import importlib
 import os
-from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from seqtrain.api.check import check as check
+    from seqtrain.api.diff import diff as diff
+    from seqtrain.api.evaluate import evaluate as evaluate
+    from seqtrain.api.export import export as export
+    from seqtrain.api.init import init as init
+    from seqtrain.api.load import load as load
+    from seqtrain.api.predict import predict as predict
+    from seqtrain.api.predict import predict_steps as predict_steps
+    from seqtrain.api.predictors import Classifier as Classifier
+    from seqtrain.api.predictors import Prediction as Prediction
+    from seqtrain.api.reconstruct import reconstruct as reconstruct
+    from seqtrain.api.report import report as report
+    from seqtrain.api.run_events import Run as Run
+    from seqtrain.api.session import fit as fit
+    from seqtrain.comparison.compare import compare as compare
+    from seqtrain.config import Config as Config
+    from seqtrain.config import load_config as load_config
+    from seqtrain.errors import SeqtrainWarning as SeqtrainWarning
+    from seqtrain.tuning.tune import tune as tune
 
 __version__ = "0.1.0"
 
-# Read when torch is loaded. Waiting threads that spin long make a small batch many times slower
-# where other programs need the processor too; not to spin at all, a third where none do.
+_MODULES = {
+    "Classifier": "seqtrain.api.predictors",
+    "Config": "seqtrain.config",
+    "Prediction": "seqtrain.api.predictors",
+    "Run": "seqtrain.api.run_events",
+    "SeqtrainWarning": "seqtrain.errors",
+    "check": "seqtrain.api.check",
+    "compare": "seqtrain.comparison.compare",
+    "diff": "seqtrain.api.diff",
+    "evaluate": "seqtrain.api.evaluate",
+    "export": "seqtrain.api.export",
+    "fit": "seqtrain.api.session",
+    "init": "seqtrain.api.init",
+    "load": "seqtrain.api.load",
+    "load_config": "seqtrain.config",
+    "predict": "seqtrain.api.predict",
+    "predict_steps": "seqtrain.api.predict",
+    "reconstruct": "seqtrain.api.reconstruct",
+    "report": "seqtrain.api.report",
+    "tune": "seqtrain.tuning.tune",
+}
+"""Module of each public name; `__getattr__` imports it on first use."""
+
+# OpenMP reads this when torch is loaded. Threads that spin for long make small batches many times
+# slower while other programs use the processor; without spinning they are a third slower when idle.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
 
 
-@cache
-def _homes() -> dict[str, str]:
-    """Read the module of each public name off the stub."""
-    import ast
+if not TYPE_CHECKING:  # with it, no wrong name would be found
 
-    stub = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
-    return {
-        alias.name: str(node.module)
-        for node in ast.parse(stub).body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-
-
-def __getattr__(name: str) -> Any:
-    if name == "__all__":
-        return __dir__()
-    if name.startswith("_") or name not in _homes():
-        raise AttributeError(f"module 'seqtrain' has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(_homes()[name]), name)
+    def __getattr__(name: str) -> Any:
+        if name == "__all__":
+            return __dir__()
+        if name not in _MODULES:
+            raise AttributeError(f"module 'seqtrain' has no attribute {name!r}")
+        return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return [*_homes(), "__version__"]
+    return [*_MODULES, "__version__"]

@@ -6,9 +6,12 @@ SeqtrainError
 ├── CheckpointError  2  a run directory or a model folder
 ├── RunError         3  the run itself: non-finite loss, memory, disk
 └── Interrupted  128+n  a signal asked to stop; a checkpoint is saved
+
+SeqtrainWarning: something that the user should know about data or results
 """
 
 import errno
+import warnings
 
 MACHINE_FAULTS = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS),
@@ -80,6 +83,16 @@ class RunError(SeqtrainError):
     """Training or prediction failed while running; what was saved stays valid."""
 
     exit_code = 3
+
+
+class SeqtrainWarning(UserWarning):
+    """Something that the user should know about data or results."""
+
+
+def warn(*lines: str, stacklevel: int = 3) -> None:
+    """Issue a SeqtrainWarning for each line, by default at the caller of the calling function."""
+    for line in lines:
+        warnings.warn(line, SeqtrainWarning, stacklevel=stacklevel)
 
 
 class Interrupted(SeqtrainError):

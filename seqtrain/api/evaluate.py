@@ -20,7 +20,7 @@ from seqtrain.data.dataset import held_out_fractions, prepare
 from seqtrain.data.readers import Files, digests_of, unchanged
 from seqtrain.data.sources import files_of, named_text
 from seqtrain.data.store import Array, SequenceStore
-from seqtrain.errors import CheckpointError, ConfigError, DataError
+from seqtrain.errors import CheckpointError, ConfigError, DataError, warn
 from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.evaluation.scores import Scores, score, score_branches, single_class_warnings
@@ -190,7 +190,9 @@ class Evaluation(Summarized):
 
     def summary(self) -> dict[str, str]:
         """Return what was scored, and the main figures."""
-        return {"data": display_name(self.data), **self.scores.summary()}
+        source = {"split": self.split} if self.split else {}
+        found = {**source, "data": display_name(self.data), **self.scores.summary()}
+        return found | ({"warnings": "; ".join(self.warnings)} if self.warnings else {})
 
 
 def evaluate(
@@ -226,12 +228,13 @@ def evaluate(
     first = each[0]
     scores, parts = _score_together(path, each) if runs else first.scores()[1:]
     warnings = list(dict.fromkeys(line for one in each for line in one.warnings))
+    warnings += single_class_warnings(scores, first.split or display_name(first.source))
+    warn(*warnings)
     return Evaluation(
         run=path,
         data=first.source,
         scores=scores,
-        warnings=warnings
-        + single_class_warnings(scores, first.split or display_name(first.source)),
+        warnings=warnings,
         by_share=first.by_share() if steps else None,
         parts=parts,
         split=first.split,

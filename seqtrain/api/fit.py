@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
+from os import PathLike, fspath
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
@@ -116,7 +117,7 @@ def fit(
 
 
 def with_data(
-    config: Config | Mapping[str, Any] | str | Path, given: Mapping[str, Any]
+    config: Config | Mapping[str, Any] | str | PathLike[str], given: Mapping[str, Any]
 ) -> tuple[Config, tuple[MemoryTable, ...]]:
     """Return a config that names what was given as the splits, and the tables, to be held.
 
@@ -125,9 +126,9 @@ def with_data(
         given: tables by the name of their split; or what the config takes there, but None.
     """
     given = {name: value for name, value in given.items() if value is not None}
-    in_memory = {name: x for name, x in given.items() if not isinstance(x, str | float | None)}
-    named = {**given, **{name: MEMORY + name for name in in_memory}}
-    overrides = [f"data.{name}={flow(value)}" for name, value in named.items()]
+    named = {name: _named(value) for name, value in given.items()}
+    in_memory = {name: given[name] for name, value in named.items() if value is None}
+    overrides = [f"data.{name}={flow(value or MEMORY + name)}" for name, value in named.items()]
     config = resolved_config(config, overrides=overrides)
     tables = [
         MemoryTable(table, read_options(config.data, MEMORY + name), name).hold()
@@ -135,6 +136,16 @@ def with_data(
     ]
     paths = {table.name: table.path for table in tables}
     return config.with_keys(data=paths), tuple(tables)
+
+
+def _named(value: Any) -> Any:
+    """Return what a config takes for a split, such as files or a share; or None for a table."""
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if isinstance(value, list | tuple) and all(isinstance(x, str | PathLike) for x in value):
+        return [*map(fspath, value)]
+    is_fold = isinstance(value, Mapping) and all(isinstance(x, int) for x in value.values())
+    return value if isinstance(value, str | float) or is_fold else None
 
 
 def _read_data(

@@ -94,7 +94,12 @@ def predict(
     device: str = "auto",
     ranks: int | None = None,
     report: EncodingReport | None = None,
-    **reading: Any,
+    input_format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    keep: Sequence[str] = (),
+    empty: str | None = None,
+    bad_rows: str = "error",
 ) -> Iterator[Prediction]:
     """Classify every row of a file or a folder, or of standard input.
 
@@ -108,7 +113,12 @@ def predict(
         device: auto, cpu, cuda, cuda:N or mps.
         ranks: how many labels, the most probable ones, have a probability; None: all.
         report: counts the rows, and those cut or empty.
-        reading: how the source is read: the attributes of `InputOptions`, such as keep=["id"].
+        input_format: csv, tsv, jsonl, fasttext, txt or lines, or None to go by the file's name.
+        delimiter: Delimiter of a csv file: comma, semicolon, tab or pipe.
+        encoding: Encoding of lines that aren't UTF-8, such as cp1252.
+        keep: Columns whose cells come with the predictions, as `Prediction.example.kept`.
+        empty: error, unk or blank, for empty sequences, as in `Classifier.predict_examples`.
+        bad_rows: error or blank, for rows that can't be read.
 
     Returns:
         One prediction per row, in input order, as soon as they are known.
@@ -117,7 +127,8 @@ def predict(
         ConfigError: columns are to be kept of a format that has none.
         DataError: a row can't be read; the predictions of the rows before it come first.
     """
-    classifier, options = load(run, device=device), InputOptions(**reading)
+    classifier = load(run, device=device)
+    options = InputOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
     bursts, name = _bursts(source, classifier, options)
     how = options.empty, options.bad_rows
     return classifier.predict_examples(bursts, name, report, ranks, *how)
@@ -253,7 +264,10 @@ def predict_steps(
     *,
     device: str = "auto",
     report: EncodingReport | None = None,
-    **reading: Any,
+    input_format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    keep: Sequence[str] = (),
 ) -> Iterator[StepPredictions]:
     """Classify every row of a file, or of standard input, after every step.
 
@@ -261,7 +275,8 @@ def predict_steps(
     prefix again: T (T + 1) / 2 steps for a sequence of T. Arguments and errors are those of
     `predict`; an ensemble is refused.
     """
-    one, options = one_model(load(run, device=device), "--steps"), InputOptions(**reading)
+    one = one_model(load(run, device=device), "--steps")
+    options = InputOptions(input_format, delimiter, encoding, keep)
     refuse_multi_label(one)
     fitted, carried = one.preprocessing, CarriedStates()
     bursts, name = _bursts(source, one, options)

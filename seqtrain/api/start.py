@@ -116,6 +116,8 @@ def _new_run(config: Config, wanted: Start) -> Start:
         lineage = ({"run": named, "weights_sha256": digest},)
         wanted = replace(wanted, kept=folder, origin=origin, lineage=lineage)
     for key, path in data_files(config):  # the run's own files could replace it
+        if path.startswith(MEMORY):
+            continue
         real = Path(os.path.realpath(path))  # unlike resolve(), also of a loop of links
         if directory is not None and real.is_relative_to(os.path.realpath(directory)):
             held = f"{directory} holds {key} ({real})"

@@ -6,6 +6,7 @@ import io
 import os
 import re
 import sys
+import warnings
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
@@ -15,7 +16,13 @@ import typer
 from typer.core import TyperGroup
 
 from seqtrain import __version__
-from seqtrain.errors import MACHINE_FAULTS, REFUSALS, SeqtrainError, ran_out_of_memory
+from seqtrain.errors import (
+    MACHINE_FAULTS,
+    REFUSALS,
+    SeqtrainError,
+    SeqtrainWarning,
+    ran_out_of_memory,
+)
 from seqtrain.signals import (
     INTERRUPTED,
     code_of_signal,
@@ -114,7 +121,8 @@ def run(arguments: list[str] | None = None) -> None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
     gc.set_threshold(10_000)  # torch's import makes many objects, and none is garbage
     atexit.register(gc.freeze)  # the last search for garbage takes half a second
-    with ended_by_signals():
+    with ended_by_signals(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeqtrainWarning)  # screens show them
         sys.exit(_exit_code(arguments or ["--help"]))
 
 

@@ -84,7 +84,7 @@ def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = (
 
 
 def resolved_config(
-    config: Config | Mapping[str, Any] | str | Path,
+    config: Config | Mapping[str, Any] | str | os.PathLike[str],
     device: str | None = None,
     overrides: Sequence[str] = (),
 ) -> Config:
@@ -98,8 +98,8 @@ def resolved_config(
     Raises:
         ConfigError: With all problems of the config and the options.
     """
-    if isinstance(config, str | Path):
-        config = load_config(config, overrides)
+    if isinstance(config, str | os.PathLike):
+        config = load_config(Path(config), overrides)
     elif overrides or not isinstance(config, Config):
         sections = vars(config) if isinstance(config, Config) else config
         config = config_from_mapping(sections, overrides)

@@ -1,13 +1,15 @@
 """The verbs as plain functions: a session as the README has it."""
 
+import ast
 import os
 import re
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -138,16 +140,63 @@ def test_listener_hears_every_update(config, tmp_path):
     assert heard.count("UpdateEvent") == epochs * 5
 
 
-def test_a_notebook_without_widgets_shows_plain_lines(config, tmp_path, monkeypatch, capsys):
-    """What it prints on stderr it shows in red."""
-    ipython: Any = ModuleType("IPython")
+def test_a_notebook_has_one_output_per_fit_which_ends_as_a_table(
+    config, tmp_path, monkeypatch, capsys
+):
+    outputs: list[list[str]] = []
+
+    def display(page: str, *, display_id: bool) -> Any:
+        outputs.append([page])
+        return SimpleNamespace(update=outputs[-1].append)
+
+    ipython, shown = (cast(Any, ModuleType(name)) for name in ("IPython", "IPython.display"))
     ipython.get_ipython = lambda: SimpleNamespace(kernel="some")
+    shown.display, shown.HTML = display, str
     monkeypatch.setitem(sys.modules, "IPython", ipython)
-    seqtrain.fit(config, run_dir=tmp_path / "r")
-    out, err = capsys.readouterr()
-    assert err == ""
-    assert "best epoch" in out
-    assert "\r" not in out
+    monkeypatch.setitem(sys.modules, "IPython.display", shown)
+    run = seqtrain.fit(config, run_dir=tmp_path / "r")
+    seqtrain.fit(config, run_dir=tmp_path / "s")
+    assert capsys.readouterr() == ("", "")
+    assert len(outputs) == 2
+    last = outputs[0][-1]
+    assert last.count("<table>") == 1
+    assert last.count("<tr>") == 1 + run.epochs
+    assert str(run.path) in last
+
+
+def test_the_table_of_names_is_what_type_checkers_read():
+    tree = ast.parse(Path(seqtrain.__file__).read_text())
+    guarded = next(node for node in tree.body if isinstance(node, ast.If))
+    imports = [node for node in guarded.body if isinstance(node, ast.ImportFrom)]
+    read = {alias.name: node.module for node in imports for alias in node.names}
+    assert read == seqtrain._MODULES
+
+
+CALLS = {
+    "seqtrain.fit('c.yaml', rundir='r')": 'argument "rundir"',
+    "seqtrain.init('a.csv', lable='x')": 'argument "lable"',
+    "seqtrain.predict('a.csv', kep=['id'])": 'argument "kep"',
+    "seqtrain.evaluat('r')": 'attribute "evaluat"',
+    "seqtrain.fit('c.yaml', run_dir='r').path.name": "",
+    "seqtrain.tune('c.yaml', trials=3).best": "",
+    "seqtrain.load().predict(['a'])[0].label": "",
+    "seqtrain.export('r', 'folder').folder": "",
+    "seqtrain.report(['r'], 'page.html').path": "",
+    "seqtrain.diff('a', 'b').metrics": "",
+}
+"""Calls, and what a type checker says of them."""
+
+
+def test_type_checkers_see_every_keyword(tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "user.py").write_text("\n".join(["import seqtrain", *CALLS, ""]))
+    root = Path(seqtrain.__file__).parents[1]
+    words = [sys.executable, "-m", "mypy", "--strict", str(tmp_path / "user.py")]
+    ended = subprocess.run(words, capture_output=True, text=True, cwd=root)
+    found = re.findall(r"user\.py:([0-9]+): error: (.*)", ended.stdout)
+    wrong = [(f"{line}", part) for line, part in enumerate(CALLS.values(), start=2) if part]
+    assert [line for line, _ in found] == [line for line, _ in wrong], ended.stdout
+    assert all(part in problem for (_, problem), (_, part) in zip(found, wrong, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +249,7 @@ def test_results_show_on_one_line_and_as_tables(run):
     assert repr(prediction) == f"Prediction(label: up, probability: {prediction.probability:.2%})"
     assert repr(evaluation.scores).startswith("Scores(accuracy: 100.00%, macro F1: 100.00%, ")
     assert repr(checked).startswith("Check(verdict: passed, ")
-    assert re.match(r"Evaluation\(data: \S+train.tsv, accuracy: 100.00%, macro", repr(evaluation))
+    assert re.match(r"Evaluation\(split: validation, data: \S+train.tsv, acc", repr(evaluation))
     markup = seqtrain.Prediction("<b>\x1b[31m", 0.5, {}, 0.0)
     assert "<b>" not in markup._repr_html_()
     assert "\x1b" not in repr(markup)
@@ -213,7 +262,7 @@ def test_fit_shows_progress_unless_told_not_to(config, tmp_path, capsys):
     seqtrain.fit(config, run_dir=tmp_path / "a", device="cpu")
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "epoch  train loss" in shown.err
+    assert re.search("epoch +train loss +val. loss", shown.err)
     assert "best epoch" in shown.err
     assert "seqtrain predict" not in shown.err
     seqtrain.fit(config, run_dir=tmp_path / "b", device="cpu", progress=False)

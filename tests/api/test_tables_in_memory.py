@@ -218,7 +218,7 @@ def test_what_is_wrong_with_a_table(run: seqtrain.Run, given: Any, words: str) -
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["rise"], "train: found a list; expected a file, or a DataFrame"),
+        ([5], "train: found a list; expected a file, or a DataFrame"),
         ({"text": ["rise"], "label": ["up", "up"]}, "found 1 values of text, 2 values of label"),
         ({"text": ["rise"]}, "no column 'label'; found 'text'"),
         ("nosuch.csv", r"data\.train: no file 'nosuch\.csv'"),
@@ -228,6 +228,23 @@ def test_what_cannot_be_trained_on(given: Any, words: str, tmp_path: Path) -> No
     with pytest.raises(DataError, match=words):
         fit(tmp_path / "r", train=given)
     assert not (tmp_path / "r").exists()
+
+
+def test_files_and_folds_are_given_as_in_a_config(tmp_path: Path, of_files: seqtrain.Run) -> None:
+    path = write_csv(tmp_path / "a.csv", ROWS)
+    for name, given in (("path", Path(path)), ("list", [Path(path)])):
+        found = fit(tmp_path / name, train=given)
+        assert weights(found) == weights(of_files)
+    folds = fit(tmp_path / "folds", train=ROWS, validation={"fold": 1, "of": 4})
+    assert seqtrain.evaluate(folds, split="validation").scores.num_examples == len(ROWS) // 4
+
+
+def test_the_current_directory_may_be_the_run_of_data_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fit(Path(), train=ROWS)
+    assert (tmp_path / "best" / "model.json").is_file()
 
 
 def test_settings_of_a_split_are_those_of_the_config(tmp_path: Path) -> None:

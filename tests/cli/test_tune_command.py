@@ -96,7 +96,7 @@ def test_a_search_that_was_killed_goes_on(beside, cli, tmp_path):
         (["--run-dir", "best"], "--run-dir: best isn't empty"),
         (
             ["--resume", "--run-dir", "best", "--set", "seed=3"],
-            "is of this other config",
+            "another config",
         ),
     ],
 )

@@ -8,7 +8,7 @@ from seqtrain.config import config_from_mapping
 from seqtrain.errors import CheckpointError
 from seqtrain.tuning.space import differing, space_of
 from seqtrain.tuning.trials import FIRST_TRIALS, Study, Trial
-from seqtrain.tuning.tune import Limits, tune
+from seqtrain.tuning.tune import tune
 from tests.helpers.tiny import write_text_project
 
 CONFIG = config_from_mapping({"data": {"train": "a.csv", "sequence": "s", "label": "l"}})
@@ -70,7 +70,7 @@ def test_a_trial_counts_by_the_best_of_all_its_epochs(tmp_path, monkeypatch):
     write_text_project(tmp_path)
     config = Path("c.yaml").read_text().replace("max_epochs: 2, patience: null", "max_epochs: 900")
     Path("c.yaml").write_text(config.replace("lr: 0.02", "lr: 0.002, patience: 4"))
-    found = tune("c.yaml", Limits(None, 1))
+    found = tune("c.yaml", trials=1)
     (trial,) = found.trials
     assert len(trial.curve) == found.run.epochs > 4
     assert trial.curve[-1][1] == trial.value == found.run.best_value

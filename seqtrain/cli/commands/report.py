@@ -1,10 +1,7 @@
 """`seqtrain report RUN... -o FILE.html`: runs on one offline page."""
 
-from pathlib import Path
-
 from seqtrain.cli import options
 from seqtrain.cli.options import argument, chosen_run, option
-from seqtrain.errors import ConfigError
 
 
 def report(
@@ -21,25 +18,14 @@ def report(
     device: str = options.DEVICE,
 ) -> None:
     """Example: seqtrain report runs/small runs/large -o report.html"""
-    from seqtrain.runs.destination import check_destination
-
-    if Path(output).suffix.lower() not in (".html", ".htm"):
-        raise ConfigError(f"--output: {output}: a report is HTML; expected a name like report.html")
-    sources = [data] if data else []
-    check_destination(output, "file", "--output", force=force, sources=sources)
-
-    from seqtrain.api.predictions import run_facts
+    from seqtrain.api.report import report as write_report
     from seqtrain.cli.output.console import note, warn
-    from seqtrain.files.writing import write_file
-    from seqtrain.reports.page import render
-    from seqtrain.runs.run_directory import find, members
 
-    named = [find(Path(run)).path for run in runs or [chosen_run(None)]]
+    named = [*runs] if runs else [chosen_run(None)]
+    done = write_report(
+        named, output, split=split, data=data, steps=steps, force=force, device=device
+    )
     if not runs:
-        note(f"run: {named[0]}")
-    chosen = [one for run in named for one in members(run) or [run]]
-    facts = [run_facts(run, split=split, data=data, steps=steps, device=device) for run in chosen]
-    warn(*dict.fromkeys(line for run in facts for line in run.warnings))
-    title = f"{facts[0].name} and others" if len(facts) > 1 else facts[0].name
-    write_file(Path(output), render(facts, title=title).encode())
+        note(f"run: {done.runs[0]}")
+    warn(*done.warnings)
     note(f"written: {output}")

@@ -33,13 +33,14 @@ def tune(
 ) -> None:
     """Example: seqtrain tune my.yaml --budget 10m"""
     from seqtrain.config import load_config
+    from seqtrain.tuning.trials import import_optuna
 
+    import_optuna()
     settings = load_config(config, overrides or [])
     seconds = DEFAULT_BUDGET if budget is None and trials is None else _seconds(budget)
 
     from seqtrain.cli.output.console import note, print_path
     from seqtrain.cli.output.tune_screen import TuneScreen
-    from seqtrain.tuning.tune import Limits
     from seqtrain.tuning.tune import tune as run_tune
 
     screen = TuneScreen(settings)
@@ -49,9 +50,11 @@ def tune(
         note(f"at most {' and '.join(limits)} (--budget, --trials)")
     found = run_tune(
         settings,
-        Limits(seconds, trials, jobs),
+        seconds=seconds,
+        trials=trials,
+        jobs=jobs,
         source=Path(config),
-        run_dir=None if run_dir is None else Path(run_dir),
+        run_dir=run_dir,
         device=device,
         resume=resume,
         force=force,

@@ -1,0 +1,27 @@
+"""`seqtrain.export`: a run's best model as ONNX."""
+
+from os import PathLike
+from pathlib import Path
+
+from seqtrain.api.load import RunLike, directory_of
+from seqtrain.exports.export_folder import Exported
+from seqtrain.exports.export_folder import export as export_folder
+
+
+def export(run: RunLike, folder: str | PathLike[str], *, force: bool = False) -> Exported:
+    """Write a run's best model as ONNX, with a script that needs no torch.
+
+    Args:
+        run: A run directory, a model folder, what `fit` returned, or None for the newest run.
+        folder: New folder to write.
+        force: Replace an earlier export in `folder`.
+
+    Returns:
+        The folder, its size, and how far its predictions are from the run's.
+
+    Raises:
+        ConfigError: If the folder isn't new, the model can't be exported, or a package is missing.
+        CheckpointError: If there is no complete model.
+        RunError: If the exported model predicts otherwise than the run, or the disk is full.
+    """
+    return export_folder(directory_of(run).path, Path(folder), force=force)

@@ -1,0 +1,102 @@
+"""`seqtrain.init`: a config for a data file or a table in memory."""
+
+import sys
+from collections.abc import Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from seqtrain.config import Config, parse_config
+from seqtrain.data.examples import EVERY_COLUMN, ReadOptions
+from seqtrain.data.readers.memory import MemoryTable
+from seqtrain.errors import DataError, warn
+from seqtrain.files.writing import write_file
+from seqtrain.proposal import Wishes, propose
+from seqtrain.runs.destination import check_destination
+from seqtrain.text import printable
+
+Column: TypeAlias = str | int
+"""Name of a column, or its index from 0."""
+EXPECTED = "a file, or a table: a DataFrame, a Dataset, a dict of lists, or a list of dicts"
+
+
+def init(
+    data: Any,
+    *,
+    label: Column | None = None,
+    sequence: Column | Sequence[Column] | None = None,
+    id: Column | None = None,
+    order: Column | None = None,
+    steps: Sequence[Column] | None = None,
+    header: bool | None = None,
+    test: Any = None,
+    settings: Sequence[str] = (),
+    format: str = "auto",
+    delimiter: str = "auto",
+    encoding: str | None = None,
+    output: str | PathLike[str] | None = None,
+    force: bool = False,
+) -> Config:
+    """Return a config that suits the data, as the command ``seqtrain init`` writes it.
+
+    The columns that were chosen are printed on stderr. Doubts are issued as `SeqtrainWarning`.
+
+    Args:
+        data: File or folder, a list of these, or a table as `fit` takes it. Pass a table to `fit`
+            again: ``fit(init(table), train=table)``.
+        label: Column of the label, or None to detect it.
+        sequence: Column of the sequence, or a list whose texts are joined, or None to detect it.
+        id: Column that the rows of a sequence share, if a row is a time step.
+        order: Column that sorts the rows of one id.
+        steps: Columns of a time step, or None for all that vary within an id.
+        header: True if the first row names the columns, or None to detect it.
+        test: File or table to score once at the end, or None.
+        settings: Further keys of the config, such as ``["training.lr=0.01"]``.
+        format: Format of the files, such as csv, or auto.
+        delimiter: Delimiter of a csv file: comma, semicolon, tab or pipe, or auto.
+        encoding: Encoding of the files, or None to detect it.
+        output: File to write, with a reason for each choice, or None.
+        force: Replace that file.
+
+    Raises:
+        ConfigError: If a setting is wrong, or the output exists.
+        DataError: If the data can't be read, or a column can't be detected.
+    """
+    if not isinstance(data, str | PathLike) and hasattr(data, "__len__") and not len(data):
+        raise DataError(f"data: found an empty {type(data).__name__}; expected {EXPECTED}")
+    if output is not None:
+        check_destination(Path(output), "file", "output", force=force)
+    tables = list[MemoryTable]()  # held until the config is written
+    train = _files_of("train", data, tables)
+    test_file = None if test is None else next(iter(_files_of("test", test, tables)))
+    wishes = Wishes(
+        label=label,
+        sequence=[sequence] if isinstance(sequence, str | int) else _listed(sequence),
+        id=id,
+        order=order,
+        steps=_listed(steps),
+        header=header,
+        format=format,
+        delimiter=delimiter,
+        encoding=encoding,
+        settings=settings,
+    )
+    proposal = propose(train, wishes, test=test_file)
+    print(*map(printable, proposal.taken), sep="\n", file=sys.stderr)
+    warn(*proposal.doubts)
+    if output is not None:
+        write_file(Path(output), proposal.text.encode())
+    return parse_config(proposal.text)
+
+
+def _listed(columns: Sequence[Column] | None) -> list[Column] | None:
+    return None if columns is None else [*columns]
+
+
+def _files_of(name: str, data: Any, tables: list[MemoryTable]) -> list[str]:
+    """Return the paths of a split; a table is added to `tables` and has a path meanwhile."""
+    files = [*data] if isinstance(data, list | tuple) else [data]
+    if all(isinstance(file, str | PathLike) for file in files):
+        return [*map(fspath, files)]
+    tables.append(MemoryTable(data, ReadOptions("memory", keep=(EVERY_COLUMN,)), name).hold())
+    return [tables[-1].path]

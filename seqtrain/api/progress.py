@@ -1,0 +1,129 @@
+"""Progress of `fit` in Python: lines on stderr, or one updating table in a notebook."""
+
+import sys
+import time
+from html import escape
+from importlib import import_module
+from typing import Any
+
+from seqtrain.api.run_events import DataEvent, Event, Run, StartEvent
+from seqtrain.metrics import METRICS
+from seqtrain.text import counted, printable
+from seqtrain.training.events import EpochEvent, UpdateEvent
+
+SHOWN = ("loss", "accuracy", "macro_f1")
+"""Metrics of the validation split that each epoch shows."""
+WIDTH = 12
+"""Characters of a column of text."""
+SECONDS_BETWEEN = 0.5
+"""Seconds between two updates of a notebook's table within an epoch."""
+
+
+class Progress:
+    """Listener of `fit` that shows data, epochs and scores.
+
+    On a terminal or in a file it prints a line per epoch on stderr. In a notebook it shows one
+    table, which it updates; a saved notebook holds the finished table only.
+    """
+
+    def __init__(self) -> None:
+        self._is_notebook = _in_notebook()
+        self._lines: list[str] = []
+        self._rows: list[dict[str, str]] = []
+        self._display: Any = None
+        self._shown_at = 0.0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, DataEvent):
+            self._say(*_data_lines(event))
+        elif isinstance(event, StartEvent):
+            self._rows = []
+            self._say(*_start_lines(event))
+        elif isinstance(event, EpochEvent):
+            self._add_row(_epoch_row(event))
+        elif isinstance(event, UpdateEvent):
+            now = time.monotonic()
+            if self._is_notebook and now - self._shown_at > SECONDS_BETWEEN:
+                share = event.batch / event.num_batches
+                self._show(f"epoch {event.epoch}: {share:.0%}, loss {event.loss:.4f}")
+        elif isinstance(event, Run):
+            self._say(*_end_lines(event))
+
+    def _say(self, *lines: str) -> None:
+        self._lines += lines
+        if self._is_notebook:
+            self._show()
+        else:
+            print(*map(printable, lines), sep="\n", file=sys.stderr)
+
+    def _add_row(self, row: dict[str, str]) -> None:
+        is_first = not self._rows or self._rows[-1].keys() != row.keys()
+        self._rows.append(row)
+        if self._is_notebook:
+            self._show()
+            return
+        for cells in ([*row], [*row.values()]) if is_first else ([*row.values()],):
+            print(*(f"{cell:>{WIDTH}}" for cell in cells), sep=" ", file=sys.stderr)
+
+    def _show(self, status: str = "") -> None:
+        """Show or update the notebook's output; `status` is a line on the epoch under way."""
+        display = import_module("IPython.display")
+        lines = "<br>".join(escape(printable(line)) for line in [*self._lines, status] if line)
+        headings = list(dict.fromkeys(name for row in self._rows for name in row))
+        head = "".join(f"<th>{escape(name)}</th>" for name in headings)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(row.get(name, ''))}</td>" for name in headings) + "</tr>"
+            for row in self._rows
+        )
+        page = display.HTML(f"<p>{lines}</p><table><tr>{head}</tr>{body}</table>")
+        if self._display is None:
+            self._display = display.display(page, display_id=True)
+        else:
+            self._display.update(page)
+        self._shown_at = time.monotonic()
+
+
+def _data_lines(event: DataEvent) -> list[str]:
+    rows = [f"{name} {summary.rows:,}" for name, summary in event.summaries.items()]
+    classes = len(event.data.preprocessing.labels)
+    return [f"rows: {', '.join(rows)}; classes: {classes:,}"]
+
+
+def _start_lines(event: StartEvent) -> list[str]:
+    most = f"at most {counted(event.epochs, 'epoch')}"
+    lines = [f"{event.parameters:,} parameters on {event.device}, {most}"]
+    if event.resumed_at and not event.nothing_left:
+        lines.append(f"resumed after update {event.resumed_at:,}")
+    if event.origin:
+        lines.append(event.origin)
+    if event.nothing_left:
+        lines.append(f"nothing is left to train: {event.nothing_left}")
+    return [*lines, f"run directory: {event.run}"]
+
+
+def _epoch_row(event: EpochEvent) -> dict[str, str]:
+    """Return the cells of an epoch by their headings."""
+    phase = "pretraining " if event.pretraining else "refit " if event.refit else ""
+    row = {
+        "epoch": f"{phase}{event.epoch}{' *' if event.is_best else ''}",
+        "train loss": f"{event.loss:.4f}",
+    }
+    if event.validation is not None and not event.pretraining:
+        for name in SHOWN:
+            row[f"val. {METRICS[name].title}"] = event.validation.text(METRICS[name])
+    return {**row, "seconds": f"{event.seconds:.1f}"}
+
+
+def _end_lines(run: Run) -> list[str]:
+    lines = [f"best epoch (*): {run.best_epoch} of {run.epochs}"]
+    if run.test is not None:
+        scores = [f"{name} {value}" for name, value in run.test.summary().items()]
+        lines.append(f"test: {', '.join(scores)}")
+    return lines + ([run.advice] if run.advice else [])
+
+
+def _in_notebook() -> bool:
+    """Return True in a Jupyter kernel, which shows rich output."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None

@@ -1,0 +1,72 @@
+"""`seqtrain.report`: runs as one offline HTML page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+
+from seqtrain.api.load import RunLike, directory_of
+from seqtrain.api.predictions import run_facts
+from seqtrain.api.run_events import Run
+from seqtrain.errors import ConfigError, warn
+from seqtrain.files.writing import write_file
+from seqtrain.reports.page import render
+from seqtrain.runs.destination import check_destination
+from seqtrain.runs.run_directory import members
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page that was written.
+
+    Attributes:
+        path: The HTML file.
+        runs: Directories of its runs.
+        warnings: Limits of its figures, one line each.
+    """
+
+    path: Path
+    runs: tuple[Path, ...]
+    warnings: tuple[str, ...]
+
+
+def report(
+    runs: RunLike | Sequence[RunLike] = None,
+    output: str | PathLike[str] = "report.html",
+    *,
+    split: str | None = None,
+    data: str | None = None,
+    steps: bool = False,
+    force: bool = False,
+    device: str = "auto",
+) -> Report:
+    """Write one offline HTML page about one or several runs.
+
+    Args:
+        runs: A run as `evaluate` takes it, a list of these, or None for the newest run. A directory
+            of several runs stands for all of them.
+        output: HTML file to write.
+        split: test, validation or train, or None as for `evaluate`.
+        data: Labelled file to score on instead.
+        steps: Also show how good predictions are before each sequence ends.
+        force: Replace the file.
+        device: auto, cpu, cuda, cuda:N or mps.
+
+    Raises:
+        ConfigError: If the file exists, or isn't named as HTML; or as `evaluate`.
+        CheckpointError, DataError, RunError: As `evaluate`.
+    """
+    target = Path(output)
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"--output: {target}: a report is HTML; expected a name like report.html")
+    sources = [data] if data else []
+    check_destination(target, "file", "--output", force=force, sources=sources)
+    named = [runs] if isinstance(runs, Run | str | PathLike | None) else [*runs]
+    directories = [directory_of(run).path for run in named]
+    chosen = [one for path in directories for one in members(path) or [path]]
+    facts = [run_facts(run, split=split, data=data, steps=steps, device=device) for run in chosen]
+    title = f"{facts[0].name} and others" if len(facts) > 1 else facts[0].name
+    write_file(target, render(facts, title=title).encode())
+    warnings = tuple(dict.fromkeys(line for run in facts for line in run.warnings))
+    warn(*warnings)
+    return Report(target, tuple(chosen), warnings)

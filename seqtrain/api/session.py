@@ -1,0 +1,89 @@
+"""`seqtrain.fit`: training from Python, with data in memory and progress."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from seqtrain.api.fit import fit as train_run
+from seqtrain.api.fit import with_data
+from seqtrain.api.progress import Progress
+from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent
+from seqtrain.config import Config
+from seqtrain.errors import ConfigError, warn
+
+
+def fit(
+    config: Config | Mapping[str, Any] | str | PathLike[str],
+    *,
+    train: Any = None,
+    validation: Any = None,
+    test: Any = None,
+    run_dir: str | PathLike[str] | None = None,
+    device: str | None = None,
+    resume: bool = False,
+    force: bool = False,
+    cache: bool = True,
+    init_from: str | PathLike[str] | None = None,
+    progress: bool = True,
+    listener: Listener = lambda event: None,
+) -> Run:
+    """Train a classifier and write its run directory.
+
+    Args:
+        config: A Config, a mapping of its sections, or the path of a YAML file.
+        train: Data for training in place of ``data.train``: a table in memory (a DataFrame, a
+            Dataset of Hugging Face, a table of pyarrow, a dict of lists, or a list of dicts), whose
+            columns ``data.sequence`` and ``data.label`` name; or a file, or a list of files. To
+            resume a run, pass the same data again.
+        validation: The same for ``data.validation``; also a share such as 0.1, or a fold.
+        test: The same for ``data.test``.
+        run_dir: Directory of the run, or None for ``runs/<config name>-<time>``.
+        device: auto, cpu, cuda, cuda:N or mps, in place of ``training.device``.
+        resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
+        force: Replace an earlier run in `run_dir`.
+        cache: Keep encoded data in the user's cache folder, and look for it there.
+        init_from: Run directory or model folder with the initial weights.
+        progress: Show data, epochs and scores on stderr, or as one table in a notebook.
+        listener: Function that is called with each event.
+
+    Returns:
+        The finished run. Its warnings are also issued as `SeqtrainWarning`.
+
+    Raises:
+        ConfigError: If the config, an argument or the device is wrong; nothing was written.
+        DataError: If the data can't be used; nothing was written.
+        CheckpointError: If there is nothing to resume from, or it is damaged.
+        RunError: If training failed; what was saved stays valid.
+        Interrupted: If a signal stopped training; a checkpoint was saved.
+    """
+    if not isinstance(config, Config | Mapping | str | PathLike):
+        raise ConfigError(
+            f"config: found a {type(config).__name__}; expected a config; to train on data: "
+            "fit(init(data), train=data)"
+        )
+    source = None if isinstance(config, Config | Mapping) else Path(config)
+    data = {"train": train, "validation": validation, "test": test}
+    resolved, tables = with_data(source or config, data)
+    show = Progress() if progress else None
+
+    def heard(event: Event) -> None:
+        if isinstance(event, DataEvent | StartEvent | Run):
+            warn(*event.warnings, stacklevel=2)
+        if show is not None:
+            show(event)
+        listener(event)
+
+    run = train_run(
+        resolved,
+        run_dir=None if run_dir is None else Path(run_dir),
+        device=device,
+        resume=resume,
+        force=force,
+        cache=cache,
+        source=source,
+        init_from=None if init_from is None else Path(init_from),
+        listener=heard,
+    )
+    return replace(run, tables=tables)
