@@ -1,10 +1,11 @@
-"""Convolutions before the recurrent encoder, over packed sequences: padding is never seen.
+"""Convolutions before the recurrent encoder, over packed sequences.
 
-A layer is a convolution without bias, zeros beyond both true ends of a sequence, then batch
-normalisation over the valid time steps of all sequences, then ReLU. Its window stands on every
-stride-th step from the first, so that a sequence of L steps gets ceil(L / stride), never none.
+A layer is a convolution without bias, batch normalization over the valid time steps of all
+sequences, and ReLU. Zeros continue a sequence beyond its true ends, and padding is never read. The
+window is centered on every stride-th step from the first, so that a sequence of L steps becomes one
+of ceil(L / stride) steps.
 
-B batch, T longest length, N steps of all sequences, F channels in, W channels out, K kernel.
+B sequences, T longest length, N packed time steps, F input channels, W output channels, K kernel.
 """
 
 import math
@@ -19,30 +20,39 @@ from seqtrain.model.packing import lengths_of, rows_and_steps
 
 
 class Convolutions(nn.Sequential):
-    """Layers one above the other, of these widths, kernels (odd) and strides."""
+    """Stack of convolution layers.
+
+    Args:
+        channels: input channels F of the first layer.
+        layers: width, kernel (odd) and stride of each layer.
+    """
 
     def __init__(self, channels: int, layers: Sequence[Sequence[int]]) -> None:
-        widths = [channels, *(width for width, _, _ in layers)]
+        inputs = [channels, *(width for width, _, _ in layers)]
         super().__init__(
             *(
                 ConvolutionLayer(below, width, kernel, stride)
-                for below, (width, kernel, stride) in zip(widths, layers, strict=False)
+                for below, (width, kernel, stride) in zip(inputs, layers, strict=False)
             )
         )
-        self.width = widths[-1]
+        self.width = inputs[-1]
+
+    @property
+    def layers(self) -> list["ConvolutionLayer"]:
+        """The layers in order."""
+        return [layer for layer in self.children() if isinstance(layer, ConvolutionLayer)]
 
     def initialize(self, generator: torch.Generator) -> None:
         """Draw the initial weights of all layers."""
-        for layer in self.children():
-            assert isinstance(layer, ConvolutionLayer)
+        for layer in self.layers:
             layer.initialize(generator)
 
 
 class ConvolutionLayer(nn.Module):
-    """Convolution, batch normalisation over valid steps, ReLU; the kernel is odd.
+    """Convolution, batch normalization over valid steps, ReLU.
 
     Reference:
-        Ioffe & Szegedy 2015, arXiv:1502.03167; its statistics here leave out padding.
+        Ioffe & Szegedy 2015, arXiv:1502.03167. Its statistics leave out padding here.
     """
 
     def __init__(self, channels: int, width: int, kernel: int, stride: int) -> None:
@@ -59,11 +69,19 @@ class ConvolutionLayer(nn.Module):
         self.norm.reset_parameters()
 
     def forward(self, packed: PackedSequence) -> PackedSequence:
-        """Return the layer's packed output: (N, F) -> (M, W), where M sums up ceil(L / stride)."""
+        """Return the packed output of the layer, (N, F) -> (M, W), M the sum of ceil(L / stride)."""
         windows, batch_sizes = self._windows(packed)
         kernel = self.weight.permute(2, 1, 0).flatten(0, 1)
-        convolved = self._normalized(windows @ kernel)
+        convolved = self._normalize(windows @ kernel)
         return PackedSequence(functional.relu(convolved, inplace=True), batch_sizes)
+
+    def export(self, steps: Tensor, valid: Tensor) -> Tensor:
+        """Return the output for padded steps, (T, B, F) -> (T', B, W), by operations of ONNX."""
+        steps = torch.where(valid, steps, 0).permute(1, 2, 0)
+        padding = self.kernel // 2
+        convolved = functional.conv1d(steps, self.weight, stride=self.stride, padding=padding)
+        normalized: Tensor = self.norm(convolved)
+        return normalized.relu().permute(2, 0, 1)
 
     def _windows(self, packed: PackedSequence) -> tuple[Tensor, Tensor]:
         """Return the steps under each window, (M, K * F), and the batch sizes of the output."""
@@ -71,17 +89,20 @@ class ConvolutionLayer(nn.Module):
         lengths, first = lengths_of(sizes), sizes.cumsum(0) - sizes
         shorter = (lengths + self.stride - 1) // self.stride
         batch_sizes = len(lengths) - shorter.bincount()[:-1].cumsum(0)
-        row, middle = (each.unsqueeze(1) for each in rows_and_steps(batch_sizes))
+        row, center = (index.unsqueeze(1) for index in rows_and_steps(batch_sizes))
         offsets = torch.arange(self.kernel, device="cpu") - self.kernel // 2
-        step = middle * self.stride + offsets
+        step = center * self.stride + offsets
         inside = (step >= 0) & (step < lengths[row])
         index = torch.where(inside, first[step.clamp(0, len(first) - 1)] + row, len(steps))
-        padded = torch.cat((steps, steps.new_zeros(1, steps.shape[1])))
-        windows = padded.index_select(0, index.flatten().to(steps.device))
+        with_zeros = torch.cat((steps, steps.new_zeros(1, steps.shape[1])))
+        windows = with_zeros.index_select(0, index.flatten().to(steps.device))
         return windows.view(len(index), -1), batch_sizes
 
-    def _normalized(self, steps: Tensor) -> Tensor:
-        """Normalise by the batch's statistics, or the running ones: one step alone has none."""
+    def _normalize(self, steps: Tensor) -> Tensor:
+        """Normalize by the statistics of the batch in training, else by the running ones.
+
+        A batch of a single time step has no statistics and uses the running ones.
+        """
         norm = self.norm
         learning = self.training and len(steps) > 1
         if learning and norm.num_batches_tracked is not None:

@@ -1,11 +1,11 @@
-"""What an encoder learns to predict from sequences without labels, before it learns to classify.
+"""Pretraining of the encoder on sequences without labels, before it learns to classify.
 
-Autoencoder (Dai & Le 2015, arXiv:1511.01432): a decoder unrolls from the encoder's last valid state
-and predicts the sequence, token by token. Language model: the encoder itself predicts from each
-state the next token of its direction; backward, that is the token before (Peters et al. 2018,
-arXiv:1802.05365). Nothing is computed on padding. END is predicted where a sequence is over.
+An autoencoder (Dai & Le 2015, arXiv:1511.01432) has a decoder that unrolls from the encoder's last
+valid state and predicts the sequence, token by token. A language model predicts from each state of
+the encoder the next token of its direction. Backward, that is the token before (Peters et al. 2018,
+arXiv:1802.05365). Nothing is computed on padding. END is predicted at the end of a sequence.
 
-B batch, N steps of all sequences, S tensors of a state, D directions, H hidden size, W width of the
+B sequences, N steps of all sequences, S tensors of a state, D directions, H hidden size, W width of the
 states that predict, V vocabulary.
 """
 
@@ -15,68 +15,82 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.data.batch import Batch
 from seqtrain.data.vocabulary import PAD
+from seqtrain.model.branches.recurrent import RecurrentBranch, recurrent_branch
 from seqtrain.model.cells import CELLS
 from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.engines.choice import choose_engine
 from seqtrain.model.engines.interface import Between, DistinctInputs
-from seqtrain.model.initialization import draw_as_torch, undrawn
-from seqtrain.model.inputs import embed
+from seqtrain.model.initialization import draw_defaults, materialize, on_meta
 from seqtrain.model.packing import rows_and_steps
-from seqtrain.model.randomness import Purpose, RandomNumbers, number
+from seqtrain.model.randomness import Purpose, RandomNumbers
+from seqtrain.model.splitmix64 import number
 
 END = PAD
-"""What follows the last token (backward: the first). Padding is none, so its id is free."""
+"""Id predicted after the last token (backward: before the first). Padding is never predicted."""
 FREQUENT = 100
-"""Ids go by frequency: the first ones are scored at every step, rarer ones by group when due."""
+"""Number of the most frequent ids, which are scored at every step. Rarer ones are in groups."""
 LARGEST_GROUP = 2000
-"""Each group doubles the ids so far, but for this: the scores of a larger one take most time."""
+"""Largest group. A group has as many ids as all before it; larger ones would take most time."""
 SHRINKING = 1.15
-"""Each group of a wide state is scored in so many times fewer dimensions than the one before."""
+"""Factor by which each group has fewer dimensions than the group before, for wide states."""
 SMALLEST = 8
-"""Dimensions that the last group is scored in at least: where there are many, they shrink less."""
+"""Least number of dimensions of the last group."""
 WIDE = 64
-"""Width from which on a state is wide."""
+"""Width from which a state is wide."""
 
 
 class PretrainingModel(nn.Module):
-    """A classifier's embedding and encoder, and what predicts tokens from states of width W.
+    """The recurrent branch of a classifier, and layers that predict tokens from its states.
 
-    `dropout` is a fraction of embedded units, and of the states that predict.
+    Args:
+        classifier: the classifier that is pretrained.
+        width: size W of the states that predict.
+        dropout: fraction of dropped units of embeddings, and of the states that predict.
     """
 
     def __init__(self, classifier: ClassifierNetwork, width: int, dropout: float) -> None:
         super().__init__()
         self.classifier = classifier
         self.dropout = dropout
-        with undrawn():
-            self.softmax = token_softmax(width, classifier.input_size)
+        with on_meta():
+            self.softmax = token_softmax(width, classifier.input_size).float()
 
     def initialize(self, seed: int) -> None:
-        """Draw the initial weights of what isn't the classifier's, on the CPU."""
+        """Draw the initial weights of the layers that the classifier lacks, on the CPU."""
         generator = torch.Generator("cpu").manual_seed(number(seed, Purpose.PRETRAINING))
         for name, module in self.named_children():
             if name != "classifier":
-                draw_as_torch(module, generator)
+                materialize(module)
+                draw_defaults(module, generator)
 
     @property
-    def embedding(self) -> nn.Embedding:
-        """The classifier's."""
-        embedding = self.classifier.embedding
-        assert isinstance(embedding, nn.Embedding), "tokens are predicted"
-        return embedding
+    def recurrent(self) -> RecurrentBranch:
+        """The branch that is pretrained."""
+        return recurrent_branch(self.classifier)
 
-    def _own(self, random: RandomNumbers | None) -> RandomNumbers | None:
-        self.classifier.check_random(random, self.dropout)
+    def own_state(self) -> dict[str, Tensor]:
+        """Return the tensors of `state_dict` that aren't the classifier's."""
+        tensors = self.state_dict()
+        return {name: t for name, t in tensors.items() if not name.startswith("classifier.")}
+
+    def _pretraining_numbers(self, random: RandomNumbers | None) -> RandomNumbers | None:
+        self.recurrent.check_random(random, self.dropout)
         return None if random is None else random.at(Purpose.PRETRAINING)
 
-    def _embed(self, packed: PackedSequence, random: RandomNumbers | None = None) -> DistinctInputs:
-        return embed(self.embedding, packed, self.dropout, random)
+    def _embed(self, batch: Batch, random: RandomNumbers | None = None) -> DistinctInputs:
+        inputs = self.recurrent.inputs
+        packed = inputs.read_whole(batch, random)
+        return inputs.embed_tokens(packed, batch.spellings, random, self.dropout)
 
-    def _read(self, inputs: DistinctInputs, random: RandomNumbers | None) -> tuple[Tensor, Tensor]:
-        model, sizes = self.classifier, inputs.batch_sizes
-        start = model.start(int(sizes[0]), random)
-        between = model.dropout_between_layers(random, sizes)
-        return self._run(model.encoder, inputs, start, between)
+    def _encode(
+        self, inputs: DistinctInputs, random: RandomNumbers | None
+    ) -> tuple[Tensor, Tensor]:
+        branch, sizes = self.recurrent, inputs.batch_sizes
+        start = branch.start(int(sizes[0]), random)
+        between = branch.dropout_between_layers(random, sizes)
+        return self._run(branch.encoder, inputs, start, between)
 
     def _run(
         self,
@@ -85,43 +99,43 @@ class PretrainingModel(nn.Module):
         start: Tensor | None,
         between: Between | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Run a recurrence, over packed sequences whatever model.unroll says."""
-        engine = self.classifier.computed_by(unroll="packed").engine
+        """Run a recurrence over packed sequences, whatever model.unroll says."""
+        weight = self.recurrent.head.weight
+        packed = self.classifier.config.model_copy(update={"unroll": "packed"})
+        engine = choose_engine(packed, weight.device, weight.dtype)
         states, last = engine.run(rnn, inputs, start, between=between)
-        assert states is not None, "they were asked for"
+        assert states is not None
         return states, last
 
     def _losses(self, states: Tensor, tokens: Tensor) -> Tensor:
-        with torch.autocast(states.device.type, enabled=False):  # torch's softmax mixes types
+        # Under autocast torch's softmax would mix types.
+        with torch.autocast(states.device.type, enabled=False):
             losses: Tensor = -self.softmax(states.to(self.softmax.head.weight), tokens).output
         return losses.float()
 
-    def own_state(self) -> dict[str, Tensor]:
-        """Return the tensors of `state_dict` that aren't the classifier's."""
-        tensors = self.state_dict()
-        return {name: t for name, t in tensors.items() if not name.startswith("classifier.")}
-
 
 class LanguageModel(PretrainingModel):
-    """Predicts the next token from each state of the encoder; backward, the token before.
+    """Predict the next token from each state of the encoder; backward, the token before.
 
-    A bidirectional classifier has one layer: a second would see what the other direction has read.
+    A bidirectional classifier has one layer. A second one would see the tokens to be predicted
+    through the other direction.
     """
 
     def __init__(self, classifier: ClassifierNetwork, dropout: float) -> None:
         super().__init__(classifier, classifier.config.hidden_size, dropout)
 
-    def forward(self, packed: PackedSequence, random: RandomNumbers | None = None) -> Tensor:
+    def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
         """Return the loss of each prediction in nats; without random numbers there is no dropout.
 
         Shape:
-            packed.data: (N,) int64. Returns: (D * N,), direction by direction, packed.
+            Returns: (D * N,), direction by direction, packed.
 
         Raises:
-            ValueError: random numbers are missing in training.
+            ValueError: If random numbers are missing in training.
         """
-        own, sizes = self._own(random), packed.batch_sizes
-        states, _ = self._read(self._embed(packed, own), own)
+        packed = batch.packed
+        own, sizes = self._pretraining_numbers(random), packed.batch_sizes
+        states, _ = self._encode(self._embed(batch, own), own)
         if own is not None:
             states = own.drop_steps(states, self.dropout, Purpose.HEAD, sizes)
         following, preceding = neighbours(packed)
@@ -133,10 +147,10 @@ class LanguageModel(PretrainingModel):
 
 
 class Autoencoder(PretrainingModel):
-    """Predicts the sequence that the encoder has read, from its last valid state alone.
+    """Predict the sequence that the encoder has read, from its last valid state only.
 
-    The decoder is one layer of the encoder's cell, as wide as the top layer's directions together,
-    and shares the embedding.
+    The decoder is one layer of the encoder's cell. It is as wide as both directions of the top
+    layer together, and shares the embedding.
     """
 
     def __init__(self, classifier: ClassifierNetwork, dropout: float) -> None:
@@ -145,18 +159,18 @@ class Autoencoder(PretrainingModel):
         width = directions * config.hidden_size
         super().__init__(classifier, width, dropout)
         self._directions = directions
-        with undrawn():
-            self.decoder = CELLS[config.rnn].module(config.width, width, batch_first=True)
+        with on_meta():
+            decoder = CELLS[config.rnn].module(config.width, width, batch_first=True)
+        self.decoder = decoder.float()
 
-    def forward(self, packed: PackedSequence, random: RandomNumbers | None = None) -> Tensor:
-        """Return the loss of each prediction in nats; the decoder is fed the true tokens.
+    def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
+        """Return the loss of each prediction in nats; the decoder reads the true tokens.
 
         Shape:
-            packed.data: (N,) int64. Returns: (B + N,): of the first tokens, then of what follows
-            each step, packed.
+            Returns: (B + N,): the first tokens, then the tokens after each step, packed.
         """
-        own = self._own(random)
-        inputs = self._embed(packed, own)
+        packed, own = batch.packed, self._pretraining_numbers(random)
+        inputs = self._embed(batch, own)
         start = self._start(inputs, own)
         states, _ = self._run(self.decoder, inputs, start)
         first = start[0, 0]
@@ -166,36 +180,42 @@ class Autoencoder(PretrainingModel):
         return self._losses(torch.cat((first, states)), neighbours(packed)[0])
 
     @torch.no_grad()
-    def reconstruct(self, packed: PackedSequence, steps: int) -> list[list[int]]:
-        """Unroll the decoder freely until END, or so many steps; return ids, row by packed row."""
-        state = self._start(self._embed(packed))
+    def reconstruct(self, batch: Batch, steps: int) -> list[list[int]]:
+        """Unroll the decoder on its own predictions until END, or for a number of steps.
+
+        Returns the ids, row by row of the packed batch.
+        """
+        state = self._start(self._embed(batch))
         found: list[list[int]] = [[] for _ in range(state.shape[2])]
         rows = torch.arange(len(found), dtype=torch.int64, device="cpu")
+        inputs = self.recurrent.inputs
         for _ in range(steps):
             ids = self.softmax.predict(state[0, 0])
-            going = ids != END
-            ids, state, rows = ids[going], state[:, :, going], rows[going.cpu()]
+            unfinished = ids != END
+            ids, state, rows = ids[unfinished], state[:, :, unfinished], rows[unfinished.cpu()]
             if not len(rows):
                 break
             for row, token in zip(rows.tolist(), ids.tolist(), strict=True):
                 found[row].append(token)
             step = PackedSequence(ids, torch.tensor([len(rows)], dtype=torch.int64, device="cpu"))
-            _, state = self._run(self.decoder, self._embed(step), state)
+            _, state = self._run(self.decoder, inputs.embed_tokens(step, None, None), state)
         return found
 
     def _start(self, inputs: DistinctInputs, random: RandomNumbers | None = None) -> Tensor:
-        _, last = self._read(inputs, random)
+        _, last = self._encode(inputs, random)
         return torch.cat(last[:, -self._directions :].unbind(1), dim=-1).unsqueeze(1)
 
 
 def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
-    """Return the token after each step, beginnings first (B + N,), and the one before it (N,).
+    """Return the tokens after and before each step. END marks that there is none.
 
-    END stands where there is none.
+    Shape:
+        Returns: the first token of each sequence, then the token after each step, (B + N,); and the
+        token before each step, (N,).
     """
     sizes, ids = packed.batch_sizes, packed.data
     first = int(sizes[0])
-    # One step earlier than each sequence begins, there is room for its beginning.
+    # Index of the step before each step; the first B places are for the sequences' beginnings.
     starts = torch.cat((sizes.new_tensor([0, first]), first + sizes.cumsum(0)[:-1]))
     row, step = rows_and_steps(sizes)
     before = (starts[step] + row).to(ids.device)
@@ -206,7 +226,7 @@ def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
 
 
 def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
-    """Return a softmax over the vocabulary that costs what the frequent tokens cost, nearly.
+    """Return a softmax over the vocabulary whose cost is nearly that of the frequent tokens.
 
     Reference:
         Grave et al. 2017, "Efficient softmax approximation for GPUs", arXiv:1609.04309.
@@ -222,4 +242,4 @@ OBJECTIVES: dict[str, Callable[[ClassifierNetwork, float], PretrainingModel]] = 
     "language_model": LanguageModel,
     "autoencoder": Autoencoder,
 }
-"""By the name that pretraining.objective has."""
+"""Pretraining models by their names in pretraining.objective."""

@@ -1,17 +1,17 @@
-"""The recurrent encoder over packed sequences, and over long ones segment by segment.
+"""The recurrent encoder, over whole packed sequences or segment by segment.
 
-Sequences are cut backward from their ends, so that the last segment holds the last `steps` time
-steps of each. In training this is truncated backpropagation through time (Williams & Peng 1990):
-states are carried from segment to segment, gradients are not. For a loss on the last valid state,
-the segments before the last run forward alone. A loss on pooled states reaches all time steps, each
-within its segment, which runs again when its gradient is due (Chen et al. 2016, arXiv:1604.06174).
+Segments are cut backward from the ends, so that the last segment has the last `steps` time steps of
+each sequence. In training this is truncated backpropagation through time (Williams & Peng 1990):
+states go from segment to segment, gradients don't. If only the last valid state is used, all
+segments but the last run without gradients. If states are pooled, gradients reach all time steps,
+each within its segment, which is computed again in the backward pass (Chen et al. 2016,
+arXiv:1604.06174).
 
-B batch, T longest length, N steps of all sequences, H hidden size, L layers, S tensors of a state:
-1 (h), or 2 (h and c of an LSTM).
+B sequences, T longest length, N packed time steps, H hidden size, L layers, S tensors of a state: 1
+(h), or 2 (h and c of an LSTM).
 """
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -20,17 +20,21 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils.checkpoint import checkpoint
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.model.cells import CELLS
+from seqtrain.model.cells import CELLS, PARAMETERS, as_torch_takes, cell_of
 from seqtrain.model.packing import lengths_of, rows_and_steps
-from seqtrain.model.pooling import Pooling
+from seqtrain.model.pooling import AnyPooling, add_segment
 
 RunPacked = Callable[[PackedSequence, Tensor | None, Tensor | None], tuple[Tensor | None, Tensor]]
-"""Packed time steps, a start (S, L, B, H) or None (zeros), the number of each row's first time step
-in its sequence (B,) or None (0) -> states of all time steps, last states."""
+"""Function of an encoder over packed time steps.
+
+Takes the time steps, the initial states (S, L, B, H) or None for zeros, and the time step at which
+each row begins in its sequence, (B,), or None for 0. Returns the states of all time steps, or None
+if they aren't needed, and the last states.
+"""
 
 
 def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
-    """Return torch's module that holds the weights for every engine; it reads (…, width)."""
+    """Return torch's module with the weights that every engine uses; it reads (…, width)."""
     return CELLS[config.rnn].module(
         width,
         config.hidden_size,
@@ -42,10 +46,12 @@ def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
 
 
 class Segment(NamedTuple):
-    """Consecutive time steps of some sequences, longest first; row i is row i of the whole.
+    """Consecutive time steps of some sequences, longest first. Row i is row i of the batch.
 
-    `begin` is the number of each row's first time step in its sequence, (B,) int64; `later` is how
-    many segments come later.
+    Attributes:
+        packed: the time steps.
+        begin: time step at which each row begins in its sequence, (B,) int64.
+        later: number of segments after this one.
     """
 
     packed: PackedSequence
@@ -54,7 +60,7 @@ class Segment(NamedTuple):
 
 
 def segments_of(packed: PackedSequence, steps: int) -> Iterator[Segment]:
-    """Cut packed sequences into segments of at most `steps` steps, the last ones full."""
+    """Cut packed sequences into segments of at most `steps` steps. The last ones are full."""
     lengths = lengths_of(packed.batch_sizes)
     first_of_step = packed.batch_sizes.cumsum(0) - packed.batch_sizes
     for later in range((int(lengths[0]) - 1) // steps, -1, -1):
@@ -69,48 +75,122 @@ def segments_of(packed: PackedSequence, steps: int) -> Iterator[Segment]:
 
 
 def run_in_segments(
-    run: RunPacked, pooling: Pooling | None, packed: PackedSequence, start: Tensor, steps: int
+    run: RunPacked, pooling: AnyPooling | None, packed: PackedSequence, start: Tensor, steps: int
 ) -> tuple[Tensor | None, Tensor]:
-    """Run an encoder segment by segment, in one direction.
+    """Run an encoder of one direction segment by segment.
 
-    With pooling, gradients reach each step, but not beyond its segment; without it the last
-    `steps` steps of each sequence.
+    Args:
+        run: the encoder.
+        pooling: pooling of all states, or None if only the last ones are used.
+        packed: the time steps.
+        start: initial states.
+        steps: largest number of time steps of a segment.
 
     Shape:
-        start: (S, L, B, H). Returns: pooled (B, K * H), None without pooling, and the last valid
-        states (S, L, B, H).
+        start: (S, L, B, H). Returns: pooled states (B, K * H), or None without pooling, and the
+        last valid states (S, L, B, H).
     """
     learning, after = torch.is_grad_enabled(), start[:, :, :0]
-    pool = None if pooling is None else pooling.begin(start.shape[2], like=start)
-    if pool is not None and learning:
-        pool.requires_grad_()  # or checkpoint sees nothing to go back to
+    summary: Tensor | None = None
     for segment in segments_of(packed, steps):
         state = _start_of(segment, start, after)
-        if pooling is None or pool is None:
+        if pooling is None:
             with torch.set_grad_enabled(learning and segment.later == 0):
                 after = run(segment.packed, state, segment.begin)[1]
-            # What autocast lowered without gradients must not serve where they are wanted.
+            # A weight that autocast lowered without gradients must not be used with gradients.
             torch.clear_autocast_cache()
-            continue
-        add, data = partial(_add, run, pooling, segment), segment.packed.data
-        if learning:
-            pool, after = checkpoint(
-                add, pool, state, data, use_reentrant=True, preserve_rng_state=False
-            )
+        elif learning:
+            summary, after = _with_checkpoint(run, pooling, segment, summary, state)
         else:
-            pool, after = add(pool, state, data)
-    return None if pooling is None or pool is None else pooling.finish(pool), after
+            summary, after = _add(run, pooling, segment, summary, state, segment.packed.data)
+    return None if pooling is None or summary is None else pooling.finish(summary), after
+
+
+def _with_checkpoint(
+    run: RunPacked, pooling: AnyPooling, segment: Segment, summary: Tensor | None, state: Tensor
+) -> tuple[Tensor, Tensor]:
+    # checkpoint only computes gradients if one of its inputs requires one.
+    anchor = state.new_zeros(0, requires_grad=True)
+
+    def add(anchor: Tensor, summary: Tensor | None, state: Tensor, data: Tensor) -> object:
+        return _add(run, pooling, segment, summary, state, data)
+
+    inputs = anchor, summary, state, segment.packed.data
+    result: tuple[Tensor, Tensor] = checkpoint(
+        add, *inputs, use_reentrant=True, preserve_rng_state=False
+    )
+    return result
 
 
 def _add(
-    run: RunPacked, pooling: Pooling, segment: Segment, pool: Tensor, state: Tensor, data: Tensor
+    run: RunPacked,
+    pooling: AnyPooling,
+    segment: Segment,
+    summary: Tensor | None,
+    state: Tensor,
+    data: Tensor,
 ) -> tuple[Tensor, Tensor]:
     sizes = segment.packed.batch_sizes
     outputs, after = run(PackedSequence(data, sizes), state, segment.begin)
-    assert outputs is not None, "pooling asks for the states of all steps"
-    return pooling.add(pool, outputs, sizes), after
+    assert outputs is not None, "pooling needs the states of all steps"
+    return add_segment(pooling, summary, outputs, sizes), after
 
 
 def _start_of(segment: Segment, start: Tensor, before: Tensor) -> Tensor:
     rows = len(segment.begin)
     return torch.cat((before.detach(), start[:, :, before.shape[2] : rows]), dim=2)
+
+
+def encode_padded(
+    encoder: nn.RNNBase, steps: Tensor, lengths: Tensor, start: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Run all layers over padded sequences, by operations that ONNX has.
+
+    For the backward direction a sequence is reversed within its length.
+
+    Shape:
+        steps: (T, B, E). lengths: (B,). start: one state for all rows, (S, L * D, H), or None for
+        zeros. Returns: states of the top layer (T, B, D * H), and the last valid ones (B, D * H).
+    """
+    last = steps
+    reversed_steps = (lengths - 1 - torch.arange(steps.shape[0])[:, None]).clamp(min=0)
+    for layer in range(encoder.num_layers):
+        states = [_one_direction(encoder, steps, layer, "", start)]
+        if encoder.bidirectional:
+            backward = select_steps(steps, reversed_steps)
+            states.append(_one_direction(encoder, backward, layer, "_reverse", start))
+        last = torch.cat([select_steps(each, lengths - 1) for each in states], dim=1)
+        states[1:] = [select_steps(each, reversed_steps) for each in states[1:]]
+        steps = torch.cat(states, dim=2)
+    return steps, last
+
+
+def select_steps(values: Tensor, steps: Tensor) -> Tensor:
+    """Return the values (T, B, E) of some steps of each row, (…, B), as (…, B, E)."""
+    rows = values.shape[1]
+    return values.flatten(0, 1)[steps * rows + torch.arange(rows)]
+
+
+def _one_direction(
+    encoder: nn.RNNBase, steps: Tensor, layer: int, suffix: str, start: Tensor | None
+) -> Tensor:
+    """Return the states (T, B, H) of one layer and direction."""
+    cell, rows = cell_of(encoder), steps.shape[1]
+    weights = [getattr(encoder, f"{name}_l{layer}{suffix}") for name in PARAMETERS]
+    if start is None:
+        own = steps.new_zeros(cell.tensors, 1, rows, encoder.hidden_size)
+    else:
+        number = layer * (1 + encoder.bidirectional) + bool(suffix)
+        own = start[:, number, None, None].expand(-1, 1, rows, -1)
+    states: Tensor = cell.kernel(
+        steps,
+        as_torch_takes(own),
+        weights,
+        has_biases=True,
+        num_layers=1,
+        dropout=0.0,
+        train=False,
+        bidirectional=False,
+        batch_first=False,
+    )[0]
+    return states

@@ -1,84 +1,92 @@
-"""Building networks, and initial weights that train: gates that remember, small embeddings.
+"""Building networks without memory, and initial weights.
 
-Gate by gate, recurrent matrices are orthogonal (Saxe et al. 2014, arXiv:1312.6120), and input
-matrices Xavier-uniform. Biases are zero but for the gate that keeps the state: the update gate of a
+Networks are built on torch's device "meta": tensors have a shape, but no memory and no values. Then
+the weights are either loaded, or `materialize` gives them memory and the modules draw them on the
+CPU from a generator.
+
+Recurrent matrices are orthogonal, gate by gate (Saxe et al. 2014, arXiv:1312.6120). Input matrices
+are Xavier-uniform. Biases are zero, except for the gate that keeps the state: the update gate of a
 GRU (in torch's form h' = (1 - z) n + z h) and the forget gate of an LSTM start at +1 (Jozefowicz et
-al. 2015), so that the first gradients reach far back. Embeddings are normal, with a small standard
-deviation for words (model.embedding_std): with torch's 1 the random part of rare words' vectors is
-larger than anything that they learn. Over a small alphabet 1 learns faster.
+al. 2015), so that the first gradients reach far back. Embeddings are normal with a small standard
+deviation for words (model.embedding_std). With torch's 1 the random part of the vectors of rare
+words is larger than anything that they learn; over a small alphabet, 1 learns faster.
 """
 
-from contextlib import AbstractContextManager
-from typing import Any
+import math
 
 import numpy as np
 import torch
 from torch import nn
-from torch.overrides import TorchFunctionMode
 
-from seqtrain.data.vocabulary import UNK
+from seqtrain.data.vocabulary import PAD, UNK
 from seqtrain.data.word_vectors import WordVectors
 from seqtrain.model.cells import cell_of
 
 KEEP_BIAS = 1.0
+"""Initial bias of the gate that keeps the state."""
 
 
-class _Building(TorchFunctionMode):
-    """Modules hold float32 on a device, whatever torch's defaults are; draws are as asked for.
+def on_meta() -> torch.device:
+    """Return a context in which modules are built without memory and without initial values."""
+    return torch.device("meta")
 
-    torch's modules draw initial weights as they are built, from its global generator. Without a
-    generator they don't: on "meta" the first draw loads torch's compiler, for a second.
+
+def token_embedding(num_tokens: int, width: int, padding_idx: int | None = None) -> nn.Embedding:
+    """Return an embedding without memory.
+
+    The constructor of nn.Embedding would draw from a normal distribution. On the device "meta" that
+    loads torch's compiler, for two seconds.
     """
-
-    def __init__(self, device: str, generator: torch.Generator | None = None) -> None:
-        super().__init__()
-        self.device = device
-        self.generator = generator
-
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        kwargs = dict(kwargs or {})
-        if func in (torch.empty, torch.zeros, torch.tensor):
-            kwargs |= {"device": self.device, "dtype": kwargs.get("dtype") or torch.float32}
-        elif getattr(func, "__module__", None) == "torch.nn.init":
-            if self.generator is None:
-                return kwargs["tensor"]
-            kwargs["generator"] = self.generator
-        return func(*args, **kwargs)
+    weight = torch.empty(num_tokens, width, device="meta")
+    return nn.Embedding.from_pretrained(weight, freeze=False, padding_idx=padding_idx)
 
 
-def undrawn() -> AbstractContextManager[Any]:
-    """Make the modules built inside hold float32 on the CPU, without initial values."""
-    return _Building("cpu")
+def materialize(module: nn.Module) -> None:
+    """Replace the tensors of a module that have no memory by tensors on the CPU.
 
-
-def shapes_alone() -> AbstractContextManager[Any]:
-    """Make the modules built inside hold neither memory nor initial weights (device "meta")."""
-    return _Building("meta")
-
-
-def draw_as_torch(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw the initial weights that torch gives the modules inside, from a generator."""
-    with _Building("cpu", generator):
-        for inner in module.modules():
-            if isinstance(inner, nn.Embedding | nn.Linear | nn.RNNBase):
-                inner.reset_parameters()
+    Parameters are float32 whatever torch's default is, and their values are arbitrary. Buffers are
+    zero.
+    """
+    for part in module.modules():
+        for name, weight in [*part.named_parameters(recurse=False)]:
+            if weight.is_meta:
+                memory = torch.empty(weight.shape, dtype=torch.float32, device="cpu")
+                setattr(part, name, nn.Parameter(memory))
+        for name, buffer in [*part.named_buffers(recurse=False)]:
+            if buffer.is_meta:
+                dtype = torch.float32 if buffer.is_floating_point() else buffer.dtype
+                setattr(part, name, torch.zeros(buffer.shape, dtype=dtype, device="cpu"))
 
 
 @torch.no_grad()
-def initialize(
-    embedding: nn.Module,
-    encoder: nn.RNNBase,
-    head: nn.Linear,
-    *,
-    embedding_std: float,
-    generator: torch.Generator,
-) -> None:
-    """Draw the initial weights of these three, in place; an embedding of feature vectors stays."""
-    if isinstance(embedding, nn.Embedding):
-        nn.init.normal_(embedding.weight, std=embedding_std, generator=generator)
-        embedding.weight[embedding.padding_idx].zero_()
+def draw_defaults(module: nn.Module, generator: torch.Generator) -> None:
+    """Draw the weights of all embeddings, linear maps and recurrences as torch does by default."""
+    for part in module.modules():
+        if isinstance(part, nn.Embedding):
+            part.weight.normal_(generator=generator)
+            if part.padding_idx is not None:
+                part.weight[part.padding_idx].zero_()
+        elif isinstance(part, nn.Linear):
+            nn.init.kaiming_uniform_(part.weight, a=math.sqrt(5), generator=generator)
+            if part.bias is not None:
+                bound = 1 / math.sqrt(part.in_features)
+                part.bias.uniform_(-bound, bound, generator=generator)
+        elif isinstance(part, nn.RNNBase):
+            bound = 1 / math.sqrt(part.hidden_size)
+            for weight in part.parameters():
+                weight.uniform_(-bound, bound, generator=generator)
+
+
+@torch.no_grad()
+def draw_embedding(embedding: nn.Embedding, std: float, generator: torch.Generator) -> None:
+    """Draw vectors of tokens from a normal distribution; that of <pad> is zero."""
+    embedding.weight.normal_(std=std, generator=generator)
+    embedding.weight[PAD].zero_()
+
+
+@torch.no_grad()
+def draw_recurrence(encoder: nn.RNNBase, generator: torch.Generator) -> None:
+    """Draw the weights of all layers and directions of an encoder."""
     size, keeping = encoder.hidden_size, cell_of(encoder).keeping_gate
     for name, parameter in encoder.named_parameters():
         if name.startswith("bias"):
@@ -89,13 +97,18 @@ def initialize(
         draw = nn.init.orthogonal_ if name.startswith("weight_hh") else nn.init.xavier_uniform_
         for start in range(0, len(parameter), size):
             draw(parameter[start : start + size], generator=generator)
+
+
+@torch.no_grad()
+def draw_head(head: nn.Linear, generator: torch.Generator) -> None:
+    """Draw the weights of the linear classifier; biases are zero."""
     nn.init.xavier_uniform_(head.weight, generator=generator)
     nn.init.zeros_(head.bias)
 
 
 @torch.no_grad()
-def take_vectors(embedding: nn.Embedding, vectors: WordVectors) -> None:
-    """Begin with a file's vectors of the vocabulary's tokens; <unk> begins with their mean."""
+def use_word_vectors(embedding: nn.Embedding, vectors: WordVectors) -> None:
+    """Start from the vectors of a file for the tokens that it has; <unk> gets their mean."""
     values = torch.from_numpy(np.array(vectors.values))
     embedding.weight[UNK] = values.mean(0)
     embedding.weight[torch.from_numpy(np.array(vectors.rows))] = values

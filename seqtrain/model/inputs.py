@@ -1,14 +1,12 @@
-"""From packed ids or feature vectors to the vectors that the recurrent encoder reads.
+"""Input layers: from packed ids or numbers to the vectors that the recurrent encoder reads.
 
-ids → word vectors, with subwords → convolutions; or feature vectors → by their own mean and
-deviation → a linear map, or convolutions. All but the first are there only if they are asked for.
+Ids become word vectors, with subwords if asked for. Numbers are standardized by their own series if
+asked for, and mapped linearly. Convolutions may follow, or take the place of the linear map.
 
-N packed time steps, E size of an embedded step, U distinct tokens of a batch, V of the vocabulary.
+N packed time steps, E size of an embedded step, U distinct tokens of a batch, V vocabulary.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -16,107 +14,67 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.batch import Grams, Spellings
-from seqtrain.data.column_coding import ColumnCoding
-from seqtrain.data.ngram_vocabulary import NgramVocabulary
-from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.vocabulary import BUCKETS, PAD, UNK, WordGrams
+from seqtrain.data.batch import Batch, Grams
+from seqtrain.data.vocabulary import PAD, UNK
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.engines.interface import DistinctInputs
-from seqtrain.model.kernels import KernelSizes
+from seqtrain.model.initialization import token_embedding
+from seqtrain.model.input_spec import InputSpec
+from seqtrain.model.packing import PackedSequences
 from seqtrain.model.randomness import Purpose, RandomNumbers
-from seqtrain.model.standardization import SeriesStandardization
-from seqtrain.model.subwords import Subwords, spelling_keys
-
-
-@dataclass(frozen=True, eq=False)
-class FittedLayers:
-    """What a model takes from the preprocessing; None: it has no such branch or layer.
-
-    Words are the character n-grams of the vocabulary's words; n-grams are those of tokens; steps
-    and static are the columns of a time step, and beside a sequence.
-    """
-
-    words: WordGrams | None = None
-    ngrams: NgramVocabulary | None = None
-    series: SeriesStandardization | None = None
-    kernels: KernelSizes | None = None
-    steps: ColumnCoding | None = None
-    static: ColumnCoding | None = None
-    subword_rows: int = BUCKETS
-
-    @classmethod
-    def of(cls, preprocessing: Preprocessing) -> FittedLayers:
-        """Return what a model takes from a preprocessing."""
-        words = series = kernels = None
-        coded = preprocessing if preprocessing.steps is None else preprocessing.steps
-        channels, indicators = len(coded.mean), preprocessing.missing == "mask"
-        if preprocessing.subwords is not None and preprocessing.vocabulary is not None:
-            words = preprocessing.vocabulary.grams(*preprocessing.subwords)
-        if preprocessing.standardize != "train":
-            both = preprocessing.standardize == "both"
-            series = SeriesStandardization(
-                channels, both=both, indicators=indicators, ids=preprocessing.token_columns
-            )
-        if preprocessing.kernels is not None:
-            kernels = KernelSizes(channels, indicators, preprocessing.kernels)
-        columns = preprocessing.steps, preprocessing.static
-        rows = preprocessing.subword_rows
-        return cls(words, preprocessing.ngrams, series, kernels, *columns, rows)
+from seqtrain.model.subwords import Subwords, number_unknown_words, spelling_keys
 
 
 class Inputs:
-    """The modules before the encoder; the classifier holds them under their own names.
+    """The modules before the encoder. The recurrent branch holds them under their own names.
 
     Attributes:
-        embedding: from ids, columns or feature vectors, or nothing where convolutions take these.
-        subwords, convolutions, series: None: not asked for.
-        width: of the vectors that the encoder reads.
+        embedding: embedding of ids, columns or numbers, or nn.Identity if convolutions take its
+            place.
+        subwords: table of character n-grams, or None.
+        convolutions: layers before the encoder, or None.
+        series: standardization of each series by itself, or None.
+        width: size of the vectors that the encoder reads.
     """
 
-    def __init__(
-        self, config: ModelConfig, input_size: int, *, features: bool, fitted: FittedLayers
-    ) -> None:
+    def __init__(self, config: ModelConfig, spec: InputSpec) -> None:
         self.rate = config.embedding_dropout
-        self.series = fitted.series
-        channels = input_size if self.series is None else self.series.width
+        self.series = spec.series
+        channels = spec.input_size if self.series is None else self.series.width
         self.embedding: nn.Embedding | nn.Linear | nn.Identity | ColumnEmbedding
         self.width = config.width
-        if fitted.steps is not None:
-            self.embedding = ColumnEmbedding(fitted.steps, channels, self.width)
-        elif not features:
-            self.embedding = nn.Embedding(input_size, self.width, padding_idx=PAD)
+        if spec.steps is not None:
+            self.embedding = ColumnEmbedding(spec.steps, channels, self.width)
+        elif not spec.features:
+            self.embedding = token_embedding(spec.input_size, self.width, padding_idx=PAD)
         elif config.convolutions is None:
             self.embedding = nn.Linear(channels, self.width)
         else:
             self.embedding, self.width = nn.Identity(), channels
         self.subwords = None
-        if fitted.words is not None:
-            self.subwords = Subwords(fitted.words, self.width, fitted.subword_rows)
+        if spec.words is not None:
+            self.subwords = Subwords(spec.words, self.width, spec.subword_rows)
         self.convolutions = None
         if config.convolutions is not None:
             self.convolutions = Convolutions(self.width, config.convolutions)
             self.width = self.convolutions.width
 
-    def numbered(self, packed: PackedSequence, spellings: Spellings | None) -> PackedSequence:
-        """Number unknown words beyond the vocabulary, where their spelling counts."""
-        if spellings is None or self.subwords is None:
-            return packed
-        beyond = spellings.numbers + len(self.subwords)
-        ids = torch.where(spellings.numbers < 0, packed.data, beyond)
-        return PackedSequence(ids, packed.batch_sizes)
+    def read_whole(self, batch: Batch, random: RandomNumbers | None) -> PackedSequence:
+        """Return a packed batch after the layers that must see whole sequences.
 
-    def read_whole(
-        self, packed: PackedSequence, grams: Grams | None, random: RandomNumbers | None
-    ) -> PackedSequence:
-        """Return packed sequences after the layers that must see whole ones."""
+        Unknown words have ids beyond the vocabulary if there are subwords.
+        """
+        packed = batch.packed
+        if self.subwords is not None:
+            packed = number_unknown_words(batch, len(self.subwords))
         if self.series is not None:
-            packed = self.series(packed)
+            sequences = PackedSequences(packed.batch_sizes, packed.data.device)
+            packed = PackedSequence(self.series(packed.data, sequences), packed.batch_sizes)
         if self.convolutions is None:
             return packed
         if isinstance(self.embedding, nn.Embedding):
-            vectors = embed(self.embedding, packed, self.rate, random, self.subwords, grams)
+            vectors = self.embed_tokens(packed, batch.spellings, random)
             steps = vectors.table.index_select(0, vectors.index)
             packed = PackedSequence(steps, packed.batch_sizes)
         elif isinstance(self.embedding, ColumnEmbedding):
@@ -127,66 +85,73 @@ class Inputs:
     def read(
         self,
         packed: PackedSequence,
-        grams: Grams | None,
+        spellings: Grams | None,
         random: RandomNumbers | None,
         begin: Tensor | None,
     ) -> PackedSequence | DistinctInputs:
-        """Return what an engine reads of steps that `read_whole` packed, or of a segment.
+        """Return the inputs of an engine for a result of `read_whole`, or for a segment of it.
 
-        `grams` are of words with ids beyond the vocabulary's; `begin` is each row's first time step
-        in its sequence (None: 0).
+        Args:
+            packed: time steps.
+            spellings: character n-grams of the unknown words of the batch, or None.
+            random: random numbers for dropout, or None for prediction.
+            begin: time step at which each row begins in its sequence, or None for 0.
         """
         if self.convolutions is not None and not isinstance(self.embedding, nn.Identity):
-            return packed  # embedded before the convolutions
+            return packed  # `read_whole` embedded the steps before the convolutions
         if isinstance(self.embedding, nn.Embedding):
-            return embed(self.embedding, packed, self.rate, random, self.subwords, grams)
+            return self.embed_tokens(packed, spellings, random)
         return PackedSequence(self._embedded(packed, random, begin), packed.batch_sizes)
+
+    def embed_tokens(
+        self,
+        packed: PackedSequence,
+        spellings: Grams | None,
+        random: RandomNumbers | None,
+        rate: float | None = None,
+    ) -> DistinctInputs:
+        """Look up the vector of each distinct token: ids (N,) -> U vectors and N indices.
+
+        Dropout sets the same units of a token's vector to 0 at all of its occurrences in the batch
+        (Gal & Ghahramani 2016, arXiv:1512.05287). So each token is embedded, dropped and projected
+        once. `rate` is the fraction of dropped units, or None for model.embedding_dropout.
+        """
+        assert isinstance(self.embedding, nn.Embedding)
+        embedding, size = self.embedding, self.embedding.num_embeddings
+        unknown = spellings if self.subwords is not None else None
+        count = 0 if unknown is None else len(unknown.offsets) - 1
+        ids, index = distinct_ids(packed.data, size + count, with_unk=count > 0)
+        known = ids[: int(torch.searchsorted(ids, size))] if count else ids
+        # No padding_idx: ids are never padding, and zeroing its gradient would take a copy.
+        table = functional.embedding(known, embedding.weight, sparse=embedding.sparse)
+        unknown_words = ids[len(known) :] - size
+        if len(unknown_words):  # <unk> is the first row: its gradient has it only once
+            table = torch.cat((table, table[:1].expand(len(unknown_words), -1)))
+        if self.subwords is not None:
+            table = table + self.subwords(known, unknown_words, unknown)
+        if random is not None:
+            keys = ids
+            if unknown is not None:
+                keys = torch.cat((known, spelling_keys(unknown_words, unknown)))
+            rate = self.rate if rate is None else rate
+            table = random.drop(table, rate, Purpose.EMBEDDING, keys)
+        return DistinctInputs(table, index, packed.batch_sizes)
 
     def _embedded(
         self, packed: PackedSequence, random: RandomNumbers | None, begin: Tensor | None
     ) -> Tensor:
-        """Return the vectors of steps of columns or features, (N, E), some units dropped."""
+        """Return the vectors of columns or numbers, (N, E), with some units dropped."""
         vectors: Tensor = self.embedding(packed.data)
         if random is None:
             return vectors
         return random.drop_steps(vectors, self.rate, Purpose.EMBEDDING, packed.batch_sizes, begin)
 
 
-def embed(
-    embedding: nn.Embedding,
-    packed: PackedSequence,
-    rate: float,
-    random: RandomNumbers | None,
-    subwords: Subwords | None = None,
-    grams: Grams | None = None,
-) -> DistinctInputs:
-    """Look up the vector of each distinct token: (N,) ids -> U vectors of size E, N indices.
-
-    A token's vector loses the same units wherever it stands in the batch (rate; Gal & Ghahramani
-    2016, arXiv:1512.05287), so that it is embedded, dropped and projected once. `grams` are those
-    of the words with ids beyond the vocabulary's.
-    """
-    grams = None if subwords is None else grams
-    size, unknown = embedding.num_embeddings, 0 if grams is None else len(grams.offsets) - 1
-    ids, index = distinct_ids(packed.data, size + unknown, with_unk=unknown > 0)
-    known = ids[: int(torch.searchsorted(ids, size))] if unknown else ids
-    # No padding_idx: it is never packed, and to look for it in a gradient takes a copy.
-    table = functional.embedding(known, embedding.weight, sparse=embedding.sparse)
-    others = ids[len(known) :] - size
-    if len(others):  # <unk> is the first: so its row stands once in the gradient
-        table = torch.cat((table, table[:1].expand(len(others), -1)))
-    if subwords is not None:
-        table = table + subwords(known, others, grams)
-    if random is not None:
-        keys = ids if grams is None else torch.cat((known, spelling_keys(others, grams)))
-        table = random.drop(table, rate, Purpose.EMBEDDING, keys)
-    return DistinctInputs(table, index, packed.batch_sizes)
-
-
 def distinct_ids(ids: Tensor, vocab_size: int, *, with_unk: bool = False) -> tuple[Tensor, Tensor]:
-    """Return distinct ids below vocab_size, ascending (U,), and the index of each of (N,) there.
+    """Return the distinct ids in ascending order, (U,), and the index of each id there, (N,).
 
-    As `torch.unique` does, but without sorting; <unk>'s may be asked for where no step has it.
+    The result is that of `torch.unique`, but without sorting. `with_unk` includes the id of <unk>
+    even if it doesn't occur.
     """
     found = ids.new_zeros(vocab_size).index_fill_(0, ids, 1)
     if with_unk:

@@ -1,11 +1,19 @@
-"""Which sequence and which step each row of a PackedSequence's data is, and sums over them."""
+"""Sequences of different lengths in one tensor: packed or padded, with sums over each sequence.
+
+B sequences, T longest length, N packed time steps, H width of a step.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from seqtrain.data.batch import Batch, sort_and_pack
+
 
 def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the row and the step of each packed step: (T,), on the CPU -> (N,) int64 each."""
+    """Return the sequence and the time step of each packed step: (T,), on the CPU -> (N,) each."""
     starts = torch.cumsum(batch_sizes, 0) - batch_sizes
     index = torch.arange(int(batch_sizes.sum()), dtype=torch.int64, device="cpu")
     row = index - starts.repeat_interleave(batch_sizes)
@@ -14,10 +22,108 @@ def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def lengths_of(batch_sizes: Tensor) -> Tensor:
-    """Return the steps of each packed row, (T,), on the CPU -> (B,) int64."""
+    """Return the length of each packed sequence, (T,), on the CPU -> (B,) int64."""
     return rows_and_steps(batch_sizes)[0].bincount()
 
 
-def row_sums(values: Tensor, row: Tensor, rows: int) -> Tensor:
-    """Return the sum of each row's packed steps, (B, H), from their values (N, H) and rows (N,)."""
-    return values.new_zeros(rows, values.shape[1]).index_add(0, row, values)
+def pack_batch(batch: Batch) -> Batch:
+    """Return a padded batch sorted by length and packed. `sorted_indices` include the new order."""
+    packed, order, _ = sort_and_pack(batch.inputs.data, batch.lengths)
+    cpu_order = order.cpu()
+    sorted_indices = batch.sorted_indices[cpu_order]
+    spellings, static = batch.spellings, batch.static
+    return replace(
+        batch,
+        inputs=packed,
+        lengths=batch.lengths[cpu_order],
+        labels=batch.labels[order],
+        groups=None if batch.groups is None else batch.groups[cpu_order.numpy()],
+        sorted_indices=sorted_indices,
+        unsorted_indices=sorted_indices.argsort(),
+        spellings=None if spellings is None else spellings.packed(batch.lengths),
+        static=None if static is None else static[order],
+    )
+
+
+class Sequences(ABC):
+    """Layout of the time steps of several sequences in one tensor.
+
+    Code that reduces each sequence is written once for packed and for padded tensors.
+    """
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Tensor:
+        """Time steps of each sequence, (B, 1) int64, on the device of the steps."""
+
+    @abstractmethod
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum of the valid steps of each sequence, (B, H)."""
+
+    @abstractmethod
+    def max(self, values: Tensor) -> Tensor:
+        """Return the largest value of the valid steps of each sequence, (B, H)."""
+
+    @abstractmethod
+    def spread(self, values: Tensor) -> Tensor:
+        """Return the row of each step's sequence, from (B, H), in a shape that fits the steps."""
+
+
+class PackedSequences(Sequences):
+    """Packed steps: tensors (N, H) in the order of a PackedSequence."""
+
+    def __init__(self, batch_sizes: Tensor, device: torch.device) -> None:
+        self.rows = int(batch_sizes[0])
+        row, _ = rows_and_steps(batch_sizes)
+        self.row = row.to(device)
+        self._lengths = row.bincount(minlength=self.rows).unsqueeze(1).to(device)
+
+    @property
+    def lengths(self) -> Tensor:
+        """Time steps of each sequence, (B, 1)."""
+        return self._lengths
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum of the steps of each sequence, (N, H) -> (B, H)."""
+        zeros = values.new_zeros(self.rows, values.shape[1])
+        return zeros.index_add(0, self.row, values)
+
+    def max(self, values: Tensor) -> Tensor:
+        """Return the largest value of the steps of each sequence, (N, H) -> (B, H)."""
+        lowest = values.new_full((self.rows, values.shape[1]), -torch.inf)
+        index = self.row.unsqueeze(1).expand_as(values)
+        return lowest.scatter_reduce(0, index, values, "amax")
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Return the row of each step's sequence, (B, H) -> (N, H)."""
+        return values[self.row]
+
+
+class PaddedSequences(Sequences):
+    """Padded steps, time first: tensors (T, B, H). Used for export, where ONNX has no packing.
+
+    Args:
+        valid: True where a step isn't padding, (T, B, 1).
+        lengths: time steps of each sequence, (B,).
+    """
+
+    def __init__(self, valid: Tensor, lengths: Tensor) -> None:
+        self.valid = valid
+        self._lengths = lengths.unsqueeze(1)
+
+    @property
+    def lengths(self) -> Tensor:
+        """Time steps of each sequence, (B, 1)."""
+        return self._lengths
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum of the valid steps of each sequence, (T, B, H) -> (B, H)."""
+        return torch.where(self.valid, values, 0).sum(0)
+
+    def max(self, values: Tensor) -> Tensor:
+        """Return the largest value of the valid steps of each sequence, (T, B, H) -> (B, H)."""
+        return torch.where(self.valid, values, -torch.inf).amax(0)
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Return the row of each step's sequence, (B, H) -> (1, B, H)."""
+        return values.unsqueeze(0)

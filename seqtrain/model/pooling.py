@@ -1,28 +1,251 @@
-"""From the encoder's states to one vector a sequence, over valid time steps only.
+"""Pooling: from the encoder's states of all time steps to one vector per sequence.
 
-The last valid state is had in three equal ways: from h_n, where packed kernels leave it, as the
-classifier does; gathered at length - 1 of padded states; or from these by a mask of last steps.
+A pooling is one class in this module, entered in `POOLINGS` under its name in model.pooling. It
+defines how states are summarized, how two summaries of the same sequence are merged, and how a
+summary becomes a vector. From these three methods follow pooling of whole sequences, of segments,
+and after every time step, and the ONNX graph.
 
-B batch, T longest length, N steps of all sequences, H width of a state (both directions), K
+B sequences, N packed time steps, H width of a state (both directions), S width of a summary, K
 poolings.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from seqtrain.data.batch import check_lengths
-from seqtrain.model.engines.operations import native_takes, pool
-from seqtrain.model.packing import row_sums, rows_and_steps
+from seqtrain.model.packing import PackedSequences, Sequences
 
-COLUMNS = {"max": 0, "mean": 1, "attention": 2}
-"""Columns that pooling keeps beside the vector while it adds up steps."""
+LAST = "last"
+"""Name of the last valid state in model.pooling. It needs no states of other time steps."""
+
+
+class Pooling(nn.Module, ABC):
+    """Reduce the valid states of each sequence to one vector of the same width.
+
+    Args:
+        width: width H of a state.
+        attention_size: units of attention, or None for H. Other poolings ignore it.
+    """
+
+    extra_columns = 0
+    """Columns that a summary has in addition to the H of a state: S = H + extra_columns."""
+
+    def __init__(self, width: int, attention_size: int | None = None) -> None:
+        super().__init__()
+        self.width = width
+
+    @property
+    def summary_width(self) -> int:
+        """Number of columns of a summary."""
+        return self.width + self.extra_columns
+
+    @abstractmethod
+    def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
+        """Return a summary of the valid states of each sequence, (N, H) -> (B, S)."""
+
+    @abstractmethod
+    def merge(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return the summary of two parts of each sequence from their summaries, (B, S) each."""
+
+    @abstractmethod
+    def finish(self, summary: Tensor) -> Tensor:
+        """Return the pooled vectors, (B, S) -> (B, H)."""
+
+
+class SumPooling(Pooling):
+    """Sum of the states. Long sequences have longer vectors than short ones."""
+
+    def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
+        """Return the sums."""
+        return sequences.sum(states)
+
+    def merge(self, first: Tensor, second: Tensor) -> Tensor:
+        """Add the sums."""
+        return first + second
+
+    def finish(self, summary: Tensor) -> Tensor:
+        """Return the sums."""
+        return summary
+
+
+class MeanPooling(SumPooling):
+    """Mean of the states. A summary is the sum and the number of steps."""
+
+    extra_columns = 1
+
+    def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
+        """Return the sums and the lengths."""
+        return torch.cat((sequences.sum(states), sequences.lengths.to(states.dtype)), dim=1)
+
+    def finish(self, summary: Tensor) -> Tensor:
+        """Divide the sums by the lengths."""
+        return summary[:, :-1] / summary[:, -1:]
+
+
+class MaxPooling(Pooling):
+    """Largest value of each unit over the steps."""
+
+    def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
+        """Return the largest values."""
+        return sequences.max(states)
+
+    def merge(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return the larger values."""
+        return torch.maximum(first, second)
+
+    def finish(self, summary: Tensor) -> Tensor:
+        """Return the largest values."""
+        return summary
+
+
+class AttentionPooling(Pooling):
+    """Weighted mean of the states. The softmax of a learned score gives the weights.
+
+    A summary is the weighted sum, the sum of the weights, and the largest score, which is
+    subtracted from the scores before they enter an exponential.
+
+    Reference:
+        Yang et al. 2016, "Hierarchical Attention Networks", section 2.2; the softmax over segments:
+        Milakov & Gimelshein 2018, arXiv:1805.02867.
+    """
+
+    extra_columns = 2
+
+    def __init__(self, width: int, attention_size: int | None = None) -> None:
+        super().__init__(width)
+        size = attention_size or width
+        self.project = nn.Linear(width, size)
+        self.score = nn.Linear(size, 1, bias=False)
+
+    def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
+        """Return the weighted sums, the sums of weights, and the largest scores."""
+        scores = self.score(torch.tanh(self.project(states))).to(states.dtype)
+        largest = sequences.max(scores.detach())
+        weights = (scores - sequences.spread(largest)).exp()
+        sums = sequences.sum(torch.cat((weights * states, weights), dim=-1))
+        return torch.cat((sums, largest), dim=1)
+
+    def merge(self, first: Tensor, second: Tensor) -> Tensor:
+        """Add the sums after scaling both to the larger of the two largest scores."""
+        largest = torch.maximum(first[:, -1:], second[:, -1:]).detach()
+        scaled = [part[:, :-1] * (part[:, -1:].detach() - largest).exp() for part in (first, second)]
+        return torch.cat((scaled[0] + scaled[1], largest), dim=1)
+
+    def finish(self, summary: Tensor) -> Tensor:
+        """Divide the weighted sums by the sums of the weights."""
+        return summary[:, : self.width] / summary[:, self.width : self.width + 1]
+
+
+POOLINGS: Mapping[str, type[Pooling]] = {
+    "mean": MeanPooling,
+    "max": MaxPooling,
+    "sum": SumPooling,
+    "attention": AttentionPooling,
+}
+"""Poolings over all states, by their names in model.pooling."""
+
+
+class PoolingList(nn.ModuleDict):
+    """Several poolings of the same states, their vectors concatenated. Same methods as `Pooling`."""
+
+    def __init__(
+        self, names: Sequence[str], width: int, attention_size: int | None = None
+    ) -> None:
+        super().__init__({name: POOLINGS[name](width, attention_size) for name in names})
+
+    @property
+    def parts(self) -> list[Pooling]:
+        """The poolings in order."""
+        return [part for part in self.values() if isinstance(part, Pooling)]
+
+    def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
+        """Return the summaries of all poolings side by side."""
+        return torch.cat([part.summarize(states, sequences) for part in self.parts], dim=1)
+
+    def merge(self, first: Tensor, second: Tensor) -> Tensor:
+        """Merge the summaries of each pooling."""
+        pairs = zip(self.parts, self._split(first), self._split(second), strict=True)
+        return torch.cat([part.merge(one, other) for part, one, other in pairs], dim=1)
+
+    def finish(self, summary: Tensor) -> Tensor:
+        """Return the pooled vectors, (B, K * H)."""
+        pairs = zip(self.parts, self._split(summary), strict=True)
+        return torch.cat([part.finish(own) for part, own in pairs], dim=1)
+
+    def _split(self, summary: Tensor) -> tuple[Tensor, ...]:
+        return summary.split_with_sizes([part.summary_width for part in self.parts], dim=1)
+
+
+AnyPooling = Pooling | PoolingList
+
+
+def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names in model.pooling in the order of their vectors: last comes first."""
+    names = (pooling,) if isinstance(pooling, str) else tuple(pooling)
+    return tuple(sorted(names, key=lambda name: name != LAST))
+
+
+def make_pooling(
+    pooling: str | Sequence[str], width: int, attention_size: int | None = None
+) -> AnyPooling | None:
+    """Return the pooling over all states that model.pooling names, or None if there is none."""
+    names = [name for name in pooling_names(pooling) if name != LAST]
+    if not names:
+        return None
+    if isinstance(pooling, str):
+        return POOLINGS[pooling](width, attention_size)
+    return PoolingList(names, width, attention_size)
+
+
+def pool(pooling: AnyPooling, states: Tensor, sequences: Sequences) -> Tensor:
+    """Return the pooled states of whole sequences, (B, K * H), in at least float32."""
+    states = states.to(torch.promote_types(states.dtype, torch.float32))
+    return pooling.finish(pooling.summarize(states, sequences))
+
+
+def add_segment(
+    pooling: AnyPooling, summary: Tensor | None, states: Tensor, batch_sizes: Tensor
+) -> Tensor:
+    """Return a summary with the next packed states of its first sequences added.
+
+    Args:
+        pooling: the pooling that made the summary.
+        summary: summary of the states before, or None if there are none.
+        states: packed states of the segment.
+        batch_sizes: sequences at each time step of the segment, on the CPU.
+
+    Shape:
+        summary: (B, S). states: (N, H). batch_sizes: (T,). Returns: (B, S).
+    """
+    states = states.to(torch.promote_types(states.dtype, torch.float32))
+    own = pooling.summarize(states, PackedSequences(batch_sizes, states.device))
+    if summary is None:
+        return own
+    rows = len(own)
+    merged = pooling.merge(summary[:rows], own)
+    return torch.cat((merged, summary[rows:])) if rows < len(summary) else merged
+
+
+def pool_after_each_step(pooling: AnyPooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
+    """Pool after every time step: row n pools the states of its sequence up to step n.
+
+    Shape:
+        states: packed, (N, H). Returns: packed, (N, K * H).
+    """
+    summary, pooled = None, []
+    for state in states.split_with_sizes(batch_sizes.tolist()):
+        one_step = torch.tensor([len(state)], dtype=torch.int64, device="cpu")
+        before = None if summary is None else summary[: len(state)]
+        summary = add_segment(pooling, before, state, one_step)
+        pooled.append(pooling.finish(summary))
+    return torch.cat(pooled)
 
 
 def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
-    """Return the top layer's last valid state of each sequence, directions side by side.
+    """Return the top layer's last valid state of each sequence, directions concatenated.
 
     Shape:
         h_n: (layers * directions, B, hidden), as nn.GRU returns it for packed input. Returns: (B,
@@ -30,22 +253,22 @@ def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
     """
     if bidirectional:
         return torch.cat((h_n[-2], h_n[-1]), dim=1)
-    return only(h_n, -1)
+    return select_state(h_n, -1)
 
 
-def only(states: Tensor, index: int) -> Tensor:
-    """Return one of some states; of a single one a view, whose gradient takes no copy."""
+def select_state(states: Tensor, index: int) -> Tensor:
+    """Return states[index]. If there is only one, return a view, whose gradient isn't copied."""
     return states.squeeze(0) if len(states) == 1 else states[index]
 
 
 def last_of_padded(states: Tensor, lengths: Tensor, *, by_mask: bool = False) -> Tensor:
-    """Return the same from padded states, by an index or by a mask; the padding counts for nothing.
+    """Return the last valid state of each padded sequence, by an index or by a mask.
 
     Shape:
         states: (B, T, H). lengths: (B,) int64, on the CPU. Returns: (B, H).
 
     Raises:
-        ValueError: lengths don't fit.
+        ValueError: If the lengths don't fit the states.
     """
     check_lengths(lengths, *states.shape[:2])
     end = lengths.to(states.device) - 1
@@ -55,147 +278,9 @@ def last_of_padded(states: Tensor, lengths: Tensor, *, by_mask: bool = False) ->
 
 
 def join_directions(states: Tensor, how: str) -> Tensor:
-    """Join two directions, (…, 2 * hidden): concat (as they are), sum or mean (…, hidden)."""
+    """Join two directions, (…, 2 * hidden): concat (unchanged), or sum or mean, (…, hidden)."""
     if how == "concat":
         return states
     forward, backward = states.chunk(2, dim=-1)
     total = forward + backward
     return total / 2 if how == "mean" else total
-
-
-class StepPooling(nn.Module):
-    """Mean, max or attention over the valid steps of each sequence; nothing is padded.
-
-    Time steps are added up segment by segment (`begin`, `add`, `finish`). Attention scores each
-    step with one learned vector of attention_size (None: H) and averages by their softmax.
-
-    Reference:
-        Attention: Yang et al. 2016, "Hierarchical Attention Networks", section 2.2; its softmax in
-        segments: Milakov & Gimelshein 2018, arXiv:1805.02867.
-    """
-
-    def __init__(self, how: str, width: int, attention_size: int | None = None) -> None:
-        super().__init__()
-        self.how = how
-        self.width = width
-        self.project: nn.Linear | None = None
-        self.score: nn.Linear | None = None
-        if how == "attention":
-            size = attention_size or width
-            self.project = nn.Linear(width, size)
-            self.score = nn.Linear(size, 1, bias=False)
-
-    def begin(self, rows: int, *, like: Tensor) -> Tensor:
-        """Return the pool of no steps, (B, S), on the device of `like` and at least float32.
-
-        For the mean it is a sum and a count; for attention a weighted sum, the sum of weights, and
-        the largest score.
-        """
-        dtype = torch.promote_types(like.dtype, torch.float32)
-        pool = like.new_zeros(rows, self.width + COLUMNS[self.how], dtype=dtype)
-        if self.how == "max":
-            pool.fill_(-torch.inf)
-        elif self.how == "attention":
-            pool[:, -1] = -torch.inf
-        return pool
-
-    def add(self, pool: Tensor, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Return the pool (B, S) with packed steps (N, H) of its first rows added."""
-        row = rows_and_steps(batch_sizes)[0].to(states.device)
-        rows = int(batch_sizes[0])
-        now, others = pool[:rows], pool[rows:]
-        states = states.to(pool.dtype)
-        if self.how == "max":
-            now = now.scatter_reduce(0, row.unsqueeze(1).expand_as(states), states, "amax")
-        elif self.how == "mean":
-            counts = torch.bincount(row, minlength=rows).unsqueeze(1)
-            now = now + torch.cat((row_sums(states, row, rows), counts), dim=1)
-        else:
-            now = self._attend(now, states, row)
-        return torch.cat((now, others)) if len(others) else now
-
-    def finish(self, pool: Tensor) -> Tensor:
-        """Return the pooled vectors, (B, H)."""
-        total, width = pool[:, : self.width], self.width
-        return total if self.how == "max" else total / pool[:, width : width + 1]
-
-    def _attend(self, now: Tensor, states: Tensor, row: Tensor) -> Tensor:
-        assert self.project is not None
-        assert self.score is not None
-        scores = self.score(torch.tanh(self.project(states))).to(now.dtype)
-        before = now[:, -1:].detach()
-        peak = before.scatter_reduce(0, row.unsqueeze(1), scores.detach(), "amax")
-        weights = (scores - peak[row]).exp()
-        terms = torch.cat((weights * states, weights), dim=1)
-        sums = now[:, :-1] * (before - peak).exp() + row_sums(terms, row, len(now))
-        return torch.cat((sums, peak), dim=1)
-
-
-class PoolingList(nn.ModuleDict):
-    """Poolings of the same states, each once, their vectors side by side; as `StepPooling`."""
-
-    def __init__(self, hows: Sequence[str], width: int, attention_size: int | None = None) -> None:
-        super().__init__({how: StepPooling(how, width, attention_size) for how in hows})
-
-    def begin(self, rows: int, *, like: Tensor) -> Tensor:
-        """Return what `add` adds to: the pools of no steps."""
-        return torch.cat([each.begin(rows, like=like) for each in self.each], dim=1)
-
-    def add(self, pool: Tensor, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Return the pools with these steps added."""
-        return self._of_each(pool, lambda each, own: each.add(own, states, batch_sizes))
-
-    def finish(self, pool: Tensor) -> Tensor:
-        """Return the pooled vectors, (B, K * H)."""
-        return self._of_each(pool, StepPooling.finish)
-
-    @property
-    def each(self) -> list[StepPooling]:
-        """The poolings, in their order."""
-        return [each for each in self.values() if isinstance(each, StepPooling)]
-
-    def _of_each(self, pool: Tensor, run: Callable[[StepPooling, Tensor], Tensor]) -> Tensor:
-        widths = [each.width + COLUMNS[each.how] for each in self.each]
-        pools = pool.split_with_sizes(widths, dim=1)
-        return torch.cat([run(*both) for both in zip(self.each, pools, strict=True)], dim=1)
-
-
-Pooling: TypeAlias = StepPooling | PoolingList
-
-
-def pool_at_once(pooling: Pooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
-    """Pool the states of all steps, (N, H) packed: return (B, K * H), at least float32."""
-    if isinstance(pooling, PoolingList):
-        return torch.cat([pool_at_once(each, states, batch_sizes) for each in pooling.each], dim=1)
-    if pooling.how in ("max", "attention") and native_takes(states):
-        return pool(states, batch_sizes, pooling.project, pooling.score)
-    begun = pooling.begin(int(batch_sizes[0]), like=states)
-    return pooling.finish(pooling.add(begun, states, batch_sizes))
-
-
-def pool_after_each_step(pooling: Pooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
-    """Pool after every step: row n of (N, K * H) pools its sequence's states (N, H) up to it."""
-    pool, pooled = pooling.begin(int(batch_sizes[0]), like=states), []
-    for state in states.split_with_sizes(batch_sizes.tolist()):
-        one = torch.tensor([len(state)], dtype=torch.int64, device="cpu")
-        pool = pooling.add(pool[: len(state)], state, one)
-        pooled.append(pooling.finish(pool))
-    return torch.cat(pooled)
-
-
-def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names in model.pooling, in the order in which their vectors stand: last first."""
-    names = (pooling,) if isinstance(pooling, str) else tuple(pooling)
-    return tuple(sorted(names, key=lambda name: name != "last"))
-
-
-def make_pooling(
-    pooling: str | Sequence[str], width: int, attention_size: int | None = None
-) -> Pooling | None:
-    """Return what pools the states of all steps, as model.pooling has it; None: nothing does."""
-    names = [name for name in pooling_names(pooling) if name != "last"]
-    if not names:
-        return None
-    if isinstance(pooling, str):
-        return StepPooling(pooling, width, attention_size)
-    return PoolingList(names, width, attention_size)

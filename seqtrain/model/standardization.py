@@ -1,26 +1,27 @@
-"""Series standardised by themselves: by the mean and the deviation of their own valid steps.
+"""Standardization of a series by the mean and standard deviation of its own valid steps.
 
-A prefix is standardised by its own steps, as if the series ended there.
+A prefix is standardized by its own steps, as if the series ended there.
 
-B batch, N steps of all sequences, C channels, I ids of tokens beside them.
+B sequences, N packed time steps, C channels, I token columns before the channels.
 """
 
 import torch
-from torch import nn
-from torch.nn.utils.rnn import PackedSequence
+from torch import Tensor, nn
 
-from seqtrain.model.packing import row_sums, rows_and_steps
+from seqtrain.model.packing import Sequences
 
-ALIKE = 1e-6
-"""A channel whose deviation is below this share of its mean is constant but for rounding."""
+RELATIVE_ROUNDING = 1e-6
+"""A channel whose deviation is at most this fraction of its mean counts as constant."""
 
 
 class SeriesStandardization(nn.Module):
-    """Standardises each channel of each sequence; constant ones become 0.
+    """Standardize each channel of each sequence. Constant channels become 0.
 
-    The first I columns are ids, which stay. With `both`, the values as they come stand before the
-    standardised ones. With indicators, C more columns say which values are missing (1); these
-    don't count.
+    Args:
+        channels: number C of channels.
+        both: also keep the values as they are, before the standardized ones.
+        indicators: C more columns mark missing values with 1; missing values don't count.
+        ids: number I of leading columns with token ids, which stay as they are.
     """
 
     def __init__(self, channels: int, *, both: bool, indicators: bool, ids: int = 0) -> None:
@@ -32,23 +33,25 @@ class SeriesStandardization(nn.Module):
 
     @property
     def width(self) -> int:
-        """Return how many columns the output has."""
+        """Number of columns of the output."""
         return self.ids + self.channels * (1 + self.both + self.indicators)
 
-    def forward(self, packed: PackedSequence) -> PackedSequence:
-        """Standardise packed sequences: (N, I + C), I + 2 C with indicators -> (N, width)."""
-        ids, numbers = packed.data[:, : self.ids], packed.data[:, self.ids :]
-        values, absent = numbers[:, : self.channels], numbers[:, self.channels :]
-        row = rows_and_steps(packed.batch_sizes)[0].to(values.device)
-        rows = int(packed.batch_sizes[0])
-        present = 1 - absent.double() if self.indicators else values.new_ones(()).double()
-        exact = values.double() * present
-        counts = row_sums(present.expand_as(exact), row, rows).clamp(min=1)
-        mean = row_sums(exact, row, rows) / counts
-        away = (exact - mean[row]) * present
-        deviation = (row_sums(away.square(), row, rows) / counts).sqrt()
-        constant = deviation <= ALIKE * mean.abs()
-        scaled = away / torch.where(constant, 1.0, deviation)[row]
-        own = torch.where(constant[row], 0.0, scaled).to(values.dtype)
-        columns = [ids, values, own, absent] if self.both else [ids, own, absent]
-        return PackedSequence(torch.cat(columns, dim=1), packed.batch_sizes)
+    def forward(self, steps: Tensor, sequences: Sequences) -> Tensor:
+        """Standardize time steps, packed or padded.
+
+        Shape:
+            steps: (…, I + C), or (…, I + 2 C) with indicators. Returns: (…, width).
+        """
+        ids, numbers = steps[..., : self.ids], steps[..., self.ids :]
+        values, missing = numbers[..., : self.channels], numbers[..., self.channels :]
+        exact = values.double()
+        present = 1 - missing.double() if self.indicators else torch.ones_like(exact)
+        counts = sequences.sum(present).clamp(min=1)
+        mean = sequences.sum(exact * present) / counts
+        centered = (exact - sequences.spread(mean)) * present
+        deviation = (sequences.sum(centered.square()) / counts).sqrt()
+        constant = deviation <= RELATIVE_ROUNDING * mean.abs()
+        scaled = centered / sequences.spread(torch.where(constant, 1.0, deviation))
+        standardized = torch.where(sequences.spread(constant), 0.0, scaled).to(values.dtype)
+        columns = [ids, values, standardized] if self.both else [ids, standardized]
+        return torch.cat([*columns, missing], dim=-1)

@@ -1,7 +1,7 @@
 """Word vectors with subwords: x_w = E_w + n^(-1/2) Σ G_g over the n character n-grams g of w.
 
-A word that the vocabulary lacks has <unk>'s row and its own n-grams, so that it isn't lost. Such
-words have ids beyond the vocabulary's: V + i is the i-th of the words that come with a batch.
+A word that the vocabulary lacks has the vector of <unk> and its own n-grams. In a batch such words
+have ids beyond the vocabulary: V + i is the i-th unknown word of the batch.
 
 V words of the vocabulary, U distinct words of a batch, E size of a vector.
 """
@@ -9,15 +9,23 @@ V words of the vocabulary, U distinct words of a batch, E size of a vector.
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.data.batch import Grams, entries_of
+from seqtrain.data.batch import Batch, Grams, entries_of
 from seqtrain.data.vocabulary import BUCKETS, WordGrams
-from seqtrain.model.engines.operations import SparseRows, sum_rows
-from seqtrain.model.randomness import numbers
+from seqtrain.model.engines.native.native_ops import ops_for
+from seqtrain.model.engines.ops import SparseRows
+from seqtrain.model.splitmix64 import numbers
 
 
 class Subwords(nn.Module):
-    """What is added to the vectors of words: the sum of their n-grams' vectors, of size E."""
+    """Sum of the vectors of a word's character n-grams, which is added to the word's vector.
+
+    Args:
+        vocabulary: character n-grams of each word of the vocabulary.
+        embedding_dim: size E of a vector.
+        rows: rows of the table. N-grams beyond it share rows.
+    """
 
     def __init__(self, vocabulary: WordGrams, embedding_dim: int, rows: int = BUCKETS) -> None:
         super().__init__()
@@ -30,37 +38,52 @@ class Subwords(nn.Module):
         return len(self.vocabulary)
 
     def initialize(self, std: float, generator: torch.Generator) -> None:
-        """Draw the weight from a normal distribution of this standard deviation."""
+        """Draw the table from a normal distribution with this standard deviation."""
         nn.init.normal_(self.weight, std=std, generator=generator)
 
     def forward(
-        self, ids: Tensor, others: Tensor | None = None, unknown: Grams | None = None
+        self, ids: Tensor, unknown_words: Tensor | None = None, unknown: Grams | None = None
     ) -> Tensor:
-        """Return the sums of n-grams' vectors, (U, E), each divided by the root of their number.
+        """Return the sums of n-gram vectors, each divided by the root of the number of n-grams.
 
-        First those of the vocabulary's words with these ids, then some of the `unknown` words.
+        Args:
+            ids: words of the vocabulary.
+            unknown_words: numbers of unknown words, whose sums follow those of `ids`, or None.
+            unknown: n-grams of the unknown words of the batch, or None if there are none.
+
+        Shape:
+            Returns: (U, E).
         """
         if self._known is None or self._known.which.device != ids.device:
             grams = Grams.of(self.vocabulary).to(ids.device)
-            self._known = _shares(grams.buckets % len(self.weight), grams.offsets.diff())
+            self._known = _sum_matrix(grams.buckets % len(self.weight), grams.offsets.diff())
         matrix = self._known
-        if others is not None and unknown is not None and len(others):
+        if unknown_words is not None and unknown is not None and len(unknown_words):
             entries, counts = entries_of(matrix.offsets, ids)
-            buckets, more = unknown.gather(others)
+            buckets, more = unknown.gather(unknown_words)
             which = torch.cat((matrix.which[entries], buckets % len(self.weight)))
-            matrix = _shares(which, torch.cat((counts, more)))
-            ids = torch.arange(len(ids) + len(others), device=ids.device)
-        return sum_rows(self.weight, matrix, ids, sparse=self.sparse)
+            matrix = _sum_matrix(which, torch.cat((counts, more)))
+            ids = torch.arange(len(ids) + len(unknown_words), device=ids.device)
+        return ops_for(self.weight).sum_rows(self.weight, matrix, ids, sparse=self.sparse)
 
 
-def _shares(buckets: Tensor, counts: Tensor) -> SparseRows:
-    """Return the matrix that takes words to the sums of their n-grams."""
+def _sum_matrix(buckets: Tensor, counts: Tensor) -> SparseRows:
+    """Return the matrix whose product with the table is the scaled sum for each word."""
     shares = counts.clamp(min=1).rsqrt().repeat_interleave(counts)
     return SparseRows(buckets.int(), shares, functional.pad(counts.cumsum(0), (1, 0)))
 
 
+def number_unknown_words(batch: Batch, vocab_size: int) -> PackedSequence:
+    """Return the packed ids of a batch with an id beyond the vocabulary for each unknown word."""
+    packed, spellings = batch.packed, batch.spellings
+    if spellings is None:
+        return packed
+    ids = torch.where(spellings.numbers < 0, packed.data, spellings.numbers + vocab_size)
+    return PackedSequence(ids, packed.batch_sizes)
+
+
 def spelling_keys(words: Tensor, unknown: Grams) -> Tensor:
-    """Return what some of the unknown words (U,) are known by in any batch, made of n-grams."""
+    """Return a key of unknown words (U,) that is the same in every batch, made of their n-grams."""
     buckets, counts = unknown.gather(words)
     word = torch.arange(len(counts), device=words.device).repeat_interleave(counts)
     return torch.zeros_like(words).index_add(0, word, numbers(BUCKETS, buckets))

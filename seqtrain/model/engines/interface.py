@@ -1,6 +1,6 @@
-"""What every engine is: how it runs a stack of layers, and what it reads.
+"""The interface of engines, which compute a stack of recurrent layers, and their inputs.
 
-Legend of shapes: B batch, N packed time steps, U distinct vectors, E input size, H hidden size,
+Letters of shapes: B batch, N packed time steps, U distinct vectors, E input size, H hidden size,
 L layers, D directions, S tensors of a state: 1 (h), or 2 (h and c of an LSTM).
 """
 
@@ -13,16 +13,19 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 Between: TypeAlias = Callable[[Tensor, int], Tensor]
-"""A layer's states (N, D * H), packed, and its number from 0 -> what the next layer reads."""
+"""Function of a layer's packed states (N, D * H) and its number from 0.
+
+Returns the inputs of the next layer.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class DistinctInputs:
-    """Packed time steps many of which share a vector, so that each vector is projected once.
+    """Packed time steps that share vectors, so that each distinct vector is projected once.
 
     Shape:
-        table: (U, E). index: row of the table of every packed time step, (N,), in PackedSequence's
-        order. batch_sizes: sequences at every time step, (T,), int64, on the CPU.
+        table: (U, E). index: row of the table for every packed time step, (N,) int64, in the order
+        of a PackedSequence. batch_sizes: sequences at every time step, (T,) int64, on the CPU.
     """
 
     table: Tensor
@@ -31,9 +34,16 @@ class DistinctInputs:
 
 
 class Engine(ABC):
-    """Computes a stack of recurrent layers; `reason` is why `choose_engine` chose it."""
+    """Implementation of a stack of recurrent layers.
+
+    Attributes:
+        name: value of model.engine that asks for it.
+        pads: True if it computes on padding, so that sequences aren't cut into segments.
+        reason: words for why `choose_engine` chose it.
+    """
 
     name: ClassVar[str]
+    pads = False
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -48,16 +58,17 @@ class Engine(ABC):
         need_outputs: bool = True,
         between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
-        """Run all layers over packed vectors: what `encoder(packed, start)` does.
+        """Run all layers over packed vectors, as ``encoder(packed, start)`` does.
 
         Args:
-            encoder: torch's module, owner of the parameters; its own dropout isn't applied.
+            encoder: torch's module, which holds the parameters. Its own dropout isn't applied.
             inputs: the sequences, longest first.
-            start: initial states, row by packed row; None: zeros.
-            need_outputs: whether the states of all time steps are wanted too.
-            between: changes a layer's states before the next layer reads them: dropout.
+            start: initial states, row by packed row, or None for zeros.
+            need_outputs: whether to return the states of all time steps.
+            between: applied to a layer's states before the next layer reads them (dropout), or
+                None.
 
         Shape:
             inputs: N vectors of size E. start: (S, L * D, B, H). Returns: outputs (N, D * H) of the
-            top layer, packed (None where not wanted), and the last valid states (S, L * D, B, H).
+            top layer, packed, or None if not needed, and the last valid states (S, L * D, B, H).
         """

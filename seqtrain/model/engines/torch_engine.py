@@ -34,6 +34,7 @@ class TorchEngine(Engine):
     def __init__(self, reason: str, unroll: str = "packed") -> None:
         super().__init__(reason)
         self.unroll = unroll
+        self.pads = unroll == "padded"
 
     def run(
         self,

@@ -1,0 +1,152 @@
+"""The interface of branches: parts of the classifier that have logits of their own.
+
+B sequences, T longest length, C classes, H hidden size, L layers, D directions, S tensors of a
+state.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from seqtrain.config.schema import ModelConfig
+from seqtrain.data.batch import Batch
+from seqtrain.data.store import SequenceStore
+from seqtrain.model.engines.interface import Engine
+from seqtrain.model.input_spec import InputSpec
+from seqtrain.model.packing import PaddedSequences
+from seqtrain.model.randomness import RandomNumbers
+
+
+@dataclass
+class ForwardContext:
+    """Settings of one forward pass that aren't part of the batch, and its final states.
+
+    Attributes:
+        random: random numbers of the update, for dropout and random initial states, or None for
+            prediction. Its examples are in the order of the batch.
+        start: state before the first time step of each row, or None for that of
+            model.initial_state.
+        bptt: time steps of truncated backpropagation through time, or None for all.
+        engine: engine that computes the recurrence, or None for the one that fits the model.
+        prepared: by the name of a branch, what its `prepare` returned for the store of the batch.
+        final_states: the last valid state of each row. The forward pass sets it.
+
+    Shape:
+        start, final_states: (S, L * D, B, H), row by row of the batch.
+    """
+
+    random: RandomNumbers | None = None
+    start: Tensor | None = None
+    bptt: int | None = None
+    engine: Engine | None = None
+    prepared: Mapping[str, Any] = field(default_factory=dict)
+    final_states: Tensor | None = None
+
+
+class PaddedBatch:
+    """A padded batch as an exported model reads it, time first.
+
+    Attributes:
+        steps: ids (T, B) or numbers (T, B, F). Padded steps are 0.
+        lengths: time steps of each row, (B,).
+        valid: True where a step isn't padding, (T, B, 1).
+        inputs: all inputs of the graph by name.
+    """
+
+    def __init__(self, steps: Tensor, lengths: Tensor, inputs: Mapping[str, Tensor]) -> None:
+        self.lengths = lengths
+        self.inputs = inputs
+        self.valid = valid_steps(steps, lengths)
+        mask = self.valid if steps.ndim == 3 else self.valid[:, :, 0]
+        self.steps = torch.where(mask, steps, 0)
+
+    @property
+    def sequences(self) -> PaddedSequences:
+        """Layout of the steps."""
+        return PaddedSequences(self.valid, self.lengths)
+
+
+def valid_steps(steps: Tensor, lengths: Tensor) -> Tensor:
+    """Return True where a step of (T, B, …) isn't padding, (T, B, 1)."""
+    return (torch.arange(steps.shape[0])[:, None] < lengths)[:, :, None]
+
+
+ExampleInputs = dict[str, tuple[Tensor, list[str]]]
+"""By the name of an input of an exported model: an example, and names of its variable axes."""
+
+
+class Branch(nn.Module):
+    """Part of the classifier with its own logits.
+
+    A branch is one file in this folder and one entry of `BRANCHES`. Its parameters have the name of
+    the branch as a prefix in the state dict, except for the first branch, which has none.
+
+    Attributes:
+        name: name of the branch in state dicts, in JSON, and on screens.
+        fixed: True if the branch is fitted in closed form by `fit` and training doesn't change it.
+            It isn't computed in training mode.
+        default_weight: weight of the branch in predictions unless validation clearly prefers
+            another, or None for an equal share of what is left.
+    """
+
+    name: ClassVar[str]
+    fixed: ClassVar[bool] = False
+    default_weight: ClassVar[float | None] = None
+
+    @classmethod
+    @abstractmethod
+    def build(cls, config: ModelConfig, spec: InputSpec) -> Branch | None:
+        """Return the branch for a config, or None if the config doesn't ask for it.
+
+        The caller is in a context in which tensors have no memory: see `initialization.on_meta`.
+        """
+
+    @abstractmethod
+    def initialize(self, generator: torch.Generator) -> None:
+        """Set the initial weights. Linear maps and embeddings already have torch's defaults."""
+
+    @abstractmethod
+    def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
+        """Return the logits of a packed batch, (B, C), row by row of the batch."""
+
+    @abstractmethod
+    def export(self, batch: PaddedBatch) -> Tensor:
+        """Return the same logits of a padded batch, computed by operations that ONNX has."""
+
+    def export_inputs(self) -> ExampleInputs:
+        """Return the inputs that `export` needs in addition to the time steps and lengths."""
+        return {}
+
+    def fit(self, train: SequenceStore, seed: int) -> None:
+        """Fit the parts that have a closed form on labelled sequences."""
+
+    def prepare(self, store: SequenceStore) -> Any:
+        """Return what the branch computes once for all rows of a store that it learns from.
+
+        The caller keeps it and passes it on as ``context.prepared[name]``. None means nothing.
+        """
+
+    def tables(self) -> list[nn.Module]:
+        """Return modules with a table `weight` and an attribute `sparse`.
+
+        If `sparse` is True, the gradient of the table holds only the rows that a batch touches.
+        """
+        return []
+
+    @property
+    def whole_sequence_key(self) -> str | None:
+        """Config key because of which the branch needs the end of a sequence, or None.
+
+        If it is None, `step_logits` can return the predictions after every time step.
+        """
+        return f"model.{self.name}"
+
+    def step_logits(self, batch: Batch, context: ForwardContext) -> Tensor:
+        """Return the logits after every step of a packed batch, (N, C), packed."""
+        raise NotImplementedError(f"{self.name}: needs whole sequences")

@@ -1,0 +1,283 @@
+"""The kernel branch: a bank of fixed convolution kernels with a linear classifier, for series.
+
+The kernels are MiniRocket's 84 kernels of 9 time steps, at several dilations, in four views of a
+series: scaled by train or by the series itself, as values or as differences. A feature is the
+fraction of a series' own time steps at which the output of a kernel is above a bias. Zeros continue
+a series beyond its ends. Nothing is padded or interpolated. If the lengths in train differ, some
+dilations are proportional to the length of a series. The classifier is a ridge regression in closed
+form.
+
+Values are whole numbers below 2^17, so that the sums of a kernel are exact in float32. Features are
+therefore equal to the bit in every batch, with any number of threads, and after export.
+
+B sequences, T longest length, N packed time steps, C channels, D dilations, P features, K classes.
+
+Reference:
+    Dempster, Schmidt, Webb 2021, "MiniRocket", doi 10.1145/3447548.3467231.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from seqtrain.config.schema import BatchingConfig, ModelConfig
+from seqtrain.data.batch import Batch, collate
+from seqtrain.data.plan import plan_in_order_of_length
+from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.model.branches.branch import Branch, ForwardContext, PaddedBatch
+from seqtrain.model.input_spec import InputSpec, KernelSizes
+from seqtrain.model.packing import PackedSequences, lengths_of, rows_and_steps
+from seqtrain.model.ridge import ridge
+from seqtrain.model.standardization import SeriesStandardization
+
+TAPS, VIEWS = 9, 4
+KERNELS = np.full((84, TAPS), -1.0, np.float32)
+KERNELS[np.arange(84)[:, None], list(itertools.combinations(range(TAPS), 3))] = 2.0
+FEATURES_PER_VIEW = 1200
+"""Approximate number of features of a view, for fixed or for relative dilations."""
+MAX_CHANNELS = 9
+"""Largest number of channels that a kernel adds up."""
+GRID, LARGEST = 2.0**11, 2.0**17
+"""Whole number that stands for one standard deviation, and the largest value.
+
+12 * MAX_CHANNELS * LARGEST is below 2^24.
+"""
+BIAS_ROWS, SCALE_ROWS, BIAS_STEPS = 24, 256, 2**13
+"""Sequences that biases and the scale of differences are fitted on, and time steps for biases."""
+MAX_ROWS = 4096
+"""Largest number of sequences that the ridge regression learns from."""
+LEAST_STD = 1e-6
+"""Standard deviation of a feature up to which it counts as constant."""
+GOLDEN_RATIO = 0.6180339887
+"""Fractional parts of its multiples are spread evenly over 0 to 1."""
+MAX_NUMBERS = 2**19
+"""Numbers that are computed at once, so that memory doesn't grow with the length."""
+
+
+class KernelBranch(Branch):
+    """Logits of K classes that are linear in the features of a bank of kernels.
+
+    The dilations are those for the median length of train. Relative dilations are scaled by the
+    length of a sequence.
+    """
+
+    name = "kernels"
+    fixed = True
+    default_weight = 0.8
+    channels: Tensor
+    gain: Tensor
+    bias: Tensor
+    mean: Tensor
+    weight: Tensor
+    intercept: Tensor
+    pattern: Tensor
+
+    def __init__(self, sizes: KernelSizes, num_classes: int) -> None:
+        super().__init__()
+        shortest, self.length, longest = sizes.lengths
+        self.relative = (False, True) if shortest < longest else (False,)
+        most = np.log2(max((self.length - 1) / (TAPS - 1), 1.0))
+        exponents = np.append(np.arange(0, most + 1e-9, 0.5), most)
+        self.dilations = sorted({int(2**exponent + 1e-6) for exponent in exponents})
+        self.series = SeriesStandardization(sizes.channels, both=False, indicators=sizes.indicators)
+        count = len(KERNELS)
+        shape = len(self.relative), len(self.dilations), VIEWS, count
+        biases = -(-FEATURES_PER_VIEW // (count * len(self.dilations)))
+        features = int(np.prod(shape)) * biases
+        self.register_buffer("channels", torch.zeros(*shape, sizes.channels))
+        self.register_buffer("gain", torch.zeros(VIEWS, 1, sizes.channels))
+        self.register_buffer("bias", torch.zeros(*shape, biases))
+        self.register_buffer("mean", torch.zeros(features))
+        self.register_buffer("weight", torch.zeros(features, num_classes))
+        self.register_buffer("intercept", torch.zeros(num_classes))
+        self.register_buffer("pattern", torch.from_numpy(KERNELS), persistent=False)
+
+    @classmethod
+    def build(cls, config: ModelConfig, spec: InputSpec) -> KernelBranch | None:
+        """Return the branch if model.kernels is true."""
+        return None if spec.kernels is None else cls(spec.kernels, spec.num_classes)
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Leave the buffers at zero until `fit`."""
+
+    @torch.no_grad()
+    def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
+        """Return the logits of a packed batch of numbers, (B, K)."""
+        with torch.autocast(batch.packed.data.device.type, enabled=False):
+            return (self.features(batch) - self.mean) @ self.weight + self.intercept
+
+    def features(self, batch: Batch) -> Tensor:
+        """Return the fraction of each sequence's time steps above each bias, (B, P)."""
+        views, lengths = self._rounded_views(batch)
+        found = self.bias.new_zeros(len(lengths), *self.bias.shape[:3], self.bias[0, 0, 0].numel())
+        size = max(1, MAX_NUMBERS // max(TAPS * views.shape[2], found.shape[-1]))
+        begins = lengths.cumsum(0) - lengths
+        for kind, number in np.ndindex(*self.bias.shape[:2]):
+            weights = self.weights(kind, number)
+            for begin in range(0, views.shape[1] - 1, size):
+                every = torch.arange(min(size, views.shape[1] - 1 - begin), device=views.device)
+                taps, row = self._taps(every + begin, lengths, kind, number)
+                first, end = int(row[0]), int(row[-1]) + 1
+                bags = (begins[first:end] - begin).clamp(min=0)
+                for view in range(VIEWS):
+                    outputs = _convolved(views[view], taps, weights[view]).unsqueeze(2)
+                    bias = self.bias[kind, number, view]
+                    above = outputs.new_empty(len(row), *bias.shape)
+                    torch.gt(outputs, bias, out=above)
+                    counts = functional.embedding_bag(every, above.flatten(1), bags, mode="sum")
+                    found[first:end, kind, number, view] += counts
+        return found.flatten(1) / lengths.unsqueeze(1)
+
+    def weights(self, kind: int, number: int) -> Tensor:
+        """Return the kernels of a dilation, fixed (kind 0) or relative, (VIEWS, TAPS * C, 84)."""
+        chosen = self.channels[kind, number].unsqueeze(2)
+        return (self.pattern.unsqueeze(2) * chosen).flatten(2).transpose(1, 2).contiguous()
+
+    def _views(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the views row by row, (VIEWS, N, C), and the lengths of the packed rows, (B,)."""
+        data, sizes, width = batch.packed.data, batch.packed.batch_sizes, self.channels.shape[-1]
+        row, step = rows_and_steps(sizes)
+        lengths = lengths_of(sizes)
+        begins = lengths.cumsum(0) - lengths
+        standardized = self.series(data, PackedSequences(sizes, data.device))
+        both = torch.stack((data[:, :width], standardized[:, :width]))
+        values = torch.empty_like(both)
+        values[:, (begins[row] + step).to(data.device)] = both
+        changes = values.diff(dim=1, prepend=values[:, :1])
+        changes[:, begins.to(data.device)] = 0
+        return torch.cat((values, changes)), lengths.to(data.device)
+
+    def _rounded_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return the views as whole numbers, with a step of zeros at the end, and the lengths."""
+        views, lengths = self._views(batch)
+        return functional.pad(self._rounded(views), (0, 0, 0, 1)), lengths
+
+    def _rounded(self, views: Tensor) -> Tensor:
+        return (views * self.gain).round().clamp(-LARGEST, LARGEST)
+
+    def _taps(
+        self, steps: Tensor, lengths: Tensor, kind: int, number: int
+    ) -> tuple[Tensor, Tensor]:
+        """Return the steps that kernels read, and the row of each step.
+
+        Shape:
+            steps: (n,). Returns: (n, TAPS), where N stands for a step beyond the ends; and (n,).
+        """
+        dilation, ends = self.dilations[number], lengths.cumsum(0)
+        row = torch.searchsorted(ends, steps, right=True)
+        reach: Tensor | int = dilation
+        if self.relative[kind]:
+            reach = self._relative_dilation(dilation, lengths)[row].unsqueeze(1)
+        offsets = torch.arange(TAPS, device=steps.device) - TAPS // 2
+        taps = steps.unsqueeze(1) + offsets * reach
+        inside = (taps >= (ends - lengths)[row].unsqueeze(1)) & (taps < ends[row].unsqueeze(1))
+        return torch.where(inside, taps, ends[-1]), row
+
+    def _relative_dilation(self, dilation: int, lengths: Tensor) -> Tensor:
+        """Return a dilation scaled to each length, rounded to a whole number of at least 1."""
+        doubled = 2 * dilation * lengths + self.length
+        return torch.div(doubled, 2 * self.length, rounding_mode="floor").clamp(min=1)
+
+    @torch.no_grad()
+    def fit(self, train: SequenceStore, seed: int) -> None:
+        """Draw the channels of the kernels, and fit biases and classifier on labelled series."""
+        draw, rows = np.random.default_rng([seed, len(KERNELS)]), np.arange(len(train))
+        if len(rows) > MAX_ROWS:
+            rows = np.sort(draw.choice(rows, MAX_ROWS, replace=False))
+        self._fit_gain(self._sample(train, rows, SCALE_ROWS, draw))
+        for kind, number in np.ndindex(*self.bias.shape[:2]):
+            self._draw_channels(kind, number, draw)
+            self._fit_biases(self._sample(train, rows, BIAS_ROWS, draw), kind, number, draw)
+        shares = self.mean.new_zeros(len(rows), len(self.mean))
+        for some in plan_in_order_of_length(train.lengths[rows], BatchingConfig(max_tokens=16384)):
+            batch = collate(train.__getitems__(rows[some])).to(shares.device)
+            shares[torch.from_numpy(some)] = batch.restore(self.features(batch))
+        std = shares.std(0, correction=0).view(*self.bias.shape[:3], -1)
+        varies = std > LEAST_STD
+        number = varies.sum((1, 3), keepdim=True) * len(self.relative) * VIEWS
+        divisor = torch.where(varies, std * number.sqrt(), torch.inf).flatten()
+        self.mean[:] = shares.mean(0)
+        shares = (shares - self.mean) / divisor
+        labels = torch.from_numpy(train.labels[rows])
+        weight, self.intercept[:] = ridge(shares.cpu(), labels, len(self.intercept))
+        self.weight[:] = weight.to(divisor) / divisor.unsqueeze(1)
+
+    def _sample(
+        self, train: SequenceStore, rows: Ints, most: int, draw: np.random.Generator
+    ) -> Batch:
+        some = draw.choice(rows, min(len(rows), most), replace=False)
+        return collate(train.__getitems__(some)).to(self.mean.device)
+
+    def _fit_gain(self, batch: Batch) -> None:
+        """Scale differences to a standard deviation of 1, and values not at all."""
+        squares = self._views(batch)[0].cpu().double().square().mean(1, keepdim=True)
+        squares[: VIEWS // 2] = 1
+        self.gain[:] = GRID / torch.where(squares > 0, squares.sqrt(), 1)
+
+    def _draw_channels(self, kind: int, number: int, draw: np.random.Generator) -> None:
+        """Choose the channels that each kernel adds up: few or many with equal probability."""
+        chosen = self.channels[kind, number].view(-1, self.channels.shape[-1])
+        chosen.zero_()
+        width = chosen.shape[1]
+        most = np.log2(min(width, MAX_CHANNELS) + 1)
+        for row, exponent in enumerate(draw.uniform(0, most, len(chosen))):
+            chosen[row, draw.permutation(width)[: int(2**exponent)]] = 1
+
+    def _fit_biases(
+        self, batch: Batch, kind: int, number: int, draw: np.random.Generator
+    ) -> None:
+        views, lengths = self._rounded_views(batch)
+        steps = np.arange(views.shape[1] - 1)
+        if len(steps) > BIAS_STEPS:
+            steps = np.sort(draw.choice(steps, BIAS_STEPS, replace=False))
+        taps, _ = self._taps(torch.from_numpy(steps).to(views.device), lengths, kind, number)
+        weights = self.weights(kind, number)
+        count = self.bias[0, 0, 0].numel()
+        quantiles = (number * count + np.arange(count) + 1) * GOLDEN_RATIO % 1
+        ranks = np.rint(quantiles * (len(steps) - 1)).astype(np.int64).reshape(len(KERNELS), -1)
+        for view in range(VIEWS):
+            outputs = _convolved(views[view], taps, weights[view]).T.cpu().numpy()
+            ordered = np.take_along_axis(np.sort(outputs), ranks, 1)  # NumPy sorts faster than torch
+            self.bias[kind, number, view] = torch.from_numpy(ordered)
+
+    def export(self, batch: PaddedBatch) -> Tensor:
+        """Return the logits of padded series, (B, K)."""
+        width, lengths = self.channels.shape[-1], batch.lengths
+        standardized = self.series(batch.steps, batch.sequences)
+        both = torch.stack((batch.steps[..., :width], standardized[..., :width])).transpose(1, 2)
+        valid = batch.valid.transpose(0, 1)
+        changes = both - torch.cat((both[:, :, :1], both[:, :, :-1]), dim=2)
+        scaled = torch.cat((both, changes)) * self.gain[:, None]
+        rounded = torch.where(valid, scaled.round().clamp(-LARGEST, LARGEST), 0)
+        views = functional.pad(rounded.flatten(1, 2), (0, 0, 0, 1))
+        found = []
+        for kind, number in np.ndindex(*self.bias.shape[:2]):
+            taps = self._padded_taps(both[0], lengths, kind, number)
+            parts = zip(views, self.weights(kind, number), self.bias[kind, number], strict=True)
+            for view, weights, bias in parts:
+                outputs = view[taps].flatten(2) @ weights
+                above = (outputs[:, :, None] > bias.T) & valid[..., None]
+                found.append(above.float().sum(1).transpose(1, 2).flatten(1))
+        shares = torch.cat(found, dim=1) / lengths[:, None]
+        return (shares - self.mean) @ self.weight + self.intercept
+
+    def _padded_taps(self, steps: Tensor, lengths: Tensor, kind: int, number: int) -> Tensor:
+        """Return the rows of a flat view (B * T + 1, C) that kernels read, (B, T, TAPS)."""
+        rows, longest = steps.shape[:2]
+        reach: Tensor | int = self.dilations[number]
+        if self.relative[kind]:
+            reach = self._relative_dilation(self.dilations[number], lengths)[:, None, None]
+        read = torch.arange(longest)[:, None] + (torch.arange(TAPS) - TAPS // 2) * reach
+        inside = (read >= 0) & (read < lengths[:, None, None])
+        index = read + torch.arange(rows)[:, None, None] * longest
+        return torch.where(inside, index, rows * longest)
+
+
+def _convolved(view: Tensor, taps: Tensor, weights: Tensor) -> Tensor:
+    """Return the outputs of 84 kernels: (N + 1, C), (n, TAPS), (TAPS * C, 84) -> (n, 84)."""
+    return view.index_select(0, taps.flatten()).view(len(taps), -1) @ weights

@@ -1,0 +1,324 @@
+"""The recurrent branch: input layers, recurrent encoder, pooling, and a linear classifier.
+
+B sequences, T longest length, N packed time steps, H width of a state (both directions), C classes,
+K poolings, L layers, D directions, S tensors of a state.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import PackedSequence
+
+from seqtrain.config.schema import ModelConfig
+from seqtrain.data.batch import Batch
+from seqtrain.data.vocabulary import UNK
+from seqtrain.model.branches.branch import (
+    Branch,
+    ExampleInputs,
+    ForwardContext,
+    PaddedBatch,
+    valid_steps,
+)
+from seqtrain.model.cells import zero_state
+from seqtrain.model.column_embedding import ColumnEmbedding
+from seqtrain.model.encoder import RunPacked, encode_padded, make_encoder, run_in_segments
+from seqtrain.model.engines.choice import choose_engine
+from seqtrain.model.engines.interface import Between, Engine
+from seqtrain.model.engines.native.native_ops import ops_for
+from seqtrain.model.initialization import draw_embedding, draw_head, draw_recurrence
+from seqtrain.model.input_spec import InputSpec
+from seqtrain.model.inputs import Inputs
+from seqtrain.model.packing import rows_and_steps
+from seqtrain.model.pooling import (
+    LAST,
+    join_directions,
+    last_valid_state,
+    make_pooling,
+    pool,
+    pool_after_each_step,
+    pooling_names,
+    select_state,
+)
+from seqtrain.model.randomness import Purpose, RandomNumbers
+
+PREDICTION_STEPS = 16384
+"""Time steps of a segment in prediction, so that memory doesn't grow with the length."""
+STATIC = "static"
+UNKNOWN_COUNTS, UNKNOWN_BUCKETS = "unknown_counts", "unknown_buckets"
+"""Inputs of an exported model: number of n-grams of each unknown word, and the n-grams."""
+
+
+class RecurrentBranch(Branch):
+    """Many-to-one classifier on the last valid hidden state, or on pooled valid states.
+
+    Args:
+        config: the section model of a config.
+        spec: facts about inputs and classes.
+    """
+
+    name = "recurrent"
+
+    def __init__(self, config: ModelConfig, spec: InputSpec) -> None:
+        super().__init__()
+        self.config = config
+        self._engine: Engine | None = None
+        self._engine_key: tuple[torch.device, torch.dtype] | None = None
+        width = config.hidden_size
+        if config.bidirectional and config.join == "concat":
+            width *= 2
+        self.inputs = Inputs(config, spec)
+        self.embedding = self.inputs.embedding
+        self.subwords = self.inputs.subwords
+        self.convolutions = self.inputs.convolutions
+        self.encoder = make_encoder(config, self.inputs.width)
+        self.pooling = make_pooling(config.pooling, width, config.attention_size)
+        self.static = None
+        self.pooled_width = width * len(pooling_names(config.pooling))
+        head_width = self.pooled_width
+        if spec.static is not None:
+            self.static = ColumnEmbedding(spec.static, spec.static.width)
+            head_width += self.static.width
+        self.head = nn.Linear(head_width, spec.num_classes)
+        if config.initial_state == "learned":
+            self.initial_state = nn.Parameter(self.zero_state(1).squeeze(2))
+
+    @classmethod
+    def build(cls, config: ModelConfig, spec: InputSpec) -> RecurrentBranch:
+        """Return the branch, which every config has."""
+        return cls(config, spec)
+
+    @torch.no_grad()
+    def initialize(self, generator: torch.Generator) -> None:
+        """Draw the initial weights; an initial state that is learned starts from zeros."""
+        std = self.config.embedding_std
+        if isinstance(self.embedding, nn.Embedding):
+            draw_embedding(self.embedding, std, generator)
+        draw_recurrence(self.encoder, generator)
+        draw_head(self.head, generator)
+        if isinstance(self.embedding, ColumnEmbedding):
+            self.embedding.initialize(std, generator)
+        for part in (self.subwords, self.static):
+            if part is not None:
+                part.initialize(std, generator)
+        if self.convolutions is not None:
+            self.convolutions.initialize(generator)
+        if self.config.initial_state == "learned":
+            self.initial_state.zero_()
+
+    @property
+    def engine(self) -> Engine:
+        """Engine that computes the recurrence, chosen for the device and type of the weights.
+
+        Raises:
+            ConfigError: If model.engine asks for an engine that can't run here.
+        """
+        key = self.head.weight.device, self.head.weight.dtype
+        if self._engine is None or self._engine_key != key:
+            self._engine, self._engine_key = choose_engine(self.config, *key), key
+        return self._engine
+
+    def tables(self) -> list[nn.Module]:
+        """Return the tables of tokens, of character n-grams, and of token columns."""
+        found: list[nn.Module] = []
+        for part in (self.embedding, self.subwords, self.static):
+            if isinstance(part, ColumnEmbedding):
+                found += part.embeddings
+            elif isinstance(part, nn.Embedding) or part is self.subwords and part is not None:
+                found.append(part)
+        return found
+
+    def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
+        """Return the logits, (B, C), and set the final states of the context."""
+        self.check_random(context.random)
+        pooled, context.final_states = self.embed(batch, context)
+        if self.static is not None:
+            pooled = torch.cat((pooled, self._embedded_row_features(batch)), dim=1)
+        random = context.random
+        if random is not None:
+            pooled = random.drop(pooled, self.config.dropout, Purpose.HEAD, random.examples)
+        logits: Tensor = self.head(pooled)
+        return logits
+
+    def embed(self, batch: Batch, context: ForwardContext) -> tuple[Tensor, Tensor]:
+        """Return the pooled states of each sequence of a packed batch, and the final states.
+
+        Shape:
+            Returns: (B, K * H) and (S, L * D, B, hidden).
+        """
+        engine = context.engine or self.engine
+        run = self._encoder_run(batch, context.random, engine, need_outputs=self.pooling is not None)
+        packed = self.inputs.read_whole(batch, context.random)
+        rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
+        start = self.start(rows, context.random) if context.start is None else context.start
+        segment = context.bptt if torch.is_grad_enabled() else self._prediction_steps(engine)
+        pooled = None
+        if segment is not None and segment < longest:
+            start = self.zero_state(rows) if start is None else start
+            pooled, state = run_in_segments(run, self.pooling, packed, start, segment)
+        else:
+            outputs, state = run(packed, start, None)
+            if outputs is not None and self.pooling is not None:
+                pooled = ops_for(outputs).pool(self.pooling, outputs, packed.batch_sizes)
+        parts = [] if pooled is None else [pooled]
+        if LAST in pooling_names(self.config.pooling):
+            h_n = select_state(state, 0)
+            last = last_valid_state(h_n, bidirectional=self.config.bidirectional)
+            parts.insert(0, self.join(last))
+        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0], state
+
+    @property
+    def whole_sequence_key(self) -> str | None:
+        """Config key because of which a prediction needs the end of the sequence, or None."""
+        if self.config.bidirectional:
+            return "model.bidirectional"
+        if self.convolutions is not None:
+            return "model.convolutions"
+        return "data.standardize" if self.inputs.series is not None else None
+
+    def step_logits(self, batch: Batch, context: ForwardContext) -> Tensor:
+        """Return the logits after every step, (N, C), as if the sequence ended there."""
+        packed = self.inputs.read_whole(batch, None)
+        sizes = packed.batch_sizes
+        start = self.start(int(sizes[0])) if context.start is None else context.start
+        engine = context.engine or self.engine
+        run = self._encoder_run(batch, None, engine, need_outputs=True)
+        states, context.final_states = run(packed, start, None)
+        assert states is not None
+        parts = [states] if LAST in pooling_names(self.config.pooling) else []
+        if self.pooling is not None:
+            parts.append(pool_after_each_step(self.pooling, states, sizes))
+        if self.static is not None:
+            row, _ = rows_and_steps(sizes)
+            parts.append(self._embedded_row_features(batch)[row.to(states.device)])
+        logits: Tensor = self.head(torch.cat(parts, dim=1))
+        return logits
+
+    def dropout_between_layers(
+        self, random: RandomNumbers | None, batch_sizes: Tensor, begin: Tensor | None = None
+    ) -> Between | None:
+        """Return a function that drops units between two layers, or None if there is no dropout."""
+        rate = self.config.dropout
+        if random is None or not rate or self.config.num_layers == 1:
+            return None
+
+        def drop(states: Tensor, layer: int) -> Tensor:
+            purpose = Purpose.ABOVE_LAYER + layer
+            return random.drop_steps(states, rate, purpose, batch_sizes, begin)
+
+        return drop
+
+    def check_random(self, random: RandomNumbers | None, dropout: float = 0.0) -> None:
+        """Raise ValueError if training lacks the random numbers that its dropouts ask for."""
+        config = self.config
+        drops = dropout or config.dropout or config.embedding_dropout
+        if self.training and random is None and (drops or config.initial_state == "random"):
+            raise ValueError("random: missing; dropout and random initial states need it to train")
+
+    def zero_state(self, rows: int) -> Tensor:
+        """Return states of zeros, (S, L * D, B, hidden)."""
+        return zero_state(self.encoder, rows, like=self.head.weight)
+
+    def start(self, rows: int, random: RandomNumbers | None = None) -> Tensor | None:
+        """Return the states before the first step, or None for zeros."""
+        if self.config.initial_state == "learned":
+            return self.initial_state.unsqueeze(2).expand(-1, -1, rows, -1)
+        if self.config.initial_state == "random" and random is not None:
+            zeros = self.zero_state(rows).permute(2, 0, 1, 3)
+            drawn = random.normals(Purpose.INITIAL_STATE, zeros[0].numel()).view(zeros.shape)
+            return self.config.initial_scale * drawn.permute(1, 2, 0, 3).to(zeros)
+        return None
+
+    def join(self, states: Tensor) -> Tensor:
+        """Join the states of both directions, (…, D * hidden), as model.join says."""
+        return join_directions(states, self.config.join) if self.config.bidirectional else states
+
+    def _embedded_row_features(self, batch: Batch) -> Tensor:
+        if batch.static is None or self.static is None:
+            raise ValueError("static: missing; the model was trained with data.static")
+        embedded: Tensor = self.static(batch.static)
+        return embedded
+
+    def _encoder_run(
+        self, batch: Batch, random: RandomNumbers | None, engine: Engine, *, need_outputs: bool
+    ) -> RunPacked:
+        """Return a function that embeds and encodes packed steps; see `RunPacked`."""
+
+        def run(
+            packed: PackedSequence, start: Tensor | None, begin: Tensor | None
+        ) -> tuple[Tensor | None, Tensor]:
+            outputs, state = engine.run(
+                self.encoder,
+                self.inputs.read(packed, batch.spellings, random, begin),
+                start,
+                need_outputs=need_outputs,
+                between=self.dropout_between_layers(random, packed.batch_sizes, begin),
+            )
+            return None if outputs is None else self.join(outputs), state
+
+        return run
+
+    def _prediction_steps(self, engine: Engine) -> int | None:
+        """Time steps of a segment without gradients, or None if sequences aren't cut."""
+        return None if self.config.bidirectional or engine.pads else PREDICTION_STEPS
+
+    def export_inputs(self) -> ExampleInputs:
+        """Return row features, and the character n-grams of unknown words."""
+        inputs: ExampleInputs = {}
+        if self.static is not None:
+            inputs[STATIC] = torch.ones(2, self.static.columns), ["batch"]
+        if self.subwords is not None:
+            inputs[UNKNOWN_COUNTS] = torch.tensor([3, 2]), ["unknown words"]
+            inputs[UNKNOWN_BUCKETS] = torch.arange(5), ["unknown n-grams"]
+        return inputs
+
+    def export(self, batch: PaddedBatch) -> Tensor:
+        """Return the logits of padded sequences, (B, C)."""
+        steps, valid, lengths = batch.steps, batch.valid, batch.lengths
+        if self.subwords is not None:
+            steps = self._export_words(batch)
+        else:
+            if self.inputs.series is not None:
+                steps = self.inputs.series(steps, batch.sequences)
+            steps = self.embedding(steps)
+        for layer in [] if self.convolutions is None else self.convolutions.layers:
+            steps = layer.export(steps, valid)
+            lengths = torch.div(lengths + layer.stride - 1, layer.stride, rounding_mode="floor")
+            valid = valid_steps(steps, lengths)
+        start = self.initial_state if self.config.initial_state == "learned" else None
+        states, last = encode_padded(self.encoder, steps, lengths, start)
+        sequences = PaddedBatch(states, lengths, {}).sequences
+        parts = [self.join(last)] if LAST in pooling_names(self.config.pooling) else []
+        if self.pooling is not None:
+            parts.append(pool(self.pooling, self.join(states), sequences))
+        if self.static is not None:
+            parts.append(self.static(batch.inputs[STATIC]))
+        logits: Tensor = self.head(torch.cat(parts, dim=1))
+        return logits
+
+    def _export_words(self, batch: PaddedBatch) -> Tensor:
+        """Return the vectors of words with subwords, (T, B, E); unknown words have ids from V."""
+        assert self.subwords is not None
+        assert isinstance(self.embedding, nn.Embedding)
+        ids, counts = batch.steps, batch.inputs[UNKNOWN_COUNTS]
+        size, weight = len(self.subwords), self.subwords.weight
+        grams = weight[batch.inputs[UNKNOWN_BUCKETS] % len(weight)].double()
+        # The sum of neighbours is a difference of sums from the beginning.
+        sums_from_start = functional.pad(grams.cumsum(0), (0, 0, 1, 0))
+        ends = counts.cumsum(0)
+        totals = sums_from_start[ends] - sums_from_start[ends - counts]
+        scaled = totals / counts.clamp(min=1).double().sqrt()[:, None]
+        unknown = functional.pad(scaled, (0, 0, 1, 0)).float()  # row 0 is for known words
+        with torch.no_grad():
+            vectors = self.embedding.weight + self.subwords(torch.arange(size))
+        is_known = ids < size
+        known: Tensor = vectors[torch.where(is_known, ids, UNK)]
+        return known + unknown[torch.where(is_known, 0, ids - size + 1)]
+
+
+def recurrent_branch(network: nn.Module) -> RecurrentBranch:
+    """Return the recurrent branch of a classifier."""
+    branch = network.get_submodule(RecurrentBranch.name)
+    assert isinstance(branch, RecurrentBranch)
+    return branch

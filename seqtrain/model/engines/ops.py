@@ -1,0 +1,101 @@
+"""Operations around the recurrence: a reference in torch that a faster backend may override.
+
+B sequences, N packed time steps, H width of a state, V rows of a table, E size of a row, P entries
+of a sparse matrix of R rows.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from seqtrain.data.batch import entries_of
+from seqtrain.model.packing import PackedSequences
+from seqtrain.model.pooling import AnyPooling, pool
+from seqtrain.model.splitmix64 import numbers
+
+DROP_BITS = 16
+"""Random bits that decide about one unit. Probabilities are multiples of 2**-16."""
+
+
+@dataclass(frozen=True)
+class SparseRows:
+    """Sparse matrix of R rows. Row r has the entries from offsets[r] to offsets[r + 1].
+
+    Shape:
+        which, column of each entry: (P,) int32. weights: (P,). offsets: (R + 1,) int64.
+    """
+
+    which: Tensor
+    weights: Tensor
+    offsets: Tensor
+
+
+@dataclass(frozen=True)
+class DropRule:
+    """Random units that dropout sets to 0.
+
+    Attributes:
+        seeds: seed of the streams of all rows, or one seed per row, (N,) int64.
+        keys: number of each row in its stream, (N,) int64. It seeds the stream of the row's units.
+        least: a unit is kept if its 16 random bits, as a signed number, are at least this.
+        scale: factor of the units that are kept.
+    """
+
+    seeds: Tensor | int
+    keys: Tensor
+    least: int
+    scale: float
+
+
+class Ops:
+    """Reference implementation in torch: any device, any floating-point type, with gradients."""
+
+    def sum_rows(
+        self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool
+    ) -> Tensor:
+        """Multiply rows of a sparse matrix with a table.
+
+        Args:
+            table: the vectors that are added up.
+            matrix: weights of the vectors in each sum.
+            rows: rows of the matrix to compute.
+            sparse: whether the gradient of the table is sparse.
+
+        Shape:
+            table: (V, E). rows: (B,) int64. Returns: (B, E).
+
+        Raises:
+            ValueError, IndexError, RuntimeError: If a row or an entry is out of range.
+        """
+        rows = rows.to(table.device)
+        entries, counts = entries_of(matrix.offsets, rows)
+        which, weights = matrix.which[entries].long(), matrix.weights[entries].to(table.dtype)
+        starts = counts.cumsum(0) - counts
+        return functional.embedding_bag(
+            which, table, starts, mode="sum", per_sample_weights=weights, sparse=sparse
+        )
+
+    def drop(self, values: Tensor, rule: DropRule) -> Tensor:
+        """Multiply each unit by the rule's scale or by 0.
+
+        Shape:
+            values: (N, E). Returns: (N, E).
+        """
+        seeds = numbers(rule.seeds, rule.keys)
+        width = values.shape[1]
+        per_number = 64 // DROP_BITS
+        columns = torch.arange(-(-width // per_number), dtype=torch.int64, device=values.device)
+        units = numbers(seeds.unsqueeze(1), columns).view(torch.int16)[:, :width]
+        kept = (units >= rule.least).to(values.dtype)
+        return values * kept.mul_(rule.scale)
+
+    def pool(self, pooling: AnyPooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
+        """Pool the states of packed sequences.
+
+        Shape:
+            states: (N, H). batch_sizes: (T,), on the CPU. Returns: (B, H) for one pooling, in at
+            least float32.
+        """
+        return pool(pooling, states, PackedSequences(batch_sizes, states.device))

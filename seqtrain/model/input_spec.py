@@ -1,0 +1,85 @@
+"""Facts about inputs and classes that decide the shapes of a network's parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from seqtrain.data.column_coding import ColumnCoding
+from seqtrain.data.ngram_vocabulary import NgramVocabulary
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.vocabulary import BUCKETS, WordGrams
+from seqtrain.model.standardization import SeriesStandardization
+
+
+@dataclass(frozen=True)
+class KernelSizes:
+    """Shapes of a bank of kernels.
+
+    Attributes:
+        channels: number of channels of a series.
+        indicators: whether as many more columns mark missing values.
+        lengths: time steps of the shortest, the median and the longest sequence of train.
+    """
+
+    channels: int
+    indicators: bool
+    lengths: tuple[int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class InputSpec:
+    """Facts that a network takes from the preprocessing.
+
+    Attributes:
+        input_size: size of the vocabulary, or numbers of a time step.
+        num_classes: number of classes.
+        features: True if time steps are vectors of numbers, False if they are token ids.
+        words: character n-grams of the words of the vocabulary, or None without subwords.
+        ngrams: n-grams of tokens that train has, or None without model.ngrams.
+        series: standardization of each series by itself, or None.
+        kernels: shapes of the bank of kernels, or None without model.kernels.
+        steps: columns of a time step, or None if it has only one.
+        static: columns of row features, or None if there are none.
+        subword_rows: rows of the table of subwords.
+    """
+
+    input_size: int
+    num_classes: int
+    features: bool = False
+    words: WordGrams | None = None
+    ngrams: NgramVocabulary | None = None
+    series: SeriesStandardization | None = None
+    kernels: KernelSizes | None = None
+    steps: ColumnCoding | None = None
+    static: ColumnCoding | None = None
+    subword_rows: int = BUCKETS
+
+    @classmethod
+    def of(cls, preprocessing: Preprocessing) -> InputSpec:
+        """Return the facts about the inputs and classes of a preprocessing."""
+        words = series = kernels = None
+        coded = preprocessing if preprocessing.steps is None else preprocessing.steps
+        channels, indicators = len(coded.mean), preprocessing.missing == "mask"
+        if preprocessing.subwords is not None and preprocessing.vocabulary is not None:
+            words = preprocessing.vocabulary.grams(*preprocessing.subwords)
+        if preprocessing.standardize != "train":
+            series = SeriesStandardization(
+                channels,
+                both=preprocessing.standardize == "both",
+                indicators=indicators,
+                ids=preprocessing.token_columns,
+            )
+        if preprocessing.kernels is not None:
+            kernels = KernelSizes(channels, indicators, preprocessing.kernels)
+        return cls(
+            input_size=preprocessing.input_size,
+            num_classes=len(preprocessing.labels),
+            features=preprocessing.kind == "features",
+            words=words,
+            ngrams=preprocessing.ngrams,
+            series=series,
+            kernels=kernels,
+            steps=preprocessing.steps,
+            static=preprocessing.static,
+            subword_rows=preprocessing.subword_rows,
+        )

@@ -1,0 +1,56 @@
+"""SplitMix64, a generator of pseudorandom numbers with random access.
+
+Number i of the stream with seed s is mix(s + (i + 1) * GOLDEN). The numbers of a stream can serve as
+seeds of further streams. ``engines/native/rows.h`` computes the same numbers in C++.
+
+Reference:
+    Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators"; the output function
+    is that of Vigna's public-domain splitmix64.c.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+GOLDEN = 0x9E3779B97F4A7C15
+ROUNDS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
+"""Shift and factor of each round of the output function."""
+
+Number = TypeVar("Number", int, Tensor)
+
+
+def number(seed: int, index: int) -> int:
+    """Return number `index` of the stream with this seed; both are from 0 to 2**64 - 1."""
+    return _mix(to_signed(seed + (index + 1) * GOLDEN), to_signed) % 2**64
+
+
+@torch.no_grad()
+def numbers(seeds: Tensor | int, indices: Tensor) -> Tensor:
+    """Return number `index` of the stream of each seed.
+
+    Shape:
+        seeds, indices: int64 tensors whose shapes broadcast; one seed may be a Python int. Returns:
+        int64 with the same 64 bits as the unsigned number.
+    """
+    step = to_signed(GOLDEN)
+    if isinstance(seeds, int):
+        values = indices * step + to_signed(seeds + GOLDEN)
+    else:
+        values = indices * step + (seeds + step)
+    return _mix(values, lambda product: product)  # int64 tensors wrap around
+
+
+def to_signed(value: int) -> int:
+    """Return the signed 64-bit integer with the same lowest 64 bits."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+def _mix(value: Number, wrap: Callable[[Number], Number]) -> Number:
+    """Apply the output function; `wrap` reduces a product to 64 signed bits."""
+    for shift, factor in ROUNDS:
+        # A right shift of a signed number copies the sign bit, which the mask removes.
+        shifted = (value >> shift) & ((1 << (64 - shift)) - 1)
+        value = wrap((value ^ shifted) * to_signed(factor))
+    return value
