@@ -24,8 +24,8 @@ from seqtrain.data.sources import data_files
 from seqtrain.data.store import Array, SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError, RunError
 from seqtrain.files.writing import blocks_of
+from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.engines.native.library import vector_path
-from seqtrain.model.initialization import shapes_alone
 from seqtrain.runs.checkpoint import COUNTERS, MOMENTS
 from seqtrain.runs.destination import nearest_existing
 from seqtrain.runs.model_folder import Model, model_files, new_network
@@ -148,8 +148,7 @@ def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.
     """Refuse weights that, with the optimizer's state, need more memory than the device has."""
     available = available_memory(device)
     ngrams = len(preprocessing.ngrams or ()) * len(preprocessing.labels)
-    with shapes_alone():
-        network = new_network(model, preprocessing)
+    network = new_network(model, preprocessing)
     parameters = sum(weight.numel() for weight in network.parameters())
     needed = parameters * COPIES * FLOAT_BYTES
     if available is None or needed <= available:
@@ -184,7 +183,7 @@ def check_space(folder: Path, model: Model, learning: Module, groups: Array | No
     size = sum(len(block) for x in model_files(model).values() for block in blocks_of(x))
     size += COUNTERS + (MOMENTS + 1) * sum(weight.nbytes for weight in learning.parameters())
     if groups is not None:
-        number_and_state = groups.itemsize + model.network.zero_state(1).nbytes
+        number_and_state = groups.itemsize + recurrent_branch(model.network).zero_state(1).nbytes
         size += (int(groups.max(initial=-1)) + 1) * number_and_state
     needed, free = CHECKPOINTS * size, shutil.disk_usage(nearest_existing(folder)).free
     if free < needed:

@@ -40,7 +40,7 @@ from seqtrain.data.sources import check_files, read_options
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError, DataError, Interrupted
-from seqtrain.evaluation.calibration import WITH_KERNELS, adjustment, calibrate
+from seqtrain.evaluation.calibration import adjustment, calibrate
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.scores import Scores, score_branches
 from seqtrain.files.writing import locked, write_folder
@@ -276,8 +276,7 @@ def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
     validation, settings = state.data.splits.get("validation"), state.config.training
     train, names = state.data.splits["train"].labels, state.model.preprocessing.labels
     shift = adjustment(settings.logit_adjustment, torch.from_numpy(train), len(names))
-    shares = None if state.model.network.kernels is None else WITH_KERNELS
-    given = {"shift": shift, "branch_weights": shares}
+    given = {"shift": shift, "branch_weights": state.model.network.default_branch_weights}
     found = before = state.model.calibration.model_copy(update=given)
     if validation is not None and settings.calibration != "none":
         branches = _branches(state, recorder, validation)

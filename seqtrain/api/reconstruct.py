@@ -44,7 +44,7 @@ def reconstruct(
         found: list[list[int]] = [[]] * len(store)
         plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING)
         for batch, decoded in map_batches(
-            lambda batch: autoencoder.reconstruct(batch.packed, max_steps), store, plan, chosen
+            lambda batch: autoencoder.reconstruct(batch, max_steps), store, plan, chosen
         ):
             for row, ids in zip(batch.examples, batch.restore(decoded), strict=True):
                 found[row] = ids

@@ -13,9 +13,10 @@ from seqtrain.data.store import SequenceStore, joined_stores
 from seqtrain.data.vocabulary import UNK
 from seqtrain.data.word_vectors import WordVectors
 from seqtrain.errors import CheckpointError
-from seqtrain.evaluation.calibration import WITH_KERNELS, Calibration
+from seqtrain.evaluation.calibration import Calibration
+from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.decoder import OBJECTIVES
-from seqtrain.model.initialization import take_vectors
+from seqtrain.model.initialization import use_word_vectors
 from seqtrain.runs.checkpoint import STATE
 from seqtrain.runs.model_folder import Model, new_network
 from seqtrain.text import counted, listed
@@ -151,15 +152,15 @@ def new_model(setting: Setting, rows: SequenceStore) -> Model:
     data = setting.data
     network = new_network(setting.config.model, data.preprocessing)
     network.initialize(setting.config.seed)
-    if data.vectors is not None and isinstance(network.embedding, torch.nn.Embedding):
-        take_vectors(network.embedding, data.vectors)
+    embedding = recurrent_branch(network).embedding
+    if data.vectors is not None and isinstance(embedding, torch.nn.Embedding):
+        use_word_vectors(embedding, data.vectors)
     network.to(setting.device)
-    if network.kernels is not None and setting.processes.is_first:
+    if network.fixed_branches and setting.processes.is_first:
         with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
-            network.kernels.fit(rows, setting.config.seed)
-    alone = network.kernels is not None and "validation" not in data.splits
-    shares = WITH_KERNELS if alone else None
-    return Model(network, data.preprocessing).calibrated(Calibration(branch_weights=shares))
+            network.fit(rows, setting.config.seed)
+    weights = None if "validation" in data.splits else network.default_branch_weights
+    return Model(network, data.preprocessing).calibrated(Calibration(branch_weights=weights))
 
 
 @torch.no_grad()
@@ -171,7 +172,7 @@ def take_weights(old: Model, new: Model, vectors: WordVectors | None = None) -> 
     """
     before, after = old.network.state_dict(), new.network.state_dict()
     for name, weight in after.items():
-        if name.startswith("kernels."):
+        if name.startswith(tuple(f"{branch}." for branch in new.network.fixed_branches)):
             continue  # fitted on the new train
         kept = before[name].to(weight.device)
         weight[tuple(map(slice, kept.shape))] = kept

@@ -29,9 +29,11 @@ from seqtrain.evaluation.logits import (
     branches_of_batches,
     predict_logits,
 )
+from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.pooling import last_of_padded, last_valid_state, pool_at_once
+from seqtrain.model.engines.native.native_ops import ops_for
+from seqtrain.model.pooling import last_of_padded, last_valid_state
 from seqtrain.training.objectives import Classification
 from seqtrain.training.schedule import lr_at
 from seqtrain.training.trainer import Trainer
@@ -160,14 +162,19 @@ class ScriptLearner:
 
 
 def plain_logits(
-    model: ClassifierNetwork, steps: Tensor, lengths: Tensor, *, packed: bool, by_mask: bool = False
+    network: ClassifierNetwork,
+    steps: Tensor,
+    lengths: Tensor,
+    *,
+    packed: bool,
+    by_mask: bool = False,
 ) -> Tensor:
     """Classify padded sequences, in any order, by torch's own module with a model's weights.
 
     Shape:
         steps: (B, T), or (B, T, F). lengths: (B,). Returns: logits (B, C).
     """
-    config, training = model.config, model.training
+    config, training, model = network.config, network.training, recurrent_branch(network)
     vectors = functional.dropout(model.embedding(steps), config.embedding_dropout, training)
     if packed:
         inputs = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
@@ -184,7 +191,7 @@ def plain_logits(
         if not packed:
             outputs = pack_padded_sequence(states, lengths, batch_first=True, enforce_sorted=False)
         states = model.join(outputs.data)
-        in_order = pool_at_once(model.pooling, states, outputs.batch_sizes)
+        in_order = ops_for(states).pool(model.pooling, states, outputs.batch_sizes)
         pooled = in_order[outputs.unsorted_indices]
     logits: Tensor = model.head(functional.dropout(pooled, config.dropout, training))
     return logits

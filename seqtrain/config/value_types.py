@@ -110,7 +110,7 @@ Convolutions = Annotated[
     _described("a list of [width, kernel, stride] up to 4096", min_length=1, max_length=16),
 ]
 Cell = Literal["gru", "lstm", "rnn"]
-Pooling = Literal["last", "mean", "max", "attention"]
+Pooling = Literal["last", "mean", "max", "sum", "attention"]
 Poolings = Annotated[
     list[Pooling],
     _described("a list of these", min_length=1, max_length=4),

@@ -35,9 +35,6 @@ NEWTON_STEPS = 200
 """Steps of the temperature's search at most; it takes about ten."""
 MOST_ROWS = 10_000
 """Validation examples at most that branch weights are chosen on."""
-WITH_KERNELS = [0.2, 0.8]
-"""Weights of the recurrent branch and of kernels unless validation clearly prefers others. The
-recurrent branch may be overconfident; leave-one-out predictions calibrate the kernels."""
 TENTHS = 10
 """Branch weights are tried in steps of 1 / TENTHS."""
 CELLS = 2**22

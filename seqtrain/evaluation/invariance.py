@@ -22,7 +22,7 @@ from seqtrain.evaluation.logits import (
     carried_groups,
 )
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.choice import serving_engines
+from seqtrain.model.engines.choice import engines_by_name
 
 SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 20_000, 10_000
 """Compared at most: sequences, steps of all together, and steps of one, which is cut there."""
@@ -57,13 +57,16 @@ def differences(
     The listener is called with what is being done, and the share of all that is done.
     """
     groups = carried_groups(model, store)
-    ways, variants = _ways(store, model.input_size, groups), _variants(model, device)
+    ways = _ways(store, model.input_size, groups)
+    variants = engines_by_name(model.config, device)
 
     def logits(variant: str, batches: list[Ints], collate: Callable[..., Batch]) -> Tensor:
         states = None if groups is None else CarriedStates()
-        network = variants[variant]
-        given = device, collate, states
-        return network.combine(branches_of_batches(network, store, batches, *given))
+        engine = variants[variant]
+        branches = branches_of_batches(
+            model, store, batches, device, collate, states, engine=engine
+        )
+        return model.combine(branches)
 
     listener("alone, torch", 0.0)
     alone = logits("torch", *ways["alone"])
@@ -100,16 +103,6 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
         rows[2:] = np.random.default_rng(0).permutation(rows[2:])
     rows = rows[: max(1, int((lengths[rows].cumsum() <= SAMPLE_STEPS).sum()))]
     return store.prefixes(rows, lengths[rows]), int((store.lengths[rows] > SAMPLE_LENGTH).sum())
-
-
-def _variants(model: ClassifierNetwork, device: torch.device) -> dict[str, ClassifierNetwork]:
-    """Return models with these weights, by the engine that computes them."""
-    ways = {
-        name: {"engine": name, "unroll": "packed"} for name in serving_engines(model.config, device)
-    }
-    if model.config.unroll != "packed":
-        ways[model.config.unroll] = {"engine": "torch"}
-    return {name: model.computed_by(**keys) for name, keys in ways.items()}
 
 
 def _ways(

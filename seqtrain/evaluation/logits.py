@@ -1,6 +1,6 @@
 """Logits of a whole store, batched by length, in its order; states that groups carry on."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 import torch
@@ -12,8 +12,10 @@ from seqtrain.data.labels import unknown_rows
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
+from seqtrain.model.branches.branch import ForwardContext
+from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.randomness import RandomNumbers
+from seqtrain.model.engines.interface import Engine
 
 EVALUATION_BATCHING = BatchingConfig(max_tokens=32768)
 """Large batches: a token is embedded and projected once in each."""
@@ -33,7 +35,7 @@ class CarriedStates:
         """Return each row's state, (P, L, B, H): zeros for the first of a group, or -1 (alone)."""
         if groups is None:
             return None
-        zeros = model.zero_state(1)[:, :, 0]
+        zeros = recurrent_branch(model).zero_state(1)[:, :, 0]
         return torch.stack([self._states.get(group, zeros) for group in groups.tolist()], dim=2)
 
     def keep(self, groups: Ints | None, states: Tensor) -> None:
@@ -51,7 +53,7 @@ class CarriedStates:
     def tensors(self, model: ClassifierNetwork) -> dict[str, Tensor]:
         """Return what `load` takes: groups (G,) and their states (G, P, L, H)."""
         groups = torch.tensor([*self._states], dtype=torch.int64, device="cpu")
-        zeros = model.zero_state(1)[:, :, 0]
+        zeros = recurrent_branch(model).zero_state(1)[:, :, 0]
         states = torch.stack([zeros, *self._states.values()])[1:]
         return {"carried.groups": groups, "carried.states": states}
 
@@ -61,7 +63,7 @@ class CarriedStates:
         groups, states = tensors.get("carried.groups"), tensors.get("carried.states")
         if groups is None or states is None:
             raise ValueError("carried: the states that groups ended in are missing")
-        zeros = model.zero_state(1)[:, :, 0]
+        zeros = recurrent_branch(model).zero_state(1)[:, :, 0]
         if (
             groups.dtype != torch.int64
             or states.dtype != zeros.dtype
@@ -78,27 +80,25 @@ def classify(
     model: ClassifierNetwork,
     batch: Batch,
     carried: CarriedStates | None = None,
-    *,
-    bptt: int | None = None,
-    random: RandomNumbers | None = None,
+    context: ForwardContext | None = None,
+    names: Collection[str] | None = None,
 ) -> list[Tensor]:
-    """Return the logits of a batch, (B, C) of each branch, row by row of the batch.
+    """Return the logits of a batch for each branch, (B, C), row by row of the batch.
 
-    No two sequences are of one group; `carried` has the states where they start, and gets those
-    where they end. bptt: truncated BPTT, N steps; random None: evaluation.
+    Args:
+        model: the network.
+        batch: sequences. No two of them are of one group.
+        carried: states at which the rows start, and which get those where they end, or None.
+        context: settings of the forward pass. None means prediction.
+        names: branches to compute, or None for all.
     """
-    start = None if carried is None else carried.starts(batch.groups, model)
-    branches, states = model.branches(
-        batch.inputs,
-        batch.lengths,
-        start,
-        bptt=bptt,
-        spellings=batch.spellings,
-        static=batch.static,
-        random=random,
-    )
-    if carried is not None and start is not None:  # autocast may have lowered the states
-        carried.keep(batch.groups, states.to(start.dtype))
+    context = ForwardContext() if context is None else context
+    if carried is not None:
+        context.start = carried.starts(batch.groups, model)
+    branches = model.branch_logits(batch, context, names)
+    if carried is not None and context.start is not None and context.final_states is not None:
+        # Autocast may have lowered the states.
+        carried.keep(batch.groups, context.final_states.to(context.start.dtype))
     return branches
 
 
@@ -123,6 +123,7 @@ def branch_logits(
     *,
     before_batch: Callable[[], None] = lambda: None,
     share: tuple[int, int] = (0, 1),
+    names: Collection[str] | None = None,
 ) -> list[Tensor]:
     """Return each branch's logits of every sequence, (B, C) float32 on the CPU, equal in any batch.
 
@@ -135,6 +136,7 @@ def branch_logits(
         before_batch: is called before each batch.
         share: rank and size of the processes that divide the batches; other ranks' rows are 0, so
             that a sum over the ranks gives all. Where states are carried, rank 0 computes all.
+        names: branches to compute, or None for all.
     """
     rank, size = share
     groups = carried_groups(model, store)
@@ -151,6 +153,7 @@ def branch_logits(
         partial(collate, sort=batching.sort),
         None if groups is None else carried or CarriedStates(),
         before_batch,
+        names=names,
     )
 
 
@@ -187,19 +190,26 @@ def branches_of_batches(
     collate: Callable[[SequenceStore], Batch] = collate,
     carried: CarriedStates | None = None,
     before_batch: Callable[[], None] = lambda: None,
+    *,
+    names: Collection[str] | None = None,
+    engine: Engine | None = None,
 ) -> list[Tensor]:
     """Return each branch's logits of every sequence, (B, C) float32 on the CPU, by a plan.
 
     The plan holds the rows of each batch, each row once; rows in no batch get zeros. With carried
-    states, a row comes in a later batch than the row before it in its group.
+    states, a row comes in a later batch than the row before it in its group. `engine` computes the
+    recurrence, or None for the one that fits the model.
     """
 
     def compute(batch: Batch) -> list[Tensor]:
-        return [logits.float().cpu() for logits in classify(model, batch, carried)]
+        context = ForwardContext(engine=engine)
+        branches = classify(model, batch, carried, context, names)
+        return [logits.float().cpu() for logits in branches]
 
-    was_training, shape = model.training, (len(store), model.head.out_features)
+    was_training, shape = model.training, (len(store), model.num_classes)
     model.eval()
-    whole = [torch.zeros(shape, dtype=torch.float32, device="cpu") for _ in model.branch_names]
+    count = len(model.branch_names) if names is None else len(names)
+    whole = [torch.zeros(shape, dtype=torch.float32, device="cpu") for _ in range(count)]
     try:
         for batch, found in map_batches(
             compute, store, plan, device, collate=collate, before_batch=before_batch

@@ -25,6 +25,7 @@ from seqtrain.evaluation.logits import (
     classify,
     predict_logits,
 )
+from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.classifier import ClassifierNetwork
 
 SHARES = 10
@@ -46,7 +47,7 @@ def predict_step_logits(
     if not len(store):
         return []
     carried = carried or CarriedStates()
-    if model.why_prefixes_are_read_again is None:
+    if model.whole_sequence_key is None:
         logits = _by_one_run(model, store, device, carried)
     else:
         starts = _starts(model, store, device, carried)
@@ -93,10 +94,12 @@ def _by_one_run(
     groups = carried_groups(model, store)
 
     def compute(batch: Batch) -> list[Tensor]:
-        start = None if groups is None else carried.starts(batch.groups, model)
-        of_steps, states = model.step_logits(batch.packed, start, batch.spellings, batch.static)
+        context = ForwardContext()
         if groups is not None:
-            carried.keep(batch.groups, states)
+            context.start = carried.starts(batch.groups, model)
+        of_steps = model.step_logits(batch, context)
+        if context.start is not None and context.final_states is not None:
+            carried.keep(batch.groups, context.final_states)
         sizes = batch.packed.batch_sizes
         first, packed = sizes.cumsum(0) - sizes, of_steps.float().cpu()
         return [packed[first[:length] + row] for row, length in enumerate(batch.lengths.tolist())]

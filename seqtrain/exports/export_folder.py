@@ -24,10 +24,10 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.evaluation.logits import check_finite, predict_logits
-from seqtrain.exports.padded import NGRAM_ROWS
 from seqtrain.exports.to_onnx import to_onnx
 from seqtrain.files.reading import path_problem
 from seqtrain.files.writing import to_json, write_folder
+from seqtrain.model.branches.ngrams import NGRAM_ROWS
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.runs.run_directory import find, model_folder

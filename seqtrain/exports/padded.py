@@ -29,7 +29,7 @@ class PaddedClassifier(nn.Module):
             self.inputs[FEATURES] = torch.ones(2, 3, network.input_size), ["batch", "time"]
         self.inputs[LENGTHS] = torch.tensor([3, 2]), ["batch"]
         for branch in network.branches:
-            self.inputs |= branch.export_inputs()
+            self.inputs |= branch.begin_export()
 
     def forward(self, *inputs: Tensor) -> Tensor:
         """Return the calibrated probabilities; inputs are in the order of their names."""

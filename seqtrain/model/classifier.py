@@ -64,8 +64,8 @@ class ClassifierNetwork(nn.Module):
                 branch = kind.build(config, spec)
                 if branch is not None:
                     self.add_module(kind.name, branch.float())
-        self.register_state_dict_post_hook(_remove_first_prefix)
-        self.register_load_state_dict_pre_hook(_add_first_prefix)
+        self.register_state_dict_post_hook(_remove_first_prefix)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_pre_hook(_add_first_prefix)  # type: ignore[no-untyped-call]
 
     @property
     def branches(self) -> list[Branch]:
@@ -112,7 +112,7 @@ class ClassifierNetwork(nn.Module):
         tables = [table for branch in self.branches for table in branch.tables()]
         for table in tables:
             table.sparse = sparse
-        return [table.get_parameter("weight") for table in tables] if sparse else []
+        return [table.weight for table in tables] if sparse else []
 
     def forward(self, batch: Batch, context: ForwardContext | None = None) -> Tensor:
         """Return the mean of the branches' logits, (B, C), row by row of the batch."""

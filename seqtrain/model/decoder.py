@@ -5,8 +5,8 @@ valid state and predicts the sequence, token by token. A language model predicts
 the encoder the next token of its direction. Backward, that is the token before (Peters et al. 2018,
 arXiv:1802.05365). Nothing is computed on padding. END is predicted at the end of a sequence.
 
-B sequences, N steps of all sequences, S tensors of a state, D directions, H hidden size, W width of the
-states that predict, V vocabulary.
+B sequences, N steps of all sequences, S tensors of a state, D directions, H hidden size, W width
+of the states that predict, V vocabulary.
 """
 
 from collections.abc import Callable

@@ -38,7 +38,10 @@ def token_embedding(num_tokens: int, width: int, padding_idx: int | None = None)
     loads torch's compiler, for two seconds.
     """
     weight = torch.empty(num_tokens, width, device="meta")
-    return nn.Embedding.from_pretrained(weight, freeze=False, padding_idx=padding_idx)
+    embedding: nn.Embedding = nn.Embedding.from_pretrained(  # type: ignore[no-untyped-call]
+        weight, freeze=False, padding_idx=padding_idx
+    )
+    return embedding
 
 
 def materialize(module: nn.Module) -> None:

@@ -131,7 +131,9 @@ class AttentionPooling(Pooling):
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
         """Add the sums after scaling both to the larger of the two largest scores."""
         largest = torch.maximum(first[:, -1:], second[:, -1:]).detach()
-        scaled = [part[:, :-1] * (part[:, -1:].detach() - largest).exp() for part in (first, second)]
+        scaled = [
+            part[:, :-1] * (part[:, -1:].detach() - largest).exp() for part in (first, second)
+        ]
         return torch.cat((scaled[0] + scaled[1], largest), dim=1)
 
     def finish(self, summary: Tensor) -> Tensor:
@@ -149,11 +151,9 @@ POOLINGS: Mapping[str, type[Pooling]] = {
 
 
 class PoolingList(nn.ModuleDict):
-    """Several poolings of the same states, their vectors concatenated. Same methods as `Pooling`."""
+    """Several poolings of the same states, with concatenated vectors. Methods as of `Pooling`."""
 
-    def __init__(
-        self, names: Sequence[str], width: int, attention_size: int | None = None
-    ) -> None:
+    def __init__(self, names: Sequence[str], width: int, attention_size: int | None = None) -> None:
         super().__init__({name: POOLINGS[name](width, attention_size) for name in names})
 
     @property
@@ -209,7 +209,7 @@ def pool(pooling: AnyPooling, states: Tensor, sequences: Sequences) -> Tensor:
 def add_segment(
     pooling: AnyPooling, summary: Tensor | None, states: Tensor, batch_sizes: Tensor
 ) -> Tensor:
-    """Return a summary with the next packed states of its first sequences added.
+    """Return a summary with the next packed states added; either may have only the first rows.
 
     Args:
         pooling: the pooling that made the summary.
@@ -224,9 +224,11 @@ def add_segment(
     own = pooling.summarize(states, PackedSequences(batch_sizes, states.device))
     if summary is None:
         return own
-    rows = len(own)
-    merged = pooling.merge(summary[:rows], own)
-    return torch.cat((merged, summary[rows:])) if rows < len(summary) else merged
+    rows = min(len(summary), len(own))
+    merged = pooling.merge(summary[:rows], own[:rows])
+    if len(summary) == len(own):
+        return merged
+    return torch.cat((merged, summary[rows:], own[rows:]))
 
 
 def pool_after_each_step(pooling: AnyPooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
@@ -235,7 +237,8 @@ def pool_after_each_step(pooling: AnyPooling, states: Tensor, batch_sizes: Tenso
     Shape:
         states: packed, (N, H). Returns: packed, (N, K * H).
     """
-    summary, pooled = None, []
+    summary: Tensor | None = None
+    pooled = []
     for state in states.split_with_sizes(batch_sizes.tolist()):
         one_step = torch.tensor([len(state)], dtype=torch.int64, device="cpu")
         before = None if summary is None else summary[: len(state)]

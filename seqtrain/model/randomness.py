@@ -4,8 +4,8 @@ The key of a number is an example and a time step, or a token. A number doesn't 
 the device, the process, or the numbers drawn before. A resumed run therefore gets the numbers that
 it would have had without the stop, and there is no state of a generator to save.
 
-Each level is a stream of SplitMix64, whose numbers are the seeds of the next level: update, purpose,
-keys, and finally four units per number. B sequences, N rows, W width of a row.
+Each level is a stream of SplitMix64, whose numbers are the seeds of the next level: update,
+purpose, keys, and finally four units per number. B sequences, N rows, W width of a row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """SplitMix64, a generator of pseudorandom numbers with random access.
 
-Number i of the stream with seed s is mix(s + (i + 1) * GOLDEN). The numbers of a stream can serve as
-seeds of further streams. ``engines/native/rows.h`` computes the same numbers in C++.
+Number i of the stream with seed s is mix(s + (i + 1) * GOLDEN). The numbers of a stream can serve
+as seeds of further streams. ``engines/native/rows.h`` computes the same numbers in C++.
 
 Reference:
     Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators"; the output function

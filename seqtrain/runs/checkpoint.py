@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from seqtrain.errors import CheckpointError
 from seqtrain.files.writing import Content, VerifiedFolder, to_json
+from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.decoder import OBJECTIVES
-from seqtrain.model.initialization import shapes_alone
 from seqtrain.runs.model_folder import (
     Model,
     check_version,
@@ -73,9 +73,9 @@ def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
         raise CheckpointError(f"{path}: expected metrics_length, a number of bytes, and progress")
     network: nn.Module = model.network
     learning, is_carried = [network], model.network.config.initial_state == "carried"
-    if progress.get("pretraining") is True and isinstance(network.embedding, nn.Embedding):
-        with shapes_alone():
-            learning = [objective(model.network, 0.0) for objective in OBJECTIVES.values()]
+    embedding = recurrent_branch(network).embedding
+    if progress.get("pretraining") is True and isinstance(embedding, nn.Embedding):
+        learning = [objective(model.network, 0.0) for objective in OBJECTIVES.values()]
     weights = max(sum(p.nbytes for p in each.parameters()) for each in learning)
     largest = (MOMENTS + 1) * weights + COUNTERS + CARRIED * is_carried
     return Checkpoint(model, read_tensors(saved, STATE_TENSORS, largest), progress, length)

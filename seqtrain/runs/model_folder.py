@@ -25,10 +25,9 @@ from seqtrain.data.vocabulary import BUCKETS, SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.writing import Content, VerifiedFolder, complete_folder, read_folder, to_json
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.classifier import ClassifierNetwork, LogitCalibration
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
-from seqtrain.model.initialization import shapes_alone
-from seqtrain.model.inputs import FittedLayers
+from seqtrain.model.input_spec import InputSpec
 
 FORMAT_VERSION = 2
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
@@ -57,9 +56,9 @@ class Model:
 
     def calibrated(self, calibration: Calibration) -> Model:
         """Return the same model, which predicts with the calibration's numbers."""
-        self.network.temperature = calibration.temperature
-        self.network.shares = calibration.branch_weights
-        self.network.shift = calibration.shift
+        self.network.calibration = LogitCalibration(
+            calibration.temperature, calibration.branch_weights, calibration.shift
+        )
         return replace(self, calibration=calibration)
 
 
@@ -67,10 +66,7 @@ def new_network(config: ModelConfig, preprocessing: Preprocessing) -> Classifier
     """Return an untrained network that fits the preprocessing; weights are not drawn yet."""
     return ClassifierNetwork(
         config.architecture,
-        input_size=preprocessing.input_size,
-        num_classes=len(preprocessing.labels),
-        features=preprocessing.kind == "features",
-        fitted=FittedLayers.of(preprocessing),
+        InputSpec.of(preprocessing),
         multi_label=preprocessing.multi_label,
     )
 
@@ -140,8 +136,7 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
 
     def read(saved: VerifiedFolder) -> tuple[Autoencoder, Preprocessing]:
         model = read_model(saved)
-        with shapes_alone():
-            autoencoder = Autoencoder(model.network, dropout=0.0)
+        autoencoder = Autoencoder(model.network, dropout=0.0)
         weights = _read_weights(saved, DECODER, autoencoder.own_state())
         autoencoder.load_state_dict(weights, strict=False, assign=True)
         return autoencoder.eval(), model.preprocessing
@@ -159,8 +154,7 @@ def read_model(saved: VerifiedFolder) -> Model:
         calibration = Calibration.model_validate(description.get("calibration", {}))
         if not calibration.fits(len(preprocessing.labels), multi_label=preprocessing.multi_label):
             raise ValueError("calibration: not of as many numbers as there are labels")
-        with shapes_alone():
-            network = new_network(config, preprocessing)
+        network = new_network(config, preprocessing)
     except (LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a description of a model ({_words(error)})") from None
     network.load_state_dict(_read_weights(saved, WEIGHTS, network.state_dict()), assign=True)

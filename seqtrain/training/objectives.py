@@ -1,6 +1,6 @@
 """What is learned: the losses of a batch, the scores of a split, and what belongs to them alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import torch
@@ -21,6 +21,7 @@ from seqtrain.evaluation.logits import (
     classify,
 )
 from seqtrain.evaluation.scores import Scores, score
+from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.classifier import ClassifierNetwork, combined
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.randomness import RandomNumbers
@@ -141,7 +142,8 @@ class Classification(Objective):
         self.refit = refit
         self.sort = config.batching.sort
         self.classifier = model
-        model.remember_ngrams(train)
+        self.prepared = model.prepare(train)
+        self._fixed_logits: list[Tensor] | None = None
         self.names = names
         self.groups = carried_groups(model, train)
         self.carried = CarriedStates()
@@ -173,7 +175,8 @@ class Classification(Objective):
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
         """Return the cross-entropy of each example: of several branches, their sum."""
         carried = None if self.groups is None else self.carried
-        branches = classify(self.classifier, batch, carried, bptt=self.settings.bptt, random=random)
+        context = ForwardContext(random, bptt=self.settings.bptt, prepared=self.prepared)
+        branches = classify(self.classifier, batch, carried, context)
         labels = torch.cat([batch.labels] * len(branches))
         each = example_losses(torch.cat(branches), labels, self.class_weights, self.settings)
         each = each.view(len(branches), -1).sum(0)
@@ -183,12 +186,26 @@ class Classification(Objective):
         """Score the validation split."""
         if self.validation is None:
             return None, None
-        branches = shared_logits(
-            self.classifier, self.validation, self.device, self.processes, before_batch
+        logits, rows = (
+            self.classifier.combine(self._validation_logits(before_batch)),
+            self.validation,
         )
-        logits, rows = self.classifier.combine(branches), self.validation
         scores = score(logits, rows.labels, rows.lengths, self.names)
         return scores.loss, scores
+
+    def _validation_logits(self, before_batch: Callable[[], None]) -> list[Tensor]:
+        """Return each branch's logits of validation; those of fixed branches are computed once."""
+        assert self.validation is not None
+        network, fixed = self.classifier, self.classifier.fixed_branches
+        shared = network, self.validation, self.device, self.processes, before_batch
+        if not fixed:
+            return shared_logits(*shared)
+        if self._fixed_logits is None:
+            self._fixed_logits = shared_logits(*shared, names=fixed)
+        learning = [name for name in network.branch_names if name not in fixed]
+        found = dict(zip(fixed, self._fixed_logits, strict=True))
+        found |= zip(learning, shared_logits(*shared, names=learning), strict=True)
+        return [found[name] for name in network.branch_names]
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
         """Return validation's monitored value; without validation train's own; None for a refit."""
@@ -242,6 +259,8 @@ def shared_logits(
     device: torch.device,
     processes: Processes,
     before_batch: Callable[[], None],
+    *,
+    names: Collection[str] | None = None,
 ) -> list[Tensor]:
     """Return what `branch_logits` does, each process computing its share of the batches.
 
@@ -249,7 +268,9 @@ def shared_logits(
         RunError: memory ran out, or a process is lost.
     """
     share = processes.rank, processes.size
-    branches = branch_logits(model, store, device, before_batch=before_batch, share=share)
+    branches = branch_logits(
+        model, store, device, before_batch=before_batch, share=share, names=names
+    )
     processes.broadcast()  # unlike a sum, it waits without end
     return processes.sum(*branches)
 

@@ -17,11 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from seqtrain.config.schema import TrainingConfig
+from seqtrain.model.branches.ngrams import GAIN, NgramBranch
+from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.native.library import Weight, why_not
 from seqtrain.model.engines.native.update import adam, describe_weight
-from seqtrain.model.ngrams import GAIN
 from seqtrain.training.fused_update import WeightUpdate, add_gradient, fused_update
 from seqtrain.training.state import check_tensor
 
@@ -54,16 +55,16 @@ class Optimizer:
         skipped = () if config.ngrams_lr is None else ("ngrams.weight", "ngrams.bias")
         self._decay = decay_of_each(model, config.weight_decay, skipped)
         self._state: dict[Tensor, dict[str, Tensor]] = {}
-        self._embedding = model.embedding
         on_mps = any(p.device.type == "mps" for p in model.parameters())  # no sparse tensors there
         network = model.classifier if isinstance(model, PretrainingModel) else model
+        self._embedding = recurrent_branch(network).embedding
         self.tables = network.set_sparse_gradients(config.sparse_embedding and not on_mps)
         self._is_native = self._rule != "sgd" and all(map(native_serves, self._decay))
         self._is_fused = all(w.is_cuda and w.dtype == torch.float32 for w in self._decay)
         self._failed: Tensor | None = None
         self._described: dict[Tensor, Weight] = {}
         self._lr = config.lr
-        self._ngrams = None if config.ngrams_lr is None else network.ngrams
+        self._ngrams = None if config.ngrams_lr is None else network.find(NgramBranch)
 
     def freeze(self, *, frozen: bool) -> None:
         """Let the vectors of tokens stay as they are from now on, or learn."""

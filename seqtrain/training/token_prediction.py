@@ -52,7 +52,7 @@ class TokenPrediction(Objective):
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
         """Return the loss of each prediction; none of them counts as a label."""
-        each: Tensor = self.predictor(batch.packed, random)
+        each: Tensor = self.predictor(batch, random)
         return Losses(each, each.new_zeros(()))
 
     @torch.no_grad()
@@ -64,7 +64,7 @@ class TokenPrediction(Objective):
         sums = torch.zeros(2, dtype=torch.float64, device="cpu")
         plan = plan_in_order_of_length(self.validation.lengths, EVALUATION_BATCHING)
         for _, losses in map_batches(
-            lambda batch: self.predictor(batch.packed),
+            self.predictor,
             self.validation,
             plan[self.processes.rank :: self.processes.size],
             self.device,
@@ -100,5 +100,11 @@ def shortened(store: SequenceStore, steps: int | None) -> SequenceStore:
     starts = store.offsets[row] + number * store.lengths[row] // pieces[row]
     offsets = np.append(starts, store.offsets[-1])
     return SequenceStore(
-        store.values, offsets, store.labels[row], store.lines[row], files=store.files
+        store.values,
+        offsets,
+        store.labels[row],
+        store.lines[row],
+        files=store.files,
+        spellings=store.spellings,
+        words=store.words,
     )

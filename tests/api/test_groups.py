@@ -81,7 +81,7 @@ def test_every_steps_prediction_goes_on_within_groups_too(run, config, tmp_path,
 def test_states_of_several_models_pass_from_burst_to_burst():
     models = [make_model("tokens", initial_state="carried") for _ in range(3)]
     for model, factor in zip(models, (1.0, -2.0, 0.5), strict=True):
-        model.network.head.weight.data *= factor
+        model.network.recurrent.head.weight.data *= factor
     *members, ensemble = (
         Classifier(some, torch.device("cpu"), Path("m")) for some in (*zip(models), models)
     )

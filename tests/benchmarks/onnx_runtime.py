@@ -64,7 +64,7 @@ def main() -> None:
     )
     runs: dict[str, Callable[[int], Floats]] = {
         "ONNX Runtime": lambda i: session.run(None, fed[i])[0],
-        model.engine.name: lambda i: model(batches[i].packed).softmax(1).numpy(),
+        model.recurrent.engine.name: lambda i: model(batches[i].packed).softmax(1).numpy(),
     }
     with torch.inference_mode():
         measure(runs, batches, given.seconds)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.data.batch import Batch
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native.library import why_not
 
@@ -40,20 +40,15 @@ def test_a_file_without_labels(trained, tmp_path, cli):
 
 @pytest.mark.parametrize("leak", ["batch-mates", "padding"])
 def test_answers_that_depend_on_the_batch_are_found(leak, beside, cli, monkeypatch):
-    carry = ClassifierNetwork.branches
+    compute = ClassifierNetwork.branch_logits
 
-    def leaky(
-        self: ClassifierNetwork, inputs: PackedSequence | torch.Tensor, *rest: Any, **keys: Any
-    ) -> tuple[list[torch.Tensor], torch.Tensor]:
-        if isinstance(inputs, torch.Tensor):
-            rows, longest = inputs.shape
-        else:
-            rows, longest = int(inputs.batch_sizes[0]), len(inputs.batch_sizes)
-        (logits,), state = carry(self, inputs, *rest, **keys)
+    def leaky(self: ClassifierNetwork, batch: Batch, *rest: Any) -> list[torch.Tensor]:
+        rows, longest = batch.input_ids.shape
+        (logits,) = compute(self, batch, *rest)
         seen = longest if leak == "padding" else rows
-        return [logits + torch.tensor([0.001 * seen, 0.0])], state
+        return [logits + torch.tensor([0.001 * seen, 0.0])]
 
-    monkeypatch.setattr(ClassifierNetwork, "branches", leaky)
+    monkeypatch.setattr(ClassifierNetwork, "branch_logits", leaky)
     ended = cli("check", "run", code=3)
     assert "depend on the batch" in ended.out
     assert "predictions depend on the batch" in ended.problems[-1]

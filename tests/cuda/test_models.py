@@ -14,6 +14,7 @@ from seqtrain.data.precision import float32_products
 from seqtrain.data.store import SequenceStore
 from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer
+from tests.helpers.batches import classify
 from tests.helpers.networks import NUM_CLASSES, VOCAB_SIZE, gradients, ids, make_network
 from tests.helpers.small_models import PARTS
 from tests.helpers.small_models import make_model as small_model
@@ -49,10 +50,10 @@ def test_logits_and_gradients_are_the_cpus(rnn, pooling, unroll, device):
     keys = {"rnn": rnn, "pooling": pooling, "bidirectional": pooling != "last", "num_layers": 2}
     model = make_network(**keys, unroll=unroll, engine="torch")
     other, packed = copy.deepcopy(model).to(device), pack_sequence(ids())
-    logits = model(packed)
+    logits = classify(model, packed)
     expected = gradients(model, logits)
     with float32_products(device):
-        found = other(packed.to(device))
+        found = classify(other, packed.to(device))
         on_device = gradients(other, found)
     torch.testing.assert_close(found.cpu(), logits, rtol=1e-3, atol=1e-4)
     for name, gradient in on_device.items():
@@ -87,5 +88,8 @@ def test_branches_predict_as_on_the_cpu(branch, device):
         inputs = torch.randint(1, network.input_size, (4, 9))
     other = copy.deepcopy(network).to(device)
     with torch.no_grad(), float32_products(device):
-        expected, found = network(inputs, lengths), other(inputs.to(device), lengths)
+        expected, found = (
+            classify(network, inputs, lengths),
+            classify(other, inputs.to(device), lengths),
+        )
     torch.testing.assert_close(found.cpu(), expected, rtol=1e-3, atol=1e-4)

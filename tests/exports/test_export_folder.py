@@ -29,7 +29,7 @@ def golden(port: Path) -> list[dict[str, Any]]:
 
 def test_what_predicts_otherwise_is_not_written(tmp_path):
     model = make_model()
-    model.network.head.register_forward_hook(
+    model.network.recurrent.head.register_forward_hook(
         lambda *given: None if torch.onnx.is_in_onnx_export() else given[2] * 1.001
     )
     with pytest.raises(RunError, match=r"probabilities differ by .* nothing was written"):

@@ -11,6 +11,7 @@ import torch
 
 from seqtrain.exports.to_onnx import to_onnx
 from seqtrain.model.classifier import ClassifierNetwork
+from tests.helpers.batches import classify
 from tests.helpers.examples import some
 from tests.helpers.small_models import PARTS, make_model
 
@@ -20,7 +21,7 @@ STATES = cycle(["zeros", "learned", "random"])
 SHAPES: list[dict[str, Any]] = [
     {"rnn": rnn, "bidirectional": both, "num_layers": layers, "pooling": pooling}
     for rnn, both, layers, pooling in product(
-        ("gru", "lstm", "rnn"), (False, True), (1, 2), ("last", "mean", "max", "attention")
+        ("gru", "lstm", "rnn"), (False, True), (1, 2), ("last", "mean", "max", "sum", "attention")
     )
 ]
 for shape in SHAPES:
@@ -38,7 +39,7 @@ def predicted(content: bytes, inputs: torch.Tensor, lengths: torch.Tensor) -> np
 
 def expected(network: ClassifierNetwork, inputs: torch.Tensor) -> npt.NDArray[Any]:
     with torch.inference_mode():
-        result: npt.NDArray[Any] = network(inputs, LENGTHS).double().softmax(1).numpy()
+        result: npt.NDArray[Any] = classify(network, inputs, LENGTHS).double().softmax(1).numpy()
     return result
 
 

@@ -13,12 +13,12 @@ from torch.func import functional_call
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams
 from seqtrain.data.vocabulary import word_grams
+from seqtrain.model.branches.kernels import KernelBranch
 from seqtrain.model.cells import as_torch_takes
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native.library import why_not
-from seqtrain.model.inputs import FittedLayers
-from seqtrain.model.kernels import KernelSizes
-from seqtrain.model.pooling import StepPooling
+from seqtrain.model.input_spec import InputSpec, KernelSizes
+from seqtrain.model.pooling import AttentionPooling
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.standardization import SeriesStandardization
 from tests.helpers.small_models import series_store
@@ -67,13 +67,16 @@ def make_network(
         ngrams = fit_ngrams(values, offsets, GramColumn(ONLY, shortest, longest), most=40)
     if standardize != "train":
         fixed = SeriesStandardization(features, both=standardize == "both", indicators=False)
-    model = ClassifierNetwork(
-        config,
-        input_size=features or VOCAB_SIZE,
-        num_classes=NUM_CLASSES,
+    spec = InputSpec(
+        features or VOCAB_SIZE,
+        NUM_CLASSES,
         features=bool(features),
-        fitted=FittedLayers(words, ngrams, fixed, kernels),
+        words=words,
+        ngrams=ngrams,
+        series=fixed,
+        kernels=kernels,
     )
+    model = ClassifierNetwork(config, spec)
     model.initialize(seed=0)
     generator = torch.Generator().manual_seed(0)
     for name, tensor in model.state_dict().items():
@@ -81,8 +84,8 @@ def make_network(
             tensor.uniform_(0.5, 1.5, generator=generator)
         elif "bias" in name or name.startswith(("ngrams", "initial_state")):
             tensor.uniform_(-0.5, 0.5, generator=generator)
-    if model.kernels is not None:
-        model.kernels.fit(series_store(features), seed=0)
+    if model.find(KernelBranch) is not None:
+        model.fit(series_store(features), seed=0)
     return model.eval()
 
 
@@ -97,40 +100,44 @@ def alone(
     drop = random or RandomNumbers.of(0, 0, torch.tensor([0]))
     rate = 0.0 if random is None else config.dropout
     one_row = torch.ones(len(sequence), dtype=torch.int64)
-    states = model.embedding(sequence)
+    states = model.recurrent.embedding(sequence)
     if random is not None and sequence.ndim == 1:
         states = drop.drop(states, config.embedding_dropout, Purpose.EMBEDDING, sequence)
-    start = model.start(1)
-    start = model.zero_state(1) if start is None else start
+    start = model.recurrent.start(1)
+    start = model.recurrent.zero_state(1) if start is None else start
     directions = 2 if config.bidirectional else 1
     for layer in range(config.num_layers):
         if layer:
             states = drop.drop_steps(states, rate, Purpose.ABOVE_LAYER + layer - 1, one_row)
-        single = type(model.encoder)(states.shape[1], half, bidirectional=config.bidirectional)
+        single = type(model.recurrent.encoder)(
+            states.shape[1], half, bidirectional=config.bidirectional
+        )
         weights = {
             name.replace(f"_l{layer}", "_l0"): weight
-            for name, weight in model.encoder.named_parameters()
+            for name, weight in model.recurrent.encoder.named_parameters()
             if f"_l{layer}" in name
         }
         own = as_torch_takes(start[:, layer * directions : (layer + 1) * directions].contiguous())
         states = functional_call(single, weights, (states.unsqueeze(1), own))[0].squeeze(1)
     names = [config.pooling] if isinstance(config.pooling, str) else sorted(config.pooling)
     last = torch.cat((states[-1, :half], states[0, half:]))
-    states = model.join(states)
-    seen = [model.join(last)] if "last" in names else []
+    states = model.recurrent.join(states)
+    seen = [model.recurrent.join(last)] if "last" in names else []
     names = [config.pooling] if isinstance(config.pooling, str) else config.pooling
     for name in names:
         if name == "mean":
             seen.append(states.mean(0))
+        elif name == "sum":
+            seen.append(states.sum(0))
         elif name == "max":
             seen.append(states.max(0).values)
         elif name == "attention":
-            pooling = model.pooling
-            pooling = pooling if isinstance(pooling, StepPooling) else pooling[name]
+            pooling = model.recurrent.pooling
+            pooling = pooling if isinstance(pooling, AttentionPooling) else pooling[name]
             scores = pooling.score(torch.tanh(pooling.project(states)))
             seen.append((torch.softmax(scores, 0) * states).sum(0))
     head = drop.drop(torch.cat(seen)[None], rate, Purpose.HEAD, drop.examples)
-    logits: Tensor = model.head(head)[0]
+    logits: Tensor = model.recurrent.head(head)[0]
     return logits
 
 

@@ -44,6 +44,7 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
     preprocessing = Preprocessing(**{**given, **(rules or {})})
     config = ModelConfig(embedding_dim=3, hidden_size=4, **settings)
     network = new_network(config, preprocessing).eval()
+    network.initialize(seed=0)
     with torch.no_grad():
         generator = torch.Generator().manual_seed(1)
         for weight in network.parameters():
@@ -51,8 +52,8 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
         for name, statistic in network.named_buffers():
             if "running" in name:  # a variance is positive
                 statistic.uniform_(0.5, 2.0, generator=generator)
-    if network.kernels is not None:
-        network.kernels.fit(series_store(network.input_size), seed=1)
+    if network.fixed_branches:
+        network.fit(series_store(network.input_size), seed=1)
     return Model(network, preprocessing)
 
 

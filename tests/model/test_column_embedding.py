@@ -14,9 +14,12 @@ from seqtrain.data.batch import collate
 from seqtrain.data.column_coding import ColumnCoding
 from seqtrain.data.ngram_vocabulary import GramColumn, fit_ngrams
 from seqtrain.data.vocabulary import Vocabulary
+from seqtrain.model.branches.branch import ForwardContext
+from seqtrain.model.branches.ngrams import NgramBranch
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.inputs import FittedLayers
+from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.standardization import SeriesStandardization
+from tests.helpers.batches import batch_of, classify
 from tests.helpers.networks import CPU_WAYS, LENGTHS
 from tests.helpers.stores import store_of
 
@@ -61,11 +64,12 @@ def make(branch: str, **keys: Any) -> ClassifierNetwork:
     if branch == "own scale":
         series = SeriesStandardization(1, both=True, indicators=True, ids=len(SIZES))
     codings = {"steps": coding("n"), "static": coding("n", "m")}
-    fitted = FittedLayers(ngrams=ngrams, series=series, **codings)
-    model = ClassifierNetwork(config, input_size=4, num_classes=3, features=False, fitted=fitted)
+    spec = InputSpec(4, 3, ngrams=ngrams, series=series, **codings)
+    model = ClassifierNetwork(config, spec)
     model.initialize(seed=0)
-    if model.ngrams is not None:
-        torch.nn.init.normal_(model.ngrams.weight, generator=torch.Generator().manual_seed(0))
+    branch_of_ngrams = model.find(NgramBranch)
+    if branch_of_ngrams is not None:
+        torch.nn.init.normal_(branch_of_ngrams.weight, generator=torch.Generator().manual_seed(0))
     return model.eval()
 
 
@@ -79,12 +83,12 @@ def test_batch_mates_order_and_padding_change_nothing(branch: str, way: dict[str
     model, order = make(branch, **way), [3, 0, 5, 1, 4, 6, 2]
     padded = pad_sequence([ROWS[row] for row in order], batch_first=True, padding_value=3)
     with torch.inference_mode():
-        alone = [model(pack_sequence([x]), static=FACTS[[i]]) for i, x in enumerate(ROWS)]
+        alone = [classify(model, pack_sequence([x]), static=FACTS[[i]]) for i, x in enumerate(ROWS)]
         one_by_one = torch.cat(alone)
-        close(model(pack_sequence(ROWS), static=FACTS), one_by_one)
+        close(classify(model, pack_sequence(ROWS), static=FACTS), one_by_one)
         lengths = torch.tensor([LENGTHS[row] for row in order])
-        close(model(padded, lengths, static=FACTS[order]), one_by_one[order])
-        other = model(pack_sequence(ROWS), static=FACTS.flip(0))
+        close(classify(model, padded, lengths, static=FACTS[order]), one_by_one[order])
+        other = classify(model, pack_sequence(ROWS), static=FACTS.flip(0))
     assert one_by_one.std(0).min() > 1e-3
     assert (other - one_by_one).abs().max() > 1e-3
 
@@ -94,21 +98,21 @@ def test_the_step_of_a_cell_is_what_its_row_of_the_table_says(branch: str) -> No
     """Every cell counts: another token or number in any column changes the logits."""
     model = make(branch)
     with torch.inference_mode():
-        before = model(pack_sequence([ROWS[0]]), static=FACTS[[0]])
+        before = classify(model, pack_sequence([ROWS[0]]), static=FACTS[[0]])
         for column in range(ROWS[0].shape[1]):
             steps = ROWS[0].clone()
             steps[2, column] = 2 + (steps[2, column] == 2) if column < 2 else steps[2, column] + 1
-            after = model(pack_sequence([steps]), static=FACTS[[0]])
+            after = classify(model, pack_sequence([steps]), static=FACTS[[0]])
             assert (after - before).abs().max() > 1e-6
 
 
 def test_after_every_step_it_predicts_as_if_the_sequence_ended_there() -> None:
     model, packed = make("last"), pack_sequence(ROWS)
     with torch.inference_mode():
-        found, _ = model.step_logits(packed, static=FACTS)
+        found = model.step_logits(batch_of(packed, static=FACTS), ForwardContext())
         starts = packed.batch_sizes.cumsum(0) - packed.batch_sizes
         for end in range(1, LENGTHS[0] + 1):
-            alone = model(pack_sequence([ROWS[0][:end]]), static=FACTS[[0]])
+            alone = classify(model, pack_sequence([ROWS[0][:end]]), static=FACTS[[0]])
             close(found[starts[end - 1]], model.combine([alone])[0])
 
 

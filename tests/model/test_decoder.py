@@ -10,6 +10,7 @@ from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.model.cells import as_one_tensor, as_torch_takes
 from seqtrain.model.decoder import END, OBJECTIVES, LanguageModel, PretrainingModel, token_softmax
+from tests.helpers.batches import batch_of
 from tests.helpers.examples import some
 from tests.helpers.networks import CPU_WAYS, assert_equal_gradients, gradients, ids, make_network
 
@@ -32,7 +33,7 @@ def make_pretraining(objective: str, **keys: Any) -> PretrainingModel:
 def losses_of_one(model: PretrainingModel, sequence: Tensor) -> list[Tensor]:
     """Predict one sequence with torch's own modules, token by token; END at its ends."""
     classifier = model.classifier
-    states, last = classifier.encoder(classifier.embedding(sequence)[None])
+    states, last = classifier.recurrent.encoder(classifier.recurrent.embedding(sequence)[None])
     both, half = classifier.config.bidirectional, classifier.config.hidden_size
     tokens = sequence.tolist()
     if isinstance(model, LanguageModel):
@@ -44,7 +45,7 @@ def losses_of_one(model: PretrainingModel, sequence: Tensor) -> list[Tensor]:
         state = as_one_tensor(last)[:, -2 if both else -1 :].transpose(1, 2).flatten(2)[:, None]
         predicted = [(state[0, 0, 0], tokens[0])]
         for t, token in enumerate([*tokens[1:], END]):
-            given = classifier.embedding(sequence[t])[None, None]
+            given = classifier.recurrent.embedding(sequence[t])[None, None]
             state = as_one_tensor(model.decoder(given, as_torch_takes(state))[1])
             predicted.append((state[0, 0, 0], token))
     return [-model.softmax.log_prob(h[None])[0, token] for h, token in predicted]
@@ -54,7 +55,7 @@ def losses_of_one(model: PretrainingModel, sequence: Tensor) -> list[Tensor]:
 @pytest.mark.parametrize(("objective", "shape"), some(CASES, 4))
 def test_losses_and_gradients_equal_a_loop_over_single_steps(objective, shape, way):
     model = make_pretraining(objective, **shape, **way)
-    packed = model(pack_sequence(ids()))
+    packed = model(batch_of(pack_sequence(ids())))
     loop = torch.stack([loss for sequence in ids() for loss in losses_of_one(model, sequence)])
     torch.testing.assert_close(packed.sort().values, loop.sort().values)
     found, expected = gradients(model, packed.mean()), gradients(model, loop.mean())
@@ -72,8 +73,8 @@ def test_probabilities_add_up_to_one(vocab_size):
 @pytest.mark.parametrize("rnn", ["gru", "lstm"])
 def test_free_running_equals_a_loop_over_one_sequence(rnn):
     model = make_pretraining("autoencoder", rnn=rnn, bidirectional=True).eval()
-    together = model.reconstruct(pack_sequence(ids()), steps=9)
+    together = model.reconstruct(batch_of(pack_sequence(ids())), steps=9)
     for found, sequence in zip(together, ids(), strict=True):
-        assert model.reconstruct(pack_sequence([sequence]), steps=9) == [found]
+        assert model.reconstruct(batch_of(pack_sequence([sequence])), steps=9) == [found]
         assert len(found) <= 9
         assert END not in found

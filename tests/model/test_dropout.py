@@ -8,6 +8,7 @@ from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
 from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.model.randomness import RandomNumbers
+from tests.helpers.batches import batch_of, classify
 from tests.helpers.networks import (
     CPU_WAYS,
     LENGTHS,
@@ -32,26 +33,26 @@ def numbers_of(examples: list[int], update: int = 3) -> RandomNumbers:
 def test_it_drops_what_a_loop_over_single_sequences_drops(rnn, both, way):
     keys: dict[str, Any] = {"rnn": rnn, "bidirectional": both, "num_layers": 3, **RATES}
     model = make_network(**keys, **way).train()
-    logits = model(pack_sequence(ids()), random=numbers_of(EVERY))
+    logits = classify(model, pack_sequence(ids()), random=numbers_of(EVERY))
     rows = enumerate(ids())
     expected = torch.stack([alone(model, row, numbers_of([example])) for example, row in rows])
     torch.testing.assert_close(logits, expected, atol=1e-5, rtol=0)
     assert_equal_gradients(gradients(model, logits), gradients(model, expected))
-    assert not torch.allclose(model.eval()(pack_sequence(ids())), expected)
+    assert not torch.allclose(classify(model.eval(), pack_sequence(ids())), expected)
 
 
 @pytest.mark.parametrize("features", [0, 2])
 def test_neither_batch_mates_nor_order_change_what_is_dropped(features):
     model = make_network(features=features, num_layers=2, initial_state="random", **RATES).train()
     rows = ids() if not features else [torch.randn(n, features) for n in LENGTHS]
-    together = model(pack_sequence(rows), random=numbers_of(EVERY))
+    together = classify(model, pack_sequence(rows), random=numbers_of(EVERY))
     some = [0, 3, 5]
-    fewer = model(pack_sequence([rows[row] for row in some]), random=numbers_of(some))
+    fewer = classify(model, pack_sequence([rows[row] for row in some]), random=numbers_of(some))
     torch.testing.assert_close(fewer, together[some], atol=1e-6, rtol=0)
     order = [4, 1, 6, 0, 2, 5, 3]
     padded = pad_sequence([rows[row] for row in order], batch_first=True)
     lengths = torch.tensor([LENGTHS[row] for row in order])
-    found = model(padded, lengths, random=numbers_of(order))
+    found = classify(model, padded, lengths, random=numbers_of(order))
     torch.testing.assert_close(found, together[order], atol=1e-6, rtol=0)
 
 
@@ -61,7 +62,9 @@ def test_segments_drop_what_the_whole_drops(pooling, features):
     model = make_network(features=features, num_layers=2, pooling=pooling, **RATES).train()
     rows = ids() if not features else [torch.randn(n, features) for n in LENGTHS]
     packed = pack_sequence(rows)
-    whole, cut = (model(packed, random=numbers_of(EVERY), bptt=bptt) for bptt in (None, 3))
+    whole, cut = (
+        classify(model, packed, random=numbers_of(EVERY), bptt=bptt) for bptt in (None, 3)
+    )
     torch.testing.assert_close(cut, whole, atol=1e-6, rtol=0)
 
 
@@ -72,12 +75,12 @@ def test_pretraining_drops_by_example_too(objective):
     model.initialize(seed=0)
     model.train()
     packed = pack_sequence(ids())
-    losses = model(packed, numbers_of(EVERY))
-    first = model(pack_sequence(ids()[:1]), numbers_of([0]))
+    losses = model(batch_of(packed), numbers_of(EVERY))
+    first = model(batch_of(pack_sequence(ids()[:1])), numbers_of([0]))
     # Row 0 is the first of each time step's rows; an autoencoder's first tokens come before.
     starts = packed.batch_sizes.cumsum(0) - packed.batch_sizes
     if objective is Autoencoder:
         starts = torch.cat((torch.tensor([0]), starts + len(LENGTHS)))
     torch.testing.assert_close(losses[starts], first, atol=1e-5, rtol=1e-5)
     with pytest.raises(ValueError, match="random: missing"):
-        model(packed)
+        model(batch_of(packed))

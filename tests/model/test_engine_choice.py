@@ -8,8 +8,9 @@ from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
-from seqtrain.model.engines.choice import choose_engine, serving_engines
+from seqtrain.model.engines.choice import choose_engine, engines_by_name
 from seqtrain.model.engines.native.library import VARIABLE, find_library, why_not
+from tests.helpers.batches import classify
 from tests.helpers.networks import ids, make_network, needs_library
 
 CPU = torch.device("cpu")
@@ -50,7 +51,7 @@ def test_without_the_library_torch_computes_and_says_so(value, says, monkeypatch
     assert says in engine.reason
     with pytest.raises(ConfigError, match=rf"{says}.*; or set auto or torch"):
         choose_engine(ModelConfig(engine="native"), CPU)
-    assert serving_engines(ModelConfig(), CPU) == ["torch"]
+    assert [*engines_by_name(ModelConfig(), CPU)] == ["torch"]
 
 
 @needs_library
@@ -58,7 +59,7 @@ def test_no_engine_stands_in_for_the_one_that_was_asked_for():
     with pytest.raises(ConfigError, match="no kernels for cuda; or set auto or torch"):
         choose_engine(ModelConfig(engine="native"), torch.device("cuda"))
     model, packed = make_network(engine="native"), pack_sequence(ids())
-    model(packed)
+    classify(model, packed)
     model.double()
     with pytest.raises(ConfigError, match="native takes float32 alone, not float64; or set"):
-        model(packed)
+        classify(model, packed)

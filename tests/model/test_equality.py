@@ -11,9 +11,11 @@ from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
 from seqtrain.data.batch import Spellings, spellings
 from seqtrain.data.vocabulary import UNK, word_grams
-from seqtrain.model import classifier
-from seqtrain.model.classifier import ClassifierNetwork, combined
+from seqtrain.model.branches import recurrent
+from seqtrain.model.classifier import ClassifierNetwork, LogitCalibration, combined
+from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.randomness import RandomNumbers
+from tests.helpers.batches import batch_of, classify, classify_by_branch
 from tests.helpers.examples import some
 from tests.helpers.networks import (
     CPU_WAYS,
@@ -33,7 +35,7 @@ DIRECTIONS = (
     {"bidirectional": True},
     {"bidirectional": True, "join": "mean"},
 )
-POOLINGS = ("last", "mean", "max", "attention", ["max", "last", "attention"])
+POOLINGS = ("last", "mean", "max", "sum", "attention", ["max", "last", "attention"])
 STARTS = ("zeros", "learned")
 GRID = [
     {"rnn": cell, "num_layers": layers, "pooling": pooling, "initial_state": start, **both}
@@ -86,7 +88,7 @@ def close(found: Tensor, expected: Tensor) -> None:
 @pytest.mark.parametrize("keys", some(GRID, 13), ids=lambda keys: "-".join(map(str, keys.values())))
 def test_logits_and_gradients_are_those_of_single_sequences(keys, way):
     model = make_network(**keys, **way)
-    logits = model(pack_sequence(ids()))
+    logits = classify(model, pack_sequence(ids()))
     expected = torch.stack([alone(model, sequence) for sequence in ids()])
     assert expected.std(0).min() > 0.01, "the sequences must be told apart"
     close(logits, expected)
@@ -107,12 +109,14 @@ def test_batch_mates_order_and_padding_change_nothing(branch, engine, bidirectio
     for place, row in enumerate(order):
         junk[place, : LENGTHS[row]] = rows[row]
     with torch.inference_mode():
-        one_by_one = torch.cat([model(pack_sequence([row])) for row in rows])
-        close(model(pack_sequence(rows)), one_by_one)
-        shuffled = model(junk, torch.tensor([LENGTHS[row] for row in order]))
+        one_by_one = torch.cat([classify(model, pack_sequence([row])) for row in rows])
+        close(classify(model, pack_sequence(rows)), one_by_one)
+        shuffled = classify(model, junk, torch.tensor([LENGTHS[row] for row in order]))
         close(shuffled, one_by_one[order])
         short = pad_sequence([rows[row] for row in order], batch_first=True)
-        assert torch.equal(model(short, torch.tensor([LENGTHS[r] for r in order])), shuffled)
+        assert torch.equal(
+            classify(model, short, torch.tensor([LENGTHS[r] for r in order])), shuffled
+        )
     assert one_by_one.std(0).min() > 1e-3
 
 
@@ -120,7 +124,7 @@ def test_batch_mates_order_and_padding_change_nothing(branch, engine, bidirectio
 def test_every_weight_learns(branch):
     model = network(branch, dropout=0.2, embedding_dropout=0.2, num_layers=2).train()
     random = RandomNumbers.of(0, 0, torch.arange(len(LENGTHS)))
-    logits, _ = model.branches(pack_sequence(rows_of(branch)), random=random)
+    logits, _ = classify_by_branch(model, pack_sequence(rows_of(branch)), random=random)
     found = gradients(model, torch.cat(logits))
     assert found.keys() == dict(model.named_parameters()).keys()
     assert all(gradient.abs().sum() > 0 for gradient in found.values())
@@ -131,9 +135,9 @@ def test_long_sequences_are_predicted_in_segments(branch, monkeypatch):
     model = network(branch, rnn="lstm")
     packed = pack_sequence(rows_of(branch))
     with torch.inference_mode():
-        whole, states = model.branches(packed)
-        monkeypatch.setattr(classifier, "PREDICTION_STEPS", 3)
-        found, states_in_segments = model.branches(packed)
+        whole, states = classify_by_branch(model, packed)
+        monkeypatch.setattr(recurrent, "PREDICTION_STEPS", 3)
+        found, states_in_segments = classify_by_branch(model, packed)
     close(torch.cat(found), torch.cat(whole))
     close(states_in_segments, states)
 
@@ -143,9 +147,9 @@ def test_long_sequences_are_predicted_in_segments(branch, monkeypatch):
 def test_bfloat16_is_close(rnn, way):
     model = make_network(rnn=rnn, bidirectional=True, pooling=["last", "mean"], **way).train()
     packed = pack_sequence(ids())
-    exact = model(packed)
+    exact = classify(model, packed)
     with torch.autocast("cpu", torch.bfloat16):
-        logits = model(packed)
+        logits = classify(model, packed)
     torch.testing.assert_close(logits.float(), exact, atol=0.05, rtol=0.05)
     assert all(gradient.isfinite().all() for gradient in gradients(model, logits.float()).values())
 
@@ -157,29 +161,29 @@ def test_a_random_state_is_drawn_per_example_in_training_alone(rnn, bidirectiona
     keys: dict[str, Any] = {"rnn": rnn, "bidirectional": bidirectional, "num_layers": 2, **way}
     packed = pack_sequence([torch.tensor([3, 4]), torch.tensor([3, 4])])
     model = make_network(initial_state="random", initial_scale=1.0, **keys)
-    assert torch.equal(model(packed), make_network(**keys)(packed))
+    assert torch.equal(classify(model, packed), classify(make_network(**keys), packed))
     model.train()
     first, second = (RandomNumbers.of(5, update, torch.tensor([8, 3])) for update in (0, 1))
-    drawn = model(packed, random=first)
+    drawn = classify(model, packed, random=first)
     assert not torch.allclose(drawn[0], drawn[1]), "each sequence has its own"
-    assert not torch.allclose(drawn, model(packed, random=second)), "in each update"
-    assert torch.equal(model(packed, random=first), drawn)
+    assert not torch.allclose(drawn, classify(model, packed, random=second)), "in each update"
+    assert torch.equal(classify(model, packed, random=first), drawn)
     with pytest.raises(ValueError, match="random: missing"):
-        model(packed)
+        classify(model, packed)
 
 
 def test_branches_predict_alone_and_together():
     model = make_network(ngrams=[1, 2])
     packed = pack_sequence(ids())
     with torch.inference_mode():
-        (recurrent, wide), _ = model.branches(packed)
-        expected = (recurrent.softmax(1) * wide.softmax(1)).sqrt()
-        found = model(packed).softmax(1)
+        (steps, wide), _ = classify_by_branch(model, packed)
+        expected = (steps.softmax(1) * wide.softmax(1)).sqrt()
+        found = classify(model, packed).softmax(1)
         torch.testing.assert_close(found, expected / expected.sum(1, keepdim=True))
-        model.temperature = 2.0
-        assert torch.equal(model.combine([recurrent, wide]), combined([recurrent, wide]) / 2)
-        model.ngrams = None
-        assert torch.equal(model(packed), recurrent)
+        model.calibration = LogitCalibration(temperature=2.0)
+        assert torch.equal(model.combine([steps, wide]), combined([steps, wide]) / 2)
+        (alone,) = model.branch_logits(batch_of(packed), names=["recurrent"])
+        assert torch.equal(alone, steps)
 
 
 def spelled(rows: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -200,14 +204,16 @@ def test_unknown_words_count_by_their_spelling_whatever_the_batch(branch, rate):
     """With dropout too: it goes by the word, so that other processes and batches drop the same."""
     keys = {**TEXT[branch], "subwords": [3, 5]}
     model = make_network(**keys, embedding_dropout=rate).train(rate > 0)
-    model.convolutions = None if model.convolutions is None else model.convolutions.eval()
+    for layers in model.modules():
+        if isinstance(layers, Convolutions):
+            layers.eval()
     rows, numbers = spelled(ids())
 
     def classified(places: list[int]) -> Tensor:
         packed = pack_sequence([rows[place] for place in places])
         own = spellings_of(pack_sequence([numbers[place] for place in places]).data)
         random = RandomNumbers.of(0, 0, torch.tensor(places)) if rate else None
-        return model(packed, spellings=own, random=random)
+        return classify(model, packed, spellings=own, random=random)
 
     every = [*range(len(rows))]
     expected = torch.cat([classified([place]) for place in every])
@@ -218,17 +224,17 @@ def test_unknown_words_count_by_their_spelling_whatever_the_batch(branch, rate):
     )
     random = RandomNumbers.of(0, 0, torch.tensor(every)) if rate else None
     own = spellings_of(layout)
-    close(model(padded, torch.tensor(LENGTHS), spellings=own, random=random), expected)
+    close(classify(model, padded, torch.tensor(LENGTHS), spellings=own, random=random), expected)
     if not rate:
-        assert (expected - model(pack_sequence(rows)))[0].abs().max() > 1e-3
+        assert (expected - classify(model, pack_sequence(rows)))[0].abs().max() > 1e-3
 
 
 def test_a_known_word_counts_as_much_spelled_out():
     """E of <unk> and of the word are equal here, so that only the spelling is left."""
     model = make_network(subwords=[3, 5])
     with torch.no_grad():
-        model.get_parameter("embedding.weight").zero_()
+        model.get_parameter("recurrent.embedding.weight").zero_()
     own = spellings(np.array([0, -1], dtype=np.int32), word_grams([WORDS[2]], 3, 5))
     with torch.inference_mode():
-        found = model(pack_sequence([torch.tensor([UNK, 3])]), spellings=own)
-        close(found, model(pack_sequence([torch.tensor([2, 3])])))
+        found = classify(model, pack_sequence([torch.tensor([UNK, 3])]), spellings=own)
+        close(found, classify(model, pack_sequence([torch.tensor([2, 3])])))

@@ -9,7 +9,9 @@ from torch.nn.utils.rnn import pack_sequence
 from seqtrain.config.schema import ModelConfig
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder
+from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.randomness import RandomNumbers
+from tests.helpers.batches import batch_of
 from tests.helpers.networks import ids, make_network
 
 ALL: dict[str, Any] = {
@@ -42,7 +44,7 @@ def test_weights_are_named_as_torch_names_them():
 def test_recurrence_is_orthogonal_and_the_keeping_gate_starts_open(rnn, gates):
     model = make_network(rnn=rnn, num_layers=2, hidden_size=8)
     model.initialize(0)
-    for name, weight in model.encoder.named_parameters():
+    for name, weight in model.recurrent.encoder.named_parameters():
         if name.startswith("weight_hh"):
             for gate in weight.detach().split(8):
                 torch.testing.assert_close(gate @ gate.T, torch.eye(8), atol=1e-5, rtol=0)
@@ -63,7 +65,7 @@ def test_equal_seeds_draw_equal_weights_and_torchs_generator_has_no_part():
     pretraining = Autoencoder(make_network(dropout=0.2), 0.3).train()
     pretraining.initialize(seed=5)
     random = RandomNumbers.of(0, 0, torch.arange(7))
-    pretraining(pack_sequence(ids()), random).sum().backward()
+    pretraining(batch_of(pack_sequence(ids())), random).sum().backward()
     assert torch.equal(torch.get_rng_state(), before)
     fixed = ("bias", "norm", "ngrams")
     for name, weight in drawn[0].items():
@@ -75,9 +77,9 @@ def test_equal_seeds_draw_equal_weights_and_torchs_generator_has_no_part():
 
 def test_a_learned_state_begins_as_zeros_and_tokens_with_small_vectors():
     config = ModelConfig(initial_state="learned", rnn="lstm", bidirectional=True)
-    model = ClassifierNetwork(config, input_size=90, num_classes=2, features=False)
+    model = ClassifierNetwork(config, InputSpec(90, 2))
     model.initialize(0)
-    assert torch.equal(model.initial_state, torch.zeros(2, 2, 128))
-    weight = model.get_parameter("embedding.weight")
+    assert torch.equal(model.recurrent.initial_state, torch.zeros(2, 2, 128))
+    weight = model.get_parameter("recurrent.embedding.weight")
     assert (weight[0] == 0).all(), "padding"
     assert 0.25 < weight[1:].std() < 0.35

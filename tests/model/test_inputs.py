@@ -5,9 +5,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 
+from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import Grams
 from seqtrain.data.vocabulary import BUCKETS, word_grams
-from seqtrain.model.inputs import embed
+from seqtrain.model.input_spec import InputSpec
+from seqtrain.model.inputs import Inputs
+from seqtrain.model.packing import PackedSequences
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.model.subwords import Subwords
 from tests.helpers.spelling import buckets_of
@@ -41,9 +44,12 @@ def test_each_word_has_the_sum_of_its_ngrams_divided_by_the_root_of_their_number
 def test_unknown_words_share_the_vector_of_unk_whose_gradient_has_one_row(known):
     model, table = make_subwords(32), torch.nn.Embedding(6, 4)
     table.sparse = True
+    inputs = Inputs(ModelConfig(embedding_dim=4), InputSpec(6, 2))
+    inputs.embedding, inputs.subwords = table, model
     ids = torch.tensor([*known, 6, 7, 7])
     grams = Grams.of(word_grams(UNKNOWN, 3, 5))
-    read = embed(table, PackedSequence(ids, torch.tensor([len(ids)])), 0.0, None, model, grams)
+    packed = PackedSequence(ids, torch.tensor([len(ids)]))
+    read = inputs.embed_tokens(packed, grams, None)
     words = [(WORDS + UNKNOWN)[i] for i in ids.tolist()]
     rows = torch.stack([table.weight[i if i < 6 else 1] for i in ids.tolist()])
     expected = rows + torch.stack([by_hand(model, word) for word in words])
@@ -61,6 +67,11 @@ def rows_of_series(channels: int) -> list[Tensor]:
     ]
 
 
+def standardized(model: SeriesStandardization, packed: PackedSequence) -> PackedSequence:
+    sequences = PackedSequences(packed.batch_sizes, packed.data.device)
+    return PackedSequence(model(packed.data, sequences), packed.batch_sizes)
+
+
 def standard(row: Tensor) -> Tensor:
     deviation = row.double().std(0, correction=0)
     return torch.where(deviation > 0, (row - row.double().mean(0)) / deviation, 0.0).float()
@@ -69,7 +80,7 @@ def standard(row: Tensor) -> Tensor:
 @pytest.mark.parametrize("both", [False, True])
 def test_each_series_by_its_own_mean_and_deviation(both):
     model, rows = SeriesStandardization(2, both=both, indicators=False), rows_of_series(2)
-    found = unpack_sequence(model(pack_sequence(rows)))
+    found = unpack_sequence(standardized(model, pack_sequence(rows)))
     for row, scaled in zip(rows, found, strict=True):
         own = standard(row)
         expected = torch.cat((row, own), dim=1) if both else own
@@ -80,7 +91,7 @@ def test_each_series_by_its_own_mean_and_deviation(both):
 @pytest.mark.parametrize("level", [0.0, 1.0, -3e5, 0.1])
 def test_constant_series_become_zero(level):
     model = SeriesStandardization(1, both=False, indicators=False)
-    assert not model(pack_sequence([torch.full((999, 1), level)])).data.any()
+    assert not standardized(model, pack_sequence([torch.full((999, 1), level)])).data.any()
 
 
 def test_missing_values_do_not_count():
@@ -89,7 +100,7 @@ def test_missing_values_do_not_count():
     absent[::3, 0] = 1
     absent[:, 1] = 1
     row = row * (1 - absent)
-    scaled = model(pack_sequence([torch.cat((row, absent), dim=1)])).data
+    scaled = standardized(model, pack_sequence([torch.cat((row, absent), dim=1)])).data
     assert scaled.shape[1] == model.width == 6
     present = absent[:, 0] == 0
     expected = standard(row[present, :1])[:, 0]

@@ -10,9 +10,12 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence
 
 import seqtrain
-from seqtrain.evaluation.calibration import WITH_KERNELS
-from seqtrain.model.kernels import FACTORS, KERNELS, PENALTIES, KernelBank, KernelSizes, ridge
+from seqtrain.model.branches.branch import ForwardContext
+from seqtrain.model.branches.kernels import KERNELS, KernelBranch
+from seqtrain.model.input_spec import KernelSizes
+from seqtrain.model.ridge import FACTORS, PENALTIES, ridge
 from seqtrain.runs.model_folder import load_model
+from tests.helpers.batches import batch_of
 from tests.helpers.small_models import series_store
 from tests.helpers.tiny import write_npz
 
@@ -24,13 +27,18 @@ def series(channels: int, scale: float = 1.0) -> list[Tensor]:
     return [scale * torch.randn(n, channels, generator=generator).cumsum(0) for n in LENGTHS]
 
 
-def fitted(channels: int, lengths: tuple[int, int, int] = (3, 20, 40)) -> KernelBank:
-    bank = KernelBank(KernelSizes(channels, indicators=False, lengths=lengths), num_classes=3)
+def fitted(channels: int, lengths: tuple[int, int, int] = (3, 20, 40)) -> KernelBranch:
+    bank = KernelBranch(KernelSizes(channels, indicators=False, lengths=lengths), num_classes=3)
     bank.fit(series_store(channels), seed=0)
     return bank
 
 
-def by_hand(bank: KernelBank, row: Tensor) -> Tensor:
+def logits_of(bank: KernelBranch, rows: list[Tensor]) -> Tensor:
+    logits: Tensor = bank(batch_of(pack_sequence(rows)), ForwardContext())
+    return logits
+
+
+def by_hand(bank: KernelBranch, row: Tensor) -> Tensor:
     """The features of one series by torch's own convolution, view by view."""
     own = (row.double() - row.double().mean(0)) / row.double().std(0, correction=0)
     views = [row, torch.where(own.isfinite(), own, 0.0).float()]
@@ -59,30 +67,30 @@ def test_features_are_those_of_the_formula(channels, lengths, monkeypatch):
     """Of rows shorter than a kernel too, and where a row is computed in several pieces."""
     bank, rows = fitted(channels, lengths), series(channels)
     expected = torch.stack([by_hand(bank, row) for row in rows])
-    found = bank.features(pack_sequence(rows))
+    found = bank.features(batch_of(pack_sequence(rows)))
     torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
-    monkeypatch.setattr("seqtrain.model.kernels.CELLS", 17 * found.shape[1])
-    assert torch.equal(bank.features(pack_sequence(rows)), found)
+    monkeypatch.setattr("seqtrain.model.branches.kernels.MAX_NUMBERS", 17 * found.shape[1])
+    assert torch.equal(bank.features(batch_of(pack_sequence(rows))), found)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e30])
 def test_a_row_alone_has_the_same_bits_as_in_a_batch(scale):
     bank, rows = fitted(3), series(3, scale)
-    together = bank.features(pack_sequence(rows))
+    together = bank.features(batch_of(pack_sequence(rows)))
     for row, found in zip(rows, together, strict=True):
-        assert torch.equal(bank.features(pack_sequence([row]))[0], found)
+        assert torch.equal(bank.features(batch_of(pack_sequence([row])))[0], found)
     with torch.autocast("cpu", torch.bfloat16):
-        lowered = bank(pack_sequence(rows))
-    assert torch.equal(lowered, fitted(3)(pack_sequence(rows)))
+        lowered = logits_of(bank, rows)
+    assert torch.equal(lowered, logits_of(fitted(3), rows))
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7])
 def test_series_that_are_all_alike_leave_the_shares_of_the_classes(rows):
-    bank = KernelBank(KernelSizes(2, indicators=False, lengths=(1, 4, 9)), num_classes=3)
+    bank = KernelBranch(KernelSizes(2, indicators=False, lengths=(1, 4, 9)), num_classes=3)
     store = series_store(2, [4] * rows)
     store.values[:] = 3.0
     bank.fit(store, seed=0)
-    logits = bank(pack_sequence([torch.full((4, 2), 3.0)]))
+    logits = logits_of(bank, [torch.full((4, 2), 3.0)])
     assert bool(logits.isfinite().all())
     assert int(logits.argmax()) == 0
 
@@ -147,7 +155,7 @@ def config(tmp_path, monkeypatch) -> dict[str, dict[str, object]]:
 def test_it_tells_waves_apart_without_any_update(config: dict[str, dict[str, object]]) -> None:
     run = seqtrain.fit(config, run_dir="run")
     assert run.test.accuracy > 0.95
-    assert load_model(Path("run/best")).network.shares == WITH_KERNELS
+    assert load_model(Path("run/best")).calibration.shares == [pytest.approx(0.2), 0.8]
     alone = seqtrain.evaluate("run").parts
     assert alone["kernels"].accuracy > 0.95 > 0.7 > alone["recurrent"].accuracy
 

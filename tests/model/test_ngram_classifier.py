@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pack_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
-from seqtrain.data.batch import Grams
+from seqtrain.data.batch import Grams, Spellings
 from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, folded, with_spelling
-from seqtrain.data.vocabulary import WordGrams, word_grams
-from seqtrain.model.ngrams import GAIN, NgramClassifier
+from seqtrain.data.vocabulary import UNK, WordGrams, word_grams
+from seqtrain.model.branches.ngrams import GAIN, NgramBranch
+from tests.helpers.batches import batch_of
 from tests.helpers.spelling import buckets_of
 
 VOCAB_SIZE = 9
@@ -25,27 +26,25 @@ def some_rows(seed: int) -> list[list[int]]:
     return [generator.integers(1, VOCAB_SIZE, size).tolist() for size in sizes]
 
 
-def make(
-    sizes: tuple[int, int], most: int = 60, spelled: WordGrams | None = None
-) -> NgramClassifier:
+def make(sizes: tuple[int, int], most: int = 60, spelled: WordGrams | None = None) -> NgramBranch:
     rows = some_rows(seed=0)
     values, offsets = np.concatenate(rows).astype(np.int32), np.cumsum([0, *map(len, rows)])
     chosen = fit_ngrams(values, offsets, GramColumn(ONLY, *sizes), most=most)
     if spelled is not None:
         chosen = with_spelling(chosen, values.astype(np.int64), offsets, spelled)
-    model = NgramClassifier(chosen, num_classes=3, words=spelled)
+    model = NgramBranch(chosen, num_classes=3, words=spelled)
     torch.manual_seed(1)
     torch.nn.init.normal_(model.weight)
     torch.nn.init.normal_(model.bias)
     return model
 
 
-def by_hand(model: NgramClassifier, row: list[int]) -> Tensor:
+def by_hand(model: NgramBranch, row: list[int]) -> Tensor:
     """The formula, n-gram by n-gram."""
     return GAIN * of_ids(model, row) + model.bias
 
 
-def of_ids(model: NgramClassifier, row: list[int]) -> Tensor:
+def of_ids(model: NgramBranch, row: list[int]) -> Tensor:
     vocabulary = model.vocabulary
     numbers = {key: i for i, key in enumerate(vocabulary.keys.tolist())}
     whole, (shortest, longest) = [0, *row, 0], vocabulary.sizes
@@ -61,7 +60,7 @@ def of_ids(model: NgramClassifier, row: list[int]) -> Tensor:
     return weighted(model, counts)
 
 
-def weighted(model: NgramClassifier, counts: Counter[int]) -> Tensor:
+def weighted(model: NgramBranch, counts: Counter[int]) -> Tensor:
     idf = model.vocabulary.idf
     values = {i: (1 + math.log(n)) * float(idf[i]) for i, n in counts.items()}
     length = math.sqrt(sum(value**2 for value in values.values())) or 1.0
@@ -75,7 +74,9 @@ def test_logits_of_rows_are_those_of_the_formula(sizes, most):
     model, rows = make(sizes, most), [*some_rows(seed=2), [7]]
     packed = pack_sequence([torch.tensor(row) for row in rows])
     expected = torch.stack([by_hand(model, row) for row in rows])
-    torch.testing.assert_close(model(model.find(packed)), expected, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        model.score(model.find(batch_of(packed))), expected, rtol=1e-5, atol=1e-5
+    )
 
 
 def test_where_spelling_counts_characters_have_a_third():
@@ -97,7 +98,11 @@ def test_where_spelling_counts_characters_have_a_third():
         return GAIN * both + model.bias
 
     packed = pack_sequence([torch.tensor(row) for row in rows])
-    found = model(model.find(packed, Grams.of(beside)))
+    numbers = torch.where(packed.data < VOCAB_SIZE, -1, packed.data - VOCAB_SIZE)
+    ids = PackedSequence(packed.data.where(numbers < 0, torch.tensor(UNK)), packed.batch_sizes)
+    unknown = Grams.of(beside)
+    spellings = Spellings(unknown.buckets, unknown.offsets, numbers)
+    found = model.score(model.find(batch_of(ids, spellings=spellings)))
     torch.testing.assert_close(
         found, torch.stack([expected(row) for row in rows]), rtol=1e-5, atol=1e-5
     )
@@ -105,9 +110,9 @@ def test_where_spelling_counts_characters_have_a_third():
 
 def test_sparse_gradients_hold_the_rows_of_the_batch():
     model = make((1, 2))
-    ngrams = model.find(pack_sequence([torch.tensor([2, 3]), torch.tensor([4])]))
-    (dense,) = torch.autograd.grad(model(ngrams).square().sum(), [model.weight])
+    ngrams = model.find(batch_of(pack_sequence([torch.tensor([2, 3]), torch.tensor([4])])))
+    (dense,) = torch.autograd.grad(model.score(ngrams).square().sum(), [model.weight])
     model.sparse = True
-    (sparse,) = torch.autograd.grad(model(ngrams).square().sum(), [model.weight])
+    (sparse,) = torch.autograd.grad(model.score(ngrams).square().sum(), [model.weight])
     assert {*sparse._indices()[0].tolist()} == {*ngrams.which.tolist()}
     torch.testing.assert_close(sparse.to_dense(), dense)

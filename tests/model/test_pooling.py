@@ -3,21 +3,22 @@
 import pytest
 import torch
 
-from seqtrain.model.pooling import StepPooling, pool_at_once
+from seqtrain.model.packing import PackedSequences
+from seqtrain.model.pooling import MaxPooling, MeanPooling, add_segment, pool
 
 
 def test_equal_largest_steps_share_the_gradient():
     """Those of an earlier segment too."""
     states = torch.tensor([[1.0], [2.0], [0.0], [2.0], [1.0]], requires_grad=True)
-    pooling = StepPooling("max", 1)
-    pool = pooling.begin(2, like=states)
+    pooling, summary = MaxPooling(1), None
     for part, sizes in ((states[:2], [2]), (states[2:], [2, 1])):
-        pool = pooling.add(pool, part, torch.tensor(sizes))
-    pooling.finish(pool).backward(torch.tensor([[4.0], [6.0]]))
+        summary = add_segment(pooling, summary, part, torch.tensor(sizes))
+    pooling.finish(summary).backward(torch.tensor([[4.0], [6.0]]))
     assert states.grad.flatten().tolist() == [2.0, 3.0, 0.0, 3.0, 2.0]
 
 
 def test_long_means_are_summed_in_full_precision():
     states = torch.ones(5000, 1, dtype=torch.bfloat16)
-    pooled = pool_at_once(StepPooling("mean", 1), states, torch.ones(5000, dtype=torch.int64))
+    one_row = PackedSequences(torch.ones(5000, dtype=torch.int64), states.device)
+    pooled = pool(MeanPooling(1), states, one_row)
     assert pooled.item() == pytest.approx(1.0)

@@ -9,7 +9,9 @@ from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.model.cells import as_one_tensor, as_torch_takes
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.pooling import pool_at_once
+from seqtrain.model.packing import PackedSequences
+from seqtrain.model.pooling import pool
+from tests.helpers.batches import classify
 from tests.helpers.examples import some
 from tests.helpers.networks import (
     CPU_WAYS,
@@ -23,7 +25,7 @@ from tests.helpers.networks import (
 WAYS = [
     {"rnn": rnn, "pooling": pooling, "initial_state": start, "num_layers": 2}
     for pooling, start, rnn in product(
-        ("last", "mean", "max", "attention"), ("zeros", "learned"), ("gru", "lstm", "rnn")
+        ("last", "mean", "max", "sum", "attention"), ("zeros", "learned"), ("gru", "lstm", "rnn")
     )
 ]
 every_way = pytest.mark.parametrize(
@@ -34,20 +36,20 @@ on_each_engine = pytest.mark.parametrize("engine", CPU_WAYS[:2], ids=str)
 
 def truncated(model: ClassifierNetwork, sequence: Tensor, steps: int) -> Tensor:
     """Classify one sequence with torch's module; gradients are cut every steps from its end."""
-    start = model.start(1)
-    state = (model.zero_state(1) if start is None else start).contiguous()
+    start = model.recurrent.start(1)
+    state = (model.recurrent.zero_state(1) if start is None else start).contiguous()
     outputs, first = [], len(sequence) % steps or steps
     for segment in sequence.split([first, *[steps] * ((len(sequence) - first) // steps)]):
-        vectors = model.embedding(segment).unsqueeze(0)
-        states, last = model.encoder(vectors, as_torch_takes(state))
+        vectors = model.recurrent.embedding(segment).unsqueeze(0)
+        states, last = model.recurrent.encoder(vectors, as_torch_takes(state))
         outputs.append(states[0])
         state = as_one_tensor(last).detach()
     states = torch.cat(outputs)
     pooled = states[-1]
-    if model.pooling is not None:
-        one_row = torch.ones(len(states), dtype=torch.int64)
-        pooled = pool_at_once(model.pooling, states, one_row)[0]
-    logits: Tensor = model.head(pooled)
+    if model.recurrent.pooling is not None:
+        one_row = PackedSequences(torch.ones(len(states), dtype=torch.int64), states.device)
+        pooled = pool(model.recurrent.pooling, states, one_row)[0]
+    logits: Tensor = model.recurrent.head(pooled)
     return logits
 
 
@@ -56,13 +58,15 @@ def truncated(model: ClassifierNetwork, sequence: Tensor, steps: int) -> Tensor:
 def test_gradients_are_cut_so_many_steps_from_the_end(keys, engine):
     model = make_network(**keys, **engine)
     packed = pack_sequence(ids())
-    logits = model(packed, bptt=3)
+    logits = classify(model, packed, bptt=3)
     expected = torch.stack([truncated(model, sequence, 3) for sequence in ids()])
     torch.testing.assert_close(logits, expected, atol=1e-5, rtol=0)
     found = gradients(model, logits)
     assert_equal_gradients(found, gradients(model, expected))
-    full = gradients(model, model(packed))
-    assert not torch.allclose(found["encoder.weight_hh_l0"], full["encoder.weight_hh_l0"])
+    full = gradients(model, classify(model, packed))
+    assert not torch.allclose(
+        found["recurrent.encoder.weight_hh_l0"], full["recurrent.encoder.weight_hh_l0"]
+    )
 
 
 @pytest.mark.parametrize("pooling", ["last", ["last", "max"], ["mean"]])
@@ -70,7 +74,11 @@ def test_gradients_are_cut_so_many_steps_from_the_end(keys, engine):
 def test_they_reach_the_convolutions_before_the_encoder(pooling, features):
     model = make_network(features=features, convolutions=[[8, 3, 2]], pooling=pooling).train()
     packed = pack_sequence(series() if features else ids())
-    whole, long, short = (gradients(model, model(packed, bptt=steps)) for steps in (None, 6, 2))
+    whole, long, short = (
+        gradients(model, classify(model, packed, bptt=steps)) for steps in (None, 6, 2)
+    )
     assert_equal_gradients(long, whole)
-    assert short["convolutions.0.weight"].abs().sum() > 0
-    assert not torch.allclose(short["convolutions.0.weight"], whole["convolutions.0.weight"])
+    assert short["recurrent.convolutions.0.weight"].abs().sum() > 0
+    assert not torch.allclose(
+        short["recurrent.convolutions.0.weight"], whole["recurrent.convolutions.0.weight"]
+    )

@@ -8,6 +8,7 @@ import torch
 from seqtrain.config.schema import Config
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.input_spec import InputSpec
 from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer
 from tests.helpers.stores import store_of
@@ -63,9 +64,7 @@ def make_trainer(make_config, make_store) -> Callable[..., Trainer]:
         **sections: Any,
     ) -> Trainer:
         config = config or make_config(**sections)
-        model = ClassifierNetwork(
-            config.model, input_size=VOCAB_SIZE, num_classes=len(NAMES), features=False
-        )
+        model = ClassifierNetwork(config.model, InputSpec(VOCAB_SIZE, len(NAMES)))
         model.initialize(config.seed)
         train = train or make_store(29)
         cpu = torch.device("cpu")

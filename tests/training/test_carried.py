@@ -15,6 +15,7 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.evaluation.logits import CarriedStates, predict_logits
 from seqtrain.training.events import EpochEvent
 from seqtrain.training.trainer import Trainer
+from tests.helpers.batches import classify_by_branch
 
 MakeTrainer = Callable[..., Trainer]
 CPU = torch.device("cpu")
@@ -41,8 +42,10 @@ def one_by_one(trainer: Trainer, store: SequenceStore) -> Tensor:
         group = int(store.groups[row])
         ids = torch.tensor(store[row][0]).long()
         start = states.get(group) if group >= 0 else None
-        outputs, states[group] = model.encoder(model.embedding(ids).unsqueeze(0), start)
-        logits.append(model.head(outputs[0, -1]))
+        outputs, states[group] = model.recurrent.encoder(
+            model.recurrent.embedding(ids).unsqueeze(0), start
+        )
+        logits.append(model.recurrent.head(outputs[0, -1]))
     return torch.stack(logits)
 
 
@@ -85,7 +88,7 @@ def test_training_carries_states_and_cuts_gradients_between_rows(rnn, sort, make
                 batch = collate(grouped.__getitems__(np.array([row])))
                 group = int(grouped.groups[row])
                 start = states.get(group) if group >= 0 else None
-                (logits,), state = model.branches(batch.packed, start=start)
+                (logits,), state = classify_by_branch(model, batch.packed, start=start)
                 states[group] = state.detach()
                 losses.append(torch.nn.functional.cross_entropy(logits, batch.labels))
             loss = torch.stack(losses).mean()

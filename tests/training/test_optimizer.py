@@ -12,6 +12,7 @@ from seqtrain.model.engines.native.library import why_not
 from seqtrain.training import optimizer as module
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.schedule import budget, lr_at
+from tests.helpers.batches import classify
 from tests.helpers.stores import store_of
 
 RULES = ["adamw", "adam", "sgd"]
@@ -47,12 +48,12 @@ def test_updates_are_those_of_torchs_plain_optimizer(
         theirs = torch.optim.SGD(groups, lr=0.05, momentum=0.9)
     else:
         theirs = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[rule](groups, lr=0.05)
-    network.embedding.sparse = False
+    network.recurrent.embedding.sparse = False
     for epoch, _ in enumerate(e for e in trainer.events() if isinstance(e, UpdateEvent)):
         (rows,) = copy.plan(epoch)
         batch = collate(copy.objective.store.__getitems__(rows))
         theirs.zero_grad()
-        functional.cross_entropy(network(batch.packed), batch.labels).backward()
+        functional.cross_entropy(classify(network, batch.packed), batch.labels).backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 0.5)
         theirs.step()
     for (name, ours), expected in zip(
@@ -67,7 +68,7 @@ def test_tokens_of_other_batches_stay_as_they_are(rule, native, make_trainer):
     train = store_of([[3, 4, 3], [5]], [0, 1])
     keys = {"optimizer": rule, "weight_decay": 0.1, "max_epochs": 3}
     trainer = make_trainer(train=train, batching={"batch_size": 1}, training=keys)
-    embedding = trainer.objective.model.embedding.weight
+    embedding = trainer.objective.model.recurrent.embedding.weight
     before = embedding.detach().clone()
     for event in trainer.events():
         after = embedding.detach().clone()
@@ -85,13 +86,13 @@ def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(native, make
     with torch.no_grad():
         for weight in network.parameters():
             weight.fill_(100.0)
-        network.embedding.weight[0] = 0.0
+        network.recurrent.embedding.weight[0] = 0.0
     next(trainer.events())
     for name, weight in network.named_parameters():
         decayed = weight[2:] if name == "embedding.weight" else weight
         small = bool((decayed.abs() < 1).all())
         assert small == ("bias" not in name), name
-    assert not network.embedding.weight[:1].any()
+    assert not network.recurrent.embedding.weight[:1].any()
 
 
 def test_rows_that_a_gradient_names_twice_are_summed(native, make_trainer):
@@ -99,7 +100,7 @@ def test_rows_that_a_gradient_names_twice_are_summed(native, make_trainer):
     weights = []
     for rows, values in (([3, 5, 3], [1.0, 2.0, 3.0]), ([3, 5], [4.0, 2.0])):
         trainer = make_trainer(training={"max_grad_norm": None})
-        weight = trainer.objective.model.embedding.weight
+        weight = trainer.objective.model.recurrent.embedding.weight
         table = functional.embedding(torch.tensor(rows), weight, sparse=True)
         trainer.optimizer.forget_gradient()
         (table.sum(1) * torch.tensor(values)).sum().backward()

@@ -12,6 +12,7 @@ from seqtrain.data.batch import collate
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder, LanguageModel
+from seqtrain.model.input_spec import InputSpec
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.token_prediction import TokenPrediction, shortened
 from seqtrain.training.trainer import Trainer
@@ -34,9 +35,7 @@ def make_pretrainer(make_config) -> Callable[..., Trainer]:
         config = make_config(**sections, training=training)
         section = config.pretraining.model_copy(update={"dropout": 0.0, **keys})
         config = config.model_copy(update={"pretraining": section})
-        classifier = ClassifierNetwork(
-            config.model, input_size=VOCAB_SIZE, num_classes=3, features=False
-        )
+        classifier = ClassifierNetwork(config.model, InputSpec(VOCAB_SIZE, 3))
         classifier.initialize(seed=0)
         network = objective(classifier, config.pretraining.dropout)
         network.initialize(seed=0)

@@ -16,6 +16,7 @@ from seqtrain.data.plan import plan_epoch
 from seqtrain.errors import RunError
 from seqtrain.training.events import EpochEvent
 from seqtrain.training.trainer import Trainer
+from tests.helpers.batches import classify
 from tests.helpers.stores import store_of
 
 
@@ -55,7 +56,7 @@ def test_losses_are_means_over_examples_with_a_ragged_last_batch(make_trainer):
     for rows in plan:
         batch = collate(trainer.objective.store.__getitems__(rows))
         with torch.no_grad():
-            logits = trainer.objective.model(batch.packed)
+            logits = classify(trainer.objective.model, batch.packed)
         losses = functional.cross_entropy(logits, batch.labels, reduction="none")
         event = next(steps)
         assert event.loss == pytest.approx(float(losses.mean()), rel=1e-5)
@@ -78,7 +79,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer):
     store = trainer.objective.store
     rows = first_plan(trainer)[1]
     guilty = store[int(rows[3])][0][-1]
-    trainer.objective.model.embedding.weight.data[guilty, 0] = math.nan
+    trainer.objective.model.recurrent.embedding.weight.data[guilty, 0] = math.nan
     lines = [str(store.lines[row]) for row in rows if guilty in store[int(row)][0]]
     assert 0 < len(lines) < len(rows)
     before, moments = weights(trainer), deepcopy(trainer.optimizer.tensors())
@@ -97,7 +98,9 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(make_trainer):
 
 def test_a_gradient_that_is_not_finite_stops_too(make_trainer):
     trainer = make_trainer(model={"pooling": "mean"})
-    trainer.objective.model.head.weight.register_hook(lambda gradient: gradient * math.inf)
+    trainer.objective.model.recurrent.head.weight.register_hook(
+        lambda gradient: gradient * math.inf
+    )
     before = weights(trainer)
     with pytest.raises(RunError, match=r"^step 1: the gradient isn't finite for train lines \d+, "):
         next(trainer.events())
@@ -106,7 +109,7 @@ def test_a_gradient_that_is_not_finite_stops_too(make_trainer):
 
 def test_a_validation_loss_that_is_not_finite_claims_no_checkpoint(make_trainer):
     trainer = make_trainer(validation=store_of([[1]]))
-    trainer.objective.model.embedding.weight.data[1] = math.nan
+    trainer.objective.model.recurrent.embedding.weight.data[1] = math.nan
     with pytest.raises(RunError) as caught:
         epochs(trainer)
     assert str(caught.value) == (
@@ -128,7 +131,7 @@ def test_memory_that_runs_out_says_what_to_lower(make_trainer, error):
         raise error
 
     trainer = make_trainer(batching={"max_tokens": 40})
-    trainer.objective.model.head.register_forward_pre_hook(fail)
+    trainer.objective.model.recurrent.head.register_forward_pre_hook(fail)
     said = r"^memory ran out on \d+ sequences, the longest of \d steps; lower batching\.max_tokens"
     with pytest.raises(RunError, match=said):
         next(trainer.events())

@@ -44,7 +44,7 @@ def write_predictions(
     given = {"report": report, **vars(options)}
     predictions: Iterator[Any]
     if columns.steps:
-        slow = one_model(classifier, "--steps").network.why_prefixes_are_read_again
+        slow = one_model(classifier, "--steps").network.whole_sequence_key
         note(*([] if slow is None else [f"{slow}: {SLOW_STEPS}"]))
         predictions = predict_steps(source, classifier, **given)
     else:

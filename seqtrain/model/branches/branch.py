@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -77,6 +77,16 @@ def valid_steps(steps: Tensor, lengths: Tensor) -> Tensor:
     return (torch.arange(steps.shape[0])[:, None] < lengths)[:, :, None]
 
 
+class Table(Protocol):
+    """Module with a table of vectors. If `sparse`, its gradient has only the rows of a batch."""
+
+    sparse: bool
+
+    @property
+    def weight(self) -> Tensor:
+        """The table, one vector per row."""
+
+
 ExampleInputs = dict[str, tuple[Tensor, list[str]]]
 """By the name of an input of an exported model: an example, and names of its variable axes."""
 
@@ -119,8 +129,8 @@ class Branch(nn.Module):
     def export(self, batch: PaddedBatch) -> Tensor:
         """Return the same logits of a padded batch, computed by operations that ONNX has."""
 
-    def export_inputs(self) -> ExampleInputs:
-        """Return the inputs that `export` needs in addition to the time steps and lengths."""
+    def begin_export(self) -> ExampleInputs:
+        """Prepare `export`; return its inputs in addition to the time steps and lengths."""
         return {}
 
     def fit(self, train: SequenceStore, seed: int) -> None:
@@ -132,11 +142,8 @@ class Branch(nn.Module):
         The caller keeps it and passes it on as ``context.prepared[name]``. None means nothing.
         """
 
-    def tables(self) -> list[nn.Module]:
-        """Return modules with a table `weight` and an attribute `sparse`.
-
-        If `sparse` is True, the gradient of the table holds only the rows that a batch touches.
-        """
+    def tables(self) -> list[Table]:
+        """Return the tables of which a batch touches only some rows."""
         return []
 
     @property

@@ -228,9 +228,7 @@ class KernelBranch(Branch):
         for row, exponent in enumerate(draw.uniform(0, most, len(chosen))):
             chosen[row, draw.permutation(width)[: int(2**exponent)]] = 1
 
-    def _fit_biases(
-        self, batch: Batch, kind: int, number: int, draw: np.random.Generator
-    ) -> None:
+    def _fit_biases(self, batch: Batch, kind: int, number: int, draw: np.random.Generator) -> None:
         views, lengths = self._rounded_views(batch)
         steps = np.arange(views.shape[1] - 1)
         if len(steps) > BIAS_STEPS:
@@ -242,7 +240,9 @@ class KernelBranch(Branch):
         ranks = np.rint(quantiles * (len(steps) - 1)).astype(np.int64).reshape(len(KERNELS), -1)
         for view in range(VIEWS):
             outputs = _convolved(views[view], taps, weights[view]).T.cpu().numpy()
-            ordered = np.take_along_axis(np.sort(outputs), ranks, 1)  # NumPy sorts faster than torch
+            ordered = np.take_along_axis(
+                np.sort(outputs), ranks, 1
+            )  # NumPy sorts faster than torch
             self.bias[kind, number, view] = torch.from_numpy(ordered)
 
     def export(self, batch: PaddedBatch) -> Tensor:

@@ -1,8 +1,8 @@
 """The n-gram branch: a linear classifier on the n-grams of a sequence.
 
 Each branch learns from its own predictions: the loss is the sum of their cross-entropies. The value
-of an n-gram is (1 + ln(number of occurrences)) times its idf. The values of a sequence are scaled to
-a vector of length 1.
+of an n-gram is (1 + ln(number of occurrences)) times its idf. The values of a sequence are scaled
+to a vector of length 1.
 
 With model.ngrams_spelling, character n-grams within words are features, too. They have a third of
 the squared length. Half of it cost accuracy on questions, where function words decide.
@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import BatchingConfig, ModelConfig
 from seqtrain.data.batch import Batch, Grams, collate, entries_of
@@ -34,7 +33,13 @@ from seqtrain.data.ngram_vocabulary import (
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import WordGrams
-from seqtrain.model.branches.branch import Branch, ExampleInputs, ForwardContext, PaddedBatch
+from seqtrain.model.branches.branch import (
+    Branch,
+    ExampleInputs,
+    ForwardContext,
+    PaddedBatch,
+    Table,
+)
 from seqtrain.model.engines.native.native_ops import ops_for
 from seqtrain.model.engines.ops import SparseRows
 from seqtrain.model.input_spec import InputSpec
@@ -145,11 +150,11 @@ class NgramBranch(Branch):
         counts = row.bincount(minlength=rows)
         return SparseRows(index.int(), values / norms[vector], _offsets(counts))
 
-    def tables(self) -> list[nn.Module]:
+    def tables(self) -> list[Table]:
         """Return the table of weights, which is the branch itself."""
         return [self]
 
-    def export_inputs(self) -> ExampleInputs:
+    def begin_export(self) -> ExampleInputs:
         """Return n-grams, their rows, and their values, as `find` finds them."""
         numbers = torch.tensor([0, 1])
         inputs = {NGRAMS: numbers, NGRAM_ROWS: numbers, NGRAM_VALUES: torch.ones(2)}
@@ -168,7 +173,10 @@ class NgramBranch(Branch):
         ids = number_unknown_words(batch, len(self._spelling.offsets) - 1).data
         self._spelling = self._spelling.to(ids.device)
         found = []
-        for grams, first in ((self._spelling, 0), (batch.spellings, len(self._spelling.offsets) - 1)):
+        for grams, first in (
+            (self._spelling, 0),
+            (batch.spellings, len(self._spelling.offsets) - 1),
+        ):
             if grams is not None:
                 mine = (ids >= first) & (ids < first + len(grams.offsets) - 1)
                 step = torch.nonzero(mine).squeeze(1)
@@ -206,7 +214,9 @@ def _known(
         if size > 1:
             ending = folded(torch.cat((ending, boundary_key))[before], ids)
         if size >= shortest:
-            distinct, place = torch.unique(ending, return_inverse=True)  # searching is faster sorted
+            distinct, place = torch.unique(
+                ending, return_inverse=True
+            )  # searching is faster sorted
             index = torch.searchsorted(keys, distinct).clamp(max=len(keys) - 1)
             index = torch.where(keys[index] == distinct, index, -1)[place]
             which = torch.nonzero((index >= 0) & (step >= size - 2)).squeeze(1)

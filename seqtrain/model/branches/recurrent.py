@@ -19,6 +19,7 @@ from seqtrain.model.branches.branch import (
     ExampleInputs,
     ForwardContext,
     PaddedBatch,
+    Table,
     valid_steps,
 )
 from seqtrain.model.cells import zero_state
@@ -65,6 +66,7 @@ class RecurrentBranch(Branch):
         self.config = config
         self._engine: Engine | None = None
         self._engine_key: tuple[torch.device, torch.dtype] | None = None
+        self._export_vectors = torch.empty(0)
         width = config.hidden_size
         if config.bidirectional and config.join == "concat":
             width *= 2
@@ -119,14 +121,15 @@ class RecurrentBranch(Branch):
             self._engine, self._engine_key = choose_engine(self.config, *key), key
         return self._engine
 
-    def tables(self) -> list[nn.Module]:
+    def tables(self) -> list[Table]:
         """Return the tables of tokens, of character n-grams, and of token columns."""
-        found: list[nn.Module] = []
-        for part in (self.embedding, self.subwords, self.static):
-            if isinstance(part, ColumnEmbedding):
-                found += part.embeddings
-            elif isinstance(part, nn.Embedding) or part is self.subwords and part is not None:
-                found.append(part)
+        found: list[Table] = []
+        if isinstance(self.embedding, nn.Embedding):
+            found.append(self.embedding)
+        if self.subwords is not None:
+            found.append(self.subwords)
+        for part in (self.embedding, self.static):
+            found += part.embeddings if isinstance(part, ColumnEmbedding) else []
         return found
 
     def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
@@ -148,7 +151,9 @@ class RecurrentBranch(Branch):
             Returns: (B, K * H) and (S, L * D, B, hidden).
         """
         engine = context.engine or self.engine
-        run = self._encoder_run(batch, context.random, engine, need_outputs=self.pooling is not None)
+        run = self._encoder_run(
+            batch, context.random, engine, need_outputs=self.pooling is not None
+        )
         packed = self.inputs.read_whole(batch, context.random)
         rows, longest = int(packed.batch_sizes[0]), len(packed.batch_sizes)
         start = self.start(rows, context.random) if context.start is None else context.start
@@ -263,7 +268,7 @@ class RecurrentBranch(Branch):
         """Time steps of a segment without gradients, or None if sequences aren't cut."""
         return None if self.config.bidirectional or engine.pads else PREDICTION_STEPS
 
-    def export_inputs(self) -> ExampleInputs:
+    def begin_export(self) -> ExampleInputs:
         """Return row features, and the character n-grams of unknown words."""
         inputs: ExampleInputs = {}
         if self.static is not None:
@@ -271,6 +276,9 @@ class RecurrentBranch(Branch):
         if self.subwords is not None:
             inputs[UNKNOWN_COUNTS] = torch.tensor([3, 2]), ["unknown words"]
             inputs[UNKNOWN_BUCKETS] = torch.arange(5), ["unknown n-grams"]
+            with torch.no_grad():
+                grams = self.subwords(torch.arange(len(self.subwords)))
+                self._export_vectors = self.embedding.get_parameter("weight") + grams
         return inputs
 
     def export(self, batch: PaddedBatch) -> Tensor:
@@ -300,7 +308,6 @@ class RecurrentBranch(Branch):
     def _export_words(self, batch: PaddedBatch) -> Tensor:
         """Return the vectors of words with subwords, (T, B, E); unknown words have ids from V."""
         assert self.subwords is not None
-        assert isinstance(self.embedding, nn.Embedding)
         ids, counts = batch.steps, batch.inputs[UNKNOWN_COUNTS]
         size, weight = len(self.subwords), self.subwords.weight
         grams = weight[batch.inputs[UNKNOWN_BUCKETS] % len(weight)].double()
@@ -310,10 +317,8 @@ class RecurrentBranch(Branch):
         totals = sums_from_start[ends] - sums_from_start[ends - counts]
         scaled = totals / counts.clamp(min=1).double().sqrt()[:, None]
         unknown = functional.pad(scaled, (0, 0, 1, 0)).float()  # row 0 is for known words
-        with torch.no_grad():
-            vectors = self.embedding.weight + self.subwords(torch.arange(size))
         is_known = ids < size
-        known: Tensor = vectors[torch.where(is_known, ids, UNK)]
+        known = self._export_vectors[torch.where(is_known, ids, UNK)]
         return known + unknown[torch.where(is_known, 0, ids - size + 1)]
 
 

@@ -52,9 +52,7 @@ class DropRule:
 class Ops:
     """Reference implementation in torch: any device, any floating-point type, with gradients."""
 
-    def sum_rows(
-        self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool
-    ) -> Tensor:
+    def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
         """Multiply rows of a sparse matrix with a table.
 
         Args:

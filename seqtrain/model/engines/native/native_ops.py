@@ -29,9 +29,7 @@ PADDING = 64
 class NativeOps(Ops):
     """Operations that the compiled library has. Others are computed by torch."""
 
-    def sum_rows(
-        self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool
-    ) -> Tensor:
+    def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
         """Multiply rows of a sparse matrix with a table; see `Ops.sum_rows`.
 
         A sparse gradient has each row of the table once, in ascending order.

@@ -36,8 +36,8 @@ class NativeEngine(Engine):
     name = "native"
 
     @classmethod
-    def why_not(cls, cell: Cell, device: torch.device, dtype: torch.dtype) -> str:
-        """Return in one line why it can't run on such weights; empty where it can."""
+    def unavailable(cls, cell: Cell, device: torch.device, dtype: torch.dtype) -> str:
+        """Return why the engine can't run with such weights, or an empty string."""
         if cell not in KINDS:
             return f"it has no {cell.name}"
         if device.type != "cpu":
