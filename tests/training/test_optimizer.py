@@ -59,7 +59,7 @@ def test_updates_are_those_of_torchs_plain_optimizer(
     for (name, ours), expected in zip(
         trainer.objective.model.named_parameters(), network.parameters(), strict=True
     ):
-        here = slice(2, None) if name == "embedding.weight" else slice(None)
+        here = slice(2, None) if name == "recurrent.embedding.weight" else slice(None)
         torch.testing.assert_close(ours[here], expected[here], rtol=1e-4, atol=1e-5)
 
 
@@ -89,7 +89,7 @@ def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(native, make
         network.recurrent.embedding.weight[0] = 0.0
     next(trainer.events())
     for name, weight in network.named_parameters():
-        decayed = weight[2:] if name == "embedding.weight" else weight
+        decayed = weight[2:] if name == "recurrent.embedding.weight" else weight
         small = bool((decayed.abs() < 1).all())
         assert small == ("bias" not in name), name
     assert not network.recurrent.embedding.weight[:1].any()
