@@ -155,7 +155,7 @@ def config(tmp_path, monkeypatch) -> dict[str, dict[str, object]]:
 def test_it_tells_waves_apart_without_any_update(config: dict[str, dict[str, object]]) -> None:
     run = seqtrain.fit(config, run_dir="run")
     assert run.test.accuracy > 0.95
-    assert load_model(Path("run/best")).calibration.shares == [pytest.approx(0.2), 0.8]
+    assert load_model(Path("run/best")).calibration.branch_weights == [pytest.approx(0.2), 0.8]
     alone = seqtrain.evaluate("run").parts
     assert alone["kernels"].accuracy > 0.95 > 0.7 > alone["recurrent"].accuracy
 
