@@ -62,7 +62,7 @@ def test_an_autoencoder_reconstructs_what_it_memorised(rnn, make_pretrainer, mak
     assert epochs(pretrainer)[-1].loss < 0.1
     model = pretrainer.objective.model.eval()
     batch = collate(store)
-    found = model.reconstruct(batch.packed, steps=20)
+    found = model.reconstruct(batch, steps=20)
     for row, place in enumerate(batch.unsorted_indices.tolist()):
         assert found[place] == store[row][0].tolist()
 
@@ -81,7 +81,7 @@ def test_events_count_steps_and_hold_means_over_tokens(make_pretrainer, make_sto
     assert last.time_steps == len(store.values)
     pretrainer.objective.model.eval()
     with torch.no_grad():
-        losses = torch.cat([pretrainer.objective.model(collate(validation).packed)])
+        losses = torch.cat([pretrainer.objective.model(collate(validation))])
     assert last.validation_loss == pytest.approx(float(losses.mean()), rel=1e-5)
 
 
