@@ -4,11 +4,13 @@ SeqtrainError
 ├── ConfigError      2  the configuration, an option or a device
 ├── DataError        2  an input file or a row of it
 ├── CheckpointError  2  a run directory or a model folder
-├── RunError         3  the run itself: non-finite loss, memory, disk
-└── Interrupted  128+n  a signal asked to stop; a checkpoint is saved
+└── RunError         3  the run itself: non-finite loss, memory, disk
 
-SeqtrainWarning: something that the user should know about data or results
+Interrupted      128+n  a signal asked to stop; a checkpoint is saved (a KeyboardInterrupt)
+SeqtrainWarning         something that the user should know about data or results
 """
+
+from __future__ import annotations
 
 import errno
 import warnings
@@ -95,14 +97,21 @@ def warn(*lines: str, stacklevel: int = 3) -> None:
         warnings.warn(line, SeqtrainWarning, stacklevel=stacklevel)
 
 
-class Interrupted(SeqtrainError):
+class Interrupted(KeyboardInterrupt):
     """A signal stopped the run; a checkpoint is saved.
 
+    It is a KeyboardInterrupt, so that a loop with ``except Exception`` ends at Ctrl-C, too.
+
     Args:
-        signal_number: which signal.
-        problems: one line that says how to go on; nothing where another process says it.
+        signal_number: Number of the signal.
+        problems: One line that says how to resume, or nothing if another process says it.
     """
 
     def __init__(self, signal_number: int, *problems: str) -> None:
-        super().__init__(*problems)
+        super().__init__("\n".join(problems))
+        self.signal_number = signal_number
         self.exit_code = 128 + signal_number
+        self.problems = problems
+
+    def __reduce__(self) -> tuple[type[Interrupted], tuple[int | str, ...]]:
+        return type(self), (self.signal_number, *self.problems)

@@ -268,6 +268,8 @@ def predict_steps(
     delimiter: str | None = None,
     encoding: str | None = None,
     keep: Sequence[str] = (),
+    empty: str | None = None,
+    bad_rows: str = "error",
 ) -> Iterator[StepPredictions]:
     """Classify every row of a file, or of standard input, after every step.
 
@@ -276,7 +278,7 @@ def predict_steps(
     `predict`; an ensemble is refused.
     """
     one = one_model(load(run, device=device), "--steps")
-    options = InputOptions(input_format, delimiter, encoding, keep)
+    options = InputOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
     refuse_multi_label(one)
     fitted, carried = one.preprocessing, CarriedStates()
     bursts, name = _bursts(source, one, options)

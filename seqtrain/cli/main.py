@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from contextlib import suppress
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from typing import Annotated, Any, TextIO
 
@@ -19,6 +19,7 @@ from seqtrain import __version__
 from seqtrain.errors import (
     MACHINE_FAULTS,
     REFUSALS,
+    Interrupted,
     SeqtrainError,
     SeqtrainWarning,
     ran_out_of_memory,
@@ -75,11 +76,28 @@ class Commands(TyperGroup):
 @cache
 def load_command(name: str) -> Any:
     """Make a command of its function."""
-    function = getattr(import_module(f"seqtrain.cli.commands.{name}"), name)
+    function = _keeping_interrupts(getattr(import_module(f"seqtrain.cli.commands.{name}"), name))
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
     text = f"{COMMANDS[name]}\n\n{function.__doc__}"
     alone.command(name, help=text, context_settings=HELP_OPTIONS)(function)
     return typer.main.get_command(alone)
+
+
+class _Stopped(Exception):
+    """Carries an Interrupted through Typer, which would turn it into exit code 130."""
+
+
+def _keeping_interrupts(function: Any) -> Any:
+    """Return a command that raises _Stopped in place of Interrupted."""
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return function(*args, **options)
+        except Interrupted as error:
+            raise _Stopped from error
+
+    return call
 
 
 @cache
@@ -141,6 +159,11 @@ def _exit_code(arguments: list[str]) -> int:
         bad_input = error.exit_code == BAD_USAGE
         _complain(*(one_line(problem) if bad_input else problem for problem in error.problems))
         return error.exit_code
+    except _Stopped as stopped:
+        interrupted = stopped.__cause__
+        assert isinstance(interrupted, Interrupted)
+        _complain(*interrupted.problems)
+        return interrupted.exit_code
     except typer.Exit as end:
         return end.exit_code
     except (BrokenPipeError, SystemExit) as end:  # Typer turns a closed pipe into code 1

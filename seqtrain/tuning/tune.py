@@ -142,7 +142,7 @@ def tune(
             command = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
             done = f"stopped after {counted(len(study.trials()), 'trial')}, which are saved"
             line = f"{done}; resume with: seqtrain {join(command)}"
-            raise Interrupted(error.exit_code - 128, line) from None
+            raise Interrupted(error.signal_number, line) from None
         _move(directory / FOLDER / str(best.number), directory)
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
     return Tuned(run, best, study.trials())
@@ -186,8 +186,6 @@ def train_trial(study: Study, directory: Path, seconds: float | None, *, cache: 
         run_dir = directory / FOLDER / str(trial.number)
         fit(config, run_dir=run_dir, cache=cache, finish=False, listener=follow)
         trial = replace(trial, state="complete")
-    except Interrupted:
-        raise
     except _TrialEnded:
         pass
     except SeqtrainError as error:

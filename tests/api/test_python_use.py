@@ -247,7 +247,7 @@ def test_results_show_on_one_line_and_as_tables(run):
     assert repr(run) == f"Run(path: {run.path}, best epoch: {run.best_epoch} of {run.epochs})"
     assert "gru of 8, pooling last, classes: 2, sequences: text by word" in repr(classifier)
     assert repr(prediction) == f"Prediction(label: up, probability: {prediction.probability:.2%})"
-    assert repr(evaluation.scores).startswith("Scores(accuracy: 100.00%, macro F1: 100.00%, ")
+    assert repr(evaluation.scores).startswith("Scores(accuracy: 100.00%, ")
     assert repr(checked).startswith("Check(verdict: passed, ")
     assert re.match(r"Evaluation\(split: validation, data: \S+train.tsv, acc", repr(evaluation))
     markup = seqtrain.Prediction("<b>\x1b[31m", 0.5, {}, 0.0)
