@@ -287,8 +287,8 @@ def predict_steps(
         StepPredictions(
             one.labels,
             torch.softmax(logits.double(), dim=1),
-            fitted.tokens(example.sequence),
-            fitted.tokenizer if fitted.kind == "text" else None,
+            fitted.pieces(example.sequence),
+            None if fitted.text is None else fitted.text.tokenizer_name,
             unknown,
             example,
         )

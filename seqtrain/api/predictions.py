@@ -100,7 +100,7 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
             for name, cell in zip(rules.steps.names, row, strict=True)
         ]
     else:
-        tokens = rules.tokens(example.sequence)
+        tokens = rules.pieces(example.sequence)
         names = tokens or [f"step {step}" for step in range(1, len(weights) + 1)]
     return list(zip([*names, *beside], [*weights, *of_facts], strict=True))
 

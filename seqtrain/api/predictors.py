@@ -101,7 +101,7 @@ class Classifier(Summarized):
             "path": str(self.path),
             "model": _branches(self.models[0].network.config),
             "classes": f"{len(self.labels)}",
-            "sequences": fitted.kind + (f" by {fitted.tokenizer}" if fitted.kind == "text" else ""),
+            "sequences": fitted.kind + (f" by {fitted.text.tokenizer_name}" if fitted.text else ""),
             "device": str(self.device),
         }
         return found | ({"members": f"{members}"} if members > 1 else {})

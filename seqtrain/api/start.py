@@ -219,14 +219,11 @@ def has_grown(run: RunDirectory) -> bool:
 def _check_alike(config: Config, old: Model, run: str) -> None:
     """Refuse other keys that change what a weight means, or that draw new weights."""
     rules, network = old.preprocessing, old.network.config
-    scale = ("missing", "standardize")
-    of_kind = {"text": ("tokenizer", "lowercase"), "features": scale, "steps": (*scale, "steps")}
-    keys = [("data", name) for name in ("kind", "static", *of_kind.get(rules.kind, ()))]
-    keys += [("model", name) for name in ModelConfig.model_fields if name not in TRAINING_ONLY]
-    for section, name in keys:
+    fixed = {("data", name): value for name, value in rules.data_settings().items()}
+    model_keys = [name for name in ModelConfig.model_fields if name not in TRAINING_ONLY]
+    fixed |= {("model", name): getattr(network, name) for name in model_keys}
+    for (section, name), expected in fixed.items():
         found = getattr(getattr(config, section), name)
-        own = rules.reading if name in ("steps", "static") else rules
-        expected = getattr(own if section == "data" else network, name)
         if found != expected:
             raise ConfigError(
                 f"{section}.{name}: found {flow(found)}, but {run} has {flow(expected)}, which its "

@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain, compress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
-from seqtrain.data.column_coding import ColumnCoding
+from seqtrain.data.columns import column_from_config, row_features_from_config
+from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.encoding import EncodingReport, LengthPolicy
 from seqtrain.data.examples import ReadOptions
 from seqtrain.data.fitting import fit
@@ -32,7 +32,7 @@ from seqtrain.data.store import (
     true_rows,
 )
 from seqtrain.data.tokenizers import bpe_version, train_bpe
-from seqtrain.data.vocabulary import SPECIAL, UNK, FixedIndex, growing_index
+from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.data.word_vectors import Coverage, WordVectors
 from seqtrain.errors import DataError
 from seqtrain.text import display_name, listed, quote
@@ -106,7 +106,7 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
         vectors = WordVectors(**parts["vectors"], coverage=Coverage(**values["coverage"]))
     return PreparedData(
         splits=stores,
-        preprocessing=Preprocessing.from_json(values["preprocessing"], values["tokens"], ngrams),
+        preprocessing=Preprocessing.from_dict(values["preprocessing"], values["tokens"], ngrams),
         reports={name: EncodingReport(**report) for name, report in values["reports"].items()},
         eligible_tokens=values["eligible_tokens"],
         digests=values["digests"],
@@ -139,7 +139,7 @@ def _entry_of(data: PreparedData) -> cache.Entry:
         arrays["vectors"] = {"rows": vectors.rows, "values": vectors.values}
     values = {
         "files": {name: [*zip(*store.files, strict=True)] for name, store in stores.items()},
-        "preprocessing": data.preprocessing.to_json(),
+        "preprocessing": data.preprocessing.to_dict(),
         "tokens": data.preprocessing.token_lists(),
         "reports": {name: asdict(report) for name, report in data.reports.items()},
         "eligible_tokens": data.eligible_tokens,
@@ -161,7 +161,7 @@ def _entry_name(config: Config, files: list[tuple[str, str]], known: Preprocessi
         "seed": config.seed if held_out_fractions(data) else None,
         "files": [os.getcwd(), *files],
         "versions": [unicodedata.unidata_version, bpe_version() if _is_bpe(data) else None],
-        "known": None if known is None else [known.to_json(), known.token_lists()],
+        "known": None if known is None else [known.to_dict(), known.token_lists()],
     }
     return cache.entry_name(recipe)
 
@@ -185,19 +185,22 @@ class _Preparation:
         as_train = partial(replace, dated=first.dated, sequence=first.sequence)
         train = [(path, as_train(x)) for path, x in train]
         rules = self._rules(first)
-        if _is_bpe(data) and rules.bpe_model is None:
-            rules = replace(rules, bpe_model=self._trained_bpe(rules, train))
-        labels = ProvisionalLabels()
-        encoder = rules.encoder(growing_index(SPECIAL), labels)
+        column = rules.sequence
+        if _is_bpe(data) and isinstance(column, TextColumn) and column.bpe_model is None:
+            column = replace(column, bpe_model=self._trained_bpe(rules, train))
+            rules = replace(rules, sequence=column)
+        encoder = rules.encoder()
+        assert isinstance(encoder.labels, ProvisionalLabels)
         read = encoder.encode_files(train)
-        parts, reports = self._parts([*labels.combinations], *read)
+        parts, reports = self._parts([*encoder.labels.combinations], *read)
         del read  # it may be large
         more = [path for key, path in data_files(self.config) if key.startswith("pretraining.")]
         for number, path in enumerate(more):
             files = [(path, replace(read_options(data, path), group=None))]
             key = f"pretraining.data.{number}"
             parts[key], reports[key] = encoder.encode_files(files, labelled=False)
-        parts, fitted, eligible, word_vectors = fit(self.config, self.known, rules, encoder, parts)
+        found = fit(self.config, self.known, rules, encoder, parts)
+        parts, fitted = found.parts, found.preprocessing
         splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
         if self.config.pretraining.objective is not None:
             unlabelled = (
@@ -214,45 +217,42 @@ class _Preparation:
             splits=splits,
             preprocessing=fitted,
             reports=reports,
-            eligible_tokens=eligible,
+            eligible_tokens=found.eligible_tokens,
             digests=digests,
             from_cache=False,
             unlabelled=unlabelled,
-            vectors=word_vectors,
+            vectors=found.vectors,
         )
 
     def _rules(self, reading: ReadOptions) -> Preprocessing:
-        """Return what the config says, and what stays as in a known one; no more is fitted yet."""
-        data, sizes = self.config.data, self.config.model.subwords
-        names = () if self.known is None else ("bpe_model", "subword_rows", "kernels")
-        kept: dict[str, Any] = {
-            "bpe_model": None,
-            **{name: getattr(self.known, name) for name in names},
-        }
+        """Return the unfitted preprocessing, with what an earlier model fixes."""
+        data, known = self.config.data, self.known
         if reading.format == "memory":  # a model says how files are read; tables have no format
             reading = replace(reading, format="jsonl")
+        column = column_from_config(self.config)
+        if known is not None and isinstance(column, TextColumn):
+            old = known.sequence
+            assert isinstance(old, TextColumn)
+            column = replace(column, bpe_model=old.bpe_model)
         return Preprocessing(
             reading=reading,
-            tokenizer=data.tokenizer,
-            lowercase=data.lowercase,
+            sequence=column,
             lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
-            missing=data.missing,
-            standardize=data.standardize,
-            subwords=None if sizes is None else (sizes[0], sizes[1]),
-            steps=None if data.steps is None else ColumnCoding(dict(data.steps), data.missing),
-            static=None if data.static is None else ColumnCoding(dict(data.static), data.missing),
-            **kept,
+            row_features=row_features_from_config(self.config),
+            kernels=None if known is None else known.kernels,
         )
 
     def _trained_bpe(self, rules: Preprocessing, files: Files) -> str:
         """Learn merges from train's rows that aren't held out: files are read twice for it."""
         by_words = replace(
-            rules, tokenizer="whitespace", lengths=LengthPolicy(None, "head", "drop")
+            rules,
+            sequence=TextColumn(tokenizer_name="whitespace"),
+            lengths=LengthPolicy(None, "head", "drop"),
         )
-        labels = ProvisionalLabels()
-        encoder = by_words.encoder(FixedIndex({}, UNK), labels)
+        encoder = by_words.encoder()
+        assert isinstance(encoder.labels, ProvisionalLabels)
         rows, _ = encoder.encode_files(files)
-        learned = self._held_out([*labels.combinations], rows)[1].tolist()
+        learned = self._held_out([*encoder.labels.combinations], rows)[1].tolist()
         read = chain.from_iterable(read_rows(path, options) for path, options in files)
         texts = (str(example.sequence) for example in read if example.problem is None)
         return train_bpe(

@@ -1,39 +1,43 @@
-"""From examples to a store: split, look up, cut. Fit and predict share it, so they can't differ."""
+"""Encoding of examples as rows of a store. Training and prediction share it."""
 
+from __future__ import annotations
+
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from seqtrain.data.column_coding import CellEncoder
-from seqtrain.data.examples import (
-    SHOWN_ROWS,
-    Example,
-    Features,
-    RowProblems,
-    Steps,
-)
+from seqtrain.data.columns.column import CellEncoder
+from seqtrain.data.columns.row_features import RowFeatureEncoder
+from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems, Steps
 from seqtrain.data.labels import LabelArray, LabelEncoder, unknown_rows
 from seqtrain.data.readers import Files, read_rows
+from seqtrain.data.saved_values import saved_choice, saved_integer
 from seqtrain.data.store import Ints, SequenceStore, stacked
-from seqtrain.data.vocabulary import UNK, FixedIndex, PieceIds
+from seqtrain.data.vocabulary import UNK
 from seqtrain.errors import DataError
 from seqtrain.text import counted, display_name, quote
 
 CHUNK_SIZE = 2**14
-"""Characters, symbols or numbers from which on rows are encoded at once."""
+"""Characters, symbols or numbers after which a chunk of rows is encoded."""
 EMPTY = "the sequence is empty"
 NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
+OVERLONG = ("head", "tail", "middle", "error")
+TRAINED_EMPTY = ("error", "drop", "unk")
 
 
 @dataclass(frozen=True)
 class LengthPolicy:
-    """What happens to sequences that are too long or empty; the keys are the config's.
+    """Policy for sequences that are too long or empty. The attributes are keys of the config.
 
-    In prediction `empty` may also be blank: a row without a prediction.
+    Attributes:
+        max_length: Largest number of steps, or None for no limit.
+        overlong: Part of an overlong sequence that is kept: "head", "tail", "middle", or "error".
+        empty: "error", "drop" or "unk"; in prediction also "blank" for a row without a prediction.
     """
 
     max_length: int | None
@@ -42,11 +46,11 @@ class LengthPolicy:
 
     @property
     def most(self) -> int:
-        """Steps that a sequence may have."""
+        """Largest number of steps of a sequence."""
         return self.max_length or 2**62
 
     def refusal(self, length: int) -> str | None:
-        """Say why a sequence of so many steps can't be used; None: it can."""
+        """Return an error message if a sequence of this length can't be used, or None."""
         if length > self.most and self.overlong == "error":
             advice = "data.overlong: head, tail or middle cuts"
             return f"{length} steps; data.max_length allows {self.most} ({advice})"
@@ -55,24 +59,42 @@ class LengthPolicy:
         return None
 
     def cut(self, steps: Any) -> Any:
-        """Return the steps that are kept: of an overlong sequence a part."""
-        beyond = max(0, len(steps) - self.most)
-        start = {"tail": beyond, "middle": beyond // 2}.get(self.overlong, 0)
+        """Return the steps that are kept of a sequence."""
+        surplus = max(0, len(steps) - self.most)
+        start = {"tail": surplus, "middle": surplus // 2}.get(self.overlong, 0)
         return steps[start : start + self.most]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the policy as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Any) -> LengthPolicy:
+        """Build a policy from `to_dict`'s values; raise ValueError if they aren't valid."""
+        longest = values["max_length"]
+        if longest is not None:
+            saved_integer("lengths.max_length", longest, 1)
+        return cls(
+            longest,
+            saved_choice("lengths.overlong", values["overlong"], OVERLONG),
+            saved_choice("lengths.empty", values["empty"], TRAINED_EMPTY),
+        )
 
 
 @dataclass
 class EncodingReport:
-    """What encoding one split did to its rows, for the screen and the metrics.
+    """Counts of what encoding did to the rows of one split, for screens and metrics.
 
     Attributes:
-        rows: rows kept.
-        held_out: rows read that now are validation's or test's.
-        truncated, dropped, filled: rows cut at max_length; empty rows left out or read as <unk>.
-        unreadable: rows left out because they couldn't be read (data.bad_rows: drop).
-        unanswered: rows without a prediction.
-        unknown_labels: rows whose label train doesn't have.
-        shown: the first of the last three, as `FILE:LINE: …` lines.
+        rows: Rows that were encoded.
+        held_out: Rows of the file that now belong to validation or test.
+        truncated: Sequences that were cut to max_length.
+        dropped: Empty sequences that were left out.
+        filled: Empty sequences that were read as one <unk>.
+        unreadable: Rows that were left out because they can't be read (data.bad_rows: drop).
+        unanswered: Rows without a prediction.
+        unknown_labels: Rows with labels that train lacks.
+        shown: The first rows of the last three kinds, as ``FILE:LINE: …`` lines.
     """
 
     rows: int = 0
@@ -86,36 +108,38 @@ class EncodingReport:
     shown: list[str] = field(default_factory=list)
 
     def notices(self, name: str) -> list[str]:
-        """Say what was done to the rows of the split of this name, a line each."""
+        """Return lines about the rows of the split with this name, for people."""
         if self.held_out:
-            name += " with its held-out rows"
-        more, none = max(0, self.unknown_labels - SHOWN_ROWS), counted(self.unanswered, "row")
+            name += " (including rows held out for other splits)"
+        more = max(0, self.unknown_labels - SHOWN_ROWS)
         lines = {
-            f"left out {counted(self.unreadable, 'row')} that can't be read": self.unreadable,
-            f"cut {counted(self.truncated, 'sequence')} at data.max_length": self.truncated,
-            f"left out {counted(self.dropped, 'empty sequence')}": self.dropped,
+            f"skipped {counted(self.unreadable, 'row')} that can't be read": self.unreadable,
+            f"cut {counted(self.truncated, 'sequence')} to data.max_length": self.truncated,
+            f"skipped {counted(self.dropped, 'empty sequence')}": self.dropped,
             f"read {counted(self.filled, 'empty sequence')} as one <unk>": self.filled,
-            f"no prediction for {none}; the label stays empty": self.unanswered,
+            f"no prediction for {counted(self.unanswered, 'row')}; the label stays empty": (
+                self.unanswered
+            ),
             f"{counted(more, 'more row')} with labels that train lacks": more,
         }
         return [*self.shown, *(f"{name}: {line}" for line, count in lines.items() if count)]
 
 
 @dataclass
-class Encoder:
-    """Turns examples into rows of a store.
+class RowEncoder:
+    """Encoder of examples as rows of a store.
 
     Attributes:
-        ids: of tokens, by piece; None: steps have columns.
-        labels: encoding of labels, as fitted or still provisional.
-        cells, static: code columns of time steps, and beside sequences.
+        policy: Policy for overlong and empty sequences.
+        sequence: Encoder of the sequence column.
+        labels: Encoding of labels, fitted or still provisional.
+        row_features: Encoder of the row features, or None without any.
     """
 
     policy: LengthPolicy
-    ids: PieceIds | None
+    sequence: CellEncoder
     labels: LabelEncoder
-    cells: CellEncoder | None = None
-    static: CellEncoder | None = None
+    row_features: RowFeatureEncoder | None = None
 
     def encode(
         self,
@@ -128,53 +152,59 @@ class Encoder:
         keep_bad: bool = False,
         labelled: bool = True,
     ) -> tuple[SequenceStore, dict[int, str]]:
-        """Encode some examples at once; return a store, and why some can't be used, by index.
+        """Encode a chunk of examples.
 
-        The report counts up what was done, and groups grow by new names. With keep_bad an example
-        that can't be used has a row too, which means nothing, and rows have no keys. Without
-        labelled, labels are ignored.
+        Args:
+            examples: The examples.
+            lines: Line number of each example in the store.
+            source: Name of the input for messages.
+            report: Counts, which the method increases.
+            groups: Number of each group by name. The method adds new groups.
+            keep_bad: True to keep a meaningless row for each example that can't be used. Then rows
+                have no keys.
+            labelled: False to ignore labels.
+
+        Returns:
+            The store, and the reasons why examples can't be used, by index.
         """
         problems = {i: x.problem for i, x in enumerate(examples) if x.problem is not None}
-        values: Any
-        facts = list[Steps]()
-        if self.static is not None:
-            facts = [*_accepted(self.static, (x.static for x in examples), problems)]
-        if self.ids is not None:
-            values, lengths = self.ids.encode([example.sequence for example in examples])
-        else:
-            assert self.cells is not None
-            sequences = (example.sequence for example in examples)
-            found = [self.cells.nothing(), *_accepted(self.cells, sequences, problems)]
-            values, lengths = self.cells.encode(found), [*map(len, found[1:])]
+        features = list[Steps]()
+        if self.row_features is not None:
+            features = self.row_features.check([x.static for x in examples], problems)
+        cells = self.sequence.check([x.sequence for x in examples], problems)
+        values, lengths = self.sequence.encode(cells)
         kept: Iterable[int] = range(len(examples))
         if problems or min(lengths, default=1) < 1 or max(lengths, default=1) > self.policy.most:
             steps = np.split(values, np.cumsum(lengths)[:-1])
-            rows = dict(self._kept(steps, problems, report, keep_bad))
-            values = np.concatenate([*rows.values(), self._blank()[:0]])
-            kept, lengths = list(rows), [len(steps) for steps in rows.values()]
+            rows = dict(self._kept_rows(steps, problems, report, keep_bad=keep_bad))
+            values = np.concatenate([*rows.values(), self.sequence.blank()[:0]])
+            kept, lengths = list(rows), [len(row) for row in rows.values()]
         names = [None if i in problems else examples[i].group for i in kept]
         examples, lines = [examples[i] for i in kept], [lines[i] for i in kept]
         report.rows += len(examples)
-        spellings, index = None, getattr(self.ids, "index", None)
-        if isinstance(index, FixedIndex) and index.first is not None:
-            spellings = np.maximum(values - index.first, -1).astype(np.int32)
-            values = np.where(spellings < 0, values, UNK).astype(np.int32)
+        static = None
+        if self.row_features is not None:
+            static = self.row_features.encode([features[i] for i in kept])
+        arrays: dict[str, Any] = self.sequence.arrays(values)
         store = SequenceStore(
-            values,
-            np.cumsum([0, *lengths]),
-            self._labels(examples, source, report, labelled=labelled),
-            np.array(lines, dtype=np.int64),
+            **arrays,
+            offsets=np.cumsum([0, *lengths]),
+            labels=self._labels(examples, source, report, labelled=labelled),
+            lines=np.array(lines, dtype=np.int64),
             keys=None if keep_bad else row_keys(examples),
             groups=None if names.count(None) == len(names) else number_groups(names, groups),
-            spellings=spellings,
-            static=None if self.static is None else _side_by_side(self.static, facts, kept),
+            static=static,
         )
         return store, problems
 
     def encode_files(
         self, files: Files, *, labelled: bool = True
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Read files, at least one, and encode their rows; bad ones are a DataError."""
+        """Read at least one file and encode its rows.
+
+        Raises:
+            DataError: If rows can't be used.
+        """
         report, starts = EncodingReport(), list[tuple[str, int]]()
         whole = stacked(self._encoded(files, report, starts, labelled=labelled))
         return replace(whole, files=tuple(starts)), report
@@ -182,7 +212,7 @@ class Encoder:
     def _encoded(
         self, files: Files, report: EncodingReport, starts: list[tuple[str, int]], *, labelled: bool
     ) -> Iterator[SequenceStore]:
-        """Yield the rows of files; `starts` get each name, and how many lines stand before it."""
+        """Yield the rows of files; append to `starts` each name and its number of lines before."""
         groups, ids, end = dict[str, int](), dict[str, str](), 0
         for path, options in files:
             name, start, number = display_name(path), end, end
@@ -191,7 +221,7 @@ class Encoder:
             rows = read_rows(path, options, problems, labelled=labelled)
             if options.steps is not None and len(files) > 1:
                 rows = _in_one_file(rows, name, ids)
-            for chunk in chunks(self._with_width(rows, name)):
+            for chunk in chunks(self._prepared(rows, name)):
                 lines = [start + example.line for example in chunk]
                 if chunk and chunk[0].file is not None:
                     lines = [number := number + (x.problem is None) for x in chunk]
@@ -208,17 +238,23 @@ class Encoder:
             report.shown += left_out.shown[: max(0, SHOWN_ROWS - report.unreadable)]
             report.unreadable += left_out.count
 
-    def _kept(
-        self, found: list[Any], problems: dict[int, str], report: EncodingReport, keep_bad: bool
+    def _kept_rows(
+        self,
+        rows: list[Any],
+        problems: dict[int, str],
+        report: EncodingReport,
+        *,
+        keep_bad: bool,
     ) -> Iterator[tuple[int, Any]]:
+        """Yield the index and the steps of each row that is kept, cut by the policy."""
         policy = self.policy
-        for i, steps in enumerate(found):
-            said = None if i in problems else policy.refusal(len(steps))
-            if said is not None:
-                problems[i] = said
+        for i, steps in enumerate(rows):
+            refusal = None if i in problems else policy.refusal(len(steps))
+            if refusal is not None:
+                problems[i] = refusal
             if i in problems:
                 if keep_bad:
-                    yield i, self._blank()
+                    yield i, self.sequence.blank()
             elif len(steps):
                 report.truncated += len(steps) > policy.most
                 yield i, policy.cut(steps)
@@ -226,12 +262,12 @@ class Encoder:
                 report.dropped += 1
             else:
                 report.filled += 1
-                yield i, self._blank()
+                yield i, self.sequence.blank()
 
-    def _with_width(self, examples: Iterator[Example], source: str) -> Iterator[Example]:
-        """Return all examples; take the width of features from the first series with steps."""
+    def _prepared(self, examples: Iterator[Example], source: str) -> Iterator[Example]:
+        """Return all examples, after the encoder has taken its width from the first of them."""
         leading, problems = list[Example](), RowProblems(source)
-        while self.cells is not None and self.cells.channels is None:
+        while not self.sequence.is_ready:
             example = next(examples, None)
             if example is None:
                 problems.raise_if_any()
@@ -239,13 +275,9 @@ class Encoder:
             leading.append(example)
             if example.problem is not None:
                 problems.add(example.line, example.problem, example.file)
-            elif len(example.sequence):
-                self.cells.channels = example.sequence.shape[1]  # type: ignore[union-attr]
+            else:
+                self.sequence.prepare(example.sequence)
         return chain(leading, examples)
-
-    def _blank(self) -> Any:
-        """Return the one step that an empty sequence is read as: all missing, so 0 once scaled."""
-        return np.array([UNK], dtype=np.int32) if self.cells is None else self.cells.blank()
 
     def _labels(
         self, examples: list[Example], source: str, report: EncodingReport, *, labelled: bool
@@ -266,26 +298,8 @@ class Encoder:
         return labels
 
 
-def _accepted(cells: CellEncoder, given: Iterable[Any], problems: dict[int, str]) -> Iterator[Any]:
-    """Yield sequences, nothing in place of those that can't be used; their problems grow."""
-    for i, steps in enumerate(given):
-        is_there = i not in problems and steps is not None and len(steps)
-        problem = cells.refusal(steps) if is_there else None
-        if problem is not None:
-            problems[i] = problem
-        yield steps if is_there and problem is None else cells.nothing()
-
-
-def _side_by_side(cells: CellEncoder, found: list[Steps], kept: Iterable[int]) -> Features:
-    """Return the vectors of one step each, (B, K), of those that are kept; blank of no step."""
-    chosen = [found[i] for i in kept]
-    values = cells.blank().repeat(len(chosen), axis=0)
-    values[[len(steps) > 0 for steps in chosen]] = cells.encode([cells.nothing(), *chosen])
-    return values
-
-
 def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
-    """Part examples into lists, at least one, that are encoded at once."""
+    """Yield examples in lists, at least one, of about CHUNK_SIZE."""
     chunk: list[Example] = []
     size = 0
     for example in examples:
@@ -298,13 +312,13 @@ def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
 
 
 def number_groups(names: Sequence[str | None], numbers: dict[str, int]) -> Ints:
-    """Return the number of each row's group, (B,), by names that grow; -1: alone."""
+    """Return the number of each row's group, (B,), -1 for a row without one; add new names."""
     rows = [-1 if name is None else numbers.setdefault(name, len(numbers)) for name in names]
     return np.array(rows, dtype=np.int64)
 
 
 def _in_one_file(rows: Iterator[Example], name: str, files: dict[str, str]) -> Iterator[Example]:
-    """Refuse an id whose rows stand in two files; `files` gets the file of each."""
+    """Yield rows; an id with rows in two files is a problem. `files` keeps the file of each id."""
     for row in rows:
         other = name if row.id is None else files.setdefault(row.id, name)
         if other != name and row.problem is None:
@@ -314,34 +328,38 @@ def _in_one_file(rows: Iterator[Example], name: str, files: dict[str, str]) -> I
 
 
 def row_keys(examples: Iterable[Example]) -> Ints:
-    """Return a key of each sequence with the facts beside it, (B,) int64; blank: 0.
+    """Return a key of each sequence with its row features, (B,) int64; 0 for an empty sequence.
 
-    Texts are equal but for case and outer blanks.
+    Texts that differ only in case and outer whitespace have equal keys.
     """
     keys = []
     for example in examples:
-        content = _content(example.sequence)
-        beside = b"" if example.static is None else b"\x1d" + _content(example.static)
-        keys.append(blake2b(content + beside, digest_size=8).digest() if content else bytes(8))
+        content, row_features = _content(example.sequence), b""
+        if example.static is not None:
+            row_features = b"\x1d" + _content(example.static)
+        key = blake2b(content + row_features, digest_size=8) if content else None
+        keys.append(bytes(8) if key is None else key.digest())
     return np.frombuffer(b"".join(keys), dtype="<i8").astype(np.int64)
 
 
 def _content(sequence: Any) -> bytes:
+    """Return the content of a sequence, of whatever kind, as unambiguous bytes."""
     if isinstance(sequence, str):
         return sequence.strip().lower().encode("utf-8", "surrogatepass")
     if isinstance(sequence, Steps):
-        cells = "\x1e".join(map("\x1f".join, sequence.tokens))
-        return cells.encode("utf-8", "surrogatepass") + sequence.numbers.tobytes()
-    if isinstance(sequence, list):
-        return "\x1f".join(sequence).encode("utf-8", "surrogatepass")
+        return b"".join(map(_content, sequence.tokens)) + sequence.numbers.tobytes()
+    if isinstance(sequence, list | tuple):
+        lengths = array("q", map(len, sequence)).tobytes()
+        return "".join(sequence).encode("utf-8", "surrogatepass") + lengths
     numbers: bytes = sequence.tobytes()
     return numbers
 
 
 def unknown_shares(store: SequenceStore, columns: int = 0) -> list[float]:
-    """Return the share of each sequence's tokens that are <unk>, in [0, 1]; 0 for features.
+    """Return the share of each sequence's tokens that are <unk>, in [0, 1].
 
-    `columns` are how many columns of tokens a step has, where it has several.
+    `columns` is the number of token columns of a step of several columns. Without tokens the share
+    is 0.
     """
     values: Any = store.values if store.values.ndim == 1 else store.values[:, :columns]
     if not len(store) or not values.size:

@@ -103,7 +103,7 @@ class Inspection:
 
         Rows that fit refuses are noted.
         """
-        keys, tokens = self.config.data, self.data.preprocessing.split
+        keys, pieces = self.config.data, self.data.preprocessing.sequence.pieces
         policy = LengthPolicy(keys.max_length, keys.overlong, keys.empty)
         stores, files = self.data.splits, self.data.splits[named].files
         split_of = {line: x for x in (named, *held_out) for line in stores[x].lines.tolist()}
@@ -112,7 +112,7 @@ class Inspection:
             problems = RowProblems(display_name(path))
             name = problems.name if len(paths) > 1 else None
             for line, row in numbered_rows(path, options, start, self.data.digests):
-                size = len(row.sequence if tokens is None else tokens(row.sequence))
+                size = len(row.sequence if row.problem else pieces(row.sequence) or row.sequence)
                 refused = row.problem or policy.refusal(size)
                 if refused:
                     problems.add(row.line, refused, row.file)

@@ -1,11 +1,11 @@
-"""What turns a user's rows into a model's input: fitted on train, saved with the weights.
+"""Preprocessing: the encoding of a user's rows, fitted on train and saved with the model.
 
-The vocabulary also counts pretraining.data; nothing looks at validation or test.
+The vocabulary also counts the tokens of pretraining.data. Nothing looks at validation or test.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -13,23 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.column_coding import ColumnCoding
-from seqtrain.data.encoding import EMPTY, Encoder, EncodingReport, LengthPolicy
+from seqtrain.data.columns import SequenceColumn, column_from_dict
+from seqtrain.data.columns.column_table import ColumnTable
+from seqtrain.data.columns.row_features import RowFeatures
+from seqtrain.data.columns.series_column import SeriesColumn
+from seqtrain.data.columns.steps_column import StepsColumn
+from seqtrain.data.columns.text_column import TextColumn
+from seqtrain.data.columns.token_sequence import TokenSequence
+from seqtrain.data.encoding import EMPTY, EncodingReport, LengthPolicy, RowEncoder
 from seqtrain.data.examples import SHOWN_ROWS, Example, ReadOptions
-from seqtrain.data.labels import LabelEncoder, LabelSet
+from seqtrain.data.labels import LabelSet, ProvisionalLabels
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.readers import Files
-from seqtrain.data.store import SequenceStore, blocks, concatenate
-from seqtrain.data.tokenizers import SYMBOLS, Tokenizer, make_tokenizer
-from seqtrain.data.vocabulary import (
-    BUCKETS,
-    SPECIAL,
-    UNK,
-    FixedIndex,
-    PieceIds,
-    Vocabulary,
-    word_grams,
-)
+from seqtrain.data.saved_values import saved_integer
+from seqtrain.data.store import SequenceStore
+from seqtrain.data.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.errors import DataError
 
 CHUNK_ROWS = 4096
@@ -37,40 +35,31 @@ CHUNK_ROWS = 4096
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Reading, tokenizing, lookup and scaling, as fitted.
+    """Reading and encoding of rows.
 
     Attributes:
-        missing: error or mask, for missing feature values.
-        label_set: classes of train.
-        mean, std: of each channel in train (features).
-        standardize: train, series or both (features); by series is the model's work.
-        subwords: least and most characters of n-grams of words, where spelling counts.
-        subword_rows: of the table of these n-grams.
-        steps, static: how the columns of a time step, and beside a sequence, are coded.
-        kernels: time steps of train's shortest, median and longest sequence, for a bank of kernels.
+        reading: How rows are read.
+        sequence: Column of the sequences.
+        lengths: Policy for overlong and empty sequences.
+        label_set: Classes of train.
+        row_features: Columns with one value per row, or None.
+        ngrams: N-grams of train for the branch of n-grams, or None.
+        kernels: Time steps of train's shortest, median and longest sequence for the branch of
+            kernels, or None.
     """
 
     reading: ReadOptions
-    tokenizer: str
-    lowercase: bool
-    bpe_model: str | None
+    sequence: SequenceColumn
     lengths: LengthPolicy
-    missing: str
     label_set: LabelSet = field(default_factory=LabelSet)
-    vocabulary: Vocabulary | None = None
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
-    standardize: str = "train"
-    subwords: tuple[int, int] | None = None
-    subword_rows: int = BUCKETS
+    row_features: RowFeatures | None = None
     ngrams: NgramVocabulary | None = None
     kernels: tuple[int, int, int] | None = None
-    steps: ColumnCoding | None = None
-    static: ColumnCoding | None = None
 
     @property
     def kind(self) -> str:
-        return self.reading.kind
+        """Kind of the sequences, as data.kind has it."""
+        return self.sequence.kind
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -84,43 +73,75 @@ class Preprocessing:
 
     @property
     def input_size(self) -> int:
-        """The size of the vocabulary, or the width of the stored vectors."""
-        return len(self.vocabulary or ()) if self.cells is None else self.cells.width
+        """Size of the vocabulary, or the numbers of a step."""
+        return self.sequence.input_size
 
     @property
-    def cells(self) -> ColumnCoding | None:
-        """How the columns of a step are coded, or the channels of a series; None of tokens."""
-        if self.kind == "features":
-            return ColumnCoding({}, self.missing, (), self.mean, self.std)
-        return self.steps
+    def tokens(self) -> TokenSequence | None:
+        """The sequence column if its steps are token ids, else None."""
+        return self.sequence if isinstance(self.sequence, TokenSequence) else None
+
+    @property
+    def text(self) -> TextColumn | None:
+        """The sequence column if sequences are texts, else None."""
+        return self.sequence if isinstance(self.sequence, TextColumn) else None
+
+    @property
+    def series(self) -> SeriesColumn | None:
+        """The sequence column if sequences are series, else None."""
+        return self.sequence if isinstance(self.sequence, SeriesColumn) else None
+
+    @property
+    def numbers(self) -> SeriesColumn | StepsColumn | None:
+        """The sequence column if steps are vectors of numbers, else None."""
+        return None if isinstance(self.sequence, TokenSequence) else self.sequence
+
+    @property
+    def steps(self) -> ColumnTable | None:
+        """Columns of a step if it has several, else None."""
+        return self.sequence.table if isinstance(self.sequence, StepsColumn) else None
+
+    @property
+    def static(self) -> ColumnTable | None:
+        """Columns of the row features, or None."""
+        return None if self.row_features is None else self.row_features.table
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """Vocabulary of the sequences if their steps are token ids, else None."""
+        return None if self.tokens is None else self.tokens.vocabulary
 
     @property
     def token_columns(self) -> int:
-        """How many columns of tokens a step has; 0 where it isn't of columns."""
-        return 0 if self.steps is None else self.steps.num_tokens
+        """Number of token columns of a step of several columns, else 0."""
+        return 0 if self.steps is None else len(self.steps.tokens)
 
-    @cached_property
-    def split(self) -> Tokenizer | None:
-        """What splits a sequence into tokens; None for feature vectors."""
-        if self.kind != "text":
-            return SYMBOLS if self.kind == "tokens" else None
-        return make_tokenizer(self.tokenizer, lowercase=self.lowercase, bpe_model=self.bpe_model)
+    def data_settings(self) -> dict[str, Any]:
+        """Return the keys of the data section that fix the meaning of a model's weights."""
+        found = {"kind": self.kind, "static": self.reading.static, **self.sequence.settings()}
+        if self.steps is not None:
+            found["steps"] = self.reading.steps
+        if self.static is not None:
+            found["missing"] = self.static.missing
+        return found
 
-    def tokens(self, sequence: Any) -> list[str] | None:
-        """Return the tokens that are encoded of a sequence, cut; None for feature vectors.
+    def pieces(self, sequence: Any) -> list[str] | None:
+        """Return the steps of a sequence that are encoded, as texts for people.
 
-        A step of several columns is one text.
+        None if steps are bare numbers.
         """
-        if self.split is None and self.steps is None:
-            return None
-        whole = map(",".join, sequence.cells()) if self.split is None else self.split(sequence)
-        return self.lengths.cut([*whole]) or [SPECIAL[UNK]]
+        whole = self.sequence.pieces(sequence)
+        return None if whole is None else self.lengths.cut(whole) or [SPECIAL[UNK]]
 
     def encode_files(
         self, files: Files, *, labelled: bool = True
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Read files, at least one, and encode their rows; bad ones are a DataError."""
-        encoder = self._encoder()
+        """Read at least one file and encode its rows.
+
+        Raises:
+            DataError: If rows can't be used.
+        """
+        encoder = self.encoder()
         store, report = encoder.encode_files(files, labelled=labelled)
         return self._finished(store, encoder), report
 
@@ -132,122 +153,139 @@ class Preprocessing:
         *,
         rows: int = CHUNK_ROWS,
     ) -> Iterator[tuple[list[Example], SequenceStore]]:
-        """Encode examples for prediction, chunk by chunk of at most `rows`, as they come.
+        """Encode examples for prediction in chunks, as they arrive. Labels are ignored.
 
-        A burst of examples doesn't wait for the next one. Yields the examples of a chunk and their
-        store, row for row; where an example has a problem, its row of the store means nothing.
-        Labels that the examples have are ignored.
+        Args:
+            bursts: Examples that arrive together. A burst doesn't wait for the next one.
+            source: Name of the input for messages.
+            report: Counts, which the method increases.
+            rows: Largest number of rows of a chunk.
+
+        Yields:
+            The examples of a chunk and their store, row for row. If an example has a problem, its
+            row of the store means nothing.
 
         Raises:
-            DataError: a row can't be used; the rows before it come first.
+            DataError: If a row can't be used. The rows before it come first.
         """
         report, groups = report or EncodingReport(), dict[str, int]()
         for chunk, fault in chain.from_iterable(chunked(burst, rows) for burst in bursts):
-            encoder, lines = self._encoder(), [example.line for example in chunk]
-            given = chunk, lines, source, report, groups
-            store, bad = encoder.encode(*given, keep_bad=True, labelled=False)
+            encoder, lines = self.encoder(), [example.line for example in chunk]
+            store, bad = encoder.encode(
+                chunk, lines, source, report, groups, keep_bad=True, labelled=False
+            )
             for i in sorted(bad):
-                said = f"{chunk[i].file or source}:{chunk[i].line}: {bad[i]}"
+                message = f"{chunk[i].file or source}:{chunk[i].line}: {bad[i]}"
                 if bad[i] != EMPTY and self.reading.bad_rows != "blank":
-                    fault, store = DataError(said), store.__getitems__(np.arange(i))
+                    fault, store = DataError(message), store.__getitems__(np.arange(i))
                     break
                 chunk[i] = chunk[i]._replace(problem=bad[i], group=None)
                 report.unanswered += 1
-                report.shown += [said] if report.unanswered <= SHOWN_ROWS else []
+                report.shown += [message] if report.unanswered <= SHOWN_ROWS else []
             if len(store):
                 yield chunk[: len(store)], self._finished(store, encoder)
             if fault is not None:
                 raise fault
 
-    def encoder(self, tokens: Mapping[str, int], labels: LabelEncoder) -> Encoder:
-        """Return an encoder of these rules that looks ids up in the given indexes."""
-        ids = None if self.split is None else PieceIds(self.split, tokens)
-        cells, static = (None if x is None else x.encoder() for x in (self.cells, self.static))
-        return Encoder(self.lengths, ids, labels, cells, static)
-
-    def _encoder(self) -> Encoder:
-        if self.subwords is None or self.vocabulary is None:
-            return self._known
-        tokens = FixedIndex(self.vocabulary.index, UNK, first=len(self.vocabulary))
-        return self.encoder(tokens, self.label_set)
+    def encoder(self) -> RowEncoder:
+        """Return an encoder of rows; before `fit` its ids and labels are provisional."""
+        labels = self.label_set if len(self.label_set) else ProvisionalLabels()
+        return RowEncoder(self.lengths, self.sequence.encoder(), labels, self._static_encoder)
 
     @cached_property
-    def _known(self) -> Encoder:
-        """The encoder by the vocabulary alone, which remembers what it looked up."""
-        tokens = FixedIndex({}, UNK) if self.vocabulary is None else self.vocabulary.index
-        return self.encoder(tokens, self.label_set)
+    def _static_encoder(self) -> Any:
+        return None if self.row_features is None else self.row_features.encoder()
 
-    def _finished(self, store: SequenceStore, encoder: Encoder) -> SequenceStore:
-        if self.static is not None and store.static is not None:
-            store = replace(store, static=concatenate(map(self.static.scale, blocks(store.static))))
-        if self.cells is not None:
-            return replace(store, values=concatenate(map(self.cells.scale, blocks(store.values))))
-        tokens = None if encoder.ids is None else encoder.ids.index
-        if self.subwords is None or not isinstance(tokens, FixedIndex):
-            return store
-        return replace(store, words=word_grams(tokens.unknown, *self.subwords))
+    def _finished(self, store: SequenceStore, encoder: RowEncoder) -> SequenceStore:
+        if self.row_features is not None:
+            store = self.row_features.finish(store)
+        sequence_encoder: Any = encoder.sequence
+        return self.sequence.finish(store, sequence_encoder)
 
     def for_prediction(self, *, empty: str | None = None, bad_rows: str = "error") -> Preprocessing:
-        """Return the same, with no row left out: each has a prediction, or none, or fails.
+        """Return the same preprocessing for prediction, which leaves out no row.
 
-        `empty` is error, unk or blank; None: as in training, and unk where they were dropped there.
-        `bad_rows` is error or blank.
+        Args:
+            empty: "error", "unk" or "blank" for empty sequences. None means as in training, with
+                "unk" in place of "drop".
+            bad_rows: "error" or "blank".
         """
         trained = "unk" if self.lengths.empty == "drop" else self.lengths.empty
         reading = replace(self.reading, bad_rows=bad_rows)
         return replace(self, reading=reading, lengths=replace(self.lengths, empty=empty or trained))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return all but the vocabularies as JSON values; of n-grams the sizes and the number."""
-        values = asdict(replace(self, vocabulary=None, ngrams=None, steps=None, static=None))
-        del values["vocabulary"], values["reading"]["keep"]
-        values["label_set"] = self.label_set.to_dict()
-        for name, coding in self.codings.items():
-            values[name] = coding.to_json()
-        if self.ngrams is not None:
-            values["ngrams"] = self.ngrams.description()
-        return values
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but vocabularies and arrays as JSON values."""
+        reading = asdict(self.reading)
+        del reading["keep"]
+        return {
+            "reading": reading,
+            "sequence": self.sequence.to_dict(),
+            "row_features": None if self.row_features is None else self.row_features.to_dict(),
+            "lengths": self.lengths.to_dict(),
+            "label_set": self.label_set.to_dict(),
+            "ngrams": None if self.ngrams is None else self.ngrams.description(),
+            "kernels": None if self.kernels is None else list(self.kernels),
+        }
 
     @property
-    def codings(self) -> dict[str, ColumnCoding]:
-        """Codings of columns, by name."""
+    def codings(self) -> dict[str, ColumnTable]:
+        """Tables of columns by the part of the input, "steps" or "static"."""
         both = {"steps": self.steps, "static": self.static}
-        return {name: coding for name, coding in both.items() if coding is not None}
+        return {name: table for name, table in both.items() if table is not None}
 
     def token_lists(self) -> dict[str, Any]:
-        """Return the vocabularies: the tokens in the order of their ids, by name."""
-        own = {} if self.vocabulary is None else {"tokens": list(self.vocabulary.tokens)}
-        return own | {name: coding.tokens() for name, coding in self.codings.items()}
+        """Return the vocabularies by name: the tokens in the order of their ids."""
+        own: dict[str, Any] = {} if self.tokens is None else self.tokens.vocabulary_dict()
+        return own | {name: table.vocabulary_dict() for name, table in self.codings.items()}
 
     @classmethod
-    def from_json(
-        cls,
-        values: dict[str, Any],
-        tokens: Mapping[str, Any],
-        ngrams: NgramVocabulary | None = None,
+    def from_dict(
+        cls, values: Any, tokens: Any, ngrams: NgramVocabulary | None = None
     ) -> Preprocessing:
-        """Build from `to_json`'s values and `token_lists`; raises where that can't be."""
-        lists = ["mean", "std"]
-        lists += [name for name in ("subwords", "kernels") if values.get(name) is not None]
-        coded = [name for name in ("steps", "static") if values.get(name) is not None]
-        vocabulary = Vocabulary(tuple(tokens["tokens"])) if "tokens" in tokens else None
-        fields: dict[str, Any] = {
-            **values,
-            **{name: tuple(values[name]) for name in lists},
-            **{name: ColumnCoding.from_json(values[name], tokens[name]) for name in coded},
-            "label_set": LabelSet.from_dict(values["label_set"]),
-            "reading": ReadOptions(**values["reading"]),
-            "lengths": LengthPolicy(**values["lengths"]),
-            "vocabulary": vocabulary,
-            "ngrams": ngrams,
-        }
-        return cls(**fields)
+        """Build a preprocessing from saved values, which may come from anyone.
+
+        Args:
+            values: Values of `to_dict`.
+            tokens: Values of `token_lists`.
+            ngrams: The n-grams that go with the values, or None.
+
+        Raises:
+            ValueError: If no fit returns such a preprocessing.
+            KeyError: If a value is missing.
+            TypeError: If a value has the wrong type.
+        """
+        own = tokens["steps"] if values["sequence"]["kind"] == StepsColumn.kind else tokens
+        row_features = values["row_features"]
+        if row_features is not None:
+            row_features = RowFeatures.from_dict(row_features, tokens["static"])
+        kernels = values["kernels"]
+        if kernels is not None:
+            kernels = _saved_lengths(kernels)
+        return cls(
+            reading=ReadOptions(**values["reading"]),
+            sequence=column_from_dict(values["sequence"], own),
+            lengths=LengthPolicy.from_dict(values["lengths"]),
+            label_set=LabelSet.from_dict(values["label_set"]),
+            row_features=row_features,
+            ngrams=ngrams,
+            kernels=kernels,
+        )
+
+
+def _saved_lengths(values: Any) -> tuple[int, int, int]:
+    if not isinstance(values, list) or len(values) != 3:
+        raise ValueError("kernels: expected three lengths")
+    least, median, most = (saved_integer("kernels", value, 1) for value in values)
+    if not least <= median <= most:
+        raise ValueError("kernels: expected the shortest length first")
+    return least, median, most
 
 
 def chunked(
     examples: Iterable[Example], rows: int
 ) -> Iterator[tuple[list[Example], DataError | None]]:
-    """Yield lists of examples; where reading fails, the last one comes with the complaint."""
+    """Yield lists of examples; if reading fails, the last list comes with the error."""
     iterator = iter(examples)
     while True:
         chunk: list[Example] = []

@@ -13,9 +13,13 @@ from seqtrain.text import quote
 Choice = TypeVar("Choice", bound=str)
 
 
-def saved_texts(key: str, value: Any, *, least: int = 0) -> tuple[str, ...]:
+def saved_texts(
+    key: str, value: Any, *, least: int = 0, lone_surrogates: bool = False
+) -> tuple[str, ...]:
     """Return a list of at least `least` strings, each once, as a tuple."""
-    if not isinstance(value, list) or not all(map(_is_text, value)):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError(f"{key}: expected a list of strings")
+    if not lone_surrogates and not all(map(_is_text, value)):
         raise ValueError(f"{key}: expected a list of strings")
     if len(value) < least or len({*value}) < len(value):
         raise ValueError(f"{key}: expected at least {least} strings, each once")

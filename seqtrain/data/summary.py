@@ -4,10 +4,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 
 from seqtrain.config.schema import BatchingConfig, DataConfig
+from seqtrain.data.columns import SequenceColumn
+from seqtrain.data.columns.symbol_column import SymbolColumn
+from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.dataset import PreparedData
 from seqtrain.data.labels import class_counts
 from seqtrain.data.plan import padding_fraction, plan_epoch
@@ -150,27 +154,29 @@ def _conflicts(train: SequenceStore) -> Iterator[str]:
 
 
 def _unknown(data: PreparedData) -> Iterator[str]:
-    rules, key = data.preprocessing, "is it a set of another sort, or another language?"
-    if rules.kind == "tokens":
-        key = "where they are sentences, data.kind: text splits them into words"
-    elif rules.tokenizer in WORDS and np.mean(data.splits["train"].lengths == 1) >= MOSTLY:
-        key = (
-            f"data.tokenizer: {rules.tokenizer} splits nearly no sequence (text without "
-            "blanks, such as DNA or Chinese?); try data.tokenizer: char"
+    column = data.preprocessing.sequence
+    hint = "is it a set of another kind, or in another language?"
+    if isinstance(column, SymbolColumn):
+        hint = "if they are sentences, data.kind: text splits them into words"
+    elif _splits_words(column) and np.mean(data.splits["train"].lengths == 1) >= MOSTLY:
+        hint = (
+            f"data.tokenizer: {column.tokenizer_name} splits nearly no sequence (text without "
+            "spaces, such as DNA or Chinese?); try data.tokenizer: char"
         )
     for name, store in data.splits.items():
         share = unknown_share(store)
         if name != "train" and len(store) >= FEWEST and share > 0.5:
-            yield f"{name}: {share:.0%} of its tokens don't occur in train; {key}"
+            yield f"{name}: {share:.0%} of its tokens don't occur in train; {hint}"
 
 
 def _symbols(data: PreparedData, settings: DataConfig) -> Iterator[str]:
     """Say where features, by the file's format alone, look like symbols: few whole numbers."""
-    rules, is_set = data.preprocessing, "kind" in settings.model_fields_set
-    if is_set or rules.reading.format != "npz" or len(rules.mean) > 1:
+    series, is_set = data.preprocessing.series, "kind" in settings.model_fields_set
+    is_npz = data.preprocessing.reading.format == "npz"
+    if series is None or is_set or not is_npz or series.channels > 1:
         return
     scaled = np.unique(data.splits["train"].values[:, 0])
-    values = scaled.astype(np.float64) * rules.std[0] + rules.mean[0]
+    values = scaled.astype(np.float64) * series.scale.std[0] + series.scale.mean[0]
     if len(values) <= FEW_SYMBOLS and np.abs(values - np.rint(values)).max() <= ROUNDING:
         yield (
             f"train: its values are {counted(len(values), 'whole number')} in one channel, "
@@ -231,10 +237,10 @@ def _repeats(store: SequenceStore, train: SequenceStore) -> int:
 
 def number_doubts(data: PreparedData) -> Iterator[str]:
     """Say where most words of train are numbers."""
-    rules, train = data.preprocessing, data.splits["train"]
-    if rules.vocabulary is None or rules.kind != "text" or rules.tokenizer not in WORDS:
+    column, train = data.preprocessing.sequence, data.splits["train"]
+    if not _splits_words(column) or column.vocabulary is None:
         return
-    tokens = rules.vocabulary.tokens
+    tokens = column.vocabulary.tokens
     counts = counts_of(train.values, len(tokens))
     words = np.array([any(map(str.isalnum, token)) for token in tokens])
     numbers = np.array([token.lstrip("+-").replace(".", "", 1).isdecimal() for token in tokens])
@@ -247,16 +253,21 @@ def number_doubts(data: PreparedData) -> Iterator[str]:
 
 
 def _narrow(rules: Preprocessing) -> Iterator[str]:
-    """Say which numbers are so far from 0 that float32 hardly tells them apart."""
-    for coding in filter(None, (rules.cells, rules.static)):
-        names = [*map(quote, coding.names[coding.num_tokens :])]
-        names = names or [f"channel {number}" for number in range(1, len(coding.mean) + 1)]
-        for name, mean, std in zip(names, coding.mean, coding.std, strict=True):
+    """Yield a warning for each number whose values float32 can hardly tell apart."""
+    for columns in (rules.series, rules.steps, rules.static):
+        if columns is None:
+            continue
+        for name, (mean, std) in columns.scales().items():
             if std < FEW_STEPS * np.spacing(np.float32(abs(mean))):
+                shown = name if columns is rules.series else quote(name)
                 yield (
-                    f"train: {name} lies around {mean:.3g} and differs by about {std:.2g}, which "
+                    f"train: {shown} lies around {mean:.3g} and differs by about {std:.2g}, which "
                     f"32 bits hardly hold; write it as the difference to {mean:.3g}"
                 )
+
+
+def _splits_words(column: SequenceColumn) -> TypeGuard[TextColumn]:
+    return isinstance(column, TextColumn) and column.tokenizer_name in WORDS
 
 
 def static_doubts(data: PreparedData) -> list[str]:

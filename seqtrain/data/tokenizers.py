@@ -6,8 +6,9 @@ piece is split into its tokens. So what a piece was split into can be remembered
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, pairwise
 from typing import Any
 
@@ -59,6 +60,10 @@ def _set_off(text: str) -> str:
     return text
 
 
+def _characters(text: Any) -> Any:
+    return text  # a text is a sequence of its characters, a list of symbols one of these
+
+
 def _whole(piece: str) -> tuple[str]:
     return (piece,)
 
@@ -68,14 +73,18 @@ def _bytes(character: str) -> str:
     return character.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
-SYMBOLS = Tokenizer(iter, _whole)
+SYMBOLS = Tokenizer(_characters, _whole)
 """For lists of symbols, which are tokens already."""
 TOKENIZERS = {
     "word": Tokenizer(str.split, WORD.findall, _set_off),
     "whitespace": Tokenizer(str.split, _whole),
-    "char": Tokenizer(iter, _whole),
-    "byte": Tokenizer(iter, _bytes),
+    "char": Tokenizer(_characters, _whole),
+    "byte": Tokenizer(_characters, _bytes),
 }
+
+
+BPE = "bpe"
+"""The tokenizer that is trained on train."""
 
 
 def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) -> Tokenizer:
@@ -118,10 +127,10 @@ def read_merges(model: str) -> list[tuple[str, str]]:
     return pairs
 
 
-def _bpe_pieces(text: str) -> Iterator[str]:
+def _bpe_pieces(text: str) -> list[str]:
     text = text.strip()
-    for found in BPE_PIECE.finditer(text.translate(_AS_ASCII)):
-        yield text[found.start() : found.end()]
+    plain = text if text.isascii() else "".join(map(_ascii_like, text))
+    return [text[found.start() : found.end()] for found in BPE_PIECE.finditer(plain)]
 
 
 def _merged(piece: str, ranks: dict[tuple[str, str], int]) -> list[str]:
@@ -141,17 +150,13 @@ def _merged(piece: str, ranks: dict[tuple[str, str], int]) -> list[str]:
     return tokens
 
 
-class _AsAscii(dict[int, int]):
-    """For str.translate: a letter, digit, blank or mark of ASCII for each character beyond it."""
-
-    def __missing__(self, point: int) -> int:
-        character = chr(point)
-        kind = "Z" if character in BLANKS else unicodedata.category(character)[0]
-        self[point] = found = point if point < 128 else ord(STAND_INS.get(kind, "."))
-        return found
-
-
-_AS_ASCII = _AsAscii()
+@cache
+def _ascii_like(character: str) -> str:
+    """Return a letter, digit, blank or mark of ASCII in place of a character beyond ASCII."""
+    if character.isascii():
+        return character
+    kind = "Z" if character in BLANKS else unicodedata.category(character)[0]
+    return STAND_INS.get(kind, ".")
 
 
 def bpe_version() -> str:

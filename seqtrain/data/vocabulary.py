@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import repeat
+from typing import Any, Protocol
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.tokenizers import Tokenizer
-
 PAD, UNK = 0, 1
 SPECIAL = ("<pad>", "<unk>")
-REMEMBERED_PIECES, REMEMBERED_LENGTH = 1 << 17, 64
-"""How many pieces' ids are kept, and of how many characters at most: about 30 MB together."""
 MOST_SPELLINGS = 2**20
 """Distinct unknown words of a file, or of a chunk of it, that are told apart."""
 BUCKETS = 2**15
@@ -31,52 +28,79 @@ MOST_GRAMS = 1024
 """n-grams of a word that are read: those at its beginning."""
 
 
-def growing_index(tokens: Iterable[str] = ()) -> defaultdict[str, int]:
-    """Return the ids of tokens, in their order; a new token gets the next id."""
-    index = defaultdict[str, int](None, {token: i for i, token in enumerate(tokens)})
-    index.default_factory = index.__len__
-    return index
+class TokenIndex(Protocol):
+    """Ids of tokens."""
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """All tokens in the order of their ids."""
+
+    def ids(self, tokens: Iterable[str]) -> list[int]:
+        """Return the id of each token."""
 
 
-class FixedIndex(dict[str, int]):
-    """Ids of known tokens (or labels); anything else gets the default.
+class GrowingTokens:
+    """Ids of tokens in the order of their first appearance: a new token gets the next id."""
 
-    With `first` the unknown ones are numbered from it on, up to MOST_SPELLINGS of them.
+    def __init__(self, tokens: Iterable[str] = ()) -> None:
+        self._ids = defaultdict[str, int](None, {token: i for i, token in enumerate(tokens)})
+        self._ids.default_factory = self._ids.__len__
+
+    @property
+    def tokens(self) -> list[str]:
+        """All tokens in the order of their ids."""
+        return list(self._ids)
+
+    def ids(self, tokens: Iterable[str]) -> list[int]:
+        """Return the id of each token."""
+        return [*map(self._ids.__getitem__, tokens)]
+
+
+class KnownTokens:
+    """Ids of the tokens of a vocabulary; all other tokens are <unk>."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.tokens = vocabulary.tokens
+        self._ids = vocabulary.index
+
+    def ids(self, tokens: Iterable[str]) -> list[int]:
+        """Return the id of each token."""
+        return [*map(self._ids.get, tokens, repeat(UNK))]
+
+
+class SpelledTokens:
+    """Ids of the tokens of a vocabulary, and numbers of unknown words from `first` on.
+
+    Beyond MOST_SPELLINGS distinct ones, unknown words are <unk>.
+
+    Attributes:
+        first: Number of the first unknown word: the size of the vocabulary.
+        unknown: Unknown words in the order of their numbers.
     """
 
-    def __init__(self, known: Mapping[str, int], default: int, first: int | None = None) -> None:
-        super().__init__(known)
-        self.default, self.first = default, first
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.first = len(vocabulary)
         self.unknown: list[str] = []
+        self._known = vocabulary.index
+        self._numbers: dict[str, int] = {}
 
-    def __missing__(self, token: str) -> int:
-        if self.first is None or len(self.unknown) == MOST_SPELLINGS:
-            return self.default
-        self[token] = new = self.first + len(self.unknown)
-        self.unknown.append(token)
-        return new
+    @property
+    def tokens(self) -> list[str]:
+        """The unknown words."""
+        return self.unknown
 
+    def ids(self, tokens: Iterable[str]) -> list[int]:
+        """Return the id, or the number, of each token."""
+        return [self._known.get(token) or self._number(token) for token in tokens]
 
-class PieceIds(dict[str, bytes]):
-    """Ids of the tokens of each piece of text met before, as the bytes of an int32 array."""
-
-    def __init__(self, tokenizer: Tokenizer, index: Mapping[str, int]) -> None:
-        super().__init__()
-        self.tokenizer = tokenizer
-        self.index = index
-
-    def __missing__(self, piece: str) -> bytes:
-        ids = array("i", map(self.index.__getitem__, self.tokenizer.split(piece))).tobytes()
-        if len(piece) <= REMEMBERED_LENGTH and len(self) < REMEMBERED_PIECES:
-            self[piece] = ids
-        return ids
-
-    def encode(self, texts: Sequence[Any]) -> tuple[npt.NDArray[np.int32], list[int]]:
-        """Return the ids (N,) of the tokens of texts or lists of symbols, and how many each has."""
-        look_up = self.__getitem__
-        ids = [b"".join(map(look_up, pieces)) for pieces in self.tokenizer.pieces(texts)]
-        values = np.frombuffer(b"".join(ids), dtype=np.int32)
-        return values, [len(each) // values.itemsize for each in ids]
+    def _number(self, token: str) -> int:
+        number = self._numbers.get(token)
+        if number is None:
+            if len(self.unknown) == MOST_SPELLINGS:
+                return UNK
+            number = self._numbers[token] = self.first + len(self.unknown)
+            self.unknown.append(token)
+        return number
 
 
 @dataclass(frozen=True)
@@ -101,9 +125,9 @@ class Vocabulary:
         return self._grams[sizes]
 
     @cached_property
-    def index(self) -> FixedIndex:
-        """Token to id. A token spelled like <pad> in the data is unknown, never padding."""
-        return FixedIndex({token: i for i, token in enumerate(self.tokens) if i != PAD}, UNK)
+    def index(self) -> dict[str, int]:
+        """Id of each token but <pad>: a token spelled like it in the data is unknown."""
+        return {token: i for i, token in enumerate(self.tokens) if i != PAD}
 
 
 def fit_vocabulary(

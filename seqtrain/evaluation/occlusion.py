@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from seqtrain.data.column_coding import ColumnCoding
+from seqtrain.data.columns.column_table import ColumnTable
 from seqtrain.data.decisions import best_class, reached
 from seqtrain.data.store import SequenceStore, stacked
 from seqtrain.evaluation.logits import predict_logits
@@ -23,8 +23,8 @@ def occlusion_weights(
     row: int,
     device: torch.device,
     thresholds: Sequence[float],
-    steps: ColumnCoding | None,
-    row_features: ColumnCoding | None,
+    steps: ColumnTable | None,
+    row_features: ColumnTable | None,
 ) -> tuple[list[float], list[float]]:
     """Return the weights of a row's time steps, and of its row features, for its prediction.
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 import seqtrain
-from seqtrain.data.column_coding import ColumnCoding
+from seqtrain.data.columns.column_table import ColumnTable
 from seqtrain.data.examples import Example, Steps
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
@@ -102,7 +102,7 @@ def export_model(model: Model, folder: Path) -> Exported:
     contents = {
         MODEL: onnx,
         PREPROCESSING: to_json(
-            {"format_version": FORMAT_VERSION, "thresholds": thresholds, **fitted.to_json()}
+            {"format_version": FORMAT_VERSION, "thresholds": thresholds, **fitted.to_dict()}
         ),
         VOCABULARY: to_json(fitted.token_lists()),
         SCRIPT: SOURCE.read_bytes(),
@@ -159,10 +159,12 @@ def _sequences(rules: Preprocessing) -> Iterator[Any]:
     if rules.lengths.max_length is not None:
         lengths.append(min(rules.lengths.max_length, 1000) + 7)
     numbers, draw = np.random.default_rng(SEED), random.Random(SEED)
-    if rules.kind == "features":
+    series = rules.series
+    if series is not None:
         for length in lengths:
-            vectors = numbers.normal(rules.mean, rules.std, (length, len(rules.mean)))
-            if rules.missing == "mask":
+            shape = (length, series.channels)
+            vectors = numbers.normal(series.scale.mean, series.scale.std, shape)
+            if series.has_indicators:
                 vectors[numbers.random(vectors.shape) < 0.1] = np.nan
             yield vectors.astype(np.float32)
         return
@@ -182,13 +184,14 @@ def _sequences(rules: Preprocessing) -> Iterator[Any]:
         yield from TEXTS
 
 
-def _drawn(coding: ColumnCoding, numbers: np.random.Generator, length: int) -> Steps:
+def _drawn(coding: ColumnTable, numbers: np.random.Generator, length: int) -> Steps:
     """Return made-up steps: cells that the vocabularies have, numbers around each mean."""
     tokens = tuple(
         tuple(numbers.choice([*vocabulary.tokens, "no such symbol"], length).tolist())
         for vocabulary in coding.vocabularies
     )
-    drawn = numbers.normal(coding.mean, coding.std, (length, len(coding.mean)))
+    means, deviations = zip(*coding.scales().values(), strict=True) if coding.numbers else ((), ())
+    drawn = numbers.normal(means, deviations, (length, len(means)))
     return Steps(tokens, drawn.astype(np.float32))
 
 

@@ -43,8 +43,9 @@ class ExportedModel:
 
     def __init__(self, onnx: bytes, fitted: Preprocessing, thresholds: list[float]) -> None:
         self.fitted, self.grams, self.thresholds = fitted, None, thresholds
-        if fitted.subwords is not None and fitted.vocabulary is not None:
-            self.grams = fitted.vocabulary.grams(*fitted.subwords)
+        tokens = fitted.tokens
+        if tokens is not None and tokens.subwords is not None and tokens.vocabulary is not None:
+            self.grams = tokens.vocabulary.grams(*tokens.subwords)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(
@@ -140,7 +141,7 @@ def load(folder: str) -> ExportedModel:
     if values["ngrams"] is not None:
         tables = np.load(os.path.join(folder, "ngrams.npz"))
         ngrams = NgramVocabulary.described(values["ngrams"], tables["keys"], tables["idf"])
-    fitted = Preprocessing.from_json(values, json.loads(tokens), ngrams)
+    fitted = Preprocessing.from_dict(values, json.loads(tokens), ngrams)
     return ExportedModel(onnx, fitted, thresholds)
 
 

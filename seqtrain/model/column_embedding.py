@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from seqtrain.data.column_coding import ColumnCoding
+from seqtrain.data.columns.column_table import ColumnTable
 from seqtrain.model.initialization import draw_embedding, token_embedding
 
 MAX_WIDTH = 64
@@ -23,7 +23,7 @@ class ColumnEmbedding(nn.Module):
         width: width E of the result, or None to return vectors and numbers without a linear map.
     """
 
-    def __init__(self, coding: ColumnCoding, columns: int, width: int | None = None) -> None:
+    def __init__(self, coding: ColumnTable, columns: int, width: int | None = None) -> None:
         super().__init__()
         self.columns = columns
         sizes = [len(vocabulary) for vocabulary in coding.vocabularies]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seqtrain.data.column_coding import ColumnCoding
+from seqtrain.data.columns.column_table import ColumnTable
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.vocabulary import BUCKETS, WordGrams
@@ -50,36 +50,35 @@ class InputSpec:
     ngrams: NgramVocabulary | None = None
     series: SeriesStandardization | None = None
     kernels: KernelSizes | None = None
-    steps: ColumnCoding | None = None
-    static: ColumnCoding | None = None
+    steps: ColumnTable | None = None
+    static: ColumnTable | None = None
     subword_rows: int = BUCKETS
 
     @classmethod
     def of(cls, preprocessing: Preprocessing) -> InputSpec:
         """Return the facts about the inputs and classes of a preprocessing."""
         words = series = kernels = None
-        coded = preprocessing if preprocessing.steps is None else preprocessing.steps
-        channels, indicators = len(coded.mean), preprocessing.missing == "mask"
-        if preprocessing.subwords is not None and preprocessing.vocabulary is not None:
-            words = preprocessing.vocabulary.grams(*preprocessing.subwords)
-        if preprocessing.standardize != "train":
+        tokens, numbers = preprocessing.tokens, preprocessing.numbers
+        if tokens is not None and tokens.subwords is not None and tokens.vocabulary is not None:
+            words = tokens.vocabulary.grams(*tokens.subwords)
+        if numbers is not None and numbers.standardize != "train":
             series = SeriesStandardization(
-                channels,
-                both=preprocessing.standardize == "both",
-                indicators=indicators,
+                numbers.channels,
+                both=numbers.standardize == "both",
+                indicators=numbers.has_indicators,
                 ids=preprocessing.token_columns,
             )
-        if preprocessing.kernels is not None:
-            kernels = KernelSizes(channels, indicators, preprocessing.kernels)
+        if numbers is not None and preprocessing.kernels is not None:
+            kernels = KernelSizes(numbers.channels, numbers.has_indicators, preprocessing.kernels)
         return cls(
             input_size=preprocessing.input_size,
             num_classes=len(preprocessing.labels),
-            features=preprocessing.kind == "features",
+            features=preprocessing.series is not None,
             words=words,
             ngrams=preprocessing.ngrams,
             series=series,
             kernels=kernels,
             steps=preprocessing.steps,
             static=preprocessing.static,
-            subword_rows=preprocessing.subword_rows,
+            subword_rows=BUCKETS if tokens is None else tokens.subword_rows,
         )

@@ -6,21 +6,23 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
 import safetensors.torch
 import torch
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, ValidationError
+from pydantic import ValidationError
 from safetensors import SafetensorError
 from torch import Tensor
 
 from seqtrain.config.document import brief
 from seqtrain.config.schema import DataConfig, ModelConfig
+from seqtrain.data.columns.series_column import SeriesColumn
+from seqtrain.data.examples import column_names
 from seqtrain.data.ngram_vocabulary import ONLY, NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.tokenizers import read_merges
+from seqtrain.data.saved_values import saved_flag
 from seqtrain.data.vocabulary import BUCKETS, SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
@@ -83,7 +85,7 @@ def model_files(
     description = {
         "format_version": FORMAT_VERSION,
         "architecture": model.network.config.model_dump(),
-        "preprocessing": model.preprocessing.to_json(),
+        "preprocessing": model.preprocessing.to_dict(),
         "calibration": model.calibration.model_dump(),
     }
     weights = weights or model.network.state_dict()
@@ -172,7 +174,8 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
     if ngrams is not None and preprocessing.steps is not None:
         named = {preprocessing.steps.names[x.column]: [*x[1:3]] for x in ngrams.columns}
         sizes = named if isinstance(config.ngrams, dict) else sizes
-    subwords = None if preprocessing.subwords is None else list(preprocessing.subwords)
+    tokens = preprocessing.tokens
+    subwords = None if tokens is None or tokens.subwords is None else [*tokens.subwords]
     has_kernels = preprocessing.kernels is not None
     spelled = ngrams is not None and ngrams.has_spelling
     wanted = config.ngrams, config.subwords, config.kernels, config.ngrams_spelling
@@ -181,68 +184,41 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
     return config
 
 
-class SavedPreprocessing(BaseModel):
-    """What no key of the data section says of a saved model's preprocessing."""
-
-    model_config = ConfigDict(strict=True)
-    mean: list[FiniteFloat]
-    std: list[Annotated[FiniteFloat, Field(gt=0)]]
-    bpe_model: str | None
-    kernels: list[PositiveInt] | None = Field(default=None, min_length=3, max_length=3)
-    subword_rows: Annotated[int, Field(ge=1, le=BUCKETS)] = BUCKETS
-
-
 def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
-    """Return preprocessing that a fit can have saved, so that no prediction stumbles over it."""
-    checked = SavedPreprocessing.model_validate(values)
-    kind, lists = values["reading"]["kind"], dict[str, Any]()
-    is_features = kind == "features"
-    if not is_features or values.get("static") is not None:
-        lists = saved.read_json(VOCABULARY)
-    tokens = lists["tokens"] if kind in ("text", "tokens") else None
-    found = Preprocessing.from_json(values, lists, _read_ngrams(saved, values.get("ngrams")))
-    keys = {**asdict(found.reading), **asdict(found.lengths)}
-    by_name, whole_files, kept = (keys.pop(name) for name in ("by_name", "whole_files", "keep"))
-    dated = keys.pop("dated")
-    for name in ("tokenizer", "lowercase", "missing", "standardize"):
-        keys[name] = getattr(found, name)
-    DataConfig.model_validate({"train": "-", **keys})
-    ModelConfig.model_validate({"subwords": values.get("subwords")})
-    wrong = {
-        "reading": kept or kind == "auto" or not {by_name, whole_files} <= {False, True},
-        "reading.dated": dated not in (None, False, True),
-        "label_set.separator": found.label_set.separator != found.reading.label_separator,
-        "mean, std": len(checked.mean) != len(checked.std) or bool(checked.mean) != is_features,
-        "ngrams.columns": found.ngrams is not None
-        and not {x.column for x in found.ngrams.columns}
-        <= ({*range(found.token_columns)} or {ONLY}),
-        "steps": (kind == "steps") != (found.steps is not None),
-        "reading.steps": found.reading.steps != (found.steps and found.steps.columns),
-        "reading.static": found.reading.static != (found.static and found.static.columns),
-        "standardize": found.standardize != "train" and kind in ("text", "tokens"),
-        "subwords, ngrams": is_features and (found.subwords or found.ngrams),
-        "kernels": checked.kernels != (checked.kernels and sorted(checked.kernels)),
-        "kernels, kind": checked.kernels is not None
-        and not (is_features or (found.steps is not None and not found.steps.num_tokens)),
-        "bpe_model": (found.tokenizer == "bpe") != (checked.bpe_model is not None),
-        "tokens": tokens is not None and not _are_tokens(tokens),
-        "steps, static": not all(
-            _are_tokens([*vocabulary.tokens])
-            for coding in found.codings.values()
-            for vocabulary in coding.vocabularies
-        ),
-    }
-    for name, is_wrong in wrong.items():
-        if is_wrong:
-            raise ValueError(f"{name}: no model has this: {brief(values.get(name))}")
-    if checked.bpe_model is not None:
-        read_merges(checked.bpe_model)
+    """Return the preprocessing of a saved folder; raise ValueError if no fit returns such one."""
+    has_tokens = values["sequence"]["kind"] != SeriesColumn.kind
+    lists = saved.read_json(VOCABULARY) if has_tokens or values["row_features"] else {}
+    found = Preprocessing.from_dict(values, lists, _read_ngrams(saved, values["ngrams"]))
+    _check_reading(found)
+    columns = set(range(found.token_columns)) or {ONLY}
+    if found.ngrams is not None:
+        if found.series is not None:
+            raise ValueError("ngrams: expected none for series")
+        if not {own.column for own in found.ngrams.columns} <= columns:
+            raise ValueError("ngrams.columns: expected token columns of a step")
+    if found.kernels is not None and (found.numbers is None or found.token_columns):
+        raise ValueError("kernels: expected none for steps with tokens")
     return found
 
 
-def _are_tokens(tokens: list[Any]) -> bool:
-    are_texts = all(isinstance(token, str) for token in tokens)
-    return are_texts and tokens[:2] == [*SPECIAL] and len({*tokens}) == len(tokens)
+def _check_reading(found: Preprocessing) -> None:
+    """Raise ValueError if a preprocessing reads other columns than it encodes."""
+    keys = asdict(found.reading)
+    flags = {"by_name": keys.pop("by_name"), "whole_files": keys.pop("whole_files")}
+    for name, flag in flags.items():
+        saved_flag(f"reading.{name}", flag)
+    if keys.pop("keep") or keys.pop("dated") not in (None, False, True):
+        raise ValueError("reading: expected no columns to keep, and true, false or null for dated")
+    DataConfig.model_validate({"train": "-", **keys})
+    if found.reading.kind != found.kind:
+        raise ValueError("reading.kind: expected that of the sequence")
+    if found.reading.label_separator != found.label_set.separator:
+        raise ValueError("reading.label_separator: expected that of the labels")
+    for name, table in (("steps", found.steps), ("static", found.static)):
+        kinds = getattr(found.reading, name)
+        names = None if kinds is None else column_names(kinds)
+        if names != (None if table is None else table.names):
+            raise ValueError(f"reading.{name}: expected the encoded columns")
 
 
 def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:

@@ -134,7 +134,7 @@ def read(data: DataConfig, path: object) -> tuple[list[Any], list[str]]:
     """Return the sequences of a file, and their labels."""
     options = read_options(data, str(path))
     examples = [e for e in read_examples(str(path), options) if len(e.sequence)]
-    return [example.sequence for example in examples], [str(e.label) for e in examples]
+    return [example.sequence for example in examples], [", ".join(e.labels or ()) for e in examples]
 
 
 def fast_text(data: DataConfig) -> Scores | None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqtrain.data.columns import token_sequence
 from seqtrain.data.dataset import PreparedData, prepare
 from seqtrain.data.readers import digest_of
 from seqtrain.errors import DataError
@@ -66,8 +67,8 @@ def test_tokens_have_the_same_ids_however_many_pieces_are_remembered(
     texts = ["".join(draw.choices([*"abΣ'. \u3000", "long" * 20], k=9)) + "a" for _ in range(60)]
     path = write("train.tsv", [(text, "xy"[i % 2]) for i, text in enumerate(texts)])
     found = []
-    for remembered in (1000, 2, 0):
-        monkeypatch.setattr("seqtrain.data.vocabulary.REMEMBERED_PIECES", remembered)
+    for remembered in (10_000, 20, 0):
+        monkeypatch.setattr(token_sequence, "REMEMBERED_CHARACTERS", remembered)
         data = ready(train=path, tokenizer=tokenizer, min_count=3)
         found.append((words(data, "train"), data.splits["train"].values.tolist()))
     assert found[0] == found[1] == found[2]
@@ -104,7 +105,7 @@ def test_bpe_merges_are_learned_from_the_training_part(write, ready, groups):
         held_out = {"fold": number % 4 + 1, "of": 4} if groups else 0.9
         data = ready(**keys, validation=held_out, seed=number)
         if not any(line % 10 == 1 for line in lines(data)["train"]):
-            assert "zq" not in str(data.preprocessing.bpe_model)
+            assert "zq" not in str(data.preprocessing.text)
             return
     raise AssertionError("no seed holds out all rows of one sort")
 

@@ -6,21 +6,22 @@ from hypothesis import strategies as st
 
 from seqtrain.data.vocabulary import (
     SPECIAL,
+    UNK,
+    GrowingTokens,
     Vocabulary,
     fit_vocabulary,
-    growing_index,
 )
 
 
 def fit(tokens: list[str], *, min_count: int = 1, max_size: int = 100) -> tuple[Vocabulary, int]:
     """Fit as the data room does: provisional ids first; check that the final ids agree."""
-    index = growing_index(SPECIAL)
-    ids = np.array([index[token] for token in tokens], dtype=np.int32)
-    counts = np.bincount(ids, minlength=len(index))
+    index = GrowingTokens(SPECIAL)
+    ids = np.array(index.ids(tokens), dtype=np.int32)
+    counts = np.bincount(ids, minlength=len(index.tokens))
     vocabulary, final, eligible = fit_vocabulary(
-        list(index), counts, min_count=min_count, max_size=max_size
+        index.tokens, counts, min_count=min_count, max_size=max_size
     )
-    assert final[ids].tolist() == [vocabulary.index[token] for token in tokens]
+    assert final[ids].tolist() == [vocabulary.index.get(token, UNK) for token in tokens]
     return vocabulary, eligible
 
 

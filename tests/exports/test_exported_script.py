@@ -148,7 +148,7 @@ def test_every_branch_predicts_as_predict_does(part, both):
 def bpe_model() -> Model:
     bpe = train_bpe(TEXTS * 3, vocab_size=280, lowercase=True)
     vocabulary = Vocabulary((*WORDS[:2], *sorted(json.loads(bpe)["model"]["vocab"])))
-    return make_model(rules={"tokenizer": "bpe", "bpe_model": bpe, "vocabulary": vocabulary})
+    return make_model(rules={"tokenizer_name": "bpe", "bpe_model": bpe, "vocabulary": vocabulary})
 
 
 @pytest.mark.parametrize(

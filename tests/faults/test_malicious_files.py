@@ -180,8 +180,8 @@ def attack_tokenizer(folder: Path) -> set[tuple[bool, int, bool]]:
     del files[NAMES[-1]]
     description, outcomes = json.loads(files["model.json"]), set()
     assert run_quietly("predict", "test.tsv", "--run", "r", "--output", "expected.tsv") == 0
-    for keeps, forged in tokenizers(description["preprocessing"]["bpe_model"]):
-        description["preprocessing"]["bpe_model"] = json.dumps(forged)
+    for keeps, forged in tokenizers(description["preprocessing"]["sequence"]["bpe_model"]):
+        description["preprocessing"]["sequence"]["bpe_model"] = json.dumps(forged)
         write_folder(folder / "forged", files | {"model.json": json.dumps(description).encode()})
         rows = folder / "found.tsv"
         code = run_quietly(

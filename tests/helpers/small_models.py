@@ -1,12 +1,19 @@
 """Small models with random weights, of every kind and shape."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import torch
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.data.columns import SequenceColumn
+from seqtrain.data.columns.scaling import Scale
+from seqtrain.data.columns.series_column import SeriesColumn
+from seqtrain.data.columns.steps_column import StepsColumn
+from seqtrain.data.columns.symbol_column import SymbolColumn
+from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.encoding import LengthPolicy
 from seqtrain.data.labels import LabelSet
 from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, with_spelling
@@ -28,20 +35,15 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
 
     Rules are of the preprocessing, in place of its defaults; settings of the model section.
     """
-    features = kind == "features"
     given: dict[str, Any] = {
         "reading": ReadOptions(format="jsonl", kind=kind, sequence="s", label="l"),
-        "tokenizer": "word",
-        "lowercase": True,
-        "bpe_model": None,
         "lengths": LengthPolicy(None, "head", "error"),
-        "missing": "error",
         "label_set": LabelSet(LABELS),
-        "vocabulary": None if features else Vocabulary(WORDS),
-        "mean": (0.5, -1.0) if features else (),
-        "std": (1.0, 2.0) if features else (),
+        **(rules or {}),
     }
-    preprocessing = Preprocessing(**{**given, **(rules or {})})
+    names = {field.name for field in fields(Preprocessing)} - {"sequence"}
+    settings_of_column = {name: given.pop(name) for name in [*given] if name not in names}
+    preprocessing = Preprocessing(sequence=_column(kind, settings_of_column), **given)
     config = ModelConfig(embedding_dim=3, hidden_size=4, **settings)
     network = new_network(config, preprocessing).eval()
     network.initialize(seed=0)
@@ -55,6 +57,17 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
     if network.fixed_branches:
         network.fit(series_store(network.input_size), seed=1)
     return Model(network, preprocessing)
+
+
+def _column(kind: str, settings: dict[str, Any]) -> SequenceColumn:
+    if kind == "features":
+        scale = Scale(settings.pop("mean", (0.5, -1.0)), settings.pop("std", (1.0, 2.0)))
+        return SeriesColumn(scale=scale, **settings)
+    if kind == "steps":
+        return StepsColumn(**settings)
+    settings.pop("missing", None)
+    settings = {"vocabulary": Vocabulary(WORDS), **settings}
+    return TextColumn(**settings) if kind == "text" else SymbolColumn(**settings)
 
 
 def series_store(width: int, lengths: Sequence[int] = KERNELS) -> SequenceStore:

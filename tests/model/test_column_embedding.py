@@ -11,7 +11,10 @@ from torch.nn.utils.rnn import pack_sequence, pad_sequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import collate
-from seqtrain.data.column_coding import ColumnCoding
+from seqtrain.data.columns.column_table import ColumnTable
+from seqtrain.data.columns.number_cells import NumberCells
+from seqtrain.data.columns.scaling import Scale
+from seqtrain.data.columns.token_cells import TokenCells
 from seqtrain.data.ngram_vocabulary import GramColumn, fit_ngrams
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.model.branches.branch import ForwardContext
@@ -34,11 +37,12 @@ BRANCHES: dict[str, dict[str, Any]] = {
 every_branch = pytest.mark.parametrize("branch", BRANCHES)
 
 
-def coding(*numbers: str) -> ColumnCoding:
+def table_of(*numbers: str) -> ColumnTable:
     names = ["<pad>", "<unk>", *"vwxyz"]
-    columns = dict(zip("ab", ("token", "token"), strict=True)) | dict.fromkeys(numbers, "number")
-    words = tuple(Vocabulary(tuple(names[:size])) for size in SIZES)
-    return ColumnCoding(columns, "mask", words, (0.0,) * len(numbers), (1.0,) * len(numbers))
+    vocabularies = [Vocabulary(tuple(names[:size])) for size in SIZES]
+    tokens = [TokenCells(name, None, own) for name, own in zip("ab", vocabularies, strict=True)]
+    scaled = [NumberCells(name, Scale((0.0,), (1.0,))) for name in numbers]
+    return ColumnTable(tuple(tokens), tuple(scaled), "mask")
 
 
 def rows_of(lengths: tuple[int, ...], numbers: int) -> list[Tensor]:
@@ -63,7 +67,7 @@ def make(branch: str, **keys: Any) -> ClassifierNetwork:
     series = None
     if branch == "own scale":
         series = SeriesStandardization(1, both=True, indicators=True, ids=len(SIZES))
-    codings = {"steps": coding("n"), "static": coding("n", "m")}
+    codings = {"steps": table_of("n"), "static": table_of("n", "m")}
     spec = InputSpec(4, 3, ngrams=ngrams, series=series, **codings)
     model = ClassifierNetwork(config, spec)
     model.initialize(seed=0)

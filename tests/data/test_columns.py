@@ -41,8 +41,8 @@ def test_train_chooses_each_columns_tokens_and_scales(table_project: Path) -> No
     row, sequence = 0, train[0][0]
     assert [place[int(i)] for i in sequence[:, 0]][row] == "moon"
     assert int(sequence[0, 1]) == 1
-    heat = table(60, seed=1)[0]["heat"]
-    assert sequence[0, 2] * coding.std[0] + coding.mean[0] == pytest.approx(heat, abs=1e-4)
+    heat, (mean, std) = table(60, seed=1)[0]["heat"], coding.scales()["heat"]
+    assert sequence[0, 2] * std + mean == pytest.approx(heat, abs=1e-4)
 
 
 @pytest.mark.parametrize("column", ["heat", "age"])

@@ -1,0 +1,59 @@
+"""Columns: the kinds of input that an example can have, one file each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from seqtrain.data.columns.column_table import ColumnTable
+from seqtrain.data.columns.row_features import RowFeatures
+from seqtrain.data.columns.series_column import SeriesColumn
+from seqtrain.data.columns.steps_column import StepsColumn
+from seqtrain.data.columns.symbol_column import SymbolColumn
+from seqtrain.data.columns.text_column import TextColumn
+from seqtrain.data.saved_values import saved_choice
+
+if TYPE_CHECKING:  # exported models read rows without pydantic
+    from seqtrain.config.schema import Config
+
+SequenceColumn: TypeAlias = TextColumn | SymbolColumn | SeriesColumn | StepsColumn
+COLUMNS: dict[str, type[SequenceColumn]] = {
+    column.kind: column for column in (TextColumn, SymbolColumn, SeriesColumn, StepsColumn)
+}
+"""Columns of sequences by data.kind."""
+
+
+def column_from_config(config: Config) -> SequenceColumn:
+    """Return the unfitted column of the sequences that a config describes."""
+    data, sizes = config.data, config.model.subwords
+    subwords = None if sizes is None else (sizes[0], sizes[1])
+    match data.kind:
+        case "features":
+            return SeriesColumn(data.missing, data.standardize)
+        case "steps":
+            table = ColumnTable.from_kinds(data.steps or {}, data.missing)
+            return StepsColumn(table, data.standardize)
+        case "tokens":
+            return SymbolColumn(subwords=subwords)
+        case _:
+            return TextColumn(
+                subwords=subwords, tokenizer_name=data.tokenizer, lowercase=data.lowercase
+            )
+
+
+def row_features_from_config(config: Config) -> RowFeatures | None:
+    """Return the unfitted row features that a config describes, or None."""
+    if config.data.static is None:
+        return None
+    return RowFeatures(ColumnTable.from_kinds(config.data.static, config.data.missing))
+
+
+def column_from_dict(values: Any, tokens: Any) -> SequenceColumn:
+    """Build a column from `to_dict`'s and `vocabulary_dict`'s values, which may come from anyone.
+
+    Raises:
+        ValueError: If no fit returns such a column.
+        KeyError: If a value is missing.
+        TypeError: If a value has the wrong type.
+    """
+    kind = saved_choice("kind", values["kind"], (*COLUMNS,))
+    return COLUMNS[kind].from_dict(values, tokens)

@@ -1,0 +1,146 @@
+"""The interface of columns: encoding of one input of an example as numbers.
+
+A column is the sequence of an example (text, symbols, series, or steps of several columns) or its
+row features. Each kind is one file in this folder and one entry of `COLUMNS`.
+
+The life of a column:
+
+1. `column_from_config` builds it unfitted.
+2. `encoder()` returns an encoder that turns cells into provisional numbers while files are read.
+   For an unfitted column it assigns a new id to each new token.
+3. `fit` decides on the training split (the vocabulary, the scale of numbers), and returns a fitted
+   column and the stores with their final numbers.
+4. Later `encoder()` and `finish` encode other rows in the same way.
+5. `to_dict`, `vocabulary_dict` and `from_dict` save it with the model.
+
+N steps of all sequences of a store or chunk, K numbers of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from seqtrain.data.store import Array, SequenceStore
+from seqtrain.data.vocabulary import Vocabulary
+
+Parts: TypeAlias = dict[str, SequenceStore]
+"""Stores by name: train, the other splits, and files of pretraining.data."""
+SomeColumn = TypeVar("SomeColumn", bound="Column")
+
+
+class Encoded(NamedTuple):
+    """Provisional numbers of some cells.
+
+    Attributes:
+        values: Numbers of all steps, cell after cell: (N,) int32 ids, or (N, K) float32.
+        lengths: Number of steps of each cell.
+    """
+
+    values: Array
+    lengths: list[int]
+
+
+class CellEncoder(Protocol):
+    """Encoder of the cells of one column, in the order in which rows are read."""
+
+    @property
+    def is_ready(self) -> bool:
+        """False until `prepare` has seen a cell from which the width follows."""
+
+    def prepare(self, cell: Any) -> None:
+        """Take the width of vectors from the first cell that isn't empty."""
+
+    def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Any]:
+        """Return the cells, with empty ones in place of those that can't be encoded.
+
+        Args:
+            cells: One cell for each row.
+            problems: Reasons by row number. The method adds those of cells that it refuses.
+        """
+
+    def encode(self, cells: Sequence[Any]) -> Encoded:
+        """Return the provisional numbers of cells that `check` returned."""
+
+    def blank(self) -> Array:
+        """Return the one step as which an empty sequence is read: (1,) or (1, K)."""
+
+    def arrays(self, values: Array) -> dict[str, Array]:
+        """Return the arrays of a store that hold these provisional numbers, by their names."""
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """Settings of `Column.fit`.
+
+    Attributes:
+        min_count: Smallest number of occurrences of a token in the vocabulary.
+        max_size: Largest size of a vocabulary, including <pad> and <unk>.
+        extend: Function that returns more words for a vocabulary, or None. Their ids follow.
+    """
+
+    min_count: int
+    max_size: int
+    extend: Callable[[Vocabulary], list[str]] | None = None
+
+
+class Column(Protocol):
+    """One input of an example: how its cells become numbers. Immutable; `fit` returns a new one."""
+
+    kind: ClassVar[str]
+
+    @property
+    def input_size(self) -> int:
+        """Size of the vocabulary if steps are ids, else the numbers K of a step."""
+
+    def encoder(self) -> CellEncoder:
+        """Return an encoder of cells."""
+
+    def fit(
+        self: SomeColumn,
+        encoder: Any,
+        parts: Parts,
+        options: FitOptions,
+        known: SomeColumn | None = None,
+    ) -> tuple[SomeColumn, Parts, int]:
+        """Fit the column on the training split.
+
+        Args:
+            encoder: Encoder that encoded all parts.
+            parts: Stores with provisional numbers; ``parts["train"]`` decides.
+            options: Limits of vocabularies.
+            known: The column of an earlier model, or None. It keeps its ids and scales;
+                vocabularies grow.
+
+        Returns:
+            The fitted column, the stores with final numbers, and how many distinct tokens could be
+            in the vocabularies.
+        """
+
+    def finish(self, store: SequenceStore, encoder: Any) -> SequenceStore:
+        """Return a store with final numbers, of rows that an encoder of a fitted column encoded."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys of the data section that fix the meaning of the encoded numbers."""
+
+    def pieces(self, cell: Any) -> list[str] | None:
+        """Return the steps of a cell as texts for people, or None if they are bare numbers."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted column without its vocabularies as JSON values, with its `kind`."""
+
+    def vocabulary_dict(self) -> dict[str, list[str]]:
+        """Return the tokens of each vocabulary in the order of their ids, by name."""
+
+    @classmethod
+    def from_dict(cls: type[SomeColumn], values: Any, tokens: Any) -> SomeColumn:
+        """Build a column from `to_dict`'s and `vocabulary_dict`'s values.
+
+        The values may come from anyone: a column that it returns encodes rows without errors.
+
+        Raises:
+            ValueError: If no fit returns such a column.
+            KeyError: If a value is missing.
+            TypeError: If a value has the wrong type.
+        """

@@ -1,0 +1,281 @@
+"""Tables of columns: cells of several columns, encoded together as one vector.
+
+The vector holds the ids of all token columns, then the numbers of all number columns, then the
+indicators of missing numbers. N steps (or rows), K numbers of the vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+
+from seqtrain.data.columns.column import FitOptions
+from seqtrain.data.columns.number_cells import NumberCells
+from seqtrain.data.columns.scaling import MASK, MISSING, refused_numbers
+from seqtrain.data.columns.token_cells import TokenCells
+from seqtrain.data.examples import Features, Steps
+from seqtrain.data.saved_values import saved_choice, saved_texts
+from seqtrain.data.store import Array, blocks, concatenate
+from seqtrain.data.vocabulary import UNK, Vocabulary
+
+LARGEST_ID = 2**24
+"""Ids below it are exact in float32."""
+Cells: TypeAlias = Mapping[str, Array]
+"""The cells of each column of a table by name, (N,): ids of tokens, numbers as read."""
+
+
+class TableColumn(Protocol):
+    """A column of a table, with one cell per step. Each kind is one file and one entry of `KINDS`.
+
+    Token columns have ids; number columns become one or more numbers. Immutable.
+
+    Attributes:
+        name: Name of the column in the data files.
+        kind: Name under which the column is saved.
+        is_token: True if cells are tokens.
+    """
+
+    kind: ClassVar[str]
+    is_token: ClassVar[bool]
+
+    @property
+    def name(self) -> str:
+        """Name of the column in the data files."""
+
+    @property
+    def width(self) -> int:
+        """Numbers of the vector that are this column's, without the indicator."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column without its vocabulary as JSON values, with its `kind` and `name`."""
+
+
+KINDS: dict[str, type[TokenCells] | type[NumberCells]] = {
+    column.kind: column for column in (TokenCells, NumberCells)
+}
+
+
+@dataclass(frozen=True)
+class ColumnTable:
+    """The columns of a time step, or of row features.
+
+    Attributes:
+        tokens: Token columns.
+        numbers: Number columns.
+        missing: Policy for missing numbers, "error" or "mask".
+    """
+
+    tokens: tuple[TokenCells, ...]
+    numbers: tuple[NumberCells, ...]
+    missing: str = "error"
+
+    @classmethod
+    def from_kinds(cls, kinds: Mapping[str, Any], missing: str) -> ColumnTable:
+        """Build an unfitted table from data.steps or data.static."""
+        tokens, numbers = list[TokenCells](), list[NumberCells]()
+        for name, kind in kinds.items():
+            if kind in ("number", "order"):
+                numbers.append(NumberCells(name))
+            else:
+                count = kind["min_count"] if isinstance(kind, dict) else None
+                tokens.append(TokenCells(name, count))
+        return cls(tuple(tokens), tuple(numbers), missing)
+
+    @property
+    def columns(self) -> tuple[TokenCells | NumberCells, ...]:
+        """All columns, in the order of the vector."""
+        return (*self.tokens, *self.numbers)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, in the order of the vector."""
+        return [column.name for column in self.columns]
+
+    @property
+    def vocabularies(self) -> list[Vocabulary]:
+        """Vocabularies of the token columns of a fitted table."""
+        return [column.vocabulary for column in self.tokens if column.vocabulary is not None]
+
+    @property
+    def has_indicators(self) -> bool:
+        """True if indicators of missing numbers follow the numbers."""
+        return self.missing == MASK
+
+    @property
+    def num_numbers(self) -> int:
+        """How many numbers of the vector encode the number columns, without indicators."""
+        return sum(column.width for column in self.numbers)
+
+    @property
+    def width(self) -> int:
+        """Numbers K of the vector."""
+        indicators = len(self.numbers) if self.has_indicators else 0
+        return len(self.tokens) + self.num_numbers + indicators
+
+    def encoder(self) -> TableEncoder:
+        """Return an encoder of the cells of steps."""
+        return TableEncoder(self)
+
+    def fit(
+        self,
+        encoder: TableEncoder,
+        values: Mapping[str, Features],
+        options: FitOptions,
+        known: ColumnTable | None = None,
+    ) -> tuple[ColumnTable, dict[str, Features], int]:
+        """Fit all columns on the provisional numbers of train.
+
+        Args:
+            encoder: Encoder of all parts.
+            values: Provisional numbers by part, (N, columns).
+            options: Limits of vocabularies.
+            known: The table of an earlier model, or None.
+
+        Returns:
+            The fitted table, the final numbers by part, and how many distinct tokens could be in
+            the vocabularies.
+        """
+        train, total = values["train"], 0
+        tokens, final_ids = list[TokenCells](), list[Array]()
+        for number, column in enumerate(self.tokens):
+            index = encoder.indexes[number]
+            counts = np.zeros(len(index.tokens), dtype=np.int64)
+            for block in blocks(train):
+                counts += np.bincount(block[:, number].astype(np.int64), minlength=len(counts))
+            old = None if known is None else known.tokens[number].vocabulary
+            fitted, ids, eligible = column.fit(index.tokens, counts, options, old)
+            tokens.append(fitted)
+            final_ids.append(ids)
+            total += eligible
+
+        def final(block: Features) -> Features:
+            block = block.copy()
+            for number, ids in enumerate(final_ids):
+                block[:, number] = ids[block[:, number].astype(np.int64)]
+            return block
+
+        numbers = self.numbers if known is None else known.numbers
+        if known is None:
+            cells = self._cells(concatenate(map(final, blocks(train))))
+            numbers = tuple(column.fit(cells) for column in self.numbers)
+        table = replace(self, tokens=tuple(tokens), numbers=numbers)
+        finished = {
+            name: concatenate(table.finish(final(block)) for block in blocks(part))
+            for name, part in values.items()
+        }
+        return table, finished, total
+
+    def finish(self, values: Features) -> Features:
+        """Return the vectors (N, K) of ids and numbers as read, (N, columns)."""
+        cells, count = self._cells(values), len(self.tokens)
+        parts, indicators = [values[:, :count]], list[Array]()
+        for column in self.numbers:
+            numbers, absent = column.finish(cells)
+            parts.append(numbers)
+            indicators.append(absent)
+        parts += indicators if self.has_indicators else []
+        return np.concatenate(parts, axis=1, dtype=np.float32)
+
+    def _cells(self, values: Features) -> Cells:
+        return dict(zip(self.names, values.T, strict=True))
+
+    def erase(self, values: Features, column: int) -> None:
+        """Replace one column, by its number, of vectors (N, K) by <unk> or a missing number."""
+        if column < len(self.tokens):
+            values[:, column] = UNK
+            return
+        column -= len(self.tokens)
+        start = len(self.tokens) + sum(own.width for own in self.numbers[:column])
+        values[:, start : start + self.numbers[column].width] = 0
+        if self.has_indicators:
+            values[:, len(self.tokens) + self.num_numbers + column] = 1
+
+    def scales(self) -> dict[str, tuple[float, float]]:
+        """Return mean and standard deviation of each number column in train, by its name."""
+        return {own.name: (own.scale.mean[0], own.scale.std[0]) for own in self.numbers}
+
+    def rows(self, steps: Steps) -> list[dict[str, Any]]:
+        """Return steps as rows: the cell of each column by its name."""
+        cells = zip(*steps.tokens, *steps.numbers.T.tolist(), strict=True)
+        return [dict(zip(self.names, row, strict=True)) for row in cells]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table without its vocabularies as JSON values."""
+        return {"columns": [column.to_dict() for column in self.columns], "missing": self.missing}
+
+    def vocabulary_dict(self) -> dict[str, list[str]]:
+        """Return the tokens of each token column, by its name."""
+        named = zip(self.tokens, self.vocabularies, strict=False)
+        return {column.name: list(vocabulary.tokens) for column, vocabulary in named}
+
+    @classmethod
+    def from_dict(cls, values: Any, tokens: Any) -> ColumnTable:
+        """Build a fitted table from saved values; raise ValueError if they aren't valid."""
+        columns = [
+            KINDS[saved_choice("kind", own["kind"], (*KINDS,))].from_dict(own, tokens)
+            for own in values["columns"]
+        ]
+        saved_texts("columns", [column.name for column in columns], least=1)
+        missing = saved_choice("missing", values["missing"], MISSING)
+        first = tuple(column for column in columns if isinstance(column, TokenCells))
+        others = tuple(column for column in columns if isinstance(column, NumberCells))
+        if [*first, *others] != columns:
+            raise ValueError("columns: expected token columns first")
+        return cls(first, others, missing)
+
+
+class TableEncoder:
+    """Encoder of the cells of steps as ids and numbers, (N, columns)."""
+
+    is_ready = True
+
+    def __init__(self, table: ColumnTable) -> None:
+        self._table = table
+        self._names = [column.name for column in table.numbers]
+        self.indexes = [column.index() for column in table.tokens]
+
+    def prepare(self, cell: Any) -> None:
+        """Do nothing: the columns are known."""
+
+    def nothing(self) -> Steps:
+        """Return steps without any step."""
+        numbers = np.zeros((0, len(self._names)), dtype=np.float32)
+        return Steps(((),) * len(self.indexes), numbers)
+
+    def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Steps]:
+        """Return the steps, empty ones in place of those with a missing number that is refused."""
+        checked = list[Steps]()
+        for row, steps in enumerate(cells):
+            if row in problems or steps is None or not len(steps):
+                checked.append(self.nothing())
+                continue
+            width, missing = len(self._names), self._table.missing
+            problem = refused_numbers(steps.numbers, width, missing, self._names)
+            if problem is not None:
+                problems[row] = problem
+            checked.append(self.nothing() if problem else steps)
+        return checked
+
+    def encode(self, cells: Sequence[Steps]) -> Features:
+        """Return the ids and the numbers of all steps, (N, columns)."""
+        parts = [self.nothing().numbers, *(steps.numbers for steps in cells)]
+        numbers: Features = np.concatenate(parts)
+        if not self.indexes:
+            return numbers
+        count = len(self.indexes)
+        values = np.empty((len(numbers), count + numbers.shape[1]), dtype=np.float32)
+        values[:, count:] = numbers
+        for column, index in enumerate(self.indexes):
+            tokens = index.ids(chain.from_iterable(steps.tokens[column] for steps in cells))
+            ids = np.array(tokens, dtype=np.int64)
+            values[:, column] = np.where(ids < LARGEST_ID, ids, UNK)
+        return values
+
+    def blank(self) -> Features:
+        """Return a step of unknown tokens and missing numbers."""
+        unknown = [UNK] * len(self.indexes) + [np.nan] * len(self._names)
+        return np.array([unknown], dtype=np.float32)

@@ -1,0 +1,96 @@
+"""Standardization of numbers by the mean and standard deviation of the training split."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqtrain.data.examples import Features
+from seqtrain.data.saved_values import saved_numbers
+from seqtrain.data.store import Array, blocks
+
+SMALLEST_STD = float(np.finfo(np.float32).tiny)
+LARGEST = np.finfo(np.float32).max
+MASK = "mask"
+"""Policy for missing numbers: they become 0, and an indicator column marks them."""
+MISSING = ("error", MASK)
+STANDARDIZE = ("train", "series", "both")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Mean and standard deviation of each of C numbers.
+
+    Attributes:
+        mean: Mean of the values that aren't missing.
+        std: Their standard deviation, or 1 for a constant number.
+    """
+
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    @classmethod
+    def fit(cls, values: Features) -> Scale:
+        """Return the scale of numbers (N, C), NaN for missing ones, in bounded memory."""
+        count = np.sum([(~np.isnan(x)).sum(axis=0) for x in blocks(values)], axis=0).clip(1)
+        total = np.sum([np.nansum(x, axis=0, dtype=np.float64) for x in blocks(values)], axis=0)
+        mean = total / count
+        squares = np.sum([np.nansum((x - mean) ** 2, axis=0) for x in blocks(values)], axis=0)
+        lowest = np.fmin.reduce([np.fmin.reduce(x, initial=np.inf) for x in blocks(values)])
+        highest = np.fmax.reduce([np.fmax.reduce(x, initial=-np.inf) for x in blocks(values)])
+        std = np.where(lowest < highest, np.sqrt(squares / count).clip(SMALLEST_STD), 1.0)
+        return cls(tuple(mean.tolist()), tuple(std.tolist()))
+
+    def apply(self, values: Features) -> tuple[Features, Array]:
+        """Return standardized numbers (N, C), 0 for missing ones, and which are missing (bool)."""
+        exact = (values - np.array(self.mean)) / np.array(self.std)
+        numbers: Features = np.clip(exact, -LARGEST, LARGEST).astype(np.float32)
+        absent = np.isnan(numbers)
+        numbers[absent] = 0
+        return numbers, absent
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return mean and std as JSON values."""
+        return {"mean": list(self.mean), "std": list(self.std)}
+
+    @classmethod
+    def from_dict(cls, key: str, values: Any) -> Scale:
+        """Build a scale from `to_dict`'s values; raise ValueError if they aren't valid."""
+        mean = saved_numbers(f"{key}.mean", values["mean"])
+        std = saved_numbers(f"{key}.std", values["std"], positive=True)
+        if len(mean) != len(std):
+            raise ValueError(f"{key}: mean and std have different lengths")
+        return cls(mean, std)
+
+
+def missing_value(step: int, steps: int, name: str) -> str:
+    """Return the message that a number is missing, at a step from 0 of so many steps."""
+    where = f"step {step + 1}: " if steps > 1 else ""
+    of_column = f" of {name}" if name else ""
+    return f"{where}missing value{of_column}; data.missing: mask accepts that"
+
+
+def refused_numbers(
+    numbers: Features, width: int, missing: str, names: Sequence[str]
+) -> str | None:
+    """Return an error message if numbers (T, C) can't be encoded, or None.
+
+    Args:
+        numbers: Numbers of the steps, NaN for missing ones.
+        width: Expected number of columns.
+        missing: Policy for missing numbers.
+        names: Names of the columns for messages; empty for the channels of a series.
+    """
+    if numbers.shape[1] != width:
+        return f"{numbers.shape[1]} channels; expected {width}"
+    absent = np.isnan(numbers)
+    if missing == MASK or not absent.any():
+        return None
+    step, column = (int(axis[0]) for axis in np.nonzero(absent))
+    return missing_value(step, len(numbers), names[column] if names else "")

@@ -1,0 +1,230 @@
+"""Sequences of tokens: what columns of text and of symbols share.
+
+Words can also be known by their spelling (subwords). A token that the vocabulary lacks is <unk>,
+and the store also holds the character n-grams of its spelling.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.data.columns.column import CellEncoder, Encoded, FitOptions, Parts
+from seqtrain.data.saved_values import saved_integer, saved_texts
+from seqtrain.data.store import Array, SequenceStore, blocks, concatenate, counts_of
+from seqtrain.data.tokenizers import Tokenizer
+from seqtrain.data.vocabulary import (
+    BUCKETS,
+    MOST_SPELLINGS,
+    SPECIAL,
+    UNK,
+    GrowingTokens,
+    KnownTokens,
+    SpelledTokens,
+    TokenIndex,
+    Vocabulary,
+    fit_vocabulary,
+    word_grams,
+)
+
+REMEMBERED_CHARACTERS = 2**22
+"""Total length of the pieces of text whose ids an encoder remembers: about 30 MB."""
+LONGEST_NGRAM = 16
+SCORED_SPLITS = ("validation", "test")
+SomeSequence = TypeVar("SomeSequence", bound="TokenSequence")
+
+
+class TokenEncoder:
+    """Encoder of texts, or of lists of symbols, as token ids.
+
+    It remembers the ids of each piece of text, so that a frequent piece is split only once.
+    """
+
+    is_ready = True
+
+    def __init__(self, tokenizer: Tokenizer, index: TokenIndex) -> None:
+        self.index = index
+        self._tokenizer = tokenizer
+        self._ids: dict[str, bytes] = {}
+        self._characters = 0
+
+    def prepare(self, cell: Any) -> None:
+        """Do nothing: ids have no width."""
+
+    def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Any]:
+        """Return the cells: any text can be encoded."""
+        return list(cells)
+
+    def encode(self, cells: Sequence[Any]) -> Encoded:
+        """Return the ids of the tokens of texts or lists of symbols."""
+        pieces = list(self._tokenizer.pieces(cells))
+        if self._characters > REMEMBERED_CHARACTERS:
+            self._ids, self._characters = {}, 0
+        known = self._ids
+        for piece in dict.fromkeys(chain.from_iterable(pieces)):
+            if piece not in known:
+                ids = self.index.ids(self._tokenizer.split(piece))
+                known[piece] = array("i", ids).tobytes()
+                self._characters += len(piece)
+        of_cells = [b"".join(map(known.__getitem__, own)) for own in pieces]
+        values = np.frombuffer(b"".join(of_cells), dtype=np.int32)
+        return Encoded(values, [len(own) // values.itemsize for own in of_cells])
+
+    def blank(self) -> Array:
+        """Return <unk>, as which an empty sequence is read."""
+        return np.array([UNK], dtype=np.int32)
+
+    def arrays(self, values: Array) -> dict[str, Array]:
+        """Return ids, and the numbers of unknown words if they are known by their spelling."""
+        if not isinstance(self.index, SpelledTokens):
+            return {"values": values}
+        spellings = np.maximum(values - self.index.first, -1).astype(np.int32)
+        ids = np.where(spellings < 0, values, UNK).astype(np.int32)
+        return {"values": ids, "spellings": spellings}
+
+
+@dataclass(frozen=True)
+class TokenSequence(ABC):
+    """Base of the columns whose steps are token ids.
+
+    Attributes:
+        vocabulary: Tokens of the training split, or None before `fit`.
+        subwords: Shortest and longest character n-gram of words, or None without subwords.
+        subword_rows: Rows of the table of these n-grams.
+    """
+
+    kind: ClassVar[str]
+    vocabulary: Vocabulary | None = None
+    subwords: tuple[int, int] | None = None
+    subword_rows: int = BUCKETS
+
+    @property
+    @abstractmethod
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of cells."""
+
+    @property
+    def input_size(self) -> int:
+        """Size of the vocabulary."""
+        return len(self.vocabulary or ())
+
+    @cached_property
+    def _encoder(self) -> TokenEncoder:
+        vocabulary = self.vocabulary
+        index = GrowingTokens(SPECIAL) if vocabulary is None else KnownTokens(vocabulary)
+        return TokenEncoder(self.tokenizer, index)
+
+    def encoder(self) -> CellEncoder:
+        """Return an encoder of cells; with subwords each one numbers its own unknown words."""
+        if self.vocabulary is None:
+            return TokenEncoder(self.tokenizer, GrowingTokens(SPECIAL))
+        if self.subwords is None:
+            return self._encoder
+        return TokenEncoder(self.tokenizer, SpelledTokens(self.vocabulary))
+
+    def fit(
+        self: SomeSequence,
+        encoder: TokenEncoder,
+        parts: Parts,
+        options: FitOptions,
+        known: SomeSequence | None = None,
+    ) -> tuple[SomeSequence, Parts, int]:
+        """Choose the vocabulary by the counts in train and in the files of pretraining.data."""
+        tokens = encoder.index.tokens
+        counts = [
+            counts_of(part.values, len(tokens))
+            for name, part in parts.items()
+            if name not in SCORED_SPLITS
+        ]
+        vocabulary, ids, eligible = fit_vocabulary(
+            tokens,
+            np.sum(counts, axis=0),
+            min_count=options.min_count,
+            max_size=options.max_size,
+            known=None if known is None else known.vocabulary,
+        )
+        if options.extend is not None:
+            more = options.extend(vocabulary)
+            numbers = {word: number for number, word in enumerate(more, start=len(vocabulary))}
+            for provisional, token in enumerate(tokens):
+                ids[provisional] = numbers.get(token, ids[provisional])
+            vocabulary = Vocabulary((*vocabulary.tokens, *more))
+        if self.subwords is not None:
+            parts = _spelled(parts, self.subwords, tokens, ids)
+        for block in chain.from_iterable(blocks(part.values) for part in parts.values()):
+            block[...] = ids[block]
+        rows = self.subword_rows if known is None else known.subword_rows
+        if known is None and self.subwords is not None:
+            rows = vocabulary.grams(*self.subwords).table_rows()
+        return replace(self, vocabulary=vocabulary, subword_rows=rows), parts, eligible
+
+    def finish(self, store: SequenceStore, encoder: TokenEncoder) -> SequenceStore:
+        """Return the store with the character n-grams of the encoder's unknown words."""
+        if self.subwords is None or not isinstance(encoder.index, SpelledTokens):
+            return store
+        return replace(store, words=word_grams(encoder.index.unknown, *self.subwords))
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Return the keys of the data section that fix the meaning of ids."""
+
+    def pieces(self, cell: Any) -> list[str]:
+        """Return the tokens of a cell."""
+        return self.tokenizer(cell)
+
+    def is_token(self, word: str) -> bool:
+        """Return True if a word of another file can be a token of this column."""
+        return self.tokenizer(word) == [word]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the vocabulary as JSON values."""
+        sizes = None if self.subwords is None else list(self.subwords)
+        return {"kind": self.kind, "subwords": sizes, "subword_rows": self.subword_rows}
+
+    def vocabulary_dict(self) -> dict[str, list[str]]:
+        """Return the tokens in the order of their ids, under ``"tokens"``."""
+        return {} if self.vocabulary is None else {"tokens": list(self.vocabulary.tokens)}
+
+
+def saved_subwords(values: Any) -> dict[str, Any]:
+    """Return the checked values of a saved token sequence that concern subwords."""
+    sizes = values["subwords"]
+    if sizes is not None:
+        if not isinstance(sizes, list) or len(sizes) != 2:
+            raise ValueError("subwords: expected two sizes or null")
+        shortest = saved_integer("subwords", sizes[0], 1, LONGEST_NGRAM)
+        sizes = (shortest, saved_integer("subwords", sizes[1], shortest, LONGEST_NGRAM))
+    rows = saved_integer("subword_rows", values["subword_rows"], 1, BUCKETS)
+    return {"subwords": sizes, "subword_rows": rows}
+
+
+def saved_vocabulary(key: str, tokens: Any) -> Vocabulary:
+    """Return the checked vocabulary of a saved column."""
+    found = saved_texts(key, tokens, least=len(SPECIAL), lone_surrogates=True)
+    if found[: len(SPECIAL)] != SPECIAL:
+        raise ValueError(f"{key}: expected {', '.join(SPECIAL)} first")
+    return Vocabulary(found)
+
+
+def _spelled(
+    parts: Parts, sizes: tuple[int, int], tokens: Sequence[str], ids: npt.NDArray[np.int32]
+) -> Parts:
+    """Return stores with the spelling of each word that the vocabulary lacks."""
+    unknown = np.flatnonzero(ids == UNK)
+    unknown = unknown[unknown >= len(SPECIAL)][:MOST_SPELLINGS]
+    words = word_grams((tokens[i] for i in unknown), *sizes)
+    number = np.full(len(ids), -1, dtype=np.int32)
+    number[unknown] = np.arange(len(unknown))
+    found = {}
+    for name, part in parts.items():
+        spellings = concatenate(number[block] for block in blocks(part.values))
+        found[name] = replace(part, spellings=spellings, words=words)
+    return found
