@@ -171,14 +171,14 @@ def test_bad_rows_may_be_dropped(project, cli):
             "warning: spoilt-train.tsv:6: the label is blank",
             "warning: spoilt-train.tsv:45: expected 2 fields as in the first row, found 1",
         ]
-        assert "train with its held-out rows: left out 4 rows that can't be read" in ended.err
+        assert "skipped 4 rows" in ended.err
     cli("fit", "c.yaml", "--quiet", "--run-dir", "clean", *DROP)
     weights = [Path(run, "best/model.safetensors").read_bytes() for run in ("clean", "read")]
     assert weights[0] == weights[1]
     wanted = cli("eval", "clean", "--json").json | {"trained_on_rows": None}
     ended = cli("eval", "clean", "--json", "--data", "spoilt-test.tsv")
     assert ended.json == wanted
-    assert "spoilt-test.tsv: left out 4 rows that can't be read" in ended.err
+    assert "spoilt-test.tsv: skipped 4 rows that can't be read" in ended.err
     stopped = cli("predict", "spoilt-test.tsv", "clean", code=2)
     assert stopped.out.count("\n") == 3
     assert "spoilt-test.tsv:4: expected 2 fields" in stopped.err

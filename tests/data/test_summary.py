@@ -90,11 +90,11 @@ ALIKE = [("a", "x"), ("c", "y"), (" A ", "y"), ("a", "x"), ("d", "x"), ("d", "y"
         (CLASSES, {"validation": 0.3}, []),
         (CLASSES, {"validation": {"fold": 1, "of": 6}}, [f"{FEW}fewer folds hold out more"]),
         (ODD, {"max_length": 2, "empty": "drop"}, [
-            "train: cut 1 sequence at data.max_length", "train: left out 1 empty sequence"
+            "train: cut 1 sequence to data.max_length", "train: skipped 1 empty sequence"
         ]),
         (ODD, {"empty": "unk"}, ["train: read 1 empty sequence as one <unk>"]),
         (HELD, {"max_length": 2, "validation": 0.2}, [
-            "train with its held-out rows: cut 10 sequences at data.max_length",
+            "train (including rows held out for other splits): cut 10 sequences to data.max_length",
         ]),
         (WORDS, {"validation": [("a", "x"), ("b", "y"), ("a b", "x")]}, [
             "validation: 2 sequences (66.7%) are in train too"
