@@ -145,7 +145,7 @@ class SequenceStore:
         words: the character n-grams of the words that the vocabulary lacks.
         files: the names of the files, each with how many lines stand before its own; or none.
         keys: as `row_keys` has them.
-        static: what stands beside each sequence, as `ColumnCoding` codes it.
+        static: row features of each sequence, as `ColumnTable` encodes them.
 
     Shape:
         values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels: (B,), or (B, C) int8.
