@@ -1,7 +1,13 @@
-"""The device of these tests: a GPU, or what SEQTRAIN_TEST_DEVICE names (cpu: to try the tests)."""
+"""The device of these tests: a GPU, or what SEQTRAIN_TEST_DEVICE names (cpu: to try the tests).
+
+Without a GPU, `-p fakecuda` puts a device named "cuda" into the CPU's memory.
+"""
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -32,3 +38,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def device() -> torch.device:
     return torch.device("cpu" if MISSING else DEVICE)
+
+
+@pytest.fixture
+def on_cuda(device: torch.device) -> None:
+    """Skip a test that has no meaning on another device."""
+    if device.type != "cuda":
+        pytest.skip("needs cuda")
+
+
+@pytest.fixture
+def fake(on_cuda: None) -> Iterator[ModuleType]:
+    """The device in the CPU's memory, for what only it can tell; its memory is unlimited again."""
+    if "fakecuda" not in sys.modules:
+        pytest.skip("needs the device in the CPU's memory (-p fakecuda)")
+    module = sys.modules["fakecuda"]
+    yield module
+    module.limit_memory()
+    torch.cuda.set_sync_debug_mode("default")

@@ -232,6 +232,7 @@ Tensor copy_from(const Tensor& self, const Tensor& dst, bool non_blocking) {
   return copy_(to, self, non_blocking);
 }
 Tensor copy_from_and_resize(const Tensor& self, const Tensor& dst) {
+  c10::DeviceGuard guard(on_device(dst) ? dst.device() : here());
   at::native::resize_(dst, self.sizes(), std::nullopt);
   return copy_from(self, dst, false);
 }
@@ -251,6 +252,7 @@ Tensor reshape_alias(const Tensor& self, c10::SymIntArrayRef size, c10::SymIntAr
   return at::native::_reshape_alias(self, C10_AS_INTARRAYREF_SLOW(size), C10_AS_INTARRAYREF_SLOW(stride));
 }
 const Tensor& resize_(const Tensor& self, c10::SymIntArrayRef size, std::optional<at::MemoryFormat> format) {
+  c10::DeviceGuard guard(self.device());
   return at::native::resize_(self, C10_AS_INTARRAYREF_SLOW(size), format);
 }
 Tensor& set_storage(Tensor& self, at::Storage storage, int64_t offset, c10::IntArrayRef size, c10::IntArrayRef stride) {

@@ -47,6 +47,9 @@ def library() -> ctypes.CDLL:
 
 assert "torch" not in sys.modules, "import fakecuda before torch"
 LIBRARY = library()
+# Processes that this one starts, in whichever folder, import sitecustomize and so this module.
+os.environ["FAKE_CUDA"] = "1"
+os.environ["PYTHONPATH"] = f"{Path(__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
 
 import torch  # noqa: E402
 from torch import Tensor  # noqa: E402

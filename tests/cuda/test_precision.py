@@ -1,0 +1,94 @@
+"""float32 means float32 on a GPU, TF32 and bfloat16 are used only where a run asks for them."""
+
+import numpy as np
+import pytest
+import torch
+
+import seqtrain
+from seqtrain.data.precision import float32_products
+from tests.helpers.networks import gradients, make_network
+from tests.helpers.tiny import Cli, sets
+
+SENTENCES = ["rise the lift", "fall", "the n1 unknown", "slip drop sink climb"]
+
+
+def fit(*changes: str, run_dir: str = "r") -> str:
+    return seqtrain.fit(seqtrain.load_config("c.yaml", list(changes)), run_dir=run_dir)
+
+
+@pytest.mark.parametrize("rnn", ["gru", "lstm"])
+def test_default_predictions_are_the_cpus_and_pass_check(rnn, project, device, cli: Cli):
+    """Torch's own default, TF32 for recurrences, would differ by more."""
+    run = fit(f"model.rnn={rnn}", "model.hidden_size=32", f"training.device={device.type}")
+    on_both = [
+        [
+            list(p.probabilities.values())
+            for p in seqtrain.load(run, device=where).predict(SENTENCES)
+        ]
+        for where in ("cpu", device.type)
+    ]
+    np.testing.assert_allclose(*on_both, atol=3e-6)
+    cli("check", "--run", "r", "--device", device.type)
+
+
+def test_torchs_settings_are_restored(device, on_cuda):
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    with float32_products(device, tf32=True):
+        assert torch.backends.cudnn.allow_tf32
+        assert torch.backends.cuda.matmul.allow_tf32
+        with float32_products(device):
+            assert not torch.backends.cudnn.allow_tf32
+            assert not torch.backends.cuda.matmul.allow_tf32
+    assert before == (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32)
+
+
+@pytest.mark.parametrize(
+    ("precision", "training", "tf32"),
+    [
+        ("float32", torch.float32, False),
+        ("tf32", torch.float32, True),
+        ("bfloat16", torch.bfloat16, False),
+    ],
+)
+@pytest.mark.parametrize("keys", [(), ("model.num_layers=2", "model.bidirectional=true")])
+def test_recurrences_have_the_type_that_training_asks_for(
+    keys, precision, training, tf32, project, fake
+):
+    """Never float16, which autocast alone would give. Validation and predictions are float32."""
+    fake.recurrences.clear()
+    run = fit(*keys, f"training.precision={precision}", "training.device=cuda")
+    assert set(fake.recurrences) == {(training, tf32), (torch.float32, False)}
+    fake.recurrences.clear()
+    seqtrain.evaluate(run, device="cuda")
+    assert set(fake.recurrences) == {(torch.float32, False)}
+
+
+def test_tf32_is_float32_on_the_cpu(project):
+    runs = [
+        fit(f"training.precision={x}", "training.device=cpu", run_dir=x)
+        for x in ("tf32", "float32")
+    ]
+    probabilities = [
+        [p.probabilities for p in seqtrain.load(run).predict(SENTENCES)] for run in runs
+    ]
+    assert probabilities[0] == probabilities[1]
+
+
+@pytest.mark.parametrize("unroll", ["packed", "padded", "masked"])
+def test_a_model_in_evaluation_mode_has_gradients(unroll, device):
+    """Saliency needs them: whether gradients are wanted decides, not the mode of the module."""
+    from tests.cuda.test_models import packed_logits
+
+    found = []
+    for where in ("cpu", device.type):
+        model = make_network(unroll=unroll, engine="torch", num_layers=2).to(where).eval()
+        with float32_products(device):
+            found.append({k: g.cpu() for k, g in gradients(model, packed_logits(model)).items()})
+    for name, gradient in found[0].items():
+        torch.testing.assert_close(found[1][name], gradient, rtol=1e-3, atol=1e-4)
+
+
+def test_a_second_device_is_the_one_that_is_timed(project, fake, cli: Cli):
+    fake.synchronized.clear()
+    cli("compare", "c.yaml", "--device", "cuda:1", "--seconds", "1", *sets("training.max_epochs=1"))
+    assert set(fake.synchronized) == {1}
