@@ -12,7 +12,6 @@ from torch.nn.utils.rnn import pack_sequence
 from seqtrain.config.schema import Config
 from seqtrain.data.precision import float32_products
 from seqtrain.data.store import SequenceStore
-from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.training.objectives import Classification
 from seqtrain.training.trainer import Trainer
 from tests.helpers.batches import classify
@@ -43,11 +42,6 @@ def make_trainer(device: torch.device, model: dict[str, Any], **training: Any) -
     network = make_network(**sections["model"]).train().to(device)
     config = Config.model_validate(sections)
     return Trainer(Classification(network, make_store(64), None, CLASSES, config, device))
-
-
-def packed_logits(model: ClassifierNetwork) -> torch.Tensor:
-    """Classify sequences of ids on the device of a model."""
-    return model(pack_sequence(ids()).to(next(model.parameters()).device))
 
 
 @pytest.mark.parametrize(("rnn", "pooling"), [*product(CELLS, POOLINGS)])

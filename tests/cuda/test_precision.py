@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence
 
 import seqtrain
 from seqtrain.data.precision import float32_products
-from tests.helpers.networks import gradients, make_network
+from tests.helpers.batches import classify
+from tests.helpers.networks import gradients, ids, make_network
 from tests.helpers.tiny import Cli, sets
 
 SENTENCES = ["rise the lift", "fall", "the n1 unknown", "slip drop sink climb"]
@@ -77,13 +79,12 @@ def test_tf32_is_float32_on_the_cpu(project):
 @pytest.mark.parametrize("unroll", ["packed", "padded", "masked"])
 def test_a_model_in_evaluation_mode_has_gradients(unroll, device):
     """Saliency needs them: whether gradients are wanted decides, not the mode of the module."""
-    from tests.cuda.test_models import packed_logits
-
     found = []
     for where in ("cpu", device.type):
         model = make_network(unroll=unroll, engine="torch", num_layers=2).to(where).eval()
         with float32_products(device):
-            found.append({k: g.cpu() for k, g in gradients(model, packed_logits(model)).items()})
+            logits = classify(model, pack_sequence(ids()).to(where))
+            found.append({name: g.cpu() for name, g in gradients(model, logits).items()})
     for name, gradient in found[0].items():
         torch.testing.assert_close(found[1][name], gradient, rtol=1e-3, atol=1e-4)
 
