@@ -3,11 +3,14 @@
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pack_sequence
 
+from seqtrain.data.batch import spellings
+from seqtrain.data.vocabulary import UNK, word_grams
 from seqtrain.model.cells import as_one_tensor, as_torch_takes
 from seqtrain.model.decoder import END, OBJECTIVES, LanguageModel, PretrainingModel, token_softmax
 from tests.helpers.batches import batch_of
@@ -61,6 +64,27 @@ def test_losses_and_gradients_equal_a_loop_over_single_steps(objective, shape, w
     found, expected = gradients(model, packed.mean()), gradients(model, loop.mean())
     zeros = {name: torch.zeros_like(gradient) for name, gradient in expected.items()}
     assert_equal_gradients(zeros | found, expected)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_subwords_are_read_and_learned(objective):
+    """Unknown words too: their spelling comes with the batch, and the predicted token is <unk>."""
+    model = make_pretraining(objective, subwords=[3, 5]).eval()
+    packed = pack_sequence([torch.tensor([2, UNK, 4]), torch.tensor([5])])
+    words = word_grams(["unheard", "unseen"], 3, 5)
+
+    def losses(word: int) -> Tensor:
+        numbers = np.where(packed.data.numpy() == UNK, word, -1).astype(np.int32)
+        found: Tensor = model(batch_of(packed, spellings=spellings(numbers, words)))
+        return found
+
+    assert not torch.allclose(losses(0), losses(1))
+    found = gradients(model, losses(0))
+    assert found["classifier.recurrent.subwords.weight"].abs().sum() > 0
+    with torch.no_grad():
+        before = losses(0)
+        model.recurrent.subwords.weight.zero_()
+        assert not torch.allclose(losses(0), before)
 
 
 @pytest.mark.parametrize("vocab_size", [3, 100, 101, 501, 2500])

@@ -84,6 +84,19 @@ def test_a_row_alone_has_the_same_bits_as_in_a_batch(scale):
     assert torch.equal(lowered, logits_of(fitted(3), rows))
 
 
+def test_logits_follow_the_weights_that_the_branch_has_now():
+    """Equal batches after other weights are loaded, and after a change of the type."""
+    bank, rows = fitted(3), series(3)
+    before = logits_of(bank, rows)
+    state = {name: tensor.clone() for name, tensor in bank.state_dict().items()}
+    state["intercept"] += 1.0
+    bank.load_state_dict(state)
+    torch.testing.assert_close(logits_of(bank, rows), before + 1.0)
+    found = logits_of(bank.to(torch.float64), rows)
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, before.double() + 1.0, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 7])
 def test_series_that_are_all_alike_leave_the_shares_of_the_classes(rows):
     bank = KernelBranch(KernelSizes(2, indicators=False, lengths=(1, 4, 9)), num_classes=3)
