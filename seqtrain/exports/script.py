@@ -1,11 +1,11 @@
-"""Classify the rows of a file with the model beside this script: python predict.py FILE
+"""Classify the rows of a file with the model in this script's folder: python predict.py FILE
 
-FILE is read as `seqtrain predict` reads it: .csv, .tsv, .jsonl and others (.gz behind it or not) as
-the training file was; a .txt file holds one sequence per line, as standard input does, whose name
-is `-`. Where the model was trained on whole files, a .txt file, or each file of a folder, is one
-sequence. Each row gives a line with its label and the label's probability; both are empty where the
-sequence is. Needs numpy and onnxruntime, and nothing else: reading.zip holds the modules of
-seqtrain that read rows. Exit codes: 0 done, 2 what was given is wrong, 141 a closed pipe.
+FILE is read as `seqtrain predict` reads it. Files such as .csv, .tsv and .jsonl, also with .gz, have
+the columns of the training file. A .txt file has one sequence per line, and so has standard input,
+whose name is `-`. If the model was trained on whole files, a .txt file is one sequence, and so is
+each file of a folder. The output has one line per row with the label and its probability. Both are
+empty if the sequence is empty. The script only needs numpy and onnxruntime; reading.zip has the
+modules of seqtrain that read rows. Exit codes: 0 done, 2 wrong input, 141 closed pipe.
 """
 
 import json
@@ -39,7 +39,7 @@ PADDED_STEPS = 16384
 
 
 class ExportedModel:
-    """The exported model: model.onnx, and what reads and encodes rows."""
+    """An exported model: the ONNX graph, and the preprocessing of its inputs."""
 
     def __init__(self, onnx: bytes, fitted: Preprocessing, thresholds: list[float]) -> None:
         self.fitted, self.grams, self.thresholds = fitted, None, thresholds
@@ -53,7 +53,7 @@ class ExportedModel:
         )
 
     def probabilities(self, store: SequenceStore) -> Any:
-        """Return the probabilities (B, C) of encoded sequences; like lengths go together."""
+        """Return the probabilities of encoded sequences, (B, C), in batches of similar length."""
         found = np.empty((len(store), len(self.fitted.labels)), dtype=np.float32)
         order = np.argsort(store.lengths, kind="stable")
         while len(order):
@@ -63,8 +63,8 @@ class ExportedModel:
             (found[batch],) = self.session.run(["probabilities"], given)
         return found
 
-    def decided(self, probabilities: Any) -> tuple[str, str]:
-        """Return the label of a row, and its probability; or those of all that it may have."""
+    def decide(self, probabilities: Any) -> tuple[str, str]:
+        """Return the predicted label of a row and its probability; if multi-label, all of them."""
         best, label_set = [int(probabilities.argmax())], self.fitted.label_set
         if label_set.multi_label:
             best = np.flatnonzero(reached(probabilities, self.thresholds)).tolist()
@@ -72,7 +72,7 @@ class ExportedModel:
         return label_set.join(label_set.decode(best)), shares
 
     def inputs(self, rows: SequenceStore) -> dict[str, Any]:
-        """Return what model.onnx takes for a batch."""
+        """Return the inputs of the graph for a batch."""
         lengths, values = rows.lengths, rows.values
         valid = np.arange(lengths.max()) < lengths[:, None]
         is_ids, known = values.ndim == 1, self.fitted.vocabulary
@@ -99,16 +99,17 @@ class ExportedModel:
 def ngram_inputs(
     rows: SequenceStore, vocabulary: NgramVocabulary, grams: WordGrams | None
 ) -> dict[str, Any]:
-    """Return the known n-grams of each sequence, and their values, of length 1 together.
+    """Return the known n-grams of each sequence, and their values.
 
-    Where spelling counts, those of characters within words follow.
+    The values of a sequence are a vector of length 1. With model.ngrams_spelling, character n-grams
+    within words follow those of tokens.
     """
-    every = row_keys(rows.values, rows.offsets, vocabulary.columns)
-    row, keys = (np.concatenate(each) for each in zip(*every, strict=True))
+    found = row_keys(rows.values, rows.offsets, vocabulary.columns)
+    row, keys = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     known = len(vocabulary.keys)
     index = np.searchsorted(vocabulary.keys, keys).clip(max=known - 1)
-    held = vocabulary.keys[index] == keys
-    row, index, share = row[held], index[held], 0.0
+    is_known = vocabulary.keys[index] == keys
+    row, index, share = row[is_known], index[is_known], 0.0
     if vocabulary.has_spelling and grams is not None:
         words, share = rows.values.astype(np.int64), SPELLING_SHARE
         if rows.spellings is not None and rows.words is not None:
@@ -121,10 +122,10 @@ def ngram_inputs(
     pairs, times = np.unique(row * len(vocabulary) + index, return_counts=True)
     row, index = np.divmod(pairs, len(vocabulary))
     values = (1 + np.log(times)) * vocabulary.idf[index]
-    kind = 2 * row + (index >= known)
-    squares = np.bincount(kind, values**2, minlength=2 * len(rows))
+    vector = 2 * row + (index >= known)  # n-grams of tokens, or of characters
+    squares = np.bincount(vector, values**2, minlength=2 * len(rows))
     lengths = np.sqrt([1 - share, share] / np.where(squares > 0, squares, 1).reshape(-1, 2))
-    scaled = (values * lengths.ravel()[kind]).astype(np.float32)
+    scaled = (values * lengths.ravel()[vector]).astype(np.float32)
     return {"ngrams": index, "ngram_rows": row, "ngram_values": scaled}
 
 
@@ -148,18 +149,18 @@ def load(folder: str) -> ExportedModel:
 def predictions(
     path: str, model: ExportedModel, report: EncodingReport
 ) -> Iterator[tuple[Example, str, str]]:
-    """Yield each row of a file with its label and probability; rows before a bad one first."""
+    """Yield each row of a file with its label and probability, up to a row that can't be read."""
     fitted = model.fitted
     rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
     options = fitted.reading.for_input(path)
     examples = read_rows(path, options, labelled=False)
     for rows, store in rules.encode_chunks([examples], display_name(path), report):
         for row, found in zip(rows, model.probabilities(store), strict=True):
-            yield row, *(model.decided(found) if row.problem is None else ("", ""))
+            yield row, *(model.decide(found) if row.problem is None else ("", ""))
 
 
 def main() -> int:
-    """Print a row for each row of a file; return the exit code."""
+    """Print the prediction of each row of a file; return the exit code."""
     arguments = sys.argv[1:]
     if arguments in (["-h"], ["--help"]) or len(arguments) != 1:
         print((__doc__ or "").strip(), file=sys.stdout if len(arguments) == 1 else sys.stderr)
@@ -180,7 +181,7 @@ def main() -> int:
             texts = [*(str(getattr(row, name)) for name in where), *found]
             output.write(delimited_line([shown(text) for text in texts], "\t"))
         output.flush()
-    except BrokenPipeError:  # nobody reads on
+    except BrokenPipeError:  # the reader of the output has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
         return 141
     except SeqtrainError as error:

@@ -39,6 +39,15 @@ def test_what_predicts_otherwise_is_not_written(tmp_path):
     assert not names(tmp_path)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("mean", [(3e38, -3e38), (3.4e38, 0.0)])
+def test_golden_rows_stay_within_the_range_of_float32(tmp_path, mean):
+    model = make_model("features", rules={"mean": mean, "std": (3e38, 1e38)})
+    steps = [step for row in golden(export_model(model, tmp_path / "port").folder)
+             for step in row["sequence"]]  # fmt: skip
+    assert np.abs(np.array(steps)).max() == pytest.approx(np.finfo(np.float32).max)
+
+
 def test_probabilities_are_calibrated(tmp_path):
     """The export compares itself with the run; here the run's own predictions have changed too."""
     shift = [0.1, -2.0, 0.3][: len(LABELS)]

@@ -1,0 +1,129 @@
+"""Golden rows: made-up sequences with the predictions of a model, for tests of its ports.
+
+The sequences are made from the vocabulary, or around the mean of each channel. No row of the user's
+data leaves with an exported model.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from seqtrain.data.columns.column_table import ColumnTable
+from seqtrain.data.examples import Example, Steps
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.store import SequenceStore
+from seqtrain.errors import DataError
+from seqtrain.evaluation.logits import check_finite, predict_logits
+from seqtrain.runs.model_folder import Model
+
+SEED = 0
+LENGTHS = (1, 2, 3, 1, 5, 8, 13, 21, 34, 4, 55, 89, 6, 144)
+"""Time steps of the sequences. Length-1 rows are mixed with longer ones, to exercise packing."""
+UNKNOWN_SYMBOL = "no such symbol"
+TEXTS = (
+    "It's 20% OFF, isn't it? naïve  café — ½ price; don't\tmiss (item_7)!",
+    "東京 ΟΔΥΣΣΕΥΣ 😀 e\u0301 x̄ \u00a0 Ⅻ we'll've",
+)
+"""Texts on which tokenizers tend to differ."""
+
+
+@dataclass(frozen=True)
+class GoldenRows:
+    """Made-up sequences and their predictions.
+
+    Attributes:
+        rows: as JSON values: `sequence`, and with row features `facts`.
+        store: the same sequences, encoded.
+        probabilities: of each class, as the model predicts them, (B, C) float64.
+    """
+
+    rows: list[dict[str, Any]]
+    store: SequenceStore
+    probabilities: torch.Tensor
+
+
+def golden_rows(model: Model) -> GoldenRows:
+    """Return made-up sequences with the predictions of a model. Equal models give equal rows.
+
+    Raises:
+        RunError: If a prediction isn't finite.
+    """
+    rules = model.preprocessing.for_prediction()
+    draw = np.random.default_rng(SEED)
+    rows: list[dict[str, Any]] = []
+    examples: list[Example] = []
+    for sequence in _sequences(rules):
+        static = None if rules.static is None else _draw_steps(rules.static, draw, 1)
+        example = Example(sequence, None, len(rows) + 1, static=static)
+        try:
+            list(rules.encode_chunks([[example]], "golden rows"))
+        except DataError:  # empty or overlong, and the model refuses such sequences
+            continue
+        examples.append(example)
+        row = {"sequence": _as_json(sequence, rules)}
+        if rules.static is not None and static is not None:
+            row["facts"] = rules.static.rows(static)[0]
+        rows.append(row)
+    ((_, store),) = rules.encode_chunks([examples], "golden rows")
+    logits = check_finite(predict_logits(model.network, store, torch.device("cpu")), store)
+    return GoldenRows(rows, store, model.network.probabilities(logits))
+
+
+def _as_json(sequence: Any, rules: Preprocessing) -> Any:
+    if isinstance(sequence, np.ndarray):
+        return [[None if np.isnan(x) else x for x in step] for step in sequence.tolist()]
+    if isinstance(sequence, Steps) and rules.steps is not None:
+        return rules.steps.rows(sequence)
+    return sequence
+
+
+def _sequences(rules: Preprocessing) -> Iterator[Any]:
+    """Yield sequences as a reader would, including empty and overlong ones."""
+    lengths = [*LENGTHS, 0]
+    if rules.lengths.max_length is not None:
+        lengths.append(min(rules.lengths.max_length, 1000) + 7)
+    numbers, symbols = np.random.default_rng(SEED), random.Random(SEED)
+    for length in lengths:
+        if rules.series is not None:
+            scale, channels = rules.series.scale, rules.series.channels
+            values = numbers.normal(scale.mean, scale.std, (length, channels))
+            if rules.series.has_indicators:
+                values[numbers.random(values.shape) < 0.1] = np.nan
+            yield as_float32(values)
+        elif rules.steps is not None:
+            yield _draw_steps(rules.steps, numbers, length)
+        elif rules.vocabulary is not None:
+            yield _draw_tokens(rules, rules.vocabulary.tokens, symbols, length)
+    if rules.kind == "text":
+        yield from TEXTS
+
+
+def _draw_tokens(
+    rules: Preprocessing, known: Sequence[str], draw: random.Random, length: int
+) -> list[str] | str:
+    tokens = [draw.choice(known) for _ in range(length)]
+    if rules.kind == "tokens":
+        return [*tokens[:-1], UNKNOWN_SYMBOL] if length > 2 else tokens
+    return " ".join(x.title() if i % 3 == 2 else x for i, x in enumerate(tokens))
+
+
+def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> Steps:
+    """Return time steps of known and unknown tokens, and of numbers around each mean."""
+    tokens = tuple(
+        tuple(draw.choice([*vocabulary.tokens, UNKNOWN_SYMBOL], length).tolist())
+        for vocabulary in table.vocabularies
+    )
+    scales = table.scales().values() if table.numbers else []
+    means, deviations = [mean for mean, _ in scales], [deviation for _, deviation in scales]
+    return Steps(tokens, as_float32(draw.normal(means, deviations, (length, len(means)))))
+
+
+def as_float32(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+    """Return numbers as float32. Numbers beyond its range become its largest ones."""
+    largest = float(np.finfo(np.float32).max)
+    return numbers.clip(-largest, largest).astype(np.float32)
