@@ -14,7 +14,7 @@ from seqtrain.errors import ConfigError, RunError
 from seqtrain.exports.golden_rows import GoldenRows, golden_rows
 from seqtrain.exports.to_onnx import to_onnx
 from seqtrain.files.reading import path_problem
-from seqtrain.files.writing import Content, to_json, write_folder
+from seqtrain.files.writing import to_json, write_folder
 from seqtrain.model.branches.ngrams import NGRAM_ROWS
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import Model, load_model
@@ -88,7 +88,7 @@ def export_model(model: Model, folder: Path) -> Exported:
             f"{TOLERANCE:.0e} is allowed, so nothing was written"
         )
     rules = {"format_version": FORMAT_VERSION, "thresholds": thresholds, **fitted.to_dict()}
-    contents: dict[str, Content] = {
+    contents: dict[str, bytes] = {
         MODEL: onnx,
         PREPROCESSING: to_json(rules),
         VOCABULARY: to_json(fitted.token_lists()),

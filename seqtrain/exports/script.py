@@ -1,11 +1,11 @@
 """Classify the rows of a file with the model in this script's folder: python predict.py FILE
 
-FILE is read as `seqtrain predict` reads it. Files such as .csv, .tsv and .jsonl, also with .gz, have
-the columns of the training file. A .txt file has one sequence per line, and so has standard input,
-whose name is `-`. If the model was trained on whole files, a .txt file is one sequence, and so is
-each file of a folder. The output has one line per row with the label and its probability. Both are
-empty if the sequence is empty. The script only needs numpy and onnxruntime; reading.zip has the
-modules of seqtrain that read rows. Exit codes: 0 done, 2 wrong input, 141 closed pipe.
+FILE is read as `seqtrain predict` reads it. Files such as .csv, .tsv and .jsonl, also with .gz,
+have the columns of the training file. A .txt file has one sequence per line, and so has standard
+input, whose name is `-`. If the model was trained on whole files, a .txt file is one sequence, and
+so is each file of a folder. The output has one line per row with the label and its probability.
+Both are empty if the sequence is empty. The script only needs numpy and onnxruntime; reading.zip
+has the modules of seqtrain that read rows. Exit codes: 0 done, 2 wrong input, 141 closed pipe.
 """
 
 import json
