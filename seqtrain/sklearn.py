@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.api.fit import fit, with_data
+from seqtrain.api.fit import fit
 from seqtrain.api.predictors import Classifier, Prediction, as_list
-from seqtrain.data.examples import ReadOptions
-from seqtrain.data.readers.memory import MemoryTable, columns_of
+from seqtrain.data.read_options import Schema
+from seqtrain.data.readers import TableSource
 from seqtrain.data.readers.sequences import plain
+from seqtrain.data.readers.table_source import columns_of
+from seqtrain.data.sources import with_given_data
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.files.writing import blocks_of, write_folder
@@ -126,7 +128,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         rows = {"s": sequences, "l": labels}
         with TemporaryDirectory() as folder:
             try:
-                config, _held = with_data(self._config(sequences), {"train": rows})
+                config, _held = with_given_data(self._config(sequences), {"train": rows})
                 fit(config, run_dir=Path(folder, RUN), cache=False)
                 model = load_model(Path(folder, RUN, "best"))
             except SeqtrainError as error:
@@ -219,7 +221,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             found = quote(", ".join(names))
             raise InputError(f"X: found the columns {found}; name the sequence's: sequence='NAME'")
         name = self.sequence or names[0]
-        return list(MemoryTable(X, ReadOptions("memory", sequence=name), "X").values[name])
+        return list(TableSource(X, Schema(sequence=name), "X").values[name])
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -7,7 +7,7 @@ from typing import Any
 
 from seqtrain.api.evaluate import SPLITS, read_split
 from seqtrain.api.load import RunLike, directory_of, load_one
-from seqtrain.api.predict import input_of
+from seqtrain.api.predict import input_source
 from seqtrain.errors import DataError, RunError
 from seqtrain.evaluation.invariance import SAMPLE_LENGTH, LogitDifference, differences, sampled
 from seqtrain.evaluation.logits import carried_groups
@@ -91,9 +91,9 @@ def check(
         source, store = found.source, found.store
     else:
         rules = classifier.preprocessing.for_prediction()
-        source, _table = input_of(data, rules.reading)
-        files = [(source, rules.reading.for_input(source))]
-        store = rules.encode_files(files, labelled=False)[0]
+        given = input_source(data, classifier)
+        source = given.name
+        store = rules.encode_files([given], labelled=False)[0]
     if not len(store):
         raise DataError(f"{source}: no rows to check")
     carried = carried_groups(classifier.network, store) is not None

@@ -20,7 +20,7 @@ import seqtrain
 from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.data.dataset import PreparedData, held_out_fractions
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.sources import data_files
+from seqtrain.data.sources import data_sources
 from seqtrain.data.store import Array, SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError, RunError
 from seqtrain.files.writing import blocks_of
@@ -96,7 +96,7 @@ def check_same_data(
 
     `scored` are keys of the config whose files may differ.
     """
-    recorded, keys = run.environment(), {path: key for key, path in data_files(config)}
+    recorded, keys = run.environment(), {x.path: key for key, x in data_sources(config)}
     before = recorded["data"]
     learned = {path: x for path, x in data.digests.items() if keys.get(path) not in scored}
     other = changed_data(before, learned)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,13 @@ from torch import Tensor
 
 from seqtrain.api.environment import check_same_data
 from seqtrain.api.load import RunLike, directory_of, load_one
-from seqtrain.api.predict import input_of
 from seqtrain.api.predictors import Classifier, check_alike, refuse_multi_label
 from seqtrain.api.start import has_grown
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import held_out_fractions, prepare
-from seqtrain.data.readers import Files, digests_of, unchanged
-from seqtrain.data.sources import files_of, named_text
+from seqtrain.data.readers import Source, TableSource, unchanged
+from seqtrain.data.sources import files_of, labelled_source, named_text
 from seqtrain.data.store import Array, SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError, warn
 from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
@@ -57,7 +57,7 @@ class Labelled:
 
     classifier: Classifier
     source: str
-    files: Files
+    files: list[Source]
     digests: dict[str, str]
     store: SequenceStore
     warnings: list[str]
@@ -88,8 +88,7 @@ def load_labelled(
     directory = directory_of(run)
     classifier = load_one(directory.path, device=device)
     if data is not None:
-        path, _table = input_of(data, classifier.preprocessing.reading)
-        found = _read_files(classifier, path, "--data")
+        found = _read_data(classifier, data)
     else:
         found = read_split(directory, classifier, split or default_split(directory.path))
         if found.split == "validation" and split is None:
@@ -141,14 +140,28 @@ def learned_rows(config: Config, split: str | None) -> str:
     return "these rows" if split == "train" else ""
 
 
-def _read_files(classifier: Classifier, named: str | list[str], key: str) -> Labelled:
-    reading = classifier.preprocessing.reading
-    files = [(path, reading.for_file(path)) for path in files_of(key, named)]
-    with unchanged(path for path, _ in files):
-        store, report = classifier.preprocessing.encode_files(files)
-        digests = digests_of(path for path, _ in files)
-    source = named_text(named)
-    return Labelled(classifier, source, files, digests, store, report.notices(display_name(source)))
+def _read_data(classifier: Classifier, data: Any) -> Labelled:
+    """Return labelled rows that were given in place of a split."""
+    fitted = classifier.preprocessing
+    if isinstance(data, str | PathLike):
+        return _read_files(classifier, fspath(data), "--data")
+    table = TableSource(data, fitted.schema, bad_rows=fitted.bad_rows)
+    return _encoded(classifier, table.name, [table])
+
+
+def _read_files(classifier: Classifier, value: str | list[str], key: str) -> Labelled:
+    """Return the labelled rows of files that a config names."""
+    sources = [labelled_source(classifier.preprocessing, path) for path in files_of(key, value)]
+    is_table = isinstance(value, str) and isinstance(sources[0], TableSource)
+    return _encoded(classifier, sources[0].name if is_table else named_text(value), sources)
+
+
+def _encoded(classifier: Classifier, name: str, sources: list[Source]) -> Labelled:
+    with unchanged(sources):
+        store, report = classifier.preprocessing.encode_files(sources)
+    return Labelled(
+        classifier, name, sources, report.digests, store, report.notices(display_name(name))
+    )
 
 
 def _hold_out_again(
@@ -158,9 +171,9 @@ def _hold_out_again(
     prepared = prepare(config, cache_folder=default_folder(), known=known)
     scored = ("data.validation", "data.test")
     check_same_data(run, config, prepared, classifier.preprocessing, scored)
-    reading, named = classifier.preprocessing.reading, config.data.train
-    files = [(path, reading.for_file(path)) for path in files_of("data.train", named)]
-    digests = {path: prepared.digests[path] for path, _ in files}
+    named = config.data.train
+    files = [labelled_source(classifier.preprocessing, x) for x in files_of("data.train", named)]
+    digests = {source.path: prepared.digests[source.path] for source in files}
     warnings = prepared.reports[split].notices(split)
     return Labelled(classifier, named_text(named), files, digests, prepared.splits[split], warnings)
 

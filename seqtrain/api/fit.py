@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
-from os import PathLike, fspath
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
@@ -31,12 +30,9 @@ from seqtrain.api.run_events import DataEvent, Listener, Run, StartEvent
 from seqtrain.api.run_state import RunState
 from seqtrain.api.start import LINEAGE, Start, find_start, inexact
 from seqtrain.config import Config, resolved_config
-from seqtrain.config.document import flow
-from seqtrain.config.formats import MEMORY
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare
-from seqtrain.data.readers.memory import MemoryTable
-from seqtrain.data.sources import check_files, read_options
+from seqtrain.data.sources import check_files
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError, DataError, Interrupted
@@ -114,38 +110,6 @@ def fit(
         if processes.is_first:
             recorder = _recorder(held, state, start, listener)
         return _train(state, recorder, finish=finish)
-
-
-def with_data(
-    config: Config | Mapping[str, Any] | str | PathLike[str], given: Mapping[str, Any]
-) -> tuple[Config, tuple[MemoryTable, ...]]:
-    """Return a config that names what was given as the splits, and the tables, to be held.
-
-    Args:
-        config: as for `fit`.
-        given: tables by the name of their split; or what the config takes there, but None.
-    """
-    given = {name: value for name, value in given.items() if value is not None}
-    named = {name: _named(value) for name, value in given.items()}
-    in_memory = {name: given[name] for name, value in named.items() if value is None}
-    overrides = [f"data.{name}={flow(value or MEMORY + name)}" for name, value in named.items()]
-    config = resolved_config(config, overrides=overrides)
-    tables = [
-        MemoryTable(table, read_options(config.data, MEMORY + name), name).hold()
-        for name, table in in_memory.items()
-    ]
-    paths = {table.name: table.path for table in tables}
-    return config.with_keys(data=paths), tuple(tables)
-
-
-def _named(value: Any) -> Any:
-    """Return what a config takes for a split, such as files or a share; or None for a table."""
-    if isinstance(value, PathLike):
-        return fspath(value)
-    if isinstance(value, list | tuple) and all(isinstance(x, str | PathLike) for x in value):
-        return [*map(fspath, value)]
-    is_fold = isinstance(value, Mapping) and all(isinstance(x, int) for x in value.values())
-    return value if isinstance(value, str | float) or is_fold else None
 
 
 def _read_data(

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from seqtrain.config import Config, parse_config
-from seqtrain.data.examples import EVERY_COLUMN, ReadOptions
-from seqtrain.data.readers.memory import MemoryTable
+from seqtrain.data.read_options import EVERY_COLUMN, Schema
+from seqtrain.data.readers import TableSource
+from seqtrain.data.readers.table_source import remember_table
 from seqtrain.errors import DataError, warn
 from seqtrain.files.writing import write_file
 from seqtrain.proposal import Wishes, propose
@@ -66,7 +67,7 @@ def init(
         raise DataError(f"data: found an empty {type(data).__name__}; expected {EXPECTED}")
     if output is not None:
         check_destination(Path(output), "file", "output", force=force)
-    tables = list[MemoryTable]()  # held until the config is written
+    tables = list[TableSource]()  # held until the config is written
     train = _files_of("train", data, tables)
     test_file = None if test is None else next(iter(_files_of("test", test, tables)))
     wishes = Wishes(
@@ -93,10 +94,10 @@ def _listed(columns: Sequence[Column] | None) -> list[Column] | None:
     return None if columns is None else [*columns]
 
 
-def _files_of(name: str, data: Any, tables: list[MemoryTable]) -> list[str]:
+def _files_of(name: str, data: Any, tables: list[TableSource]) -> list[str]:
     """Return the paths of a split; a table is added to `tables` and has a path meanwhile."""
     files = [*data] if isinstance(data, list | tuple) else [data]
     if all(isinstance(file, str | PathLike) for file in files):
         return [*map(fspath, files)]
-    tables.append(MemoryTable(data, ReadOptions("memory", keep=(EVERY_COLUMN,)), name).hold())
+    tables.append(remember_table(TableSource(data, Schema(), name, keep=[EVERY_COLUMN])))
     return [tables[-1].path]

@@ -23,19 +23,18 @@ from seqtrain.api.predictors import (
     one_model,
     refuse_multi_label,
 )
-from seqtrain.config.formats import check_encoding
+from seqtrain.config.formats import check_encoding, formats_with
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example
-from seqtrain.data.preprocessing import CHUNK_ROWS
-from seqtrain.data.readers import Column, ReadOptions, read_rows
-from seqtrain.data.readers.memory import MemoryTable
+from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
+from seqtrain.data.read_options import STDIN, Column, PredictionOptions, Schema
+from seqtrain.data.readers import FileSource, Source, read_rows
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.logits import CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
-from seqtrain.text import display_name, one_of, quote
+from seqtrain.text import one_of, quote
 
-STDIN = "-"
-WITH_COLUMNS = ("csv", "tsv", "jsonl", "parquet")
+WITH_COLUMNS = (*formats_with("delimited"), *formats_with("named"))
 """Formats whose columns can be copied to the predictions."""
 READ_AHEAD = 1024
 """Rows of standard input read while others are classified: memory stays flat."""
@@ -43,48 +42,34 @@ STEP_ROWS = 128
 """Sequences classified after every step at once: each has as many predictions as steps."""
 
 
-@dataclass(frozen=True)
-class InputOptions:
-    """How an input is read; None: as the model's training file was.
+def input_source(
+    given: Any, classifier: Classifier, options: PredictionOptions | None = None
+) -> Source:
+    """Return a file or a table as a source, read as the training files of a classifier were.
 
-    Attributes:
-        input_format: csv, tsv, jsonl, fasttext, txt or lines; None: by the name of the source.
-        delimiter: of a csv file: comma, semicolon, tab or pipe.
-        encoding: of lines that aren't UTF-8, such as cp1252.
-        keep: columns whose cells come with the predictions, as `Prediction.example.kept`.
-        empty, bad_rows: as in `Classifier.predict_examples`.
+    Raises:
+        ConfigError: If there is no such encoding, or the input has no columns to keep.
+        DataError: As `Preprocessing.input_source`.
     """
+    options = options or PredictionOptions()
+    check_encoding(options.encoding)
+    fitted = classifier.preprocessing
+    source = fitted.input_source(given, options)
+    if not isinstance(source, FileSource) or not options.keep:
+        return source
+    if source.format.name not in WITH_COLUMNS:
+        columns = f"--keep: columns of {source.format.name} can't be copied"
+        raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
+    return replace(source, keep=_columns_by_index(options.keep, fitted.schema))
 
-    input_format: str | None = None
-    delimiter: str | None = None
-    encoding: str | None = None
-    keep: Sequence[str] = ()
-    empty: str | None = None
-    bad_rows: str = "error"
 
-    def of_source(self, path: str, reading: ReadOptions) -> ReadOptions:
-        """Return how a source is read, where training files were read so.
-
-        Raises:
-            ConfigError: there is no such encoding, or no columns that could be kept.
-        """
-        check_encoding(self.encoding)
-        found = reading.for_input(path, self.input_format)
-        if self.keep and found.format not in WITH_COLUMNS:
-            columns = f"--keep: columns of {found.format} can't be copied"
-            raise ConfigError(f"{columns}; expected {one_of(WITH_COLUMNS)}")
-        keep: list[Column] = list(self.keep)
-        if all(isinstance(column, int) for column in found.sequence_columns()):  # from 0
-            keep = [int(x) if x.isdecimal() and len(x) < 5 else x for x in self.keep]
-        elif isinstance(found.id, int):
-            keep = [found.id if x == str(found.id) else x for x in self.keep]
-        return replace(
-            found,
-            delimiter=self.delimiter or found.delimiter,
-            encoding=self.encoding or found.encoding,
-            bad_rows=self.bad_rows,
-            keep=keep,
-        )
+def _columns_by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
+    """Return columns to keep, as indexes if the model names its columns by index."""
+    if all(isinstance(column, int) for column in schema.sequence_columns()):
+        return [int(x) if isinstance(x, str) and x.isdecimal() and len(x) < 5 else x for x in keep]
+    if isinstance(schema.id, int):
+        return [schema.id if x == str(schema.id) else x for x in keep]
+    return list(keep)
 
 
 def predict(
@@ -128,67 +113,63 @@ def predict(
         DataError: a row can't be read; the predictions of the rows before it come first.
     """
     classifier = load(run, device=device)
-    options = InputOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
+    options = PredictionOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
     bursts, name = _bursts(source, classifier, options)
     how = options.empty, options.bad_rows
     return classifier.predict_examples(bursts, name, report, ranks, *how)
 
 
 def _bursts(
-    source: Any, classifier: Classifier, options: InputOptions
+    source: Any, classifier: Classifier, options: PredictionOptions
 ) -> tuple[Iterable[Iterable[Example]], str]:
     """Return the rows of what is named or given, as they come, and its name for messages."""
     if not isinstance(source, str | PathLike):
         return [classifier.rows_of(source, keep=options.keep)], "sequences"
-    path = os.fspath(source)
-    found = options.of_source(path, classifier.preprocessing.reading)
-    return arrivals(path, found), display_name(path)
-
-
-def input_of(given: Any, reading: ReadOptions) -> tuple[str, MemoryTable | None]:
-    """Return the path of an input, and where it is a table in memory, that: to be held."""
-    if isinstance(given, str | PathLike):
-        return os.fspath(given), None
-    table = MemoryTable(given, reading).hold()
-    return table.path, table
+    found = input_source(source, classifier, options)
+    return arrivals(found), found.name
 
 
 def reading_doubts(
-    source: str, first: Example | None, reading: ReadOptions, format: str | None = None
+    source: str, first: Example | None, fitted: Preprocessing, format: str | None = None
 ) -> list[str]:
-    """Say where a source of no given format is read otherwise than train, or its first line, was.
+    """Return a warning if an input is read differently from the training files, or none.
 
-    `first` is its first row.
+    Args:
+        source: Path of the input.
+        first: Its first row, or None.
+        fitted: Preprocessing of the model.
+        format: Format that was set for the input, or None. Then there is no warning.
     """
     if format is not None or os.path.isdir(source):
         return []
-    name, row, found = display_name(source), first and first.sequence, reading.for_input(source)
-    if reading.whole_files and source == STDIN:
+    trained, found = fitted.file_format, fitted.input_source(source)
+    name, row = found.name, first and first.sequence
+    if trained.whole_files and source == STDIN:
         return [f"{name}: each line is one sequence, though in training each file was one"]
-    if found.format == "files":
-        alone = "one sequence, as each file was in training"
-        return [f"{name}: {alone}; its lines one by one: --input-format lines"]
+    if found.format.whole_files:
+        single = "one sequence, as each file was in training"
+        return [f"{name}: {single}; to read each line as one: --input-format lines"]
     text = row if isinstance(row, str) else " ".join(row) if isinstance(row, list) else ""
     cells = {cell.strip(' "') for cell in re.split("[,;\t|]", text)}
-    names = cells.issuperset(reading.sequence_columns()) and "names columns"
+    names = cells.issuperset(fitted.schema.sequence_columns()) and "names columns"
     looks = {"csv": names, "tsv": names, "jsonl": text.startswith("{") and "is an object"}
     looks["fasta"] = text.startswith(">") and "is a header"
-    what = looks.get(reading.format)
-    if found.format != "lines" or not text or not what:
+    look = looks.get(trained.name)
+    if found.format.name != "lines" or not text or not look:
         return []
     return [
-        f"{name}: each line is read as a sequence, but the first one {what}: "
-        f"{quote(text, 40)}; to read {reading.format}: --input-format {reading.format}"
+        f"{name}: each line is read as a sequence, but the first one {look}: "
+        f"{quote(text, 40)}; to read {trained.name}: --input-format {trained.name}"
     ]
 
 
-def arrivals(source: str, options: ReadOptions) -> Iterator[Iterable[Example]]:
+def arrivals(source: Source) -> Iterator[Iterable[Example]]:
     """Yield the examples of a file at once, those of standard input as they come in.
 
     A burst of these is what a second thread has read: a prediction waits for no later row.
     """
-    examples = iter(read_rows(source, options, labelled=False))
-    if source != STDIN:
+    examples = read_rows(source, labelled=False)
+    if source.path != STDIN:
         yield examples
         return
     arrived: queue.Queue[Example | BaseException | None] = queue.Queue(READ_AHEAD)
@@ -278,7 +259,7 @@ def predict_steps(
     `predict`; an ensemble is refused.
     """
     one = one_model(load(run, device=device), "--steps")
-    options = InputOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
+    options = PredictionOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
     refuse_multi_label(one)
     fitted, carried = one.preprocessing, CarriedStates()
     bursts, name = _bursts(source, one, options)

@@ -19,7 +19,7 @@ from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.thresholds import coverage_points
 from seqtrain.files.reading import number_at
 from seqtrain.reports.facts import RunFacts, model_card
-from seqtrain.text import display_name, shorten
+from seqtrain.text import shorten
 
 SHOWN_TEXT = 400
 """Characters of a sequence that a report shows at most."""
@@ -109,9 +109,9 @@ def _read_again(found: Labelled) -> list[Example]:
     """Read the rows as they were written, for a store holds numbers alone."""
     wanted = dict.fromkeys(found.store.lines.tolist())
     examples: dict[int, Example] = {}
-    for (path, options), (_, start) in zip(found.files, found.store.files, strict=True):
-        name = display_name(path) if len(found.files) > 1 else None
-        for number, example in numbered_rows(path, options, start, found.digests):
+    for source, (_, start) in zip(found.files, found.store.files, strict=True):
+        name = source.name if len(found.files) > 1 else None
+        for number, example in numbered_rows(source, start, found.digests):
             if number in wanted and example.problem is None:
                 examples[number] = example._replace(file=example.file or name)
     return [examples[number] for number in wanted]

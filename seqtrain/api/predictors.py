@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as List
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, tee
 from pathlib import Path
 from statistics import fmean
@@ -16,11 +16,12 @@ from torch import Tensor
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.decisions import reached
 from seqtrain.data.encoding import EncodingReport, unknown_shares
-from seqtrain.data.examples import BadRow, Column, Example, column_names
+from seqtrain.data.examples import BadRow, Example
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing, chunked
-from seqtrain.data.readers import read_table
-from seqtrain.data.readers.memory import MemoryTable, columns_of
-from seqtrain.data.readers.sequences import given_sequence
+from seqtrain.data.read_options import Column, column_names
+from seqtrain.data.readers import TableSource, read_rows
+from seqtrain.data.readers.sequences import sequence_from_python
+from seqtrain.data.readers.table_source import columns_of
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.logits import CarriedStates, check_finite, predict_logits
@@ -188,11 +189,11 @@ class Classifier(Summarized):
         if columns_of(given) is not None:
             if groups is not None:
                 raise DataError("groups: a table has its own, in the column of data.group")
-            options = replace(self.preprocessing.reading, format="memory", keep=keep)
-            return read_table(MemoryTable(given, options).hold(), options)
-        given, reading = as_list(given), self.preprocessing.reading
+            table = TableSource(given, self.preprocessing.schema, keep=keep)
+            return read_rows(table, labelled=False)
+        given, schema = as_list(given), self.preprocessing.schema
         if given and self.preprocessing.codings:
-            own = [*map(str, reading.sequence_columns()), *column_names(reading.static)]
+            own = [*map(str, schema.sequence_columns()), *column_names(schema.static)]
             columns = f"the model reads the columns {listed(own, MOST_COLUMNS)}"
             raise DataError(f"sequences: {columns}; give a table")
         names = [None] * len(given) if groups is None else list(groups)
@@ -203,7 +204,7 @@ class Classifier(Summarized):
         examples = []
         for number, (sequence, name) in enumerate(zip(given, names, strict=True), start=1):
             try:
-                read = given_sequence(sequence, self.preprocessing.kind)
+                read = sequence_from_python(sequence, self.preprocessing.kind)
             except BadRow as bad:
                 raise DataError(f"sequence {number}: {bad}") from None
             examples.append(Example(read, None, number, group=name))

@@ -6,14 +6,12 @@ from operator import eq
 from typing import Any
 
 from seqtrain.api.load import RunLike, directory_of
-from seqtrain.api.predict import input_of
 from seqtrain.data.batch import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.readers import read_rows
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.runs.model_folder import load_autoencoder
-from seqtrain.text import display_name
 
 
 @dataclass(frozen=True)
@@ -36,11 +34,11 @@ def reconstruct(
     chosen = select_device(device)
     autoencoder, fitted = load_autoencoder(directory_of(run).pretrained)
     autoencoder.to(chosen)
-    path, _table = input_of(source, fitted.reading)
     assert fitted.vocabulary is not None, "an autoencoder's kind is text or tokens"
     known = fitted.vocabulary.tokens
-    examples = read_rows(path, fitted.reading.for_input(path), labelled=False)
-    for _, store in fitted.for_prediction().encode_chunks([examples], display_name(path)):
+    given = fitted.input_source(source)
+    examples = read_rows(given, labelled=False)
+    for _, store in fitted.for_prediction().encode_chunks([examples], given.name):
         found: list[list[int]] = [[]] * len(store)
         plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING)
         for batch, decoded in map_batches(

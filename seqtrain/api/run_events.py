@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData
-from seqtrain.data.readers.memory import MemoryTable
+from seqtrain.data.readers import TableSource
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
 from seqtrain.evaluation.scores import Scores
 from seqtrain.text import Summarized
@@ -93,7 +93,7 @@ class Run(Summarized):
     advice: str | None = None
     branches: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    tables: tuple[MemoryTable, ...] = field(default=(), compare=False)
+    tables: tuple[TableSource, ...] = field(default=(), compare=False)
 
     def summary(self) -> dict[str, str]:
         """Return where it is, its best epoch, and how good it is."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from seqtrain.api.fit import fit as train_run
-from seqtrain.api.fit import with_data
 from seqtrain.api.progress import Progress
 from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent
 from seqtrain.config import Config
+from seqtrain.data.sources import with_given_data
 from seqtrain.errors import ConfigError, warn
 
 
@@ -65,7 +65,7 @@ def fit(
         )
     source = None if isinstance(config, Config | Mapping) else Path(config)
     data = {"train": train, "validation": validation, "test": test}
-    resolved, tables = with_data(source or config, data)
+    resolved, tables = with_given_data(source or config, data)
     show = Progress() if progress else None
 
     def heard(event: Event) -> None:

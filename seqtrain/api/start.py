@@ -17,7 +17,8 @@ from seqtrain.config.document import flow
 from seqtrain.config.formats import MEMORY
 from seqtrain.config.schema import TRAINING_ONLY, ModelConfig
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.sources import data_files
+from seqtrain.data.readers import FileSource
+from seqtrain.data.sources import data_sources
 from seqtrain.errors import CheckpointError, ConfigError
 from seqtrain.files.writing import locked, read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
@@ -115,11 +116,11 @@ def _new_run(config: Config, wanted: Start) -> Start:
         _check_alike(config, origin, named)
         lineage = ({"run": named, "weights_sha256": digest},)
         wanted = replace(wanted, kept=folder, origin=origin, lineage=lineage)
-    for key, path in data_files(config):  # the run's own files could replace it
-        if path.startswith(MEMORY):
+    for key, source in data_sources(config):  # the run's own files could replace it
+        if directory is None or not isinstance(source, FileSource):
             continue
-        real = Path(os.path.realpath(path))  # unlike resolve(), also of a loop of links
-        if directory is not None and real.is_relative_to(os.path.realpath(directory)):
+        real = Path(os.path.realpath(source.path))  # unlike resolve(), also of a loop of links
+        if real.is_relative_to(os.path.realpath(directory)):
             held = f"{directory} holds {key} ({real})"
             raise ConfigError(f"--run-dir: {held}; choose another directory")
     return wanted

@@ -1,69 +1,239 @@
-"""Which format a data file has, by its name, and what each format asks of the config."""
+"""Registry of the formats of data files: the only list of them.
+
+To add a format, add an entry to `FORMATS` and a module with its reader to
+``seqtrain/data/readers/``. The choices of ``data.format``, ``--format`` and ``--input-format``,
+the endings, how ``seqtrain init`` reads a file, and the table in ``data/README.md`` follow from
+the entry.
+"""
+
+from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from seqtrain.errors import ConfigError
 from seqtrain.files.reading import uncompressed
 from seqtrain.text import quote
 
-MEMORY = "memory:"
-"""Begins the path of a table that is given from Python."""
-ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".arff": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "jsonl",
-    ".ft": "fasttext",
-    ".fasttext": "fasttext",
-    ".txt": "txt",
-    ".ts": "ts",
-    ".npz": "npz",
-    ".npy": "npz",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".fasta": "fasta",
-    ".fa": "fasta",
+TEXTS = ("text", "tokens")
+"""Kinds of sequences that any file of text holds."""
+TABLES = ("text", "tokens", "features", "steps")
+"""Kinds of sequences that a file with named columns holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of data files.
+
+    Attributes:
+        name: Value of ``data.format``.
+        endings: Endings of file names with this format.
+        reader: Module in ``seqtrain/data/readers/`` and its function that reads an open file,
+            such as ``"plain.read_fasta"``.
+        row: Meaning of one row, for the documentation.
+        kinds: Kinds of sequences that such a file can hold. The first one is the default.
+        columns: ``"none"`` if the format fixes where sequence and label are. ``"named"`` if each
+            row has named fields. ``"delimited"`` if columns have a name or only an index.
+        labelled: False if rows have no label, so that only prediction reads such files.
+        binary: True if the file holds no lines of text.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    reader: str
+    row: str
+    kinds: tuple[str, ...] = TEXTS
+    columns: Literal["none", "named", "delimited"] = "none"
+    labelled: bool = True
+    binary: bool = False
+
+
+FORMATS = {
+    format.name: format
+    for format in (
+        Format(
+            "csv",
+            (".csv",),
+            "delimited.read_delimited",
+            'fields separated by commas, semicolons, tabs or pipes; `"…"` quotes a field, which '
+            'may hold these, line breaks and `""`',
+            TABLES,
+            "delimited",
+        ),
+        Format(
+            "tsv",
+            (".tsv",),
+            "delimited.read_delimited",
+            'fields separated by one tab each; no quoting, so `"` is an ordinary character',
+            TABLES,
+            "delimited",
+        ),
+        Format(
+            "arff",
+            (".arff",),
+            "arff.read_arff",
+            "a row of the `@data` section; the `@attribute` lines name the columns",
+            TABLES,
+            "delimited",
+        ),
+        Format(
+            "jsonl",
+            (".jsonl", ".ndjson", ".json"),
+            "cells.read_jsonl",
+            "one JSON object per line, or one array of objects; the sequence is a string, a list "
+            "of symbols, of sentences, of turns (a chat), of numbers or of vectors; `meta.label` "
+            "is the field `label` of the object in `meta`",
+            TABLES,
+            "named",
+        ),
+        Format(
+            "fasttext",
+            (".fasttext", ".ft"),
+            "plain.read_fasttext",
+            "a line of `__label__NAME` and the text",
+        ),
+        Format(
+            "txt",
+            (".txt",),
+            "plain.read_txt",
+            "a line of `label<TAB>text`; or a folder, see below",
+            ("text", "tokens", "features"),
+        ),
+        Format(
+            "fasta",
+            (".fasta", ".fa"),
+            "plain.read_fasta",
+            "a record: `>id label` (the last word, also after a pipe or `=`), then lines of the "
+            "sequence",
+        ),
+        Format(
+            "ts",
+            (".ts",),
+            "series.read_ts",
+            "a series of the time-series archives: channels separated by `:`, the label last",
+            ("features",),
+        ),
+        Format(
+            "npz",
+            (".npz", ".npy"),
+            "npz.read_npz",
+            "a sequence of the arrays `values` (N,) or (N, F), `offsets` (B + 1,), `labels` (B,); "
+            "or of `X` (B, T) or (B, T, F), and `y` (B,); a `.npy` file holds `X`, and its labels "
+            "are in `y.npy` next to `X.npy`, `y_train.npy` next to `X_train.npy`",
+            ("features", "tokens"),
+            binary=True,
+        ),
+        Format(
+            "parquet",
+            (".parquet",),
+            "parquet.read_arrow",
+            "a row of columns of texts, lists of strings, or lists of vectors; labels by number "
+            "have the names that Hugging Face's datasets keep in the file; needs "
+            "`pip install 'seqtrain[parquet]'`",
+            TABLES,
+            "named",
+            binary=True,
+        ),
+        Format(
+            "arrow",
+            (".arrow",),
+            "parquet.read_arrow",
+            "the same; also a folder that Hugging Face's `save_to_disk` wrote: `ds/train`",
+            TABLES,
+            "named",
+            binary=True,
+        ),
+        Format(
+            "xlsx",
+            (".xlsx",),
+            "xlsx.read_xlsx",
+            "a row of the first sheet, whose first row names the columns; needs "
+            "`pip install 'seqtrain[excel]'`",
+            TABLES,
+            "named",
+            binary=True,
+        ),
+        Format(
+            "lines",
+            (),
+            "plain.read_lines",
+            "a line that is a sequence without a label (prediction)",
+            ("text", "tokens", "features"),
+            labelled=False,
+        ),
+    )
 }
-"""Format of each file ending; .gz or .zst after it changes nothing."""
-FIXED_COLUMNS = ("fasttext", "txt", "fasta", "ts", "npz")
-"""Formats that fix where sequence and label stand, so that no column is named."""
-FEATURE_FORMATS = ("csv", "tsv", "jsonl", "npz", "parquet", "arrow", "ts", "txt")
-"""Formats that can hold feature vectors."""
-WIDE_FORMATS = ("csv", "tsv")
-"""Formats in which each column but the label's may be a time step of a series."""
-TABLE_FORMATS = ("csv", "tsv", "jsonl", "parquet", "arrow")
-"""Formats with named columns, whose rows may be time steps."""
-OBJECT_FORMATS = ("jsonl", "parquet", "arrow", "memory")
-"""Formats whose rows are objects with named fields."""
+"""Every format, by name."""
+
+ENDINGS = {ending: format.name for format in FORMATS.values() for ending in format.endings}
+"""Format of each file ending; ``.gz`` or ``.zst`` after it changes nothing."""
+TRAINING_FORMATS = tuple(name for name, format in FORMATS.items() if format.labelled)
+"""Formats of files that hold labels."""
+IN_MEMORY = "table"
+"""Format of a table that is given from Python. It is no format of files."""
+
+if TYPE_CHECKING:
+    DataFormat = str
+    TrainingFormat = str
+    InputFormat = str
+else:
+    _CHOICES = ("auto", *TRAINING_FORMATS)
+    _INPUTS = (*FORMATS,)
+    DataFormat = Literal[_CHOICES]
+    TrainingFormat = Literal[TRAINING_FORMATS]
+    InputFormat = Literal[_INPUTS]
+
+MEMORY = "memory:"
+"""Begins the name by which a config refers to a table that is given from Python."""
 SAVED = ("state.json", "dataset_dict.json")
-"""Files in a folder that Hugging Face's save_to_disk wrote: of one set, of several."""
-NUMBER_FORMATS = ("npz", "ts")
-"""Formats whose sequences are feature vectors unless the config says otherwise."""
+"""Files in a folder that Hugging Face's ``save_to_disk`` wrote: of one data set, of several."""
 ADVICE = {
-    ".xlsx": 'write the sheet as csv: python -c "import pandas; '
-    "pandas.read_excel('{path}').to_csv('{stem}.csv', index=False)\"",
-    ".xls": "save the sheet as csv in the program that wrote it",
+    ".xls": "save the sheet as .xlsx or .csv in the program that wrote it",
     ".bz2": "decompress it first: bunzip2 -k '{path}'",
     ".xz": "decompress it first: unxz -k '{path}'",
     ".zip": "unpack it first: unzip '{path}'",
     ".pkl": "a pickle may run code; write parquet, csv or npz where it was made",
 }
-"""What to do with files that can't be read as they are, by their ending."""
+"""Advice about files that can't be read as they are, by their ending."""
+
+
+def columns_of_format(name: str) -> str:
+    """Return where the columns of a format have their names: `Format.columns`."""
+    return "named" if name == IN_MEMORY else FORMATS[name].columns
+
+
+def formats_with(columns: str) -> tuple[str, ...]:
+    """Return the names of the formats that can be trained on and have such columns."""
+    return tuple(name for name in TRAINING_FORMATS if FORMATS[name].columns == columns)
+
+
+def formats_holding(kind: str) -> tuple[str, ...]:
+    """Return the names of the formats that can be trained on and hold a kind of sequence."""
+    return tuple(name for name in TRAINING_FORMATS if holds(name, kind))
+
+
+def holds(name: str, kind: str) -> bool:
+    """Return True if files of a format can hold sequences of a kind."""
+    return name == IN_MEMORY or kind in FORMATS[name].kinds
+
+
+def default_kind(name: str | None) -> str:
+    """Return the kind of sequence that files of a format hold if the config says no other."""
+    return "text" if name not in FORMATS else FORMATS[name].kinds[0]
 
 
 def advice(path: str) -> str | None:
-    """Return how a file becomes one that can be read; None: nothing is known of its ending."""
+    """Return how to convert a file into one that can be read, or None if nothing is known."""
     stem, ending = os.path.splitext(path)
     known = ADVICE.get(ending.lower())
     return None if known is None else known.format(path=path, stem=stem)
 
 
 def resolve_format(path: str, format: str) -> str | None:
-    """Return the format of a data file; None if it is auto and the path's ending names none."""
+    """Return the format of a data file, or None if it is auto and the path's ending is unknown."""
     if path.startswith(MEMORY):
-        return "memory"
+        return IN_MEMORY
     if format != "auto":
         return format
     known = ENDINGS.get(os.path.splitext(uncompressed(path.lower()))[1])
@@ -73,7 +243,7 @@ def resolve_format(path: str, format: str) -> str | None:
 
 
 def is_text_encoding(name: str) -> bool:
-    """Whether Python knows an encoding by this name, in which ASCII is as in UTF-8; or utf-16."""
+    """Return True for utf-16, and for encodings in which ASCII characters are as in UTF-8."""
     try:
         return name == "utf-16" or '\n,;"x'.encode(name) == b'\n,;"x'
     except (LookupError, ValueError):
@@ -81,18 +251,21 @@ def is_text_encoding(name: str) -> bool:
 
 
 def check_encoding(name: str | None) -> None:
-    """Refuse what `--encoding` names if no text can be read by it."""
+    """Raise ConfigError if `--encoding` names an encoding by which no text can be read."""
     if name is not None and not is_text_encoding(name):
         raise ConfigError(f"--encoding: found {quote(name)}; expected a name such as cp1252 or gbk")
 
 
-def holds(format: str, kind: str) -> bool:
-    """Whether files of a format can hold sequences of a kind: text, tokens, features or steps."""
-    if kind in ("features", "steps") and format != "memory":
-        return format in (FEATURE_FORMATS if kind == "features" else TABLE_FORMATS)
-    return format != "ts" and (kind, format) != ("text", "npz")
+def names_of(value: object) -> list[str]:
+    """Return the paths and patterns in data.train, validation or test; none if it is a number."""
+    return [value] if isinstance(value, str) else list(value) if isinstance(value, list) else []
 
 
-def names_of(named: object) -> list[str]:
-    """Return the paths and patterns that data.train, validation or test gives: none of a number."""
-    return [named] if isinstance(named, str) else list(named) if isinstance(named, list) else []
+def format_table() -> str:
+    """Return the formats as a Markdown table, as data/README.md shows it."""
+    lines = ["| file | what one row is | columns |", "|---|---|---|"]
+    columns = {"none": "none", "named": "names of fields", "delimited": "names, or indexes from 0"}
+    for format in FORMATS.values():
+        endings = ", ".join(f"`{ending}`" for ending in format.endings) or f"`{format.name}`"
+        lines.append(f"| {endings} | {format.row} | {columns[format.columns]} |")
+    return "\n".join(lines) + "\n"

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from seqtrain.config.document import brief
 from seqtrain.config.formats import (
-    ENDINGS,
-    FEATURE_FORMATS,
-    FIXED_COLUMNS,
-    TABLE_FORMATS,
-    WIDE_FORMATS,
+    FORMATS,
+    IN_MEMORY,
+    columns_of_format,
+    formats_holding,
     holds,
     names_of,
     resolve_format,
@@ -278,7 +277,7 @@ def _files_have_one_known_format(config: Config) -> Problems:
         names = [name for name in names_of(config.value(key)) if not _looks_like_fraction(name)]
         formats = {resolve_format(name, config.data.format): name for name in names}
         if None in formats:
-            usual = one_of([ending for ending, format in ENDINGS.items() if ending == f".{format}"])
+            usual = one_of([each.endings[0] for each in FORMATS.values() if each.endings])
             expected = f"expected an ending such as {usual}, or set data.format"
             yield key, f"found {brief(formats[None])}; {advice_on(formats[None]) or expected}"
         elif len(formats) > 1 and key in FILES:
@@ -292,7 +291,9 @@ def _formats_hold_the_kind(config: Config) -> Problems:
     for format, key in _formats(config).items():
         if kind != "steps" and not holds(format, kind):
             kinds = one_of([x for x in ("text", "tokens", "features") if holds(format, x)])
-            other = f"; features are in {one_of(FEATURE_FORMATS)}" if kind == "features" else ""
+            other = (
+                f"; features are in {one_of(formats_holding(kind))}" if kind == "features" else ""
+            )
             yield "data.kind", f"found {kind}, but {key} is {format}; expected {kinds}{other}"
 
 
@@ -311,16 +312,18 @@ def _formats(config: Config) -> dict[str, str]:
 def _columns_need_a_table(config: Config) -> Problems:
     for key in ("data.group", "data.steps", "data.static"):
         for format, file in _formats(config).items():
-            if config.value(key) is not None and format in FIXED_COLUMNS:
+            if config.value(key) is not None and columns_of_format(format) == "none":
                 found = f"{file} is {format}, which has no columns"
-                yield key, f"{found}; expected null, or {one_of(TABLE_FORMATS)}"
+                yield key, f"{found}; expected null, or {one_of(formats_holding('steps'))}"
 
 
 @_rule
 def _tables_need_columns(config: Config) -> Problems:
     data = config.data
-    formats = [format for format in _formats(config) if format not in FIXED_COLUMNS]
-    is_wide = data.kind == "features" and {*formats} <= {*WIDE_FORMATS, "memory"}
+    formats = [format for format in _formats(config) if columns_of_format(format) != "none"]
+    is_wide = data.kind == "features" and all(
+        format == IN_MEMORY or columns_of_format(format) == "delimited" for format in formats
+    )
     optional = ("data.sequence",) if is_wide or data.steps is not None else ()
     for key in ("data.sequence", "data.label"):
         if formats and config.value(key) is None and key not in optional:

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from seqtrain.config.formats import NUMBER_FORMATS, names_of, resolve_format
+from seqtrain.config.formats import DataFormat, default_kind, names_of, resolve_format
 from seqtrain.config.rules import broken_rules, unused_keys
 from seqtrain.config.value_types import (
     Augmentation,
@@ -30,7 +30,6 @@ from seqtrain.config.value_types import (
     Epochs,
     Files,
     Fold,
-    Format,
     Fraction,
     GramColumns,
     GramSizes,
@@ -80,7 +79,7 @@ class DataConfig(Section):
     {fold: I, of: N}, the I-th of N equal parts of train. null: none."""
     test: Path | Files | HeldOut | None = None
     """Test data: files, or a fraction of train. They are scored once, at the end. null: none."""
-    format: Format = "auto"
+    format: DataFormat = "auto"
     """Format of the files. auto: by the file name; .gz and .zst files are decompressed."""
     header: Literal["auto"] | bool = "auto"
     """csv, tsv: true if the first row holds the column names. auto: true if a key names one."""
@@ -92,6 +91,9 @@ class DataConfig(Section):
     encoding: Encoding = "utf-8"
     """Encoding of lines that are not UTF-8, such as cp1252 or gbk. utf-16 holds for the whole
     file."""
+    decimal: Literal[".", ","] = "."
+    """Decimal mark of numbers in text. With ",", blanks or semicolons separate the numbers of a
+    series."""
     kind: Literal["auto", "text", "tokens", "features", "steps"] = "auto"
     """Kind of the sequences: text, tokens (a list of symbols), features (a vector of numbers per
     time step) or steps (a table with one row per time step: data.steps). auto: steps if data.steps
@@ -103,8 +105,8 @@ class DataConfig(Section):
     id: Column | None = None
     """steps: column of the sequence id. All rows with the same id form one sequence."""
     order: Column | None = None
-    """steps: column by which the rows of an id are sorted: numbers or ISO dates. null: file
-    order."""
+    """steps: column by which the rows of an id are sorted: numbers, dates or times. null:
+    file order."""
     steps: StepColumns | None = None
     """Columns of a time step, in place of data.sequence. token: a symbol (with min_count:
     {token: true, min_count: N}); number; order: increase of data.order since the previous step, in
@@ -149,8 +151,7 @@ class DataConfig(Section):
     def _resolve_kind(self) -> DataConfig:
         """Replace auto by the resolved kind, which still counts as not set by the user."""
         if self.kind == "auto":
-            of_numbers = resolve_format(names_of(self.train)[0], self.format) in NUMBER_FORMATS
-            kind = "features" if of_numbers else "text"
+            kind = default_kind(resolve_format(names_of(self.train)[0], self.format))
             self.__dict__["kind"] = kind if self.steps is None else "steps"
         return self
 

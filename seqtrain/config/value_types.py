@@ -137,6 +137,3 @@ if TYPE_CHECKING:
     Metric: TypeAlias = str
 else:
     Metric = Literal[MONITORED]
-Format = Literal[
-    "auto", "csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "ts", "npz", "parquet", "arrow"
-]

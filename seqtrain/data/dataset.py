@@ -4,25 +4,25 @@ import os
 import unicodedata
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from itertools import chain, compress
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.config.formats import IN_MEMORY
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
 from seqtrain.data.columns import column_from_config, row_features_from_config
 from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.encoding import EncodingReport, LengthPolicy
-from seqtrain.data.examples import ReadOptions
 from seqtrain.data.fitting import fit
 from seqtrain.data.labels import Labels, ProvisionalLabels
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.readers import Digests, Files, digests_of, read_rows, unchanged
-from seqtrain.data.sources import SPLITS, by_first_row, data_files, read_options, split_files
+from seqtrain.data.read_options import FileFormat, Schema
+from seqtrain.data.readers import Digests, Source, digests_of, read_rows, unchanged
+from seqtrain.data.sources import SPLITS, completed_schema, data_sources, split_sources
 from seqtrain.data.splits import Mask, Part, hold_out
 from seqtrain.data.store import (
     Ints,
@@ -35,7 +35,7 @@ from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.data.word_vectors import Coverage, WordVectors
 from seqtrain.errors import DataError
-from seqtrain.text import display_name, listed, quote
+from seqtrain.text import listed, quote
 
 UNLABELLED = "unlabelled"
 
@@ -76,11 +76,12 @@ def prepare(
     Raises:
         DataError: a file is missing, has bad rows (all named by line), or changes meanwhile.
     """
-    files = data_files(config)
+    sources = data_sources(config)
+    files = [(key, source.path) for key, source in sources]
     entry = cache_folder / _entry_name(config, files, known) if cache_folder else None
-    with unchanged(path for _, path in files):
+    with unchanged(source for _, source in sources):
         data = load_prepared(config, entry) if entry and known is None else None
-        if data and data.digests == digests_of(path for _, path in files):
+        if data and data.digests == digests_of(source for _, source in sources):
             return data
         data = _Preparation(config, known).run()
     content = _entry_of(data)
@@ -180,11 +181,10 @@ class _Preparation:
     def run(self) -> PreparedData:
         """Read and encode all splits."""
         data = self.config.data
-        train = split_files(data, "train")
-        first = by_first_row(*train[0])
-        as_train = partial(replace, dated=first.dated, sequence=first.sequence)
-        train = [(path, as_train(x)) for path, x in train]
-        rules = self._rules(first)
+        train = split_sources(data, "train")
+        schema = completed_schema(train)
+        train = [source.with_schema(schema) for source in train]
+        rules = self._rules(train[0].format, schema)
         column = rules.sequence
         if _is_bpe(data) and isinstance(column, TextColumn) and column.bpe_model is None:
             column = replace(column, bpe_model=self._trained_bpe(rules, train))
@@ -194,11 +194,11 @@ class _Preparation:
         read = encoder.encode_files(train)
         parts, reports = self._parts([*encoder.labels.combinations], *read)
         del read  # it may be large
-        more = [path for key, path in data_files(self.config) if key.startswith("pretraining.")]
-        for number, path in enumerate(more):
-            files = [(path, replace(read_options(data, path), group=None))]
-            key = f"pretraining.data.{number}"
-            parts[key], reports[key] = encoder.encode_files(files, labelled=False)
+        sources = data_sources(self.config)
+        for key, source in sources:
+            if key.startswith("pretraining."):
+                ungrouped = source.with_schema(replace(source.schema, group=None))
+                parts[key], reports[key] = encoder.encode_files([ungrouped], labelled=False)
         found = fit(self.config, self.known, rules, encoder, parts)
         parts, fitted = found.parts, found.preprocessing
         splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
@@ -207,10 +207,11 @@ class _Preparation:
                 joined_stores([splits["train"], *parts.values()]) if parts else splits["train"]
             )
         for name in ("validation", "test"):
-            files = [(path, as_train(x)) for path, x in split_files(data, name)]
-            if files:
-                splits[name], reports[name] = fitted.encode_files(files)
-        digests = digests_of(path for _, path in data_files(self.config))
+            held = [source.with_schema(schema) for source in split_sources(data, name)]
+            if held:
+                splits[name], reports[name] = fitted.encode_files(held)
+        known = {path: x for report in reports.values() for path, x in report.digests.items()}
+        digests = {source.path: known.get(source.path) or source.digest() for _, source in sources}
         _refuse_same_files(self.config, digests)
         _check_rows(data, splits, fitted)
         return PreparedData(
@@ -224,25 +225,27 @@ class _Preparation:
             vectors=found.vectors,
         )
 
-    def _rules(self, reading: ReadOptions) -> Preprocessing:
+    def _rules(self, format: FileFormat, schema: Schema) -> Preprocessing:
         """Return the unfitted preprocessing, with what an earlier model fixes."""
         data, known = self.config.data, self.known
-        if reading.format == "memory":  # a model says how files are read; tables have no format
-            reading = replace(reading, format="jsonl")
+        if format.name == IN_MEMORY:  # a model says how files are read; tables have no format
+            format = replace(format, name="jsonl")
         column = column_from_config(self.config)
         if known is not None and isinstance(column, TextColumn):
             old = known.sequence
             assert isinstance(old, TextColumn)
             column = replace(column, bpe_model=old.bpe_model)
         return Preprocessing(
-            reading=reading,
+            file_format=format,
+            schema=schema,
+            bad_rows=data.bad_rows,
             sequence=column,
             lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
             row_features=row_features_from_config(self.config),
             kernels=None if known is None else known.kernels,
         )
 
-    def _trained_bpe(self, rules: Preprocessing, files: Files) -> str:
+    def _trained_bpe(self, rules: Preprocessing, sources: list[Source]) -> str:
         """Learn merges from train's rows that aren't held out: files are read twice for it."""
         by_words = replace(
             rules,
@@ -251,9 +254,9 @@ class _Preparation:
         )
         encoder = by_words.encoder()
         assert isinstance(encoder.labels, ProvisionalLabels)
-        rows, _ = encoder.encode_files(files)
+        rows, _ = encoder.encode_files(sources)
         learned = self._held_out([*encoder.labels.combinations], rows)[1].tolist()
-        read = chain.from_iterable(read_rows(path, options) for path, options in files)
+        read = chain.from_iterable(map(read_rows, sources))
         texts = (str(example.sequence) for example in read if example.problem is None)
         return train_bpe(
             compress(filter(str.strip, texts), learned),
@@ -292,17 +295,17 @@ class _Preparation:
 
 
 def _refuse_same_files(config: Config, digests: Digests) -> None:
-    files = data_files(config)
-    learned = {digests[path]: path for key, path in files if key == "data.train"}
-    for key, path in files:
-        same = learned.get(digests[path])
+    sources = data_sources(config)
+    learned = {digests[x.path]: x.name for key, x in sources if key == "data.train"}
+    for key, source in sources:
+        same = learned.get(digests[source.path])
         if same is None or key not in ("data.validation", "data.test"):
             continue
         is_one = isinstance(config.data.train, str) and len(learned) == 1
         which = "data.train" if is_one else quote(same)
         hint = "; 0.1 would hold out a tenth of train" if key == "data.validation" else ""
         raise DataError(
-            f"{key}: {display_name(path)} has the same content as {which}, so it "
+            f"{key}: {source.name} has the same content as {which}, so it "
             f"would score rows that were learned{hint}"
         )
 

@@ -15,12 +15,12 @@ from seqtrain.data.columns.column import CellEncoder
 from seqtrain.data.columns.row_features import RowFeatureEncoder
 from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems, Steps
 from seqtrain.data.labels import LabelArray, LabelEncoder, unknown_rows
-from seqtrain.data.readers import Files, read_rows
+from seqtrain.data.readers import Source, read_rows
 from seqtrain.data.saved_values import saved_choice, saved_integer
 from seqtrain.data.store import Ints, SequenceStore, stacked
 from seqtrain.data.vocabulary import UNK
 from seqtrain.errors import DataError
-from seqtrain.text import counted, display_name, quote
+from seqtrain.text import counted, quote
 
 CHUNK_SIZE = 2**14
 """Characters, symbols or numbers after which a chunk of rows is encoded."""
@@ -95,6 +95,7 @@ class EncodingReport:
         unanswered: Rows without a prediction.
         unknown_labels: Rows with labels that train lacks.
         shown: The first rows of the last three kinds, as ``FILE:LINE: …`` lines.
+        digests: SHA-256 of each source that was read, by path.
     """
 
     rows: int = 0
@@ -106,6 +107,7 @@ class EncodingReport:
     unanswered: int = 0
     unknown_labels: int = 0
     shown: list[str] = field(default_factory=list)
+    digests: dict[str, str] = field(default_factory=dict)
 
     def notices(self, name: str) -> list[str]:
         """Return lines about the rows of the split with this name, for people."""
@@ -198,7 +200,7 @@ class RowEncoder:
         return store, problems
 
     def encode_files(
-        self, files: Files, *, labelled: bool = True
+        self, sources: Sequence[Source], *, labelled: bool = True
     ) -> tuple[SequenceStore, EncodingReport]:
         """Read at least one file and encode its rows.
 
@@ -206,20 +208,27 @@ class RowEncoder:
             DataError: If rows can't be used.
         """
         report, starts = EncodingReport(), list[tuple[str, int]]()
-        whole = stacked(self._encoded(files, report, starts, labelled=labelled))
+        whole = stacked(self._encoded(sources, report, starts, labelled=labelled))
         return replace(whole, files=tuple(starts)), report
 
     def _encoded(
-        self, files: Files, report: EncodingReport, starts: list[tuple[str, int]], *, labelled: bool
+        self,
+        sources: Sequence[Source],
+        report: EncodingReport,
+        starts: list[tuple[str, int]],
+        *,
+        labelled: bool,
     ) -> Iterator[SequenceStore]:
-        """Yield the rows of files; append to `starts` each name and its number of lines before."""
+        """Yield the rows of sources; append to `starts` each name and the lines before it."""
         groups, ids, end = dict[str, int](), dict[str, str](), 0
-        for path, options in files:
-            name, start, number = display_name(path), end, end
-            problems, left_out = RowProblems(name), RowProblems(name)
+        for source in sources:
+            name, start, number = source.name, end, end
+            noun = source.schema.rows_are
+            problems, left_out = RowProblems(name, noun), RowProblems(name, noun)
             starts.append((name, start))
-            rows = read_rows(path, options, problems, labelled=labelled)
-            if options.steps is not None and len(files) > 1:
+            reader = read_rows(source, problems, labelled=labelled)
+            rows: Iterator[Example] = reader
+            if source.schema.steps is not None and len(sources) > 1:
                 rows = _in_one_file(rows, name, ids)
             for chunk in chunks(self._prepared(rows, name)):
                 lines = [start + example.line for example in chunk]
@@ -227,12 +236,13 @@ class RowEncoder:
                     lines = [number := number + (x.problem is None) for x in chunk]
                 store, bad = self.encode(chunk, lines, name, report, groups, labelled=labelled)
                 for i, problem in bad.items():
-                    is_left_out = options.bad_rows == "drop" and chunk[i].problem is not None
+                    is_left_out = source.bad_rows == "drop" and chunk[i].problem is not None
                     noted = left_out if is_left_out else problems
                     noted.add(chunk[i].line, problem, chunk[i].file)
                 yield store
                 end = max(end, int(store.lines.max(initial=0)))
             problems.raise_if_any()
+            report.digests[source.path] = reader.digest()
             if end == start:
                 left_out.raise_if_any()
             report.shown += left_out.shown[: max(0, SHOWN_ROWS - report.unreadable)]

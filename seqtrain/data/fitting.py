@@ -105,13 +105,13 @@ def _fit_labels(
     counts = counts_of(parts["train"].labels, len(combinations))
     label_set = LabelSet.fit(
         [combinations[i] for i in np.flatnonzero(counts)],
-        multi_label=rules.reading.label_separator is not None or found.are_multi_label,
-        separator=rules.reading.label_separator,
+        multi_label=rules.schema.label_separator is not None or found.are_multi_label,
+        separator=rules.schema.label_separator,
         known=None if known is None else known.label_set,
     )
-    reading = replace(rules.reading, label_separator=label_set.separator)
+    schema = replace(rules.schema, label_separator=label_set.separator)
     encoded = label_set.encode([*combinations, None])  # the last row is of rows without labels
-    return replace(rules, label_set=label_set, reading=reading), {
+    return replace(rules, label_set=label_set, schema=schema), {
         name: replace(part, labels=concatenate(encoded[x] for x in blocks(part.labels)))
         for name, part in parts.items()
     }

@@ -11,10 +11,9 @@ from seqtrain.config.schema import Config
 from seqtrain.data.dataset import held_out_fractions, prepare
 from seqtrain.data.encoding import LengthPolicy, row_keys
 from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems
-from seqtrain.data.sources import numbered_rows, split_files
+from seqtrain.data.sources import numbered_rows, split_sources
 from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.data.word_vectors import with_width
-from seqtrain.text import display_name
 
 RARE = 5
 """Rows of train below which a label is rare."""
@@ -107,11 +106,12 @@ class Inspection:
         policy = LengthPolicy(keys.max_length, keys.overlong, keys.empty)
         stores, files = self.data.splits, self.data.splits[named].files
         split_of = {line: x for x in (named, *held_out) for line in stores[x].lines.tolist()}
-        paths, shown, count = split_files(keys, named), list[str](), 0
-        for (path, options), (_, start) in zip(paths, files, strict=True):
-            problems = RowProblems(display_name(path))
-            name = problems.name if len(paths) > 1 else None
-            for line, row in numbered_rows(path, options, start, self.data.digests):
+        sources, shown, count = split_sources(keys, named), list[str](), 0
+        for source, (_, start) in zip(sources, files, strict=True):
+            problems = RowProblems(source.name, source.schema.rows_are)
+            name = problems.name if len(sources) > 1 else None
+            source = source.with_schema(self.data.preprocessing.schema)
+            for line, row in numbered_rows(source, start, self.data.digests):
                 size = len(row.sequence if row.problem else pieces(row.sequence) or row.sequence)
                 refused = row.problem or policy.refusal(size)
                 if refused:

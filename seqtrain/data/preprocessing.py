@@ -5,10 +5,11 @@ The vocabulary also counts the tokens of pretraining.data. Nothing looks at vali
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,11 @@ from seqtrain.data.columns.steps_column import StepsColumn
 from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.columns.token_sequence import TokenSequence
 from seqtrain.data.encoding import EMPTY, EncodingReport, LengthPolicy, RowEncoder
-from seqtrain.data.examples import SHOWN_ROWS, Example, ReadOptions
+from seqtrain.data.examples import SHOWN_ROWS, Example
 from seqtrain.data.labels import LabelSet, ProvisionalLabels
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
-from seqtrain.data.readers import Files
+from seqtrain.data.read_options import FileFormat, PredictionOptions, Schema
+from seqtrain.data.readers import FileSource, Source, TableSource
 from seqtrain.data.saved_values import saved_integer
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import SPECIAL, UNK, Vocabulary
@@ -38,7 +40,8 @@ class Preprocessing:
     """Reading and encoding of rows.
 
     Attributes:
-        reading: How rows are read.
+        file_format: How the training files were written.
+        schema: Which columns mean what.
         sequence: Column of the sequences.
         lengths: Policy for overlong and empty sequences.
         label_set: Classes of train.
@@ -46,15 +49,19 @@ class Preprocessing:
         ngrams: N-grams of train for the branch of n-grams, or None.
         kernels: Time steps of train's shortest, median and longest sequence for the branch of
             kernels, or None.
+        bad_rows: Policy for rows that can't be read: "error" or "drop"; in prediction "error" or
+            "blank".
     """
 
-    reading: ReadOptions
+    file_format: FileFormat
+    schema: Schema
     sequence: SequenceColumn
     lengths: LengthPolicy
     label_set: LabelSet = field(default_factory=LabelSet)
     row_features: RowFeatures | None = None
     ngrams: NgramVocabulary | None = None
     kernels: tuple[int, int, int] | None = None
+    bad_rows: str = "error"
 
     @property
     def kind(self) -> str:
@@ -118,9 +125,9 @@ class Preprocessing:
 
     def data_settings(self) -> dict[str, Any]:
         """Return the keys of the data section that fix the meaning of a model's weights."""
-        found = {"kind": self.kind, "static": self.reading.static, **self.sequence.settings()}
+        found = {"kind": self.kind, "static": self.schema.static, **self.sequence.settings()}
         if self.steps is not None:
-            found["steps"] = self.reading.steps
+            found["steps"] = self.schema.steps
         if self.static is not None:
             found["missing"] = self.static.missing
         return found
@@ -134,7 +141,7 @@ class Preprocessing:
         return None if whole is None else self.lengths.cut(whole) or [SPECIAL[UNK]]
 
     def encode_files(
-        self, files: Files, *, labelled: bool = True
+        self, sources: Sequence[Source], *, labelled: bool = True
     ) -> tuple[SequenceStore, EncodingReport]:
         """Read at least one file and encode its rows.
 
@@ -142,7 +149,7 @@ class Preprocessing:
             DataError: If rows can't be used.
         """
         encoder = self.encoder()
-        store, report = encoder.encode_files(files, labelled=labelled)
+        store, report = encoder.encode_files(sources, labelled=labelled)
         return self._finished(store, encoder), report
 
     def encode_chunks(
@@ -176,7 +183,7 @@ class Preprocessing:
             )
             for i in sorted(bad):
                 message = f"{chunk[i].file or source}:{chunk[i].line}: {bad[i]}"
-                if bad[i] != EMPTY and self.reading.bad_rows != "blank":
+                if bad[i] != EMPTY and self.bad_rows != "blank":
                     fault, store = DataError(message), store.__getitems__(np.arange(i))
                     break
                 chunk[i] = chunk[i]._replace(problem=bad[i], group=None)
@@ -211,15 +218,33 @@ class Preprocessing:
             bad_rows: "error" or "blank".
         """
         trained = "unk" if self.lengths.empty == "drop" else self.lengths.empty
-        reading = replace(self.reading, bad_rows=bad_rows)
-        return replace(self, reading=reading, lengths=replace(self.lengths, empty=empty or trained))
+        lengths = replace(self.lengths, empty=empty or trained)
+        return replace(self, bad_rows=bad_rows, lengths=lengths)
+
+    def labelled_source(self, path: str) -> FileSource:
+        """Return a file with labels as a source that is read as the training files were."""
+        format = self.file_format.for_file(path)
+        return FileSource(path, format, self.schema, bad_rows=self.bad_rows)
+
+    def input_source(self, given: Any, options: PredictionOptions | None = None) -> Source:
+        """Return a file or a table whose sequences are to be classified as a source.
+
+        Raises:
+            DataError: As `PredictionOptions.file_format` and `TableSource`.
+        """
+        options = options or PredictionOptions()
+        if not isinstance(given, str | PathLike):
+            return TableSource(given, self.schema, keep=options.keep, bad_rows=options.bad_rows)
+        path = fspath(given)
+        format = options.file_format(path, self.file_format, self.schema)
+        return FileSource(path, format, self.schema, options.keep, options.bad_rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but vocabularies and arrays as JSON values."""
-        reading = asdict(self.reading)
-        del reading["keep"]
         return {
-            "reading": reading,
+            "file_format": asdict(self.file_format),
+            "schema": asdict(self.schema),
+            "bad_rows": self.bad_rows,
             "sequence": self.sequence.to_dict(),
             "row_features": None if self.row_features is None else self.row_features.to_dict(),
             "lengths": self.lengths.to_dict(),
@@ -263,7 +288,9 @@ class Preprocessing:
         if kernels is not None:
             kernels = _saved_lengths(kernels)
         return cls(
-            reading=ReadOptions(**values["reading"]),
+            file_format=FileFormat(**values["file_format"]),
+            schema=Schema(**values["schema"]),
+            bad_rows=values["bad_rows"],
             sequence=column_from_dict(values["sequence"], own),
             lengths=LengthPolicy.from_dict(values["lengths"]),
             label_set=LabelSet.from_dict(values["label_set"]),

@@ -1,57 +1,160 @@
-"""The files that a config names: which there are, whether they exist, how each is read."""
+"""Sources that a config names: which files there are, whether they exist, how each is read."""
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike, fspath
 from pathlib import Path
+from typing import Any
 
-from seqtrain.config.formats import MEMORY, WIDE_FORMATS, names_of, resolve_format
+from seqtrain.config import resolved_config
+from seqtrain.config.document import flow
+from seqtrain.config.formats import MEMORY, columns_of_format, names_of
 from seqtrain.config.schema import Config, DataConfig
-from seqtrain.data.examples import EVERY_COLUMN, Column, Example, ReadOptions
-from seqtrain.data.readers import Digests, Files, digest_of, read_rows, was_changed
-from seqtrain.data.readers.memory import held_table
-from seqtrain.data.readers.time_steps import time_of
-from seqtrain.data.readers.txt import holds_whole_files
+from seqtrain.data.examples import BadRow, Example
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.read_options import EVERY_COLUMN, Column, FileFormat, Schema
+from seqtrain.data.readers import Digests, FileSource, Source, TableSource, read_rows, was_changed
+from seqtrain.data.readers.folders import holds_whole_files
+from seqtrain.data.readers.table_source import remember_table, table_named
+from seqtrain.data.readers.times import DAY_FIRST, MONTH_FIRST, possible_types, read_time
 from seqtrain.errors import DataError
 from seqtrain.files.reading import nearest_file
 from seqtrain.text import listed, quote
 
 SPLITS = ("train", "validation", "test")
-SAME_KEYS = (
-    *("kind", "header", "quoting", "delimiter", "encoding"),
-    *("sequence", "label", "label_separator", "group", "id", "order", "steps", "static"),
-    "bad_rows",
-)
-"""Keys of a config that say how rows are read, as they are."""
 
 
-def data_files(config: Config) -> list[tuple[str, str]]:
-    """Return the key and the path of each data file of a config; raises as `files_of`."""
-    return [(key, file) for key, named in _named(config) for file in files_of(key, named)]
+def data_sources(config: Config) -> list[tuple[str, Source]]:
+    """Return the config key and the source of each data file of a config.
+
+    Raises:
+        DataError: As `files_of`.
+    """
+    return [
+        (key, config_source(config.data, file))
+        for key, value in _named(config)
+        for file in files_of(key, value)
+    ]
 
 
-def check_files(config: Config, beside: Path | None) -> None:
-    """Report all data files that don't exist, and where one stands beside the YAML instead."""
+def config_source(data: DataConfig, path: str) -> Source:
+    """Return the source that a path in a config stands for, read as the config says."""
+    schema = Schema.from_config(data)
+    if path.startswith(MEMORY):
+        return table_named(path).with_schema(schema)
+    format = FileFormat.from_config(data, path, whole_files=holds_whole_files(path))
+    return FileSource(path, format, schema, bad_rows=data.bad_rows)
+
+
+def split_sources(data: DataConfig, split: str) -> list[Source]:
+    """Return the sources of a split; none if its rows are held out of train."""
+    paths = files_of(f"data.{split}", getattr(data, split))
+    return [config_source(data, path) for path in paths]
+
+
+def source_of(path: str, format: FileFormat, schema: Schema) -> Source:
+    """Return a file, written as another one or as its name says, or a table as a source."""
+    if path.startswith(MEMORY):
+        return table_named(path).with_schema(schema)
+    return FileSource(path, format.for_file(path), schema)
+
+
+def labelled_source(fitted: Preprocessing, path: str) -> Source:
+    """Return the source that a path stands for, read as the training files of a model were."""
+    if path.startswith(MEMORY):
+        return table_named(path).with_schema(fitted.schema)
+    return fitted.labelled_source(path)
+
+
+def with_given_data(
+    config: Config | Mapping[str, Any] | str | Path, given: Mapping[str, Any]
+) -> tuple[Config, tuple[TableSource, ...]]:
+    """Return a config that names data given from Python, and the tables among these data.
+
+    The config finds the tables only as long as the caller holds them.
+
+    Args:
+        config: A Config, a mapping of its sections, or the path of a YAML file.
+        given: By the name of a split: a table, or a value of the config's key: a path or pattern,
+            a list of these, a fraction, or a fold; or None to leave the config's value.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    tables = {name: value for name, value in given.items() if _config_value(value) is None}
+    values = {name: _config_value(x) or MEMORY + name for name, x in given.items()}
+    overrides = [f"data.{name}={flow(value)}" for name, value in values.items()]
+    config = resolved_config(config, overrides=overrides)
+    found = tables_for(config.data, tables)
+    return config.with_keys(data={table.name: table.path for table in found}), tuple(found)
+
+
+def _config_value(given: Any) -> Any:
+    """Return data given from Python as a value of the config, or None if it is a table."""
+    if isinstance(given, str | PathLike):
+        return fspath(given)
+    if isinstance(given, float | int) or (isinstance(given, dict) and {*given} == {"fold", "of"}):
+        return given
+    are_paths = isinstance(given, list | tuple) and all(
+        isinstance(x, str | PathLike) for x in given
+    )
+    return [fspath(path) for path in given] if are_paths and given else None
+
+
+def tables_for(data: DataConfig, given: Mapping[str, Any]) -> list[TableSource]:
+    """Return tables given from Python as sources, whose `path` a config can name.
+
+    A config finds a table only as long as the caller holds the returned source.
+
+    Args:
+        data: Data section of the config, which says how to read the tables.
+        given: Tables by the name of their split.
+
+    Raises:
+        DataError: If something given is no table, or lacks columns.
+    """
+    schema = Schema.from_config(data)
+    return [
+        remember_table(
+            TableSource(table, schema, name, bad_rows=data.bad_rows, decimal=data.decimal)
+        )
+        for name, table in given.items()
+    ]
+
+
+def check_files(config: Config, folder: Path | None) -> None:
+    """Check that all data files exist.
+
+    Args:
+        config: Config that names them.
+        folder: Folder of the YAML file, which the message names if a missing file is there.
+
+    Raises:
+        DataError: If files are missing; all are named.
+    """
     problems: list[str] = []
-    for key, named in _named(config):
+    for key, value in _named(config):
         try:
-            files = files_of(key, named)
+            files = files_of(key, value)
         except DataError as error:
             problems += error.problems
         else:
             gone = (path for path in files if not path.startswith(MEMORY) and _is_missing(path))
-            problems += [_missing(key, path, beside) for path in gone]
+            problems += [_missing(key, path, folder) for path in gone]
     if problems:
         raise DataError(*problems)
 
 
-def files_of(key: str, named: object) -> list[str]:
-    """Return the files that a key names, in its order, those of a pattern in the order of names."""
-    if isinstance(named, str) and named.startswith(MEMORY):
-        return [held_table(named, key).path]
+def files_of(key: str, value: object) -> list[str]:
+    """Return the files that a config key names, in its order; those of a pattern sorted by name.
+
+    Raises:
+        DataError: If a pattern matches no file, or a file is named twice.
+    """
+    if isinstance(value, str) and value.startswith(MEMORY):
+        return [table_named(value, key).path]
     files: list[str] = []
-    for name in names_of(named):
+    for name in names_of(value):
         found = matching_files(name)
         if not found:
             looked = os.path.abspath(name)
@@ -65,102 +168,137 @@ def files_of(key: str, named: object) -> list[str]:
 
 
 def matching_files(name: str) -> list[str]:
-    """Return the files of a pattern, sorted; a path that exists is none, whatever it looks like.
+    """Return the files that match a pattern, sorted. A path that exists is no pattern.
 
-    `**` stands for any number of folders; it follows no links.
+    `**` matches any number of folders, and follows no links.
     """
     if not glob.has_magic(name) or os.path.lexists(name):
         return [name]
     if "**" not in name:
         return sorted(glob.glob(name))
-    own, root = Path(name).parts, Path(Path(name).anchor)
+    parts, root = Path(name).parts, Path(Path(name).anchor)
     found = root.glob(os.path.relpath(name, root) if root.anchor else name)
     return sorted(
         str(path)
         for path in found
-        if not any(part.startswith(".") for part in path.parts if part not in own)
+        if not any(part.startswith(".") for part in path.parts if part not in parts)
     )
 
 
-def named_text(named: str | Sequence[str]) -> str:
-    """Return how messages and screens name a path, a pattern, or a list of these."""
-    return named if isinstance(named, str) else listed(list(named))
+def named_text(value: str | Sequence[str]) -> str:
+    """Return a path, a pattern, or a list of these as text for messages and screens."""
+    return value if isinstance(value, str) else listed(list(value))
 
 
-def read_options(data: DataConfig, path: str) -> ReadOptions:
-    """Return how a file of this config is read; each file's format goes by its own name."""
-    return ReadOptions(
-        format=resolve_format(path, data.format) or data.format,
-        by_name=data.format == "auto" or path.startswith(MEMORY),
-        whole_files=holds_whole_files(path),
-        **{name: getattr(data, name) for name in SAME_KEYS},
-    )
+def completed_schema(sources: Sequence[Source]) -> Schema:
+    """Return the schema of the training files, with what only their rows say.
 
+    If each column except the label's is a time step, all files have the columns that the first row
+    of train names. The type of the order is that of train's first row; for dates whose day and
+    month could be either number, all rows of train decide.
 
-def split_files(data: DataConfig, split: str) -> Files:
-    """Return the files of a split, each with how it is read; none where rows are held out."""
-    paths = files_of(f"data.{split}", getattr(data, split))
-    return [(path, read_options(data, path)) for path in paths]
-
-
-def by_first_row(path: str, options: ReadOptions) -> ReadOptions:
-    """Return how files are read where train's first row says it: columns, and an order of dates.
-
-    Where each column but the label's is a time step, all files have train's columns, by name.
+    Raises:
+        DataError: If dates fit no order of day and month, or both.
     """
-    is_named = options.header is True or isinstance(options.label, str)
-    is_wide = options.kind == "features" and options.sequence is None and is_named
-    is_wide = is_wide and options.format in WIDE_FORMATS
-    if not is_wide and options.order is None:
-        return options
-    alone = replace(options, kind="text", sequence=[], id=None, order=None, steps=None)
-    alone = replace(alone, static=None, label=None, group=None, keep=(EVERY_COLUMN,))
-    alone = replace(alone, header=is_wide or isinstance(options.order, str) or options.header)
-    row = next(iter(read_rows(path, alone, labelled=False)), None)
-    kept = {} if row is None or row.kept is None else row.kept
+    first = sources[0]
+    schema, format = first.schema, first.format
+    has_names = format.header is True or isinstance(schema.label, str)
+    is_wide = schema.kind == "features" and schema.sequence is None and has_names
+    is_wide = is_wide and columns_of_format(format.name) == "delimited"
     if is_wide:
         names: list[Column] = [
-            name for name in kept if name not in ("", options.label, options.group)
+            name
+            for name in _first_row(first, has_header=True)
+            if name not in ("", schema.label, schema.group)
         ]
-        return replace(options, sequence=names or None)
-    time, is_date = time_of(kept.get(str(options.order)))
-    return replace(options, dated=is_date if time == time else None)
+        return replace(schema, sequence=names or None)
+    if schema.order is None:
+        return schema
+    has_header = True if isinstance(schema.order, str) else format.header
+    types = possible_types(_first_row(first, has_header=has_header).get(str(schema.order)))
+    if types == {DAY_FIRST, MONTH_FIRST}:
+        return replace(schema, order_type=_order_of_day_and_month(sources))
+    return replace(schema, order_type=next(iter(sorted(types, reverse=True)), None))
 
 
-def numbered_rows(
-    path: str, options: ReadOptions, start: int, digests: Digests
-) -> Iterator[tuple[int, Example]]:
-    """Yield the rows of a file that was read before, each with its line as in that store.
+def numbered_rows(source: Source, start: int, digests: Digests) -> Iterator[tuple[int, Example]]:
+    """Yield the rows of a file that was encoded before, each with its line number in the store.
 
-    `start` is where its lines begin; the file still has its digest.
+    Args:
+        source: The file.
+        start: Line number in the store that precedes the file.
+        digests: Digests of the files when they were encoded.
+
+    Raises:
+        DataError: If the file has changed since.
     """
-    if digest_of(path) != digests[path]:
-        raise was_changed(path)
+    if source.digest() != digests[source.path]:
+        raise was_changed(source)
     number = start
-    for example in read_rows(path, options):
+    for example in read_rows(source):
         number += example.problem is None
         yield (start + example.line if example.file is None else number), example
 
 
+def _first_row(source: Source, *, has_header: Any) -> dict[str, Any]:
+    """Return the cells of the first row that can be read, by column."""
+    return next(_every_row(source, has_header=has_header), (0, {}))[1]
+
+
+def _every_row(source: Source, *, has_header: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the line and the cells, by column, of each row that can be read."""
+    anything = Schema(sequence=[])
+    if isinstance(source, TableSource):
+        everything: Source = TableSource(source.data, anything, source.name, keep=[EVERY_COLUMN])
+    else:
+        assert isinstance(source, FileSource)
+        format = replace(source.format, header=has_header)
+        everything = replace(source, format=format, schema=anything, keep=[EVERY_COLUMN])
+    for example in read_rows(everything, labelled=False):
+        if example.problem is None:
+            yield example.line, example.kept or {}
+
+
+def _order_of_day_and_month(sources: Sequence[Source]) -> str:
+    """Return the order of day and month that all dates of the training files fit."""
+    column = str(sources[0].schema.order)
+    fitting = {DAY_FIRST: True, MONTH_FIRST: True}
+    for source in sources:
+        for line, cells in _every_row(source, has_header=True):
+            for order_type in [each for each, fits in fitting.items() if fits]:
+                try:
+                    read_time(cells.get(column), order_type)
+                except BadRow as bad:
+                    fitting[order_type] = False
+                    if not any(fitting.values()):
+                        raise DataError(f"{source.name}:{line}: {column}: {bad}") from None
+    if all(fitting.values()):
+        raise DataError(
+            f"{sources[0].name}: {column}: its dates fit both day first and month first; "
+            "write ISO dates, such as 2024-12-31"
+        )
+    return next(each for each, fits in fitting.items() if fits)
+
+
 def _named(config: Config) -> list[tuple[str, object]]:
-    named: list[tuple[str, object]] = [
+    values: list[tuple[str, object]] = [
         (f"data.{name}", getattr(config.data, name)) for name in SPLITS
     ]
     more = config.pretraining.data or []
-    named += [(f"pretraining.data.{i}", path) for i, path in enumerate(more)]
-    return [*named, ("model.vectors", config.model.vectors)]
+    values += [(f"pretraining.data.{i}", path) for i, path in enumerate(more)]
+    return [*values, ("model.vectors", config.model.vectors)]
 
 
-def _missing(key: str, path: str, beside: Path | None) -> str:
+def _missing(key: str, path: str, folder: Path | None) -> str:
     problem = f"{key}: no file {quote(path)} (looked for {os.path.abspath(path)})"
-    if beside is not None and os.path.exists(beside / path):
-        return problem + f"; paths are relative to the current directory: write {beside / path}"
+    if folder is not None and os.path.exists(folder / path):
+        return problem + f"; paths are relative to the current directory: write {folder / path}"
     near = nearest_file(path)
     return problem + (f"; did you mean {near}?" if near else "")
 
 
 def _is_missing(path: str) -> bool:
-    """Whether nothing stands there; what may not be looked at is found when it is read."""
+    """Return True if nothing has this path. A path that may not be looked at isn't missing."""
     try:
         os.lstat(path)
     except PermissionError:

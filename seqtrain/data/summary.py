@@ -172,7 +172,7 @@ def _unknown(data: PreparedData) -> Iterator[str]:
 def _symbols(data: PreparedData, settings: DataConfig) -> Iterator[str]:
     """Say where features, by the file's format alone, look like symbols: few whole numbers."""
     series, is_set = data.preprocessing.series, "kind" in settings.model_fields_set
-    is_npz = data.preprocessing.reading.format == "npz"
+    is_npz = data.preprocessing.file_format.name == "npz"
     if series is None or is_set or not is_npz or series.channels > 1:
         return
     scaled = np.unique(data.splits["train"].values[:, 0])

@@ -14,8 +14,10 @@ import numpy.typing as npt
 
 from seqtrain.config.schema import Config
 from seqtrain.config.value_types import LARGEST_WIDTH
-from seqtrain.data.examples import BadRow, Numbered, ReadOptions, RowProblems
-from seqtrain.data.readers.opening import RowSource, open_input
+from seqtrain.data.examples import BadRow, Numbered, RowProblems
+from seqtrain.data.read_options import FileFormat, Schema
+from seqtrain.data.readers.opening import open_input
+from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.sequences import FLOAT32_MAX, is_number
 from seqtrain.data.vocabulary import PAD, SPECIAL, Vocabulary
 from seqtrain.errors import ConfigError, DataError
@@ -141,7 +143,7 @@ def _opened(path: str) -> Iterator[tuple[Numbered, RowProblems, int | None, int]
     """Open a file behind its first line; yield what that counts: words, if it does, and numbers."""
     problems, words = RowProblems(display_name(path)), None
     with open_input(path) as stream:
-        lines = RowSource(stream, ReadOptions("lines"), problems).lines()
+        lines = RowSource(stream, FileFormat("lines"), Schema(), problems).lines()
         number, first = next(lines, (0, ""))
         if not number:
             problems.fail(1, "the file is empty; expected lines of a word and its numbers")

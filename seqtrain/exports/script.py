@@ -152,8 +152,7 @@ def predictions(
     """Yield each row of a file with its label and probability, up to a row that can't be read."""
     fitted = model.fitted
     rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
-    options = fitted.reading.for_input(path)
-    examples = read_rows(path, options, labelled=False)
+    examples = read_rows(rules.input_source(path), labelled=False)
     for rows, store in rules.encode_chunks([examples], display_name(path), report):
         for row, found in zip(rows, model.probabilities(store), strict=True):
             yield row, *(model.decide(found) if row.problem is None else ("", ""))
@@ -168,14 +167,14 @@ def main() -> int:
     model, report, output = load(FOLDER), EncodingReport(), sys.stdout
     output.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
     shown = printable if output.isatty() else str
-    reading, where, names = model.fitted.reading, list[str](), list[str]()
+    fitted, where, names = model.fitted, list[str](), list[str]()
     try:
         rows = predictions(arguments[0], model, report)
         first = [*islice(rows, 1)]
-        if reading.id is not None:
-            where, names = ["id"], [str(reading.id)]
+        if fitted.schema.id is not None:
+            where, names = ["id"], [str(fitted.schema.id)]
         elif first and first[0][0].file is not None:
-            where = names = ["file"] if reading.whole_files else ["file", "line"]
+            where = names = ["file"] if fitted.file_format.whole_files else ["file", "line"]
         output.write(delimited_line([*map(shown, names), "label", "probability"], "\t"))
         for row, *found in chain(first, rows):
             texts = [*(str(getattr(row, name)) for name in where), *found]

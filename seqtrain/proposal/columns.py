@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data.examples import BadRow
-from seqtrain.data.readers import Column
+from seqtrain.data.read_options import Column
 from seqtrain.data.readers.sequences import DECIMAL_COMMAS, MISSING, is_number, sequence_from_text
-from seqtrain.data.readers.time_steps import seconds_of
+from seqtrain.data.readers.times import seconds_of
 from seqtrain.errors import DataError
 from seqtrain.text import counted, quote, shorten
 

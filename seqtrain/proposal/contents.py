@@ -15,14 +15,14 @@ from seqtrain.data.examples import (
     Example,
     RowProblems,
     Steps,
-    token_columns,
 )
 from seqtrain.data.labels import Labels
-from seqtrain.data.readers import ReadOptions, read_rows
+from seqtrain.data.read_options import FileFormat, Schema, token_columns
+from seqtrain.data.readers import Source, read_rows
+from seqtrain.data.sources import source_of
 from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.errors import DataError
 from seqtrain.proposal.naive_bayes import character_ngrams, naive_bayes_error, word_ngrams
-from seqtrain.text import display_name
 
 SAMPLE = 4096
 """Rows that texts are judged from, at most, evenly spread over the files."""
@@ -43,7 +43,8 @@ class Facts:
     """What is known of data: counted while its rows are read, then judged from a sample of them.
 
     Attributes:
-        reading: how train's rows are read; texts of symbols as kind tokens.
+        format: how train's file is written.
+        schema: which of its columns mean what; texts of symbols are of kind tokens.
         ignored: the columns that are left out, and why; doubts: what isn't sure.
         rows: rows that have a sequence.
         empty, unlabelled: rows without a sequence, and with a blank label.
@@ -59,7 +60,8 @@ class Facts:
         why: of texts, the reason for that; lowercase: whether upper and lower case mean the same.
     """
 
-    reading: ReadOptions
+    format: FileFormat
+    schema: Schema
     ignored: Sequence[str] = ()
     doubts: Sequence[str] = ()
     rows: int = 0
@@ -80,13 +82,14 @@ class Facts:
     @property
     def tokens(self) -> list[str]:
         """Columns of tokens of a time step."""
-        return token_columns(self.reading.steps)
+        return token_columns(self.schema.steps)
 
     def of(self, files: Sequence[str], **changes: Any) -> Facts:
         """Count the rows of files, read so, with changes; a DataError where they can't be."""
-        facts = Facts(replace(self.reading, **changes), self.ignored, self.doubts)
+        schema = replace(self.schema, **changes)
+        facts = Facts(self.format, schema, self.ignored, self.doubts)
         for path in files:
-            for row in good_rows(path, facts.reading.for_file(path)):
+            for row in good_rows(source_of(path, self.format, schema)):
                 if row.problem is None:
                     facts.add(row.sequence, row.labels or ())
                 else:
@@ -102,7 +105,7 @@ class Facts:
         if isinstance(numbers, np.ndarray) and not self.missing:
             self.missing = bool(np.isnan(numbers).any())
         self.classes.update(labels)
-        is_list = self.reading.label_separator is not None or len(labels) != 1
+        is_list = self.schema.label_separator is not None or len(labels) != 1
         self.multi_label = self.multi_label or is_list
         if self.rows % self._stride == 0:
             self.sample.append((sequence, labels))
@@ -113,7 +116,7 @@ class Facts:
     def judge(self) -> None:
         """Look at the sample: its lengths, and what its sequences are made of."""
         sequences, labels = zip(*self.sample, strict=True)
-        steps, kind = self.reading.steps, self.reading.kind
+        steps, kind = self.schema.steps, self.schema.kind
         if kind == "features" or (steps is not None and not self.tokens):
             self.channels = max(x.shape[1] for x in sequences) if steps is None else len(steps)
             self.family = "series" if self.channels == 1 else "channels"
@@ -125,22 +128,22 @@ class Facts:
                 split = make_tokenizer(tokenizer, lowercase=self.lowercase)
                 sequences = tuple(split(each) for each in sequences)
             if self.family == "symbols":
-                self.reading = replace(self.reading, kind="tokens")
+                self.schema = replace(self.schema, kind="tokens")
             self.symbols = len({token for sequence in sequences for token in sequence})
         lengths = np.quantile([len(each) for each in sequences], (0.5, 0.95, 1), method="nearest")
         self.lengths = (*map(int, lengths),)
 
 
-def good_rows(path: str, reading: ReadOptions, *, labelled: bool = True) -> Iterator[Example]:
+def good_rows(source: Source, *, labelled: bool = True) -> Iterator[Example]:
     """Yield the rows of a file, also those with a blank label; then refuse all others together."""
-    problems, good = RowProblems(display_name(path)), 0
-    for row in read_rows(path, reading, problems, labelled=labelled):
+    problems, good = RowProblems(source.name, source.schema.rows_are), 0
+    for row in read_rows(source, problems, labelled=labelled):
         if row.problem in (None, BLANK_LABEL):
             good += 1
             yield row
         else:
             problems.add(row.line, str(row.problem), row.file)
-    if problems.count and not good and reading.format == "txt":
+    if problems.count and not good and source.format.name == "txt":
         raise DataError(
             f"{problems.name}: no labels: no line has a tab; expected label<TAB>text, csv or jsonl "
             "with a column of labels, or a folder of texts for each class"

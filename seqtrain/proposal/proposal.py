@@ -15,8 +15,8 @@ from seqtrain.config.formats import names_of, resolve_format
 from seqtrain.config.schema import DataConfig
 from seqtrain.data.dataset import prepare
 from seqtrain.data.readers import read_rows
-from seqtrain.data.readers.txt import holds_whole_files
-from seqtrain.data.sources import files_of
+from seqtrain.data.readers.folders import holds_whole_files
+from seqtrain.data.sources import files_of, source_of
 from seqtrain.data.summary import label_doubts, number_doubts, static_doubts
 from seqtrain.errors import DataError
 from seqtrain.proposal.choices import Choice, choices, should_hold_out
@@ -81,11 +81,11 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
     facts = inspect(train, wishes)
     doubts += _odd_labels(train[0], facts, alone="validation" not in splits)
     for path in files_of("test", splits.get("test"))[:1]:
-        reading = facts.reading.for_file(path)
-        head = [*islice(read_rows(path, reading, labelled=False), FIRST_ROWS)]
+        source = source_of(path, facts.format, facts.schema)
+        head = [*islice(read_rows(source, labelled=False), FIRST_ROWS)]
         if head and not any(row.labels or row.problem for row in head):
             del splits["test"]
-            unlabelled = f"{display_name(path)} has no labels, so it isn't data.test"
+            unlabelled = f"{source.name} has no labels, so it isn't data.test"
             doubts.append(f"{unlabelled}; it is for predict")
     rows = {"train": facts.rows}
     for name in (name for name in splits if name != "train"):
@@ -112,21 +112,21 @@ def propose(files: Sequence[str], wishes: Wishes, *, test: str | None = None) ->
 
 
 def _taken(facts: Facts) -> Iterator[str]:
-    reading = facts.reading
-    what = KINDS[reading.kind]
-    if facts.channels > 1 and reading.kind == "features":
+    schema = facts.schema
+    what = KINDS[schema.kind]
+    if facts.channels > 1 and schema.kind == "features":
         what += f" of {facts.channels} channels"
-    if reading.steps is not None:
-        shown = [f"{name} ({read})" for name, read in reading.steps.items()]
-        order = f", by {reading.order}" if reading.order is not None else ""
-        what += f" = {listed(shown, 8)}; a sequence = the rows of one {reading.id}{order}"
-    elif reading.sequence is not None:
-        what += f" = {listed([*map(str, reading.sequence_columns())], 4)}"
-    elif reading.label is not None:
+    if schema.steps is not None:
+        shown = [f"{name} ({read})" for name, read in schema.steps.items()]
+        order = f", by {schema.order}" if schema.order is not None else ""
+        what += f" = {listed(shown, 8)}; a sequence = the rows of one {schema.id}{order}"
+    elif schema.sequence is not None:
+        what += f" = {listed([*map(str, schema.sequence_columns())], 4)}"
+    elif schema.label is not None:
         what += " = all other columns, a time step each"
     classes = f"{len(facts.classes)} classes: {_labels(facts)}"
-    of_fasta = "the last word of each line of >" if reading.format == "fasta" else None
-    label = of_fasta if reading.label is None else reading.label
+    of_fasta = "the last word of each line of >" if facts.format.name == "fasta" else None
+    label = of_fasta if schema.label is None else schema.label
     kind = "several labels per row" if facts.multi_label else "label"
     yield f"{what}, {classes}" if label is None else f"{what}, {kind} = {label} ({classes})"
     if facts.ignored:
@@ -196,7 +196,7 @@ def _odd_labels(path: str, facts: Facts, *, alone: bool) -> Iterator[str]:
     """Doubt labels that name numbered files or, `alone`, each row; refuse them where it is sure."""
     name, labels = display_name(path), [*facts.classes]
     stems = {NUMBER.sub("", label) for label in labels}
-    is_folder = facts.reading.format == "txt" and os.path.isdir(path)
+    is_folder = facts.format.name == "txt" and os.path.isdir(path)
     are_files = is_folder and not holds_whole_files(path)
     if are_files and len(labels) > MOST_NUMBERED and len(stems) == 1:
         found = f"one file per class, {labels[0]}, {labels[1]} and {len(labels) - 2} more"
@@ -205,7 +205,7 @@ def _odd_labels(path: str, facts: Facts, *, alone: bool) -> Iterator[str]:
         yield f"this folder holds {found}; if the folder is a class, give its parent"
     if alone and max(facts.classes.values()) == 1 and facts.rows > MOST_ALONE:
         expected = "expected labels that several rows share"
-        if facts.reading.label is not None:
+        if facts.schema.label is not None:
             expected += "; --label names their column"
         elif is_folder:
             expected += ": each file is a class here; give each class a folder for its files"
@@ -238,10 +238,10 @@ def _written(
 
 
 def _files(splits: Splits, rows: Mapping[str, int], facts: Facts) -> Iterator[Choice]:
-    unit = "sequences" if facts.reading.id is not None else "rows"
+    unit = "sequences" if facts.schema.id is not None else "rows"
     found = f"{facts.rows:,} {unit}, {len(facts.classes)} classes"
     folder, validation = names_of(splits["train"])[0], splits["validation"]
-    if os.path.isdir(folder) and facts.reading.format == "txt":
+    if os.path.isdir(folder) and facts.format.name == "txt":
         whole = holds_whole_files(folder)
         found += ": a folder each, a row per file" if whole else ": a file each, a row per line"
     yield Choice("data.train", splits["train"], found)
@@ -258,24 +258,25 @@ def _files(splits: Splits, rows: Mapping[str, int], facts: Facts) -> Iterator[Ch
 
 def _columns(facts: Facts) -> Iterator[Choice]:
     """Yield the keys that say how rows are read, where they aren't the default."""
-    reading, unlabelled, sequence = facts.reading, facts.unlabelled, "column of the sequence"
-    read_as = "each line begins with __label__" if reading.format == "fasttext" else "--format"
-    is_series, joined = reading.kind == "features", "the texts of these columns, joined"
+    format, schema = facts.format, facts.schema
+    unlabelled, sequence = facts.unlabelled, "column of the sequence"
+    read_as = "each line begins with __label__" if format.name == "fasttext" else "--format"
+    is_series, joined = schema.kind == "features", "the texts of these columns, joined"
     is_made_of = "time steps are numbers" if is_series else "a sequence is a list of symbols"
-    kind = reading.kind if reading.kind in ("features", "tokens") else "auto"
-    if isinstance(reading.sequence, list):
+    kind = schema.kind if schema.kind in ("features", "tokens") else "auto"
+    if isinstance(schema.sequence, list):
         sequence = "its channels or time steps" if is_series else joined
     masked = "mask" if facts.missing else "error"
     named = [
-        ("format", "auto" if reading.by_name else reading.format, read_as),
-        ("delimiter", reading.delimiter, "separates the columns"),
-        ("encoding", reading.encoding, "UTF-8 is read, too"),
-        ("sequence", reading.sequence, sequence),
-        ("id", reading.id, "the rows of one value are a sequence"),
-        ("order", reading.order, "sorts them"),
-        ("steps", reading.steps, "what a time step is made of"),
-        ("label", reading.label, f"column of the label: {_labels(facts)}"),
-        ("label_separator", reading.label_separator, "a row may have several labels, or none"),
+        ("format", "auto" if format.by_name else format.name, read_as),
+        ("delimiter", format.delimiter, "separates the columns"),
+        ("encoding", format.encoding, "UTF-8 is read, too"),
+        ("sequence", schema.sequence, sequence),
+        ("id", schema.id, "the rows of one value are a sequence"),
+        ("order", schema.order, "sorts them"),
+        ("steps", schema.steps, "what a time step is made of"),
+        ("label", schema.label, f"column of the label: {_labels(facts)}"),
+        ("label_separator", schema.label_separator, "a row may have several labels, or none"),
         ("kind", kind, is_made_of),
         ("empty", "drop" if facts.empty else "error", f"{facts.empty:,} rows have no sequence"),
         ("bad_rows", "drop" if unlabelled else "error", f"{unlabelled:,} rows have a blank label"),

@@ -1,13 +1,12 @@
 """A table with a row per time step: which column is the id, the order, the label, a step."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.readers import ReadOptions
-from seqtrain.data.readers.time_steps import seconds_of
+from seqtrain.data.read_options import FileFormat, Schema
+from seqtrain.data.readers.times import seconds_of
 from seqtrain.errors import DataError
 from seqtrain.proposal.columns import (
     LISTS,
@@ -50,7 +49,7 @@ def find_steps(
     columns: Sequence[ColumnFacts],
     named: Mapping[str, list[ColumnFacts]],
     kind: str | None,
-    reading: ReadOptions,
+    format: FileFormat,
 ) -> Facts | None:
     """Return how a table is read, if rows are time steps by their looks or by the user's word.
 
@@ -104,8 +103,8 @@ def find_steps(
             steps[ELAPSED] = "order"
         doubts.extend(_mixed(id, order, (c for c in columns if c not in (id, order))))
     by = None if order is None else order.column
-    reading = replace(reading, kind="steps", id=id.column, order=by, label=label.column)
-    return Facts(replace(reading, steps=steps), ignored, doubts)
+    schema = Schema("steps", id=id.column, order=by, label=label.column, steps=steps)
+    return Facts(format, schema, ignored, doubts)
 
 
 def _mixed(id: ColumnFacts, order: ColumnFacts, columns: Iterable[ColumnFacts]) -> Iterator[str]:

@@ -10,19 +10,21 @@ import numpy as np
 
 from seqtrain.config.formats import (
     ENDINGS,
-    FIXED_COLUMNS,
-    OBJECT_FORMATS,
-    WIDE_FORMATS,
+    FORMATS,
+    IN_MEMORY,
     advice,
     check_encoding,
+    columns_of_format,
+    default_kind,
     resolve_format,
 )
-from seqtrain.data.examples import EVERY_COLUMN, missing_name
-from seqtrain.data.readers import Column, ReadOptions, read_rows
+from seqtrain.data.read_options import EVERY_COLUMN, Column, FileFormat, Schema, missing_name
+from seqtrain.data.readers import FileSource, Source, TableSource, read_rows
 from seqtrain.data.readers.cells import BY_COLUMNS, is_by_columns
+from seqtrain.data.readers.folders import class_folder
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.opening import BUFFER, open_input, utf_16
-from seqtrain.data.readers.txt import list_folder
+from seqtrain.data.sources import source_of
 from seqtrain.data.summary import separator_of
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problem
@@ -70,7 +72,7 @@ def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
     """Read data files with the same columns; the first once more, for its columns."""
     facts, name = find_columns(files[0], wishes).of(files), display_name(files[0])
     separator = separator_of(facts.classes)
-    if separator is not None and facts.reading.label is not None:
+    if separator is not None and facts.schema.label is not None:
         facts = facts.of(files, label_separator=separator)
     if not facts.classes:
         raise DataError(f"{name}: all {facts.empty + facts.unlabelled} rows are empty")
@@ -95,27 +97,30 @@ def find_columns(path: str, wishes: Wishes) -> Facts:
             f"{display_name(path)} isn't UTF-8; it is read as {encoding} (Western European); if "
             "letters come out wrong, give --encoding, such as cp1251 or gbk"
         )
-    reading = ReadOptions(
+    written = FileFormat(
         format, delimiter=wishes.delimiter, encoding=encoding, by_name=wishes.format == "auto"
     )
     if format == "txt" and os.path.isfile(path):
-        lines = read_rows(path, replace(reading, format="lines"), labelled=False)
+        lines = read_rows(
+            FileSource(path, replace(written, name="lines"), Schema()), labelled=False
+        )
         if any(str(line.sequence).startswith("__label__") for line in islice(lines, 1)):
-            reading = replace(reading, format="fasttext", by_name=False)
-    if reading.format not in FIXED_COLUMNS:
-        facts = _of_columns(_columns(path, reading, wishes), reading, wishes)
+            written = replace(written, name="fasttext", by_name=False)
+    if columns_of_format(written.name) != "none":
+        facts = _of_columns(_columns(path, written, wishes), written, wishes)
         return replace(facts, doubts=[*doubts, *facts.doubts])
     for flag, value in (("--label", wishes.label), ("--sequence", wishes.sequence)):
         if value is not None:
             raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
-    return Facts(replace(reading, kind=wishes.kind or _fixed_kind(path, reading)), doubts=doubts)
+    schema = Schema(kind=wishes.kind or _fixed_kind(path, written))
+    return Facts(written, schema, doubts=doubts)
 
 
 def _encoding(path: str, format: str) -> str:
     """Return utf-8, utf-16, or cp1252 (latin-1, where a byte has no meaning in that)."""
-    if format in ("npz", *OBJECT_FORMATS[1:]):
+    if format == IN_MEMORY or FORMATS[format].binary:
         return "utf-8"
-    for file in list_folder(path) if os.path.isdir(path) else [path]:
+    for file in [x.path for x in class_folder(path)] if os.path.isdir(path) else [path]:
         decoder = codecs.getincrementaldecoder("utf-8")()
         with open_input(file) as stream:
             try:
@@ -139,35 +144,41 @@ def _encoding(path: str, format: str) -> str:
     return "utf-8"
 
 
-def _fixed_kind(path: str, reading: ReadOptions) -> str:
+def _fixed_kind(path: str, format: FileFormat) -> str:
     """Return the kind of a file without columns, by its first rows."""
-    if reading.format == "txt":
-        rows = islice(read_rows(path, reading), FIRST_ROWS)
+    if format.name == "txt":
+        rows = islice(read_rows(FileSource(path, format, Schema())), FIRST_ROWS)
         (column,) = gather([(0, str(row.sequence))] for row in rows)
         return READ_AS.get(column.kind, "text")
-    if reading.format != "npz":
-        return "features" if reading.format == "ts" else "text"
-    series = islice(read_rows(path, replace(reading, kind="features")), FIRST_ROWS)
+    if format.name != "npz":
+        return default_kind(format.name)
+    series = islice(read_rows(FileSource(path, format, Schema("features"))), FIRST_ROWS)
     values = [np.asarray(row.sequence) for row in series if row.problem is None]
     whole = all(x.shape[1:] == (1,) and np.array_equal(x, np.rint(x)) for x in values)
     few = whole and len({number for x in values for number in x[:, 0].tolist()}) <= FEW_SYMBOLS
     return "tokens" if few else "features"
 
 
-def _columns(path: str, reading: ReadOptions, wishes: Wishes) -> list[ColumnFacts]:
+def _columns(path: str, format: FileFormat, wishes: Wishes) -> list[ColumnFacts]:
     """Describe every column of a table; without names they are numbered."""
-    name, delimited = display_name(path), reading.format in WIDE_FORMATS
-    everything = replace(reading, header=False, keep=(EVERY_COLUMN,))
-    if delimited:
-        everything = replace(everything, sequence=0)
-    rows = (row.kept or {} for row in good_rows(path, everything, labelled=False))
+    delimited = columns_of_format(format.name) == "delimited"
+    found = source_of(
+        path, replace(format, header=False), Schema(sequence=0 if delimited else None)
+    )
+    everything: Source
+    if isinstance(found, TableSource):
+        everything = TableSource(found.data, found.schema, found.name, keep=[EVERY_COLUMN])
+    else:
+        everything = replace(found, keep=[EVERY_COLUMN])
+    name = everything.name
+    rows = (row.kept or {} for row in good_rows(everything, labelled=False))
     first = [str(cell) for cell in next(rows, {}).values()] if delimited else []
     some = [*islice(rows, 2)]
     every = chain(some, rows)
     columns = gather(enumerate(row.values()) if delimited else flattened(row) for row in every)
     if not columns:
-        found = "one row" if any(first) else "no rows"
-        raise DataError(f"{name}: {found}; expected one labelled sequence per row")
+        number = "one row" if any(first) else "no rows"
+        raise DataError(f"{name}: {number}; expected one labelled sequence per row")
     if len(first) == 1:
         raise DataError(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
@@ -188,9 +199,9 @@ def _columns(path: str, reading: ReadOptions, wishes: Wishes) -> list[ColumnFact
     return columns
 
 
-def _of_columns(columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wishes) -> Facts:
+def _of_columns(columns: Sequence[ColumnFacts], format: FileFormat, wishes: Wishes) -> Facts:
     named = _named(wishes, columns)
-    facts = find_steps(columns, named, wishes.kind, reading)
+    facts = find_steps(columns, named, wishes.kind, format)
     if facts is not None:
         return facts
     (label,) = named["label"] or [choose_label(columns)]
@@ -210,12 +221,16 @@ def _of_columns(columns: Sequence[ColumnFacts], reading: ReadOptions, wishes: Wi
         doubts.append(f"the sequences are whole numbers, read as {kind}; if they are {other}")
     ignored = [c for c in columns if c is not label and c not in chosen]
     sequence: list[Column] | Column | None = [column.column for column in chosen]
-    if is_wide and reading.format in WIDE_FORMATS and all(c.column == "" for c in ignored):
+    if (
+        is_wide
+        and columns_of_format(format.name) == "delimited"
+        and all(c.column == "" for c in ignored)
+    ):
         sequence = None
     elif len(chosen) == 1:
         sequence = chosen[0].column
-    reading = replace(reading, kind=kind, sequence=sequence, label=label.column)
-    return Facts(reading, [column.describe() for column in ignored], doubts)
+    schema = Schema(kind, sequence=sequence, label=label.column)
+    return Facts(format, schema, [column.describe() for column in ignored], doubts)
 
 
 def _named(wishes: Wishes, columns: Sequence[ColumnFacts]) -> dict[str, list[ColumnFacts]]:

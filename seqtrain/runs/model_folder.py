@@ -17,11 +17,13 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from seqtrain.config.document import brief
+from seqtrain.config.formats import TRAINING_FORMATS
 from seqtrain.config.schema import DataConfig, ModelConfig
 from seqtrain.data.columns.series_column import SeriesColumn
-from seqtrain.data.examples import column_names
 from seqtrain.data.ngram_vocabulary import ONLY, NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.read_options import column_names
+from seqtrain.data.readers.times import ORDER_TYPES
 from seqtrain.data.saved_values import saved_flag
 from seqtrain.data.vocabulary import BUCKETS, SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
@@ -203,22 +205,23 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
 
 def _check_reading(found: Preprocessing) -> None:
     """Raise ValueError if a preprocessing reads other columns than it encodes."""
-    keys = asdict(found.reading)
-    flags = {"by_name": keys.pop("by_name"), "whole_files": keys.pop("whole_files")}
-    for name, flag in flags.items():
-        saved_flag(f"reading.{name}", flag)
-    if keys.pop("keep") or keys.pop("dated") not in (None, False, True):
-        raise ValueError("reading: expected no columns to keep, and true, false or null for dated")
-    DataConfig.model_validate({"train": "-", **keys})
-    if found.reading.kind != found.kind:
-        raise ValueError("reading.kind: expected that of the sequence")
-    if found.reading.label_separator != found.label_set.separator:
-        raise ValueError("reading.label_separator: expected that of the labels")
+    keys = {**asdict(found.file_format), **asdict(found.schema), "bad_rows": found.bad_rows}
+    for name in ("by_name", "whole_files"):
+        saved_flag(f"file_format.{name}", keys.pop(name))
+    if keys.pop("order_type") not in (None, *ORDER_TYPES):
+        raise ValueError(f"schema.order_type: expected null, {', '.join(ORDER_TYPES)}")
+    if keys["name"] not in TRAINING_FORMATS:
+        raise ValueError(f"file_format.name: expected {', '.join(TRAINING_FORMATS)}")
+    DataConfig.model_validate({"train": "-", "format": keys.pop("name"), **keys})
+    if found.schema.kind != found.kind:
+        raise ValueError("schema.kind: expected that of the sequence")
+    if found.schema.label_separator != found.label_set.separator:
+        raise ValueError("schema.label_separator: expected that of the labels")
     for name, table in (("steps", found.steps), ("static", found.static)):
-        kinds = getattr(found.reading, name)
+        kinds = getattr(found.schema, name)
         names = None if kinds is None else column_names(kinds)
         if names != (None if table is None else table.names):
-            raise ValueError(f"reading.{name}: expected the encoded columns")
+            raise ValueError(f"schema.{name}: expected the encoded columns")
 
 
 def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:

@@ -148,7 +148,7 @@ def test_a_run_goes_on_with_the_same_data_alone(tmp_path: Path, cli: Cli) -> Non
     for others in (own[1:], [{**own[0], "text": "rise"}, *own[1:]], TEST, swapped):
         with pytest.raises(CheckpointError, match=r"^data\.train: isn't the data in memory that"):
             seqtrain.fit(config, train=others, **again)
-    assert run.tables[0].digest in recorded
+    assert run.tables[0].digest() in recorded
     del run
     gc.collect()
     ended = cli("fit", str(config), "--resume", "--run-dir", str(tmp_path / "r"), code=2)

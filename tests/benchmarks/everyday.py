@@ -31,7 +31,7 @@ from sklearn.svm import SVC, LinearSVC
 from seqtrain.api.fit import fit as fit_here
 from seqtrain.config import load_config
 from seqtrain.config.schema import DataConfig
-from seqtrain.data.sources import read_options
+from seqtrain.data.sources import config_source
 from seqtrain.data.tokenizers import SYMBOLS, make_tokenizer
 from seqtrain.model.engines.native.library import load_library
 from seqtrain.training.trainer import Trainer
@@ -132,8 +132,7 @@ def linear_models(data: DataConfig) -> dict[str, Pipeline]:
 
 def read(data: DataConfig, path: object) -> tuple[list[Any], list[str]]:
     """Return the sequences of a file, and their labels."""
-    options = read_options(data, str(path))
-    examples = [e for e in read_examples(str(path), options) if len(e.sequence)]
+    examples = [e for e in read_examples(config_source(data, str(path))) if len(e.sequence)]
     return [example.sequence for example in examples], [", ".join(e.labels or ()) for e in examples]
 
 

@@ -31,7 +31,7 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import LinearSVC
 
 from seqtrain.config import Config, load_config
-from seqtrain.data.sources import read_options
+from seqtrain.data.sources import config_source
 from tests.helpers.reading import read_examples
 
 MOST_TOKENS, MOST_TREES = 300, 4000
@@ -40,7 +40,7 @@ QUANTILES = np.arange(1, 10) / 10
 
 def read(config: Config, path: str) -> tuple[list[Any], list[str]]:
     """Read the sequences of a file and their labels."""
-    rows = list(read_examples(path, read_options(config.data, path)))
+    rows = list(read_examples(config_source(config.data, path)))
     return [row.sequence for row in rows], [", ".join(row.labels or ()) for row in rows]
 
 

@@ -42,7 +42,7 @@ def test_dates_are_not_taken_where_the_order_of_train_is_numbers(
     write_rows(Path("new.csv"), rows)
     ended = cli(command, *GIVEN[command], code=2)
     assert "new.csv:2: time: found '2024-03-0" in ended.err
-    assert "expected a number as in train's first row" in ended.err
+    assert "expected a number" in ended.err
 
 
 def test_a_row_of_predictions_per_id_in_the_order_of_first_appearance(

@@ -14,8 +14,8 @@ import pytest
 
 from seqtrain.data.columns import token_sequence
 from seqtrain.data.dataset import PreparedData, prepare
-from seqtrain.data.readers import digest_of
 from seqtrain.errors import DataError
+from tests.helpers.reading import file_source
 
 Ready = Callable[..., PreparedData]
 
@@ -240,13 +240,13 @@ def test_rows_of_a_folder_are_numbered_through_its_files(tmp_path, ready):
             (tmp_path / "set" / label / f"{number}.txt").write_text(f"word{number}")
     data = ready(train=str(tmp_path / "set"), format="txt", sequence=None, label=None)
     assert lines(data) == {"train": [1, 2, 3, 4, 5]}
-    before = digest_of(str(tmp_path / "set"))
+    before = file_source(str(tmp_path / "set"), "txt").digest()
     assert data.digests == {str(tmp_path / "set"): before}
     for unread in (".git", "x/.1.swp", "README"):
         (tmp_path / "set" / unread).write_text("other")
-    assert digest_of(str(tmp_path / "set")) == before
+    assert file_source(str(tmp_path / "set"), "txt").digest() == before
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (tmp_path / "set" / "z").symlink_to(elsewhere)
     (elsewhere / "1.txt").write_text("one")
-    assert digest_of(str(tmp_path / "set")) != before
+    assert file_source(str(tmp_path / "set"), "txt").digest() != before

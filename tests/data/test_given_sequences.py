@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seqtrain.data.examples import BadRow
-from seqtrain.data.readers.sequences import given_sequence
+from seqtrain.data.readers.sequences import sequence_from_python
 
 ROWS = [[1.0, 2.0], [3.0, 4.5]]
 
@@ -31,16 +31,16 @@ ROWS = [[1.0, 2.0], [3.0, 4.5]]
     ids=lambda sequence: f"{type(sequence).__name__}-{getattr(sequence, 'dtype', '')}",
 )
 def test_numbers_of_any_type_are_the_same_features(sequence):
-    found = given_sequence(sequence, "features")
+    found = sequence_from_python(sequence, "features")
     assert found.dtype == np.float32
     assert found.tolist() == ROWS
 
 
 def test_missing_values_and_one_channel():
-    found = given_sequence([1, None, np.nan], "features")
+    found = sequence_from_python([1, None, np.nan], "features")
     assert np.array_equal(found, np.array([[1], [np.nan], [np.nan]]), equal_nan=True)
     masked = np.ma.masked_array([5, 6], mask=[0, 1])
-    assert np.array_equal(given_sequence(masked, "features"), [[5], [np.nan]], equal_nan=True)
+    assert np.array_equal(sequence_from_python(masked, "features"), [[5], [np.nan]], equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -65,24 +65,28 @@ def test_missing_values_and_one_channel():
 )
 def test_what_is_no_float32_is_refused(sequence, words):
     with pytest.raises(BadRow, match=words):
-        given_sequence(sequence, "features")
+        sequence_from_python(sequence, "features")
 
 
 def test_texts_and_symbols():
-    assert given_sequence("a b", "text") == "a b"
-    assert given_sequence(("a", 1), "tokens") == given_sequence("a 1", "tokens") == ["a", "1"]
+    assert sequence_from_python("a b", "text") == "a b"
+    assert (
+        sequence_from_python(("a", 1), "tokens")
+        == sequence_from_python("a 1", "tokens")
+        == ["a", "1"]
+    )
     with pytest.raises(BadRow, match="thousands of digits"):
-        given_sequence([10**5000], "tokens")
+        sequence_from_python([10**5000], "tokens")
     for sequence, kind in ((b"a", "text"), ([None], "tokens"), (1.5, "text"), ({"a"}, "tokens")):
         with pytest.raises(BadRow, match=r"expected .*, found (a bytes|null|a number|a set)"):
-            given_sequence(sequence, kind)
+            sequence_from_python(sequence, kind)
 
 
 def test_sentences_and_chats_are_joined_as_a_file_s_are():
-    assert given_sequence(["rise", "fall"], "text") == "rise ¶ fall"
+    assert sequence_from_python(["rise", "fall"], "text") == "rise ¶ fall"
     chat = [{"role": "user", "content": "rise"}, {"role": "bot", "content": "fall"}]
-    assert given_sequence(tuple(chat), "text") == "user : rise ¶ bot : fall"
+    assert sequence_from_python(tuple(chat), "text") == "user : rise ¶ bot : fall"
     with pytest.raises(
         BadRow, match=r'turns \{"role": …, "content": …\}, in the list, found a number'
     ):
-        given_sequence(["rise", 1.5], "text")
+        sequence_from_python(["rise", 1.5], "text")

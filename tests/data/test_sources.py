@@ -11,7 +11,7 @@ import pytest
 
 from seqtrain.data.dataset import prepare
 from seqtrain.data.inspection import Inspection
-from seqtrain.data.sources import check_files, data_files, matching_files
+from seqtrain.data.sources import check_files, data_sources, matching_files
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.summary import summarize, warnings
 from seqtrain.errors import DataError
@@ -67,6 +67,12 @@ def test_seven_files_are_one(write, tmp_path, make_config, keys):
     assert (several.from_cache, cached.from_cache) == (False, True)
     assert contents(several.splits) == contents(cached.splits) == contents(one.splits)
     assert several.preprocessing == one.preprocessing
+    for data in (several, one):
+        assert {path for report in data.reports.values() for path in report.digests} == {
+            *data.digests
+        }
+        for report in data.reports.values():
+            report.digests.clear()
     assert several.reports == one.reports
     assert len(several.digests) == 7
     train = cached.splits["train"]
@@ -83,10 +89,11 @@ def test_files_are_read_in_the_order_given_and_those_of_a_pattern_by_name(
     for name in ("b10", "b9", "a", "c"):
         write(f"{name}.tsv", [("x", "1")])
     named = [str(tmp_path / "c.tsv"), str(tmp_path / "b*.tsv"), str(tmp_path / "a.tsv")]
-    found = [Path(path).stem for _, path in data_files(make_config(train=named))]
+    found = [Path(source.path).stem for _, source in data_sources(make_config(train=named))]
     assert found == ["c", "b10", "b9", "a"]
     odd = write("b[1].tsv", [("x", "1")])
-    assert data_files(make_config(train=odd)) == [("data.train", odd)]
+    ((key, source),) = data_sources(make_config(train=odd))
+    assert (key, source.path) == ("data.train", odd)
 
 
 @pytest.mark.parametrize("absolute", [False, True])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from seqtrain.data.encoding import LengthPolicy
-from seqtrain.data.readers import ReadOptions
+from seqtrain.data.read_options import FileFormat, Schema
 from seqtrain.data.tokenizers import train_bpe
 from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.exports import script
@@ -198,8 +198,8 @@ def test_the_folder_carries_the_programs_own_modules(both):
 
 
 def test_whole_files_and_empty_ones(both):
-    reading = ReadOptions(format="txt", whole_files=True)
-    pair = both(make_model("text", {"reading": reading}))
+    written = FileFormat("txt", whole_files=True)
+    pair = both(make_model("text", {"file_format": written, "schema": Schema()}))
     for name, text in {"a/2.txt": "20\nMove money\n", "b.txt": "", "c.txt": "20"}.items():
         pair.write(f"new/{name}", text)
     for source in ("new", "new/c.txt"):

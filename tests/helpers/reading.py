@@ -1,28 +1,38 @@
-"""Reads the rows of a file that can be used; damages files."""
+"""Helpers that read the rows of a file that can be used, and that damage files."""
 
 import random
 from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
 
-from seqtrain.data.examples import Example, ReadOptions, RowProblems
-from seqtrain.data.readers import read_rows
-from seqtrain.text import display_name
+from seqtrain.data.examples import Example, RowProblems
+from seqtrain.data.read_options import FileFormat, Schema
+from seqtrain.data.readers import FileSource, Source, read_rows
 
 
-def read_examples(path: str, options: ReadOptions, *, labelled: bool = True) -> Iterator[Example]:
+def file_source(path: str, format: str, kind: str = "text", **options: Any) -> FileSource:
+    """Return a source whose options are fields of `FileSource`, `FileFormat` or `Schema`."""
+    own = {key: options.pop(key) for key in ("keep", "bad_rows") if key in options}
+    names = {field.name for field in fields(FileFormat)}
+    written = FileFormat(format, **{key: options.pop(key) for key in {*options} & names})
+    return FileSource(path, written, Schema(kind, **options), **own)
+
+
+def read_examples(source: Source, *, labelled: bool = True) -> Iterator[Example]:
     """Yield the rows that can be used, as `read_rows` reads them.
 
     Raises:
-        DataError: also, at the end, for all bad rows together: the first five with their lines, and
-            the total; where the options drop them, only if no row is left.
+        DataError: Also, at the end, for all bad rows together: the first five with their lines,
+            and the total; if the source drops them, only if no row is left.
     """
-    problems, rows = RowProblems(display_name(path)), 0
-    for example in read_rows(path, options, problems, labelled=labelled):
+    problems, rows = RowProblems(source.name), 0
+    for example in read_rows(source, problems, labelled=labelled):
         if example.problem is None:
             rows += 1
             yield example
         else:
             problems.add(example.line, example.problem, example.file)
-    if options.bad_rows == "error" or not rows:
+    if source.bad_rows == "error" or not rows:
         problems.raise_if_any()
 
 

@@ -18,7 +18,7 @@ from seqtrain.data.encoding import LengthPolicy
 from seqtrain.data.labels import LabelSet
 from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, with_spelling
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.readers import ReadOptions
+from seqtrain.data.read_options import FileFormat, Schema
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import Vocabulary, word_grams
 from seqtrain.runs.model_folder import Model, new_network
@@ -36,7 +36,8 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
     Rules are of the preprocessing, in place of its defaults; settings of the model section.
     """
     given: dict[str, Any] = {
-        "reading": ReadOptions(format="jsonl", kind=kind, sequence="s", label="l"),
+        "file_format": FileFormat("jsonl"),
+        "schema": Schema(kind, sequence="s", label="l"),
         "lengths": LengthPolicy(None, "head", "error"),
         "label_set": LabelSet(LABELS),
         **(rules or {}),

@@ -59,8 +59,8 @@ COLUMNS: dict[str, tuple[list[str], Any, Any]] = {  # lines of a file, its label
 def test_which_column_is_what(tmp_path, name):
     lines, label, sequence = COLUMNS[name]
     facts = write(tmp_path / ("a.jsonl" if lines[0].startswith("{") else "a.csv"), lines)
-    assert (facts.reading.label, facts.reading.sequence) == (label, sequence)
-    assert (facts.reading.header, facts.reading.delimiter) == ("auto", "auto")
+    assert (facts.schema.label, facts.schema.sequence) == (label, sequence)
+    assert (facts.format.header, facts.format.delimiter) == ("auto", "auto")
     assert (facts.rows, facts.family) == (60, "words")
 
 

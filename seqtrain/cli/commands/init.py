@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 from shlex import quote
-from typing import Literal
 
 from seqtrain.cli import options
 from seqtrain.cli.options import FORCE, OVERRIDES, argument, option, refuse
+from seqtrain.config.formats import TrainingFormat
 from seqtrain.files.reading import uncompressed
 
 
@@ -36,10 +36,7 @@ def init(
     ),
     test: str | None = option("Test file, scored once at the end.", "FILE"),
     overrides: list[str] | None = OVERRIDES,
-    format: Literal[
-        "csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "ts", "npz", "parquet", "arrow"
-    ]
-    | None = option("Format of DATA. Default: by its name."),
+    format: TrainingFormat | None = option("Format of DATA. Default: by its name."),
     delimiter: options.Delimiter = options.DELIMITER,
     encoding: str | None = option(
         "Encoding, such as cp1251. Default: detected from the bytes.", "NAME"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from seqtrain.cli import options
 from seqtrain.cli.options import argument, chosen_run, flag, option, refuse
+from seqtrain.config.formats import InputFormat
 from seqtrain.errors import ConfigError
 from seqtrain.files.reading import uncompressed
 from seqtrain.text import counted, one_of, quote
@@ -32,8 +33,9 @@ def predict(
     format: Literal["tsv", "csv", "jsonl"] | None = option(
         "Output format. Default: by --output's ending, else tsv; on a terminal lines."
     ),
-    input_format: Literal["csv", "tsv", "jsonl", "fasttext", "txt", "fasta", "lines"]
-    | None = option("Format of INPUT. Default: by its name; standard input as lines."),
+    input_format: InputFormat | None = option(
+        "Format of INPUT. Default: by its name; standard input as lines."
+    ),
     delimiter: options.Delimiter = options.DELIMITER,
     encoding: str | None = option("Encoding of INPUT, such as cp1252. Default: UTF-8.", "NAME"),
     keep: list[str] | None = option(
@@ -108,15 +110,14 @@ def predict(
     written = _row_format(format or default, output, steps=steps)
 
     from seqtrain.api.load import load
-    from seqtrain.api.predict import InputOptions
     from seqtrain.cli.output.console import note
     from seqtrain.cli.output.prediction_job import open_output, predict_files, write_predictions
     from seqtrain.cli.output.prediction_rows import PredictionColumns
-    from seqtrain.data.examples import keeps_all
+    from seqtrain.data.read_options import PredictionOptions, keeps_all
 
     path = chosen_run(run, named)
     classifier = load(path, device=device)
-    name = classifier.preprocessing.reading.id
+    name = classifier.preprocessing.schema.id
     if name is not None and not keeps_all(kept) and str(name) not in kept:
         kept = [str(name), *kept]
     least = min_probability if precision is None else _looked_up(classifier, precision)
@@ -141,7 +142,7 @@ def predict(
         separator=classifier.separator,
         steps=steps,
     )
-    how = InputOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
+    how = PredictionOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
     write = partial(write_predictions, classifier, columns, how)
     if output_dir is not None:
         return predict_files(source, Path(output_dir), written, write, force=force)

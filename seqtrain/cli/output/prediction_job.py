@@ -12,12 +12,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from seqtrain.api.predict import InputOptions, predict, predict_steps, reading_doubts
+from seqtrain.api.predict import predict, predict_steps, reading_doubts
 from seqtrain.api.predictors import Classifier, one_model
 from seqtrain.cli.output.console import note, warn
 from seqtrain.cli.output.prediction_rows import PredictionColumns
 from seqtrain.data.encoding import EncodingReport
-from seqtrain.data.examples import keeps_all
+from seqtrain.data.read_options import PredictionOptions, keeps_all
 from seqtrain.data.sources import matching_files
 from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import compression_of, import_zstd, path_problems
@@ -31,7 +31,7 @@ SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 
 def write_predictions(
     classifier: Classifier,
     columns: PredictionColumns,
-    options: InputOptions,
+    options: PredictionOptions,
     source: str,
     open_file: Callable[[], AbstractContextManager[TextIO]],
     name: str = "input",
@@ -54,9 +54,9 @@ def write_predictions(
         first.append(prediction)
         if not keeps_all(columns.keep) or prediction.example.kept is not None:
             break
-    reading, row = classifier.preprocessing.reading, first[0].example if first else None
-    warn(*reading_doubts(source, row, reading, options.input_format))
-    columns = columns.completed(first, whole_files=reading.whole_files)
+    fitted, row = classifier.preprocessing, first[0].example if first else None
+    warn(*reading_doubts(source, row, fitted, options.input_format))
+    columns = columns.completed(first, whole_files=fitted.file_format.whole_files)
     with open_file() as file:
         made = columns.begin(file)
         for index, prediction in enumerate(chain(first, predictions)):

@@ -1,26 +1,17 @@
-"""Formats csv and tsv: rows of fields, quoted as RFC 4180 has it or not at all."""
+"""Formats csv and tsv: rows of fields, with or without quotes as in RFC 4180."""
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
-from seqtrain.data.examples import (
-    BadRow,
-    Column,
-    Example,
-    Numbered,
-    ReadOptions,
-    RowProblems,
-    column_names,
-    keeps_all,
-    missing_name,
-)
-from seqtrain.data.readers.cells import Getter, read_cells
-from seqtrain.data.readers.opening import LINE_BYTES, RowSource
+from seqtrain.data.examples import BadRow, Example, Numbered, RowProblems
+from seqtrain.data.read_options import Column, FileFormat, column_names, keeps_all, missing_name
+from seqtrain.data.readers.cells import read_cells
+from seqtrain.data.readers.row_source import LINE_BYTES, RowSource
 from seqtrain.data.readers.time_steps import Rows
 from seqtrain.errors import DataError
 from seqtrain.text import quote
@@ -28,11 +19,12 @@ from seqtrain.text import quote
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 """Names of the delimiters in the config, most usual first."""
 EXCEL_HINT = re.compile(r"sep=(.)\r?$", re.MULTILINE)
-"""First line by which Excel says what separates the fields."""
-ARFF = re.compile(r"(?:\s*%.*\n)*\s*@relation\b", re.IGNORECASE)
+"""First line by which Excel gives the delimiter."""
 SNIFFED_LINES = 20
 QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
-"""A field in quotes, perhaps open at the end: a quote within a field, as of inches, opens none."""
+"""A field in quotes, perhaps open at the end; a quote within a field, as of inches, opens none."""
+QUOTED_LINE = re.compile(r'"(?:[^"]|"")*"(?:\t"(?:[^"]|"")*")*')
+"""A line of a tsv file in which every field is in quotes."""
 
 
 class _Columns:
@@ -51,7 +43,11 @@ class _Columns:
         self.known: dict[Any, int] = dict(enumerate(range(self.width))) | self.names
 
     def find(self, column: Column) -> int:
-        """Return the index of a column."""
+        """Return the index of a column.
+
+        Raises:
+            DataError: If there is no such column.
+        """
         if column in self.known:
             return self.known[column]
         found = missing_name("column", str(column), map(str, self.names))
@@ -64,61 +60,100 @@ class _Columns:
                 found += f"; is {quote(marks[0])} what separates them? see data.delimiter"
         return self.problems.fail(self.line, found)
 
-    def cells_of(self, columns: list[Column | None]) -> Getter:
-        """Return what takes the fields of some columns out of a row."""
-        places = [self.width if x is None else self.find(x) for x in columns]
-        width, take = self.width, cast("Getter", itemgetter(*places))
+    def getter(
+        self, columns: list[Column | None], *, partial: bool = False
+    ) -> Callable[[Any], Sequence[Any]]:
+        """Return a function that takes the fields of some columns out of a row."""
+        width = self.width
+        places = [width if x is None else self.find(x) for x in columns]
+        take = itemgetter(*places)
 
-        def get(fields: list[str]) -> Sequence[Any]:
-            if len(fields) != width:
-                found = f"expected {width} fields as in the first row, found {len(fields)}"
-                raise BadRow(found)
-            return take((*fields, None))
+        def get(fields: list[str]) -> Any:
+            if len(fields) == width:
+                return take((*fields, None))
+            if partial:
+                return [fields[place] if place < len(fields) else None for place in places]
+            raise BadRow(f"expected {width} fields as in the first row, found {len(fields)}")
 
         return get
 
 
 def read_delimited(source: RowSource) -> Iterator[Example | Rows]:
-    """Read rows parted by commas (csv) or tabs (tsv).
+    """Read rows separated by commas (csv) or tabs (tsv).
 
-    A blank line is an empty sequence in a file of one column, is dropped at the end of any other
-    file and is a bad row elsewhere.
+    A blank line is an empty sequence in a file of one column, and is skipped in any other file.
     """
-    options = source.options
-    sequence, label = options.sequence_columns(), options.label_column(source.labelled)
-    keep: list[Column] = [] if keeps_all(options.keep) else [*options.keep]
-    static = column_names(options.static)
-    named = [x for x in (*sequence, *static, label, options.group, *keep) if type(x) is str]
-    if options.header is False and named:
-        needs_names = options.steps is not None or static
+    records, format, schema = delimited_records(source), source.format, source.schema
+    static = column_names(schema.static)
+    named = [*schema.sequence_columns(), *static, schema.label, schema.group]
+    named += [] if keeps_all(source.keep) else source.keep
+    names = [name for name in named if isinstance(name, str)]
+    if format.header is False and names:
+        needs_names = schema.steps is not None or static
         advice = "give the file a row of names" if needs_names else "give its index from 0"
-        raise DataError(f"data.header: false, but column {quote(named[0])} is named; {advice}")
-    records, columns = _first_row(source, has_header=options.header is True or bool(named))
+        raise DataError(f"data.header: false, but column {quote(names[0])} is named; {advice}")
+    has_header = format.header is True or bool(names)
+    return read_records(source, records, has_header=has_header)
+
+
+def read_records(
+    source: RowSource, records: Numbered, *, has_header: bool
+) -> Iterator[Example | Rows]:
+    """Read records of fields, the first of which may name the columns.
+
+    Args:
+        source: Input.
+        records: Line number and fields of each row.
+        has_header: True if the first record names the columns.
+    """
+    records, columns = _first_record(source, records, has_header=has_header)
     if not columns.width:
         return
-    known = columns.known
+    schema, known = source.schema, columns.known
+    label = schema.label
     if not source.labelled and label not in known:
         label = None
-    if not sequence:  # features: a column for each time step
-        others = {known[x] for x in ("", label, options.group, *keep) if x in known}
+    keep = [*source.keep]
+    if keeps_all(keep):
+        keep = [*(columns.names or range(columns.width))]
+    sequence = schema.sequence_columns()
+    if not sequence:  # every other column is a time step
+        others = {known[x] for x in ("", label, schema.group) if x in known}
+        others |= {known[x] for x in source.keep if x in known}
         sequence = [index for index in range(columns.width) if index not in others]
     if not sequence:
         source.problems.fail(columns.line, "no column but the label's; expected a sequence")
-    if options.steps is None:
+    if schema.steps is None:
+        schema = replace(schema, sequence=sequence)
         places = [*map(columns.find, sequence)]
         if label is not None and columns.find(label) in places:
             raise DataError(f"data.label: {label!r} is a column of data.sequence too")
         if len({*places}) < len(places):
             raise DataError(f"data.sequence: {sequence} names a column twice")
-    if keeps_all(options.keep):
-        keep = [*(columns.names or range(columns.width))]
-    source = replace(source, options=replace(options, sequence=sequence, label=label, keep=keep))
+    source = replace(source, schema=replace(schema, label=label), keep=keep)
     rows = source.good(records, blank_rows=columns.width == 1)
-    yield from read_cells(source, rows, columns.cells_of)
+    yield from read_cells(source, rows, columns.getter)
 
 
-def _first_row(source: RowSource, *, has_header: bool) -> tuple[Numbered, _Columns]:
-    records, rows = read_records(source), list[tuple[int, Any]]()
+def delimited_records(source: RowSource) -> Numbered:
+    """Yield the line number and the fields of each record of a csv or tsv file."""
+    format, head = source.format, _head(source)
+    csv.field_size_limit(LINE_BYTES)
+    delimiter = find_delimiter(format, head)
+    if format.quoting == "standard" or (format.quoting, format.name) == ("auto", "csv"):
+        records = _quoted_records(source, delimiter)
+    else:
+        is_open = format.quoting == "auto"
+        records = _bare_records(source, delimiter, with_quoted_lines=is_open)
+    has_hint = format.name == "csv" and EXCEL_HINT.match(head) is not None
+    return islice(records, int(has_hint), None)
+
+
+def _first_record(
+    source: RowSource, records: Numbered, *, has_header: bool
+) -> tuple[Numbered, _Columns]:
+    """Return the records that are rows, and the columns by the first good record."""
+    rows = list[tuple[int, Any]]()
     for row in records:
         rows.append(row)
         try:
@@ -127,44 +162,11 @@ def _first_row(source: RowSource, *, has_header: bool) -> tuple[Numbered, _Colum
             if has_header:
                 source.problems.fail(row[0], str(bad))
         else:
-            if has_header or row[1] != [""]:
+            if row[1] != [""]:
                 break
     line, first = rows[-1] if rows else (0, [])
     columns = _Columns(source.problems, line, first, named=has_header)
     return records if has_header else chain(rows, records), columns
-
-
-def read_records(source: RowSource) -> Numbered:
-    """Yield the fields of each row and the line where it begins."""
-    options, head = source.options, peeked(source)
-    csv.field_size_limit(LINE_BYTES)
-    if options.format == "csv" and ARFF.match(head):
-        return _arff_records(source)
-    delimiter = find_delimiter(options, head)
-    quoted = options.quoting == "standard" or (options.quoting, options.format) == ("auto", "csv")
-    records: Numbered = ((line, text.split(delimiter)) for line, text in source.lines())
-    records = _quoted_records(source, delimiter) if quoted else records
-    return islice(records, int(options.format == "csv" and bool(EXCEL_HINT.match(head))), None)
-
-
-def _arff_records(source: RowSource) -> Numbered:
-    """Yield the names of the attributes, then the rows, as of a csv file with a header."""
-    names, in_data = list[str](), False
-    for line, text in source.lines():
-        if in_data and text.strip() and not text.startswith("%"):
-            yield line, _fields(source, line, text, ",")
-        elif not in_data and text.lower().startswith("@attribute"):
-            names += _fields(source, line, text[10:].strip(), " ")[:1]
-        elif text.lower().strip() == "@data":
-            in_data = True
-            yield line, names
-
-
-def _fields(source: RowSource, line: int, text: str, delimiter: str) -> list[str]:
-    try:
-        return next(csv.reader([text], delimiter=delimiter, quotechar="'", skipinitialspace=True))
-    except csv.Error as error:
-        source.problems.fail(line, _csv_problem(str(error)))
 
 
 def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
@@ -178,8 +180,21 @@ def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
         source.problems.fail(line, _csv_problem(str(error)))
 
 
+def _bare_records(source: RowSource, delimiter: str, *, with_quoted_lines: bool) -> Numbered:
+    """Yield the fields of each line, in which quotes are ordinary characters.
+
+    With `with_quoted_lines`, a line of tab-separated fields that are all in quotes is read as csv
+    reads it, as `seqtrain predict` writes cells with line breaks.
+    """
+    for line, text in source.lines():
+        if with_quoted_lines and text[:1] == '"' and QUOTED_LINE.fullmatch(text):
+            yield line, next(csv.reader([text], delimiter=delimiter))
+        else:
+            yield line, text.split(delimiter)
+
+
 def _csv_problem(error: str) -> str:
-    """Say what is wrong in a row."""
+    """Return the message for an error of the csv module."""
     if "new-line character" in error:
         return "a field without quotes holds a carriage return; put it in quotes"
     if "field limit" in error:
@@ -189,8 +204,8 @@ def _csv_problem(error: str) -> str:
     return 'a field goes on after its closing quote; write "" for a quote inside it'
 
 
-def peeked(source: RowSource) -> str:
-    """Return what stands at the beginning of a file, which stays there."""
+def _head(source: RowSource) -> str:
+    """Return the beginning of a file, which can still be read afterwards."""
     peek = getattr(source.stream, "peek", lambda: b"")
     try:
         return str(peek().decode("utf-8-sig", "replace"))
@@ -198,15 +213,19 @@ def peeked(source: RowSource) -> str:
         source.problems.fail(1, error.strerror or str(error))
 
 
-def find_delimiter(options: ReadOptions, head: str) -> str:
-    """Return the character that separates the fields of a file, by how it begins.
+def find_delimiter(format: FileFormat, head: str) -> str:
+    """Return the character that separates the fields of a file.
 
-    It is the config's; a tab in tsv; that of Excel's first line `sep=;`; else the first of comma,
-    semicolon, tab and pipe that stands equally often in each of the first lines.
+    It is that of the config; a tab in tsv; that of Excel's first line `sep=;`; or else the first of
+    comma, semicolon, tab and pipe that occurs equally often in each of the first lines.
+
+    Args:
+        format: How the file is written.
+        head: Beginning of the file.
     """
-    if options.delimiter != "auto":
-        return DELIMITERS[options.delimiter]
-    if options.format == "tsv":
+    if format.delimiter != "auto":
+        return DELIMITERS[format.delimiter]
+    if format.name == "tsv":
         return DELIMITERS["tab"]
     hint = EXCEL_HINT.match(head)
     if hint:
@@ -216,7 +235,7 @@ def find_delimiter(options: ReadOptions, head: str) -> str:
     text = "\n".join(lines)
     bare = [line for line in QUOTED.sub("", text).split("\n") if line]
     if any(not found[1] for found in QUOTED.finditer(text)) and len(bare) > 1:
-        bare.pop()  # the row goes on, in quotes, behind the first lines
+        bare.pop()  # the record continues, in quotes, after the first lines
     for delimiter in DELIMITERS.values():
         counts = {line.count(delimiter) for line in bare}
         if len(counts) == 1 and counts != {0}:

@@ -1,10 +1,13 @@
-"""Format npz: numpy arrays of all sequences, one after another.
+"""Formats npz and npy: numpy arrays of all sequences, one after another.
 
-`values` (N,) or (N, C); either `offsets` (B+1,), the borders of the sequences, or `lengths` (B,);
-and `labels` (B,), integers or strings. Kind features takes numbers of any type; kind tokens takes
-integers of shape (N,), each the symbol that spells it; kind text is refused. In place of these,
-`X` (B, T) or (B, T, C) and `y` (B,); missing values at the end of a row are no time steps. A .npy
-file is X alone, whose labels stand beside it: y.npy beside X.npy, y_train.npy beside X_train.npy.
+An npz file contains either
+
+- `values` (N,) or (N, C); `offsets` (B + 1,), the borders of the sequences, or `lengths` (B,); and
+  `labels` (B,), integers or strings; or
+- `X` (B, T) or (B, T, C), and `y` (B,). Missing values at the end of a row are no time steps.
+
+Kind features takes numbers of any type. Kind tokens takes integers of shape (N,). A .npy file
+contains `X`; its labels are in another file: y.npy next to X.npy, y_train.npy next to X_train.npy.
 """
 
 import io
@@ -19,7 +22,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from seqtrain.data.examples import Example
-from seqtrain.data.readers.opening import RowSource, refuse_bomb
+from seqtrain.data.readers.opening import refuse_bomb
+from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.sequences import features_from_array
 from seqtrain.data.store import Array
 from seqtrain.errors import DataError
@@ -30,16 +34,16 @@ NAMES = {
     **dict.fromkeys(("y", "Y", "y_train"), "labels"),
     **{name: name for name in FLAT},
 }
-"""What each array of a file is; of several that are the same, the first. `values` go before X."""
+"""Meaning of the names of arrays. Of several names for the same, the first one counts."""
 NPY = b"\x93NUMPY"
 DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError)
 FEW_SYMBOLS = 1000
-"""Distinct whole numbers of one channel that may still be symbols."""
+"""Largest number of distinct whole numbers of one channel that may be symbols."""
 
 
 def read_npz(source: RowSource) -> Iterator[Example]:
-    """Read sequences out of flat arrays, which are held in memory; the line is the row, from 1."""
-    name, is_tokens = source.problems.name, source.options.kind == "tokens"
+    """Read sequences from arrays, which are held in memory. The line is the row, from 1."""
+    name, is_tokens = source.problems.name, source.schema.kind == "tokens"
     arrays = _load(source.stream, name)
     values, borders = _rectangle(arrays, name) if "X" in arrays else _flat(arrays, name)
     if is_tokens and (values.ndim > 1 or values.dtype.kind == "f"):
@@ -58,23 +62,23 @@ def read_npz(source: RowSource) -> Iterator[Example]:
     return source.examples(enumerate(range(len(borders) - 1), start=1), parse)
 
 
-def labels_beside(path: str) -> str:
-    """Return the file of the labels for a file of X alone, empty where there is none."""
+def labels_file(path: str) -> str:
+    """Return the path of the labels of a .npy file, or an empty text if there is none."""
     folder, name = os.path.split(path)
-    beside = os.path.join(folder, re.sub("(?<![a-zA-Z])[xX](?![a-zA-Z])", "y", name))
-    return beside if beside != path and name.endswith(".npy") and os.path.isfile(beside) else ""
+    found = os.path.join(folder, re.sub("(?<![a-zA-Z])[xX](?![a-zA-Z])", "y", name))
+    return found if found != path and name.endswith(".npy") and os.path.isfile(found) else ""
 
 
 def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
-    """Load the arrays we know; objects, which would be unpickled, are refused by numpy."""
+    """Return the known arrays of a file. numpy refuses objects, which would run code."""
     try:
         if not stream.seekable():  # as a compressed one isn't
             stream = io.BytesIO(stream.read())
         is_one = stream.read(6) == NPY
         stream.seek(0)
         if is_one:
-            beside = labels_beside(getattr(stream, "name", ""))
-            files: dict[str, Any] = {"X": stream, **({"labels": beside} if beside else {})}
+            labels = labels_file(getattr(stream, "name", ""))
+            files: dict[str, Any] = {"X": stream, **({"labels": labels} if labels else {})}
             return {key: np.load(file, allow_pickle=False) for key, file in files.items()}
         with zipfile.ZipFile(stream) as archive:
             entries = archive.infolist()
@@ -93,7 +97,7 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
 
 
 def _rectangle(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
-    """Return the steps of X (B, T) or (B, T, C), one after another, and where each row begins."""
+    """Return the steps of X (B, T) or (B, T, C), one after another, and their B + 1 borders."""
     x = arrays["X"]
     if x.ndim not in (2, 3) or x.dtype.kind not in "iuf" or 0 in x.shape[1:]:
         raise _unfit(name, "X", "numbers (B, T) or (B, T, C), a series per row", x)
@@ -105,19 +109,19 @@ def _rectangle(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
 
 
 def _flat(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
-    """Return the values, and where each sequence begins in them; the last border is their end."""
+    """Return the values, and the B + 1 borders of the sequences in them."""
     values, key = _array(arrays, "values", name), "offsets" if "offsets" in arrays else "lengths"
     if values.ndim not in (1, 2) or values.dtype.kind not in "iuf" or 0 in values.shape[1:]:
         raise _unfit(name, "values", "numbers (N,) or (N, C), the steps of all sequences", values)
     if "offsets" in arrays and "lengths" in arrays:
         raise DataError(f"{name}: expected exactly one of the arrays offsets and lengths")
-    given = _array(arrays, key, name)
-    if given.ndim != 1 or given.dtype.kind not in "iu":
-        raise _unfit(name, key, "integers (B,)", given)
-    borders = given.tolist() if key == "offsets" else [0, *accumulate(given.tolist())]
+    found = _array(arrays, key, name)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise _unfit(name, key, "integers (B,)", found)
+    borders = found.tolist() if key == "offsets" else [0, *accumulate(found.tolist())]
     if borders[:1] != [0] or borders[-1] != len(values) or (np.diff(borders) < 0).any():
-        wanted = f"expected to cover 0 to {len(values)}, the values, row by row"
-        raise DataError(f"{name}: {key}: {wanted}; found {borders[:1]} to {borders[-1:]}")
+        expected = f"expected to cover 0 to {len(values)}, the values, row by row"
+        raise DataError(f"{name}: {key}: {expected}; found {borders[:1]} to {borders[-1:]}")
     return values, borders
 
 
@@ -136,9 +140,10 @@ def _labels(labels: Array, rows: int, name: str) -> list[str]:
 
 def _array(arrays: dict[str, Array], key: str, name: str) -> Array:
     if key not in arrays:
-        found, wanted = ", ".join(arrays) or "none", "values, offsets or lengths, labels"
-        also = "or X and y: numpy.savez('data.npz', X=X, y=y), or y.npy beside X.npy"
-        raise DataError(f"{name}: no array {key}; found {found}; expected {wanted}; {also}")
+        found = ", ".join(arrays) or "none"
+        expected = "values, offsets or lengths, labels"
+        other = "or X and y: numpy.savez('data.npz', X=X, y=y), or y.npy next to X.npy"
+        raise DataError(f"{name}: no array {key}; found {found}; expected {expected}; {other}")
     return arrays[key]
 
 

@@ -1,6 +1,5 @@
-"""Formats parquet and arrow: a row per sequence of texts, lists of strings, or lists of vectors."""
+"""Formats parquet and arrow: tables of texts, lists of strings, lists of vectors, or steps."""
 
-import glob
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -8,63 +7,71 @@ from typing import Any, BinaryIO, TypeAlias
 
 from seqtrain.data.examples import Example
 from seqtrain.data.readers.cells import read_objects
-from seqtrain.data.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, RowSource, refuse_bomb
+from seqtrain.data.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, refuse_bomb
+from seqtrain.data.readers.row_source import RowSource
+from seqtrain.data.readers.sequences import duration_text
 from seqtrain.data.readers.time_steps import Rows
-from seqtrain.data.readers.txt import Parts
 from seqtrain.errors import DataError, missing_package
-from seqtrain.text import display_name, one_line, quote
+from seqtrain.text import one_line, quote
 
 ROWS = 1024
-"""Rows in memory at a time, at most."""
+"""Largest number of rows in memory at a time."""
 NUMBER_BYTES = 8
 COLUMNS = "the columns"
 Opened: TypeAlias = tuple[Any, Callable[[list[str]], Iterable[Any]]]
-"""The schema of a file, and what yields the batches of some columns."""
+"""Schema of a file, and a function that yields batches of certain columns."""
 
 
 def read_arrow(source: RowSource) -> Iterator[Example | Rows]:
-    """Read the rows of a parquet file, of one of arrow's own, or of a stream of these in a file.
+    """Read the rows of a parquet file, or of a file or stream of Arrow.
 
     The line is the row, from 1.
 
     Raises:
-        ConfigError: pyarrow isn't installed.
-        DataError: it is no such file, lacks a column, or holds far more than its size tells.
+        ConfigError: If pyarrow isn't installed.
+        DataError: If the file isn't sound, lacks a column, or expands like a bomb.
     """
-    arrow, options, name = _import(), source.options, source.problems.name
+    arrow, schema, name = _import(), source.schema, source.problems.name
     try:
         size = source.stream.seek(0, os.SEEK_END)
         source.stream.seek(0)
-        opened = _open_parquet if options.format == "parquet" else _open_arrow
-        schema, batches = opened(source.stream, size)
-        columns = schema.names
+        opened = _open_parquet if source.format.name == "parquet" else _open_arrow
+        file_schema, batches = opened(source.stream, size)
+        columns = file_schema.names
         twice = next((column for column in columns if columns.count(column) > 1), None)
         if twice is not None:
             raise DataError(f"{name}: column {quote(twice)} occurs twice; name each column once")
-        classes = _class_names(schema.metadata or {}, options.label)
+        classes = _class_names(file_schema.metadata or {}, schema.label)
 
-        def named(row: dict[Any, Any]) -> dict[Any, Any]:
-            index = row.get(options.label)
+        def with_class_name(row: dict[Any, Any]) -> dict[Any, Any]:
+            index = row.get(schema.label)
             if classes and type(index) is int:
-                row[options.label] = classes[index] if 0 <= index < len(classes) else None
+                row[schema.label] = classes[index] if 0 <= index < len(classes) else None
             return row
 
-        rows = _rows(batches(options.columns_of(columns)), size)
-        yield from read_objects(source, enumerate(rows, start=1), named)
+        rows = _rows(batches(schema.columns_read(columns, source.keep)), size)
+        yield from read_objects(source, enumerate(rows, start=1), with_class_name)
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise DataError(
-            f"{name}: not a sound {options.format} file ({one_line(str(error))})"
+            f"{name}: not a sound {source.format.name} file ({one_line(str(error))})"
         ) from None
 
 
-def arrow_files(folder: str) -> Parts:
-    """Return the files that Hugging Face's save_to_disk wrote; refuse several sets."""
-    files = sorted(glob.glob(os.path.join(glob.escape(folder), "*.arrow")))
-    if not files:
-        sets = sorted(x for x in os.listdir(folder) if os.path.isdir(os.path.join(folder, x)))
-        given = f"; give one of these: {', '.join(sets)}" if sets else ""
-        raise DataError(f"{display_name(folder)}: holds no file .arrow{given}")
-    return dict.fromkeys(files, ("arrow", None))
+def cells_of_column(column: Any) -> list[Any]:
+    """Return the cells of an Arrow column as values of Python.
+
+    Dates and times become text, and durations seconds as text: Python's own types have no
+    nanoseconds.
+    """
+    types = _import().types
+    if types.is_temporal(column.type) and not types.is_interval(column.type):
+        if types.is_duration(column.type):
+            unit = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
+            numbers = column.cast(_import().int64()).to_pylist()
+            return [None if x is None else duration_text(x, unit) for x in numbers]
+        column = column.cast(_import().string())
+    cells: list[Any] = column.to_pylist()
+    return cells
 
 
 def _open_arrow(stream: BinaryIO, size: int) -> Opened:
@@ -81,7 +88,7 @@ def _open_parquet(stream: BinaryIO, size: int) -> Opened:
     every = [group.column(i) for group in groups for i in range(group.num_columns)]
 
     def batches(columns: list[str]) -> Any:
-        """A value stored once may stand in many rows, so a text may be as large as its column."""
+        # A text stored once may occur in many rows, so each may be as large as its column.
         chunks = [chunk for chunk in every if chunk.path_in_schema.partition(".")[0] in columns]
         refuse_bomb(COLUMNS, NUMBER_BYTES * sum(chunk.num_values for chunk in chunks), size)
         texts = [chunk for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"]
@@ -95,14 +102,15 @@ def _open_parquet(stream: BinaryIO, size: int) -> Opened:
 def _rows(batches: Iterable[Any], size: int) -> Iterator[dict[str, Any]]:
     content = 0
     for batch in batches:
-        columns = [getattr(x, "dictionary_decode", lambda x=x: x)() for x in batch.columns]
-        content += sum(column.nbytes for column in columns)
+        decoded = [getattr(x, "dictionary_decode", lambda x=x: x)() for x in batch.columns]
+        content += sum(column.nbytes for column in decoded)
         refuse_bomb(COLUMNS, content, size)
-        for cells in zip(*(column.to_pylist() for column in columns), strict=True):
+        for cells in zip(*map(cells_of_column, decoded), strict=True):
             yield dict(zip(batch.schema.names, cells, strict=True))
 
 
 def _class_names(metadata: dict[bytes, bytes], label: object) -> list[str]:
+    """Return the class names that Hugging Face's datasets keep in a file, or none."""
     try:
         features = json.loads(metadata[b"huggingface"])["info"]["features"]
         names = features[label]["names"]

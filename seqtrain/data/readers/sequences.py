@@ -1,4 +1,4 @@
-"""From a cell of a row, or a value of Python, to a sequence: text, symbols or feature vectors."""
+"""Conversion of cells and Python values to sequences: text, symbols or feature vectors."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.examples import BadRow, Column, Features, Sequence
+from seqtrain.data.examples import BadRow, Features, Sequence
+from seqtrain.data.read_options import Column
 from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.text import quote
 
@@ -20,34 +21,46 @@ NUMBER_TYPES = {int, float, type(None)}
 INTEGERS = re.compile(r"\s*\[\s*(?:-?[0-9]+(?:\s*,\s*-?[0-9]+)*)?\s*\]\s*")
 """A list of integers in JSON, or an empty one."""
 SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
-"""What stands between the numbers of a series."""
+"""Separator of the numbers of a series."""
 MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none")
-"""What a cell without a number holds, in any case."""
+"""Cells of a missing number, in lower case."""
 _DECIMAL = r"(?:[-+]?[0-9]+(?:,[0-9]+)?(?:[eE][-+]?[0-9]+)?|\?|[nN][aA][nN])"
 DECIMAL_COMMAS = re.compile(rf"{_DECIMAL}(?:\s+{_DECIMAL})+")
-"""Numbers with blanks between, where one has a comma inside."""
+"""Numbers separated by blanks, some of which may have a comma."""
+NUMBER_WITH_POINT = re.compile(r"(?<![.0-9])[0-9]*\.[0-9]+(?![.0-9])")
+"""A number with one decimal point; dates such as 31.12.2024 have more points."""
 MANY_FIELDS = 4
-"""Fields of a row from which on `0,5` in each is a number rather than two."""
+"""From so many fields on, `0,5` in each of them is one number rather than two."""
 MANY = re.compile(r"[\s,;[]")
-"""What a cell of several numbers holds."""
+"""A character that only a cell of more than one number contains."""
+DECIMAL_ADVICE = 'write decimals with a point, or set data.decimal: ","'
 TURN = " ¶ "
-"""Stands between the sentences of a list, or the turns of a chat."""
+"""Separator of the sentences of a list, or of the turns of a chat."""
 ROLES, CONTENTS = ("role", "from", "speaker"), ("content", "value", "text")
-"""Fields of a chat's turns."""
+"""Names of the fields of a chat's turns."""
 
 
 def json_type(value: object) -> str:
-    """Name a value's JSON type for a message; of other values Python's."""
+    """Return the name of a value's type for a message."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
     names |= {type(None): "null", int: "a number", float: "a number"}
     return names.get(type(value), f"a {type(value).__name__}")
 
 
-def sequence_from_text(text: str, kind: str) -> Sequence:
-    """Read a cell: text as it is, tokens split at blanks or a JSON list, features as numbers.
+def sequence_from_text(text: str, kind: str, decimal: str = ".") -> Sequence:
+    """Return the sequence in a cell of text.
 
-    Features are JSON, what numpy prints, or numbers with blanks or commas between: a line is one
-    channel, several lines are a time step each. What isn't of the kind is a BadRow.
+    Tokens are separated by blanks, or a JSON list. Features are a JSON list, an array as numpy
+    prints it, or numbers separated by blanks, commas or semicolons: one line is one channel,
+    several lines are a time step each.
+
+    Args:
+        text: The cell.
+        kind: ``"text"``, ``"tokens"`` or ``"features"``.
+        decimal: Decimal mark of numbers. With ``","``, commas don't separate numbers.
+
+    Raises:
+        BadRow: If the cell holds no such sequence.
     """
     if kind == "text":
         return text
@@ -55,6 +68,8 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
         is_json = text.startswith('["') or INTEGERS.fullmatch(text)
         return sequence_from_json(parse_json(text), kind) if is_json else text.split()
     text = text.strip()
+    if decimal == ",":
+        text = with_points(text)
     if text[:1] != "[":
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) > 1 and not any(map(is_number, SEPARATOR.split(lines[0].strip()))):
@@ -72,14 +87,17 @@ def sequence_from_text(text: str, kind: str) -> Sequence:
     return _features_from_lines([row.strip("[] \n") for row in rows], nested=nested)
 
 
-def sequence_from_json(value: object, kind: str) -> Sequence:
-    """Read a JSON value: a string, list of symbols, or list of vectors or numbers; else BadRow.
+def sequence_from_json(value: object, kind: str, decimal: str = ".") -> Sequence:
+    """Return the sequence in a JSON value: a string, or a list of symbols, vectors or numbers.
 
-    A missing one is empty, as a blank cell of a file.
+    A missing value is an empty sequence, as a blank cell of a file is.
+
+    Raises:
+        BadRow: If the value holds no such sequence.
     """
     value = "" if value is None else value
     if isinstance(value, str):
-        return sequence_from_text(value, kind)
+        return sequence_from_text(value, kind, decimal)
     if kind == "features":
         return _features_from_json(value)
     if kind == "text":
@@ -96,16 +114,24 @@ def sequence_from_json(value: object, kind: str) -> Sequence:
         raise BadRow("found an integer of thousands of digits as a symbol") from None
 
 
-def sequence_from_cells(cells: Listed[Any], kind: str, columns: Listed[Column]) -> Any:
-    """Read the cells of a row: texts or symbols are joined, numbers are steps, series channels."""
+def sequence_from_cells(
+    cells: Listed[Any], kind: str, columns: Listed[Column], decimal: str = "."
+) -> Any:
+    """Return the sequence in the cells of a row.
+
+    Texts or symbols are joined. Single numbers are time steps; series are channels.
+
+    Raises:
+        BadRow: If a cell holds no such sequence; the message names its column.
+    """
     if kind == "features" and len(cells) > 1:
-        return features_from_fields(cells)
+        return features_from_fields([*map(with_points, cells)] if decimal == "," else cells)
     if kind == "text" and {*map(type, cells)} == {str}:
         return " ".join(cells)
     parts = list[Any]()
     for column, cell in zip(columns, cells, strict=True):
         try:
-            parts.append(sequence_from_json(cell, kind))
+            parts.append(sequence_from_json(cell, kind, decimal))
         except (BadRow, NotJSONError) as bad:
             name = column if isinstance(column, str) else f"column {column}"
             raise BadRow(f"{name}: {bad}") from None
@@ -115,7 +141,7 @@ def sequence_from_cells(cells: Listed[Any], kind: str, columns: Listed[Column]) 
 
 
 def _joined_turns(value: object) -> str:
-    """Join a list of sentences, or the turns of a chat, each behind its role."""
+    """Return the text of a list of sentences, or of the turns of a chat, each after its role."""
     if not isinstance(value, list):
         raise BadRow(f"expected a string, found {json_type(value)} (data.kind is text)")
     return TURN.join(map(_turn, value))
@@ -133,18 +159,18 @@ def _turn(value: object) -> str:
 
 
 def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
-    """Read a line as one channel; where nested, each as the channels of a time step."""
+    """Return a line as one channel, or, if nested, each line as the channels of a time step."""
     for line in lines:
         if "," in line and ";" in line:
-            raise BadRow("found both , and ; between numbers; write decimals with a point")
+            raise BadRow(f"found both , and ; between numbers; {DECIMAL_ADVICE}")
         if "," in line and DECIMAL_COMMAS.fullmatch(line.strip()):
-            raise BadRow("found decimal commas; write decimals with a point")
+            raise BadRow(f"found decimal commas; {DECIMAL_ADVICE}")
     rows = [SEPARATOR.split(line.strip()) for line in lines]
     return _matrix(rows if nested or not rows else rows[0])
 
 
 def _matrix(rows: list[Any]) -> Features:
-    """Read rows of cells of one number each, a row per time step; or one channel of such cells."""
+    """Return rows of single numbers, a row per time step, or one channel of such cells."""
     if rows and not isinstance(rows[0], list):
         return float32(_parse_numbers(rows)[:, None])
     for step, row in enumerate(rows, start=1):
@@ -159,14 +185,14 @@ def _matrix(rows: list[Any]) -> Features:
 
 
 def features_from_fields(fields: Listed[object]) -> Features:
-    """Read single numbers as the time steps of one channel, else a channel from each field.
+    """Return single numbers as the time steps of one channel, or else each field as a channel.
 
     Missing values at the end of a row of numbers are no time steps.
     """
     if any(isinstance(x, list) or MANY.search(str(x).strip()) for x in fields):
         text = " ".join(map(str, fields))
         if len(fields) >= MANY_FIELDS and DECIMAL_COMMAS.fullmatch(text):
-            raise BadRow("found decimal commas; write decimals with a point")
+            raise BadRow(f"found decimal commas; {DECIMAL_ADVICE}")
         return joined_channels([sequence_from_json(x, "features") for x in fields])
     values = _parse_numbers(fields)
     known = np.flatnonzero(~np.isnan(values))
@@ -174,7 +200,7 @@ def features_from_fields(fields: Listed[object]) -> Features:
 
 
 def joined_channels(parts: list[Any]) -> Features:
-    """Put channels side by side, each of shape (T, C); all need the same T."""
+    """Return channels of shape (T, C) as the columns of one matrix; T must be equal."""
     for number, part in enumerate(parts, start=1):
         if len(part) != len(parts[0]):
             raise BadRow(
@@ -195,19 +221,19 @@ def _features_from_json(value: Any) -> Features:
 
 
 def features_from_columns(texts: list[str]) -> Features:
-    """Read channels of numbers parted by commas, as (T, C); `?` and NaN are missing values."""
+    """Return channels of comma-separated numbers as (T, C); `?` and NaN are missing values."""
     channels = [_parse_numbers(text.split(",") if text.strip() else []) for text in texts]
     return joined_channels([float32(channel[:, None]) for channel in channels])
 
 
 def features_from_array(values: npt.NDArray[np.generic]) -> Features:
-    """Convert numbers of any type; values beyond float32 are a BadRow."""
+    """Return numbers of any type as float32. Raises BadRow for values beyond float32."""
     with np.errstate(over="ignore", invalid="ignore"):
         return float32(values.astype(np.float64))
 
 
 def plain_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64] | None:
-    """Return cells that all are numbers, or all texts of one, quickly; None where one isn't."""
+    """Return the values of cells that are all numbers, or all texts of numbers, or None."""
     try:
         text = "".join(cells)
         return np.array([*map(float, cells)]) if text.isascii() and "_" not in text else None
@@ -220,7 +246,7 @@ def plain_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64] | None:
 
 
 def _parse_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64]:
-    """Parse cells of one number each."""
+    """Return the values of cells of one number each."""
     if any(isinstance(cell, bool) for cell in cells):
         raise BadRow("expected a number or null, found true or false")
     found = plain_numbers(cells)
@@ -228,7 +254,7 @@ def _parse_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64]:
 
 
 def number_of(cell: object) -> float:
-    """Read a cell of one number, NaN where it is missing: null, or what `MISSING` has."""
+    """Return the number in a cell, or NaN if the cell is null or one of `MISSING`."""
     if isinstance(cell, str):
         text = cell.strip()
         if text.lower() in MISSING:
@@ -243,8 +269,35 @@ def number_of(cell: object) -> float:
     raise BadRow(f"expected a number, found {quote(str(cell))}")
 
 
+def with_points(cell: Any) -> Any:
+    """Return a cell of numbers with decimal commas as one with points; other cells as they are.
+
+    JSON lists have points already.
+
+    Raises:
+        BadRow: If the cell contains a point.
+    """
+    if not isinstance(cell, str) or cell.lstrip()[:1] == "[":
+        return cell
+    if ("." in cell and "," in cell) or NUMBER_WITH_POINT.search(cell):
+        raise BadRow(f"found a point in {quote(cell)}; data.decimal is ','")
+    return cell.replace(",", ".")
+
+
+def duration_text(count: int, per_second: int) -> str:
+    """Return a duration as text of the form ``PT1.5S``.
+
+    Args:
+        count: Number of units of time.
+        per_second: Units that a second has.
+    """
+    seconds, rest = divmod(abs(count), per_second)
+    decimals = f".{rest * 10**9 // per_second:09d}" if rest else ""
+    return f"{'-' if count < 0 else ''}PT{seconds}{decimals}S"
+
+
 def is_number(cell: str) -> bool:
-    """Whether a text is a number, in ASCII (float() takes `٣` and `1_0` too)."""
+    """Return True if a text is a number in ASCII; float() also accepts `٣` and `1_0`."""
     try:
         float(cell)
     except ValueError:
@@ -253,7 +306,7 @@ def is_number(cell: str) -> bool:
 
 
 def float32(values: npt.NDArray[np.float64]) -> Features:
-    """Narrow steps (T, …) to float32; NaN stays, infinity is refused."""
+    """Return steps (T, …) as float32. NaN is kept; infinity is a BadRow."""
     beyond = np.abs(values) > FLOAT32_MAX
     if beyond.any():
         step = int(np.argwhere(beyond)[0][0]) + 1
@@ -262,9 +315,13 @@ def float32(values: npt.NDArray[np.float64]) -> Features:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of Python as JSON has it, as far as it can be; None where it is missing."""
+    """Return a Python value as JSON has it, as far as possible, or None if it is missing."""
     if _is_missing(value):
         return None
+    if isinstance(value, np.datetime64):  # tolist() would lose nanoseconds
+        return str(value)
+    if isinstance(value, np.timedelta64):
+        return duration_text(int(value.astype("timedelta64[ns]").astype(np.int64)), 10**9)
     for name in ("as_py", "tolist", "to_list", "isoformat"):  # of pyarrow, numpy, polars, dates
         if type(value) is not str and hasattr(value, name):
             value = getattr(value, name)()
@@ -276,22 +333,27 @@ def plain(value: Any) -> Any:
 
 
 def _is_missing(value: Any) -> bool:
-    named = type(value).__name__ in ("NoneType", "NAType", "NaTType")
-    return named or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    is_null = type(value).__name__ in ("NoneType", "NAType", "NaTType")
+    return is_null or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
 
 
-def given_sequence(value: Any, kind: str) -> Sequence:
-    """Return a value of Python as a reader has a cell of JSON: numbers as an array, if they can be.
+def sequence_from_python(value: Any, kind: str) -> Sequence:
+    """Return the sequence in a Python value: text, a list, an array (T, C) or (T,), or a tensor.
 
-    A missing one is empty, and an array or a tensor has the dimensions (T, C), or (T,).
+    A missing value is an empty sequence.
+
+    Raises:
+        BadRow: If the value holds no such sequence.
     """
     array = array_of(value) if kind == "features" else None
     return sequence_from_json(plain(value) if array is None else array, kind)
 
 
 def array_of(value: Any) -> npt.NDArray[Any] | None:
-    """Return numbers of one or two dimensions as an array; None: they are none as they are."""
-    if hasattr(value, "detach"):  # a tensor of torch, which isn't needed elsewhere here
+    """Return numbers of one or two dimensions as an array, or None if a value is no such thing."""
+    if hasattr(value, "detach"):  # a tensor; torch isn't imported here
         dense = value.detach().to_dense().cpu()
         value = dense.double() if dense.is_floating_point() else dense
     if isinstance(value, np.ma.MaskedArray):

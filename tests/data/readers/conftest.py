@@ -4,9 +4,8 @@ from typing import Any
 import pytest
 
 from seqtrain.data.examples import Example
-from seqtrain.data.readers import ReadOptions
 from seqtrain.errors import DataError
-from tests.helpers.reading import only_label, read_examples
+from tests.helpers.reading import file_source, only_label, read_examples
 
 Read = Callable[..., list[Any]]
 Refuse = Callable[..., tuple[str, ...]]
@@ -23,7 +22,7 @@ def read(tmp_path) -> Read:
     def run(content: bytes | str, name: str, *, labelled: bool = True, **options: Any) -> Any:
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return list(read_examples(str(path), ReadOptions(**options), labelled=labelled))
+        return list(read_examples(file_source(str(path), **options), labelled=labelled))
 
     return run
 

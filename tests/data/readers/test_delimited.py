@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.readers import ReadOptions, delimited
+from seqtrain.data.readers import delimited
 from tests.data.readers.conftest import seen
 from tests.helpers.examples import examples
-from tests.helpers.reading import only_label, read_examples
+from tests.helpers.reading import file_source, only_label, read_examples
 
 NAMED: dict[str, Any] = {"sequence": "text", "label": "label"}
 CSV: dict[str, Any] = {"format": "csv", **NAMED}
@@ -47,11 +47,14 @@ def test_what_the_csv_module_writes_is_read_back(rows, delimiter, end, forms):
         writer.writerow([sequence, label, more])
     written = text.getvalue() if last_end else text.getvalue().removesuffix(end)
     content = (b"\xef\xbb\xbf" if mark else b"") + written.encode()
-    options = ReadOptions("csv" if delimiter == "," else "tsv", quoting="standard", **NAMED)
+    format = "csv" if delimiter == "," else "tsv"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ("a.gz" if packed else "a")
         path.write_bytes(gzip.compress(content, 1) if packed else content)
-        assert seen(list(read_examples(str(path), options))) == expected
+        assert (
+            seen(list(read_examples(file_source(str(path), format, quoting="standard", **NAMED))))
+            == expected
+        )
 
 
 @pytest.mark.parametrize(
@@ -139,7 +142,7 @@ def test_a_column_for_each_time_step_or_channel(read):
 def test_arff(read):
     content = "% by hand\n@RELATION a\n@attribute 't 1' numeric\n@attribute t2 real\n"
     content += "@attribute class {up,'not up'}\n@data\n% row\n1,?, 'not up'\n\n2,3,up\n"
-    keys: dict[str, Any] = {"format": "csv", "kind": "features", "label": "class"}
+    keys: dict[str, Any] = {"format": "arff", "kind": "features", "label": "class"}
     rows = read(content, "a.arff", **keys)
     assert [(x.sequence[:, 0].tolist(), only_label(x)) for x in rows] == [
         ([1], "not up"),

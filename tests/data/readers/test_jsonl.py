@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.readers import ReadOptions
-from tests.helpers.reading import only_label, read_examples
+from tests.helpers.reading import file_source, only_label, read_examples
 
 OPTIONS: dict[str, Any] = {"format": "jsonl", "sequence": "text", "label": "label"}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -31,7 +30,7 @@ def test_what_json_writes_is_read_back(rows, ascii_only, end):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.jsonl"
         path.write_bytes(end.join(written).encode())
-        found = list(read_examples(str(path), ReadOptions(**OPTIONS)))
+        found = list(read_examples(file_source(str(path), **OPTIONS)))
     assert [(each.sequence, only_label(each)) for each in found] == rows
     assert [each.line for each in found] == list(range(1, len(rows) + 1))
 

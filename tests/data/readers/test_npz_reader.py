@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.data.readers import ReadOptions, digest_of, opening
+from seqtrain.data.readers import opening
 from seqtrain.errors import DataError
 from tests.helpers.packing import ENDINGS, NAMES
 from tests.helpers.packing import pack as pack_file
-from tests.helpers.reading import damaged_copies, only_label, read_examples
+from tests.helpers.reading import damaged_copies, file_source, only_label, read_examples
 
 OPTIONS: dict[str, Any] = {"format": "npz", "kind": "features"}
 VALUES = np.arange(8.0).reshape(4, 2)
@@ -151,18 +151,18 @@ def test_labels_stand_beside_an_array_of_series(x, y, tmp_path):
     series = np.array([[1.0, 2.0, np.nan], [3.0, 4.0, 5.0]])
     np.save(path, series)
     with pytest.raises(
-        DataError, match=rf"{x}: no array labels; found X; .*, or y\.npy beside X\.npy"
+        DataError, match=rf"{x}: no array labels; found X; .*, or y\.npy next to X\.npy"
     ):
-        list(read_examples(path, ReadOptions(**OPTIONS)))
+        list(read_examples(file_source(path, **OPTIONS)))
     np.save(tmp_path / y, np.array(["a", "b"]))
-    rows = list(read_examples(path, ReadOptions(**OPTIONS)))
+    rows = list(read_examples(file_source(path, **OPTIONS)))
     assert [(row.sequence.tolist(), only_label(row)) for row in rows] == [
         ([[1], [2]], "a"),
         ([[3], [4], [5]], "b"),
     ]
-    before = digest_of(path)
+    before = file_source(path, "txt").digest()
     np.save(tmp_path / y, np.array(["b", "a"]))
-    assert digest_of(path) != before
+    assert file_source(path, "txt").digest() != before
     np.save(tmp_path / y, np.array(["a"]))
     with pytest.raises(DataError, match=r"labels: expected integers or strings \(2,\)"):
-        list(read_examples(path, ReadOptions(**OPTIONS)))
+        list(read_examples(file_source(path, **OPTIONS)))

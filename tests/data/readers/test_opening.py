@@ -17,12 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqtrain.data.examples import Example, RowProblems
-from seqtrain.data.readers import ReadOptions, opening
+from seqtrain.data.read_options import FileFormat, Schema
+from seqtrain.data.readers import opening, row_source
 from seqtrain.errors import DataError
 from tests.data.readers.conftest import seen
 from tests.helpers.examples import examples
 from tests.helpers.packing import ENDINGS, NAMES, needs_zstd, pack
-from tests.helpers.reading import damaged_copies, only_label, read_examples
+from tests.helpers.reading import damaged_copies, file_source, only_label, read_examples
 
 TSV: dict[str, Any] = {"format": "tsv", "sequence": "text", "label": "label"}
 LINES: dict[str, Any] = {"format": "lines", "labelled": False}
@@ -52,19 +53,19 @@ def test_what_is_no_regular_file_is_refused_without_a_hang(tmp_path, monkeypatch
         os.fsdecode(b"\xff.tsv"): "\\udcff.tsv: no such file",
     }.items():
         with pytest.raises(DataError) as caught:
-            list(read_examples(path, ReadOptions(**TSV)))
+            list(read_examples(file_source(path, **TSV)))
         assert str(caught.value).startswith(problem)
 
 
 def test_prediction_reads_standard_input_and_pipes(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\ntwo")))
-    rows = list(read_examples("-", ReadOptions("lines"), labelled=False))
+    rows = list(read_examples(file_source("-", "lines"), labelled=False))
     assert [row.sequence for row in rows] == ["one", "two"]
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(b"three\n",), daemon=True)
     writer.start()
-    (row,) = read_examples(str(pipe), ReadOptions("lines"), labelled=False)
+    (row,) = read_examples(file_source(str(pipe), "lines"), labelled=False)
     writer.join()
     assert row.sequence == "three"
 
@@ -113,7 +114,7 @@ def test_bombs_and_overlong_lines_are_refused(refuse, monkeypatch, ending):
     assert message.endswith(
         f"the {NAMES[ending]} data expand more than 500 times; refused as a bomb"
     )
-    monkeypatch.setattr(opening, "LINE_BYTES", 10_000)
+    monkeypatch.setattr(row_source, "LINE_BYTES", 10_000)
     content = b"\n" + b"x" * 9_999 + b"\n" + b"y" * 60_000 + b"\nz"
     assert refuse(content, "a", **LINES) == ("a:3: the line is longer than 10000 bytes",)
     assert refuse(content[10_001:], "a", **LINES) == ("a:1: the line is longer than 10000 bytes",)
@@ -124,14 +125,14 @@ def test_memory_stays_flat_and_rows_before_damage_are_read(tmp_path):
     path.write_text("label\ttext\n" + "a\tsome words\n" * 400_000)
     assert path.stat().st_size > 5_000_000
     tracemalloc.start()
-    for _ in zip(range(20_000), read_examples(str(path), ReadOptions(**TSV)), strict=False):
+    for _ in zip(range(20_000), read_examples(file_source(str(path), **TSV)), strict=False):
         pass
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 1_000_000
     cut = tmp_path / "a.gz"
     cut.write_bytes(gzip.compress(b"".join(b"%d\n" % i for i in range(50_000)))[:-40])
-    assert next(read_examples(str(cut), ReadOptions("lines"), labelled=False)).sequence == "0"
+    assert next(read_examples(file_source(str(cut), "lines"), labelled=False)).sequence == "0"
 
 
 @examples(300)
@@ -146,14 +147,14 @@ def test_memory_stays_flat_and_rows_before_damage_are_read(tmp_path):
 )
 def test_any_bytes_give_rows_or_a_data_error(content, format, kind, labelled):
     sequence, label = ("a", "e") if format == "jsonl" else (0, 1)
-    options = ReadOptions(format, kind, sequence=sequence, label=label)
     rows: list[Example] = []
     problems: tuple[str, ...] = ()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a"
         path.write_bytes(content)
+        source = file_source(str(path), format, kind, sequence=sequence, label=label)
         try:
-            rows = list(read_examples(str(path), options, labelled=labelled))
+            rows = list(read_examples(source, labelled=labelled))
         except DataError as error:
             problems = error.problems
     assert all(only_label(row) for row in rows) or not labelled
@@ -169,12 +170,13 @@ def test_lines_are_the_same_however_many_bytes_are_read_at_once(monkeypatch, siz
     for line in io.BytesIO(content):
         text = None if b"\xff" in line or b"\0" in line else line.decode()
         expected.append(text if ends or text is None else re.sub(r"\r?\n\Z", "", text))
-    monkeypatch.setattr(opening, "BLOCK_BYTES", size)
-    options = ReadOptions("lines", bad_rows="blank")
-    source = opening.RowSource(io.BytesIO(content), options, RowProblems("a.txt"))
+    monkeypatch.setattr(row_source, "BLOCK_BYTES", size)
+    problems = RowProblems("a.txt")
+    stream = io.BytesIO(content)
+    source = row_source.RowSource(stream, FileFormat("lines"), Schema(), problems, bad_rows="blank")
     every = (line for block in source.blocks() for line in block)
     lines = every if ends else (line for _, line in source.lines())
-    assert [None if opening.DAMAGE.search(line) else line for line in lines] == expected
+    assert [None if row_source.UNDECODABLE.search(line) else line for line in lines] == expected
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "gbk", "utf-16", "utf-16-le"])

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seqtrain.data.readers import ReadOptions, digest_of, opening, parquet
+from seqtrain.data.readers import opening, parquet
 from seqtrain.errors import DataError
-from tests.helpers.reading import only_label, read_examples
+from tests.helpers.reading import file_source, only_label, read_examples
 
 VALUES: dict[str, list[Any]] = {
     "text": ["a b", "naïve\ncafé", ""],
@@ -34,7 +34,7 @@ def write(path: Path, columns: dict[str, Any], names: list[str] | None = None) -
 def read(path: str, kind: str = "text", **options: Any) -> list[tuple[Any, str | None]]:
     given = {"sequence": "s", "label": "label", "kind": kind, **options}
     format = "jsonl" if path.endswith(".jsonl") else "parquet"
-    found = read_examples(path, ReadOptions(format, **given))
+    found = read_examples(file_source(path, format, **given))
     return [(example.sequence, only_label(example)) for example in found]
 
 
@@ -106,9 +106,9 @@ def test_what_expands_far_beyond_the_file_is_refused_as_a_bomb(tmp_path, monkeyp
         monkeypatch.setattr(module, "BOMB_RATIO", 100)
     assert path.stat().st_size < 30_000
     rows: list[Any] = []
-    options = ReadOptions("parquet", kind, sequence="s", label="label")
+    source = file_source(str(path), "parquet", kind, sequence="s", label="label")
     with pytest.raises(DataError, match=r"the columns expand more than 100 times; refused"):
-        rows.extend(read_examples(str(path), options))
+        rows.extend(read_examples(source))
     assert sum(sum(map(len, row.sequence)) for row in rows) < 4_000_000
     monkeypatch.setattr(opening, "BOMB_RATIO", 10**6)
     assert len(read(str(path), kind)) == len(sequences)
@@ -150,22 +150,22 @@ def test_a_folder_of_save_to_disk(tmp_path, monkeypatch, cli):
     rows = cli("predict", "ds/test", "r", "--format", "jsonl").out.splitlines()
     assert len(rows) == 10
     assert "train" in ended.err
-    options = ReadOptions("arrow", sequence="text", label="label")
-    read_back = [(row.sequence, row.line) for row in read_examples("ds/train", options)]
+    source = file_source("ds/train", "arrow", sequence="text", label="label")
+    read_back = [(row.sequence, row.line) for row in read_examples(source)]
     assert read_back[14:16] == [("fall n14", 15), ("rise n15", 1)]
-    before = digest_of("ds/train")
+    before = file_source("ds/train", "arrow").digest()
     save_to_disk(Path("other"), of_labels(29), 2)
-    assert digest_of("other") != before
+    assert file_source("other", "arrow").digest() != before
     told = cli("fit", "c.yaml", "--set", "data.train=ds", code=2)
     assert told.problems == ["seqtrain: ds: holds no file .arrow; give one of these: test, train"]
 
 
 def test_files_of_arrow(tmp_path):
-    table, options = of_labels(5), ReadOptions("arrow", sequence="text", label="label")
+    table, columns = of_labels(5), {"sequence": "text", "label": "label"}
     for name, write_one in (("a", pa.ipc.new_stream), ("b", pa.ipc.new_file)):
         with write_one(tmp_path / f"{name}.arrow", table.schema) as writer:
             writer.write_table(table)
-        rows = list(read_examples(str(tmp_path / f"{name}.arrow"), options))
+        rows = list(read_examples(file_source(str(tmp_path / f"{name}.arrow"), "arrow", **columns)))
         assert [(row.sequence, only_label(row)) for row in rows[:2]] == [
             ("fall n0", "down"),
             ("rise n1", "up"),
@@ -174,4 +174,4 @@ def test_files_of_arrow(tmp_path):
     for content in (whole[:-300], b"ARROW1", b"no arrow at all", b""):
         (tmp_path / "a.arrow").write_bytes(content)
         with pytest.raises(DataError, match=r"a\.arrow: (not a sound arrow file|no rows)"):
-            list(read_examples(str(tmp_path / "a.arrow"), options))
+            list(read_examples(file_source(str(tmp_path / "a.arrow"), "arrow", **columns)))

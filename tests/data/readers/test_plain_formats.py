@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.data.readers import ReadOptions
 from seqtrain.errors import DataError
 from tests.data.readers.conftest import seen
 from tests.helpers.packing import ENDINGS, pack
-from tests.helpers.reading import only_label, read_examples
+from tests.helpers.reading import file_source, only_label, read_examples
 
 PREDICTED: dict[str, Any] = {"labelled": False}
 FASTTEXT = (
@@ -84,7 +83,7 @@ def write(folder: Path, files: dict[str, bytes]) -> None:
 
 def folder_problems(folder: Path, kind: str = "text") -> list[str]:
     with pytest.raises(DataError) as caught:
-        list(read_examples(str(folder), ReadOptions("txt", kind)))
+        list(read_examples(file_source(str(folder), "txt", kind)))
     return [each.replace(str(folder), "F") for each in caught.value.problems]
 
 
@@ -97,7 +96,7 @@ def test_folder_with_a_sub_folder_a_class(tmp_path):
         "README.md": b"what this is",
     }
     write(tmp_path, files)
-    rows = list(read_examples(str(tmp_path), ReadOptions("txt")))
+    rows = list(read_examples(file_source(str(tmp_path), "txt")))
     assert seen(rows) == [("three", "neg", 1), ("one", "pos", 1), ("two\nlines", "pos", 1)]
     names = [str(row.file).removeprefix(f"{tmp_path}/") for row in rows]
     assert names == ["neg/c.gz", "pos/a.txt", "pos/b.txt"]
@@ -115,7 +114,7 @@ def test_folder_with_a_sub_folder_a_class(tmp_path):
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_folder_with_a_file_a_class(tmp_path, ending):
     write(tmp_path, {"b.txt": b"one\n\ntwo", f"a.txt.{ending}": pack(b"[3]\n", ending)})
-    rows = list(read_examples(str(tmp_path), ReadOptions("txt")))
+    rows = list(read_examples(file_source(str(tmp_path), "txt")))
     assert seen(rows) == [("[3]", "a", 1), ("one", "b", 1), ("", "b", 2), ("two", "b", 3)]
     assert folder_problems(tmp_path, "features") == [
         f"F/b.txt:{line}: expected a number, found '{found}'"
@@ -135,7 +134,7 @@ def test_folders_that_hold_nothing(tmp_path):
 
 def test_a_folder_of_recordings_and_one_with_files_beside(tmp_path):
     write(tmp_path, {"up/1.csv": b"x,y\n1,2\n3,4\n", "unsup/1.txt": b"x", "urls_up.txt": b"y"})
-    (row,) = read_examples(str(tmp_path), ReadOptions("txt", kind="features"))
+    (row,) = read_examples(file_source(str(tmp_path), "txt", kind="features"))
     assert (row.sequence.tolist(), only_label(row)) == ([[1, 2], [3, 4]], "up")
 
 
@@ -145,9 +144,9 @@ def test_classes_of_fasta_have_a_file_or_a_folder_each(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(">1 of two\nAC\nGT\n>2\nAA\n")
     for folder in ("files", "folders"):
-        rows = list(read_examples(str(tmp_path / folder), ReadOptions("txt")))
+        rows = list(read_examples(file_source(str(tmp_path / folder), "txt")))
         labelled = [("ACGT", "x", 1), ("AA", "x", 4), ("ACGT", "y", 1), ("AA", "y", 4)]
         assert seen(rows) == labelled
-    whole = ReadOptions("txt", whole_files=True).for_input(str(tmp_path / "folders"))
-    rows = list(read_examples(str(tmp_path / "folders"), whole, labelled=False))
+    whole = file_source(str(tmp_path / "folders"), "txt", whole_files=True)
+    rows = list(read_examples(whole, labelled=False))
     assert [row.sequence for row in rows] == ["ACGT", "AA"] * 2

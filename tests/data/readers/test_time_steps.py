@@ -1,6 +1,5 @@
 """Rows that are time steps become sequences: the rows of one id, in their order."""
 
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -9,21 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from seqtrain.data.examples import Example, ReadOptions
-from seqtrain.data.readers import read_rows
-from seqtrain.data.sources import by_first_row
+from seqtrain.data.examples import Example
+from seqtrain.data.readers import FileSource, read_rows
+from seqtrain.data.sources import completed_schema
 from seqtrain.errors import DataError
-from tests.helpers.reading import only_label, read_examples
+from tests.helpers.reading import file_source, only_label, read_examples
 from tests.helpers.tables import Row, shuffled, table, write_rows
 
 STEPS = {"place": "token", "heat": "number", "since": "order"}
-OPTIONS = ReadOptions(format="csv", kind="steps", id="id", label="l", order="t", steps=STEPS)
+COLUMNS = {"kind": "steps", "id": "id", "label": "l", "order": "t", "steps": STEPS}
+
+
+def source_at(path: Path, **keys: Any) -> FileSource:
+    return file_source(str(path), **{"format": path.suffix[1:], **COLUMNS, **keys})
 
 
 def read(path: Path, *, labelled: bool = True, **keys: Any) -> list[Example]:
-    given = {name: getattr(OPTIONS, name) for name in OPTIONS.__slots__}
-    options = ReadOptions(**{**given, "format": path.suffix[1:], **keys})
-    return list(read_rows(str(path), options, labelled=labelled))
+    return list(read_rows(source_at(path, **keys), labelled=labelled))
 
 
 def content(example: Example) -> tuple[Any, ...]:
@@ -74,8 +75,10 @@ def test_every_format_and_order_of_rows_gives_the_same_sequences(tmp_path: Path)
     ("times", "places", "since"),
     [
         (["10", "9.5", "10"], "bac", [0, 0.5, 0]),
-        (["2024-03-01", "2024-02-29T23:59:59Z", "2024-03-01T00:00:01+00:00"], "bac", [0, 1, 1]),
-        (["2024-01-01 01:00", "2024-01-01T01:00+01:00", "2024-01-02"], "bac", [0, 3600, 82800]),
+        (["2024-03-01T00Z", "2024-02-29T23:59:59Z", "2024-03-01T00:00:01+00:00"], "bac", [0, 1, 1]),
+        (["2024-01-01 01:00", "2024-01-01", "2024-01-02"], "bac", [0, 3600, 82800]),
+        (["09:00", "8:30", "09:00:01.5"], "bac", [0, 1800, 1.5]),
+        (["1.2.2024", "31.01.2024 23:59:58", "01.02.2024 00:01"], "bac", [0, 2, 60]),
     ],
 )
 def test_the_order_is_of_numbers_or_dates_and_equal_ones_stay(
@@ -119,14 +122,14 @@ def test_an_order_of_large_whole_numbers_is_exact(ending: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("times", "dated"), [((1, 2), False), ((datetime.min, datetime.max), True)]
+    ("times", "order_type"), [((1, 2), "number"), ((datetime.min, datetime.max), "date")]
 )
-def test_decimals_are_numbers_and_times_dates(times: Any, dated: bool, tmp_path: Path) -> None:
+def test_decimals_are_numbers_and_times_dates(times: Any, order_type: str, tmp_path: Path) -> None:
     heats = (Decimal("-0.037"), Decimal("2.000"))
     rows = steps_of(*((1, time, "a", x, "x") for time, x in zip(times, heats, strict=True)))
     (found,) = read(path := write_rows(tmp_path / "a.parquet", rows))
     assert found.sequence.numbers[:, 0].tolist() == pytest.approx([-0.037, 2])
-    assert by_first_row(str(path), replace(OPTIONS, format="parquet")).dated == dated
+    assert completed_schema([source_at(path)]).order_type == order_type
 
 
 def test_ids_are_texts_whatever_their_type_in_json(tmp_path: Path) -> None:
@@ -137,19 +140,19 @@ def test_ids_are_texts_whatever_their_type_in_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("quoted", [False, True])
-def test_rows_around_a_bad_one_are_read(quoted: bool, tmp_path: Path) -> None:
+def test_a_bad_row_makes_its_id_bad_and_a_blank_line_is_skipped(
+    quoted: bool, tmp_path: Path
+) -> None:
     mark = '"' if quoted else ""
     lines = ["id,t,place,heat,l", f"i,1,{mark}a{mark},1,x", "i,2,,2,x", "i,3,b", "i,4,c,4,x", ""]
     lines += ["j,1,d,5,y", ""]
     (tmp_path / "a.csv").write_text("\n".join(lines))
     found = read(tmp_path / "a.csv")
-    assert [(x.line, x.problem) for x in found if x.problem] == [
-        (4, "expected 5 fields as in the first row, found 3"),
-        (6, "the line is blank"),
+    assert [(x.id, x.line, x.problem) for x in found] == [
+        ("i", 4, "expected 5 fields as in the first row, found 3"),
+        ("j", 7, None),
     ]
-    first, second = (content(x) for x in found if not x.problem)
-    assert first[2:4] == ((("a", "<unk>", "c"),), [[1, 0], [2, 1], [4, 2]])
-    assert second[2:4] == ((("d",),), [[5, 0]])
+    assert content(found[1])[2:4] == ((("d",),), [[5, 0]])
 
 
 def test_one_row_of_an_id_has_its_label_and_blanks_around_ids_count_not(tmp_path: Path) -> None:
@@ -177,5 +180,5 @@ def test_bad_cells_are_named_in_the_order_of_their_lines(tmp_path: Path) -> None
     rows += [("k", 1, "a", 1, None), ("j", 2, "a", 1, "x"), ("i", 3, "a", 1, "x")]
     path = write_rows(tmp_path / "a.jsonl", steps_of(*rows))
     with pytest.raises(DataError) as caught:
-        list(read_examples(str(path), replace(OPTIONS, format="jsonl")))
+        list(read_examples(source_at(path)))
     assert [problem.removeprefix(f"{path}:")[0] for problem in caught.value.problems] == [*"234"]

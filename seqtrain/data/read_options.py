@@ -1,0 +1,263 @@
+"""Options of reading: how a file is written, which columns mean what, what prediction asks for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from collections.abc import Sequence as Listed
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from seqtrain.config.formats import (
+    FORMATS,
+    IN_MEMORY,
+    columns_of_format,
+    formats_holding,
+    resolve_format,
+)
+from seqtrain.errors import DataError
+from seqtrain.text import display_name, nearest, one_of, quote
+
+if TYPE_CHECKING:
+    from seqtrain.config.schema import DataConfig
+
+Column: TypeAlias = int | str
+"""Name of a column, or its index from 0."""
+ColumnKinds: TypeAlias = dict[str, Any]
+"""Kind of each column of data.steps or data.static, as the config has it."""
+
+EVERY_COLUMN = "all"
+"""Value of `keep` that asks for every column of the input."""
+STDIN = "-"
+"""Name of standard input in place of a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFormat:
+    """How a data file is written. Saved with the model: other files are expected to be alike.
+
+    Attributes:
+        name: Name of the format, a key of `FORMATS`.
+        header: csv, tsv: True if the first row names the columns; ``"auto"``: if a column is
+            named.
+        quoting: csv, tsv: ``"standard"``, ``"none"``, or ``"auto"`` (standard for csv, none for
+            tsv).
+        delimiter: csv, tsv: ``"comma"``, ``"semicolon"``, ``"tab"``, ``"pipe"``, or ``"auto"``
+            (detected from the first lines).
+        encoding: Encoding of lines that aren't UTF-8; ``"utf-16"``: of the whole file.
+        decimal: Decimal mark of numbers in text: ``"."`` or ``","``.
+        by_name: True if the format of another file follows from its own name; False if one format
+            was set for all files.
+        whole_files: True if each file below a folder is one sequence.
+    """
+
+    name: str
+    header: Literal["auto"] | bool = "auto"
+    quoting: str = "auto"
+    delimiter: str = "auto"
+    encoding: str = "utf-8"
+    decimal: str = "."
+    by_name: bool = True
+    whole_files: bool = False
+
+    @classmethod
+    def from_config(cls, data: DataConfig, path: str, *, whole_files: bool = False) -> FileFormat:
+        """Return the format of a file that a config names."""
+        return cls(
+            name=resolve_format(path, data.format) or data.format,
+            header=data.header,
+            quoting=data.quoting,
+            delimiter=data.delimiter,
+            encoding=data.encoding,
+            decimal=data.decimal,
+            by_name=data.format == "auto",
+            whole_files=whole_files,
+        )
+
+    def for_file(self, path: str) -> FileFormat:
+        """Return the format of another labelled file."""
+        if not self.by_name:
+            return self
+        return replace(self, name=resolve_format(path, "auto") or self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Which columns of a row mean what. Saved with the model.
+
+    Attributes:
+        kind: Kind of the sequences: ``"text"``, ``"tokens"``, ``"features"`` or ``"steps"``.
+        sequence: Column of the sequence. Several columns of text are joined; several columns of
+            features are channels or time steps. None if the format fixes the place, or, for
+            features in a csv file, if all other columns are time steps.
+        label: Column of the label, or None if the format fixes its place.
+        group: Column whose value rows of one group share, or None.
+        id: Column whose value the rows of one sequence share, or None if a row is a sequence.
+        order: Column that sorts the rows of an id, or None if they are sorted as in the file.
+        order_type: How `order` is written in train, a value of `OrderType`, or None if not known.
+        steps: Kinds of the columns of a time step, or None if a row is a sequence.
+        static: Kinds of the columns of row features, or None.
+        label_separator: Text between the labels of a multi-label row, or None if a row has one
+            label.
+    """
+
+    kind: str = "text"
+    sequence: Column | list[Column] | None = None
+    label: Column | None = None
+    group: Column | None = None
+    id: Column | None = None
+    order: Column | None = None
+    order_type: str | None = None
+    steps: ColumnKinds | None = None
+    static: ColumnKinds | None = None
+    label_separator: str | None = None
+
+    @classmethod
+    def from_config(cls, data: DataConfig) -> Schema:
+        """Return the schema that a config describes."""
+        return cls(
+            kind=data.kind,
+            sequence=data.sequence,
+            label=data.label,
+            group=data.group,
+            id=data.id,
+            order=data.order,
+            steps=data.steps,
+            static=data.static,
+            label_separator=data.label_separator,
+        )
+
+    @property
+    def rows_are(self) -> str:
+        """Noun for what one example is: ``"row"``, or ``"sequence"`` if rows are time steps."""
+        return "row" if self.steps is None else "sequence"
+
+    def sequence_columns(self) -> list[Column]:
+        """Return the columns of the sequence; none if the format fixes its place.
+
+        If a row is a time step, they are id and order, then columns of tokens, then numbers.
+        """
+        if self.steps is not None:
+            growing = [name for name, kind in self.steps.items() if kind == "order"]
+            own = [name for name in column_names(self.steps) if name not in growing]
+            return [x for x in (self.id, self.order) if x is not None] + own
+        columns = [] if self.sequence is None else self.sequence
+        return columns if isinstance(columns, list) else [columns]
+
+    def columns_read(self, present: Listed[str], keep: Listed[Column] = ()) -> list[str]:
+        """Return those of the present columns that reading needs."""
+        if keeps_all(keep) or (self.kind == "features" and self.sequence is None):
+            return [*present]
+        needed = [*self.sequence_columns(), self.label, self.group, *keep]
+        needed += column_names(self.static)
+        names = {part for x in needed for part in (str(x), str(x).partition(".")[0])}
+        return [column for column in present if column in names]
+
+    def check_format(self, format: str, name: str, keep: Listed[Column] = ()) -> None:
+        """Raise DataError if a file's format can't hold such sequences or has no such columns."""
+        is_named = self.sequence is not None or keeps_all(keep) or self.kind == "steps"
+        is_wide = self.kind == "features" and self.label is not None
+        expected = [
+            each
+            for each in formats_holding(self.kind)
+            if is_named
+            or columns_of_format(each) == "none"
+            or (is_wide and columns_of_format(each) == "delimited")
+        ]
+        is_held = format in expected or self.kind == "features"  # JSON holds vectors everywhere
+        columns_fit = is_named or format in expected or columns_of_format(format) == "none"
+        if format == IN_MEMORY or not FORMATS[format].labelled or (is_held and columns_fit):
+            return
+        columns = " without named columns" if self.sequence is None else ""
+        raise DataError(
+            f"{name}: found format {format}; the model reads {self.kind}{columns}; "
+            f"expected {one_of(expected)}"
+        )
+
+    def label_column(self, format: str, *, labelled: bool) -> Column | None:
+        """Return the column of the label, which only unlabelled input may lack."""
+        if labelled and self.label is None:
+            raise DataError(f"data.label: missing; format {format} needs a column")
+        return self.label
+
+
+@dataclass(frozen=True)
+class PredictionOptions:
+    """What prediction asks for, per call. Nothing of it is saved.
+
+    Attributes:
+        input_format: Format of the input, or None if its name says it.
+        delimiter: Delimiter of a csv file, or None if it is written as the training file was.
+        encoding: Encoding of lines that aren't UTF-8, or None if as in training.
+        keep: Columns that are copied to the predictions, as `Example.kept`.
+        empty: Policy for empty sequences: ``"error"``, ``"unk"``, ``"blank"``, or None if as in
+            training.
+        bad_rows: Policy for rows that can't be read: ``"error"``, or ``"blank"`` for a row
+            without a prediction.
+    """
+
+    input_format: str | None = None
+    delimiter: str | None = None
+    encoding: str | None = None
+    keep: Listed[Column] = ()
+    empty: str | None = None
+    bad_rows: str = "error"
+
+    def file_format(self, path: str, trained: FileFormat, schema: Schema) -> FileFormat:
+        """Return how an input is read by a model whose training files had a certain format.
+
+        Standard input and .txt files hold a sequence per line, unless the training files were of
+        format txt or whole files.
+
+        Raises:
+            DataError: If the input is a config, or a folder that such a model can't read.
+        """
+        trained = replace(
+            trained,
+            delimiter=self.delimiter or trained.delimiter,
+            encoding=self.encoding or trained.encoding,
+        )
+        if self.input_format is not None:
+            return replace(trained, name=self.input_format, whole_files=False)
+        name, found = display_name(path), trained.for_file(path)
+        if path.lower().endswith((".yaml", ".yml")):
+            raise DataError(
+                f"{name}: is a config by its name; expected sequences; to train it: "
+                f"seqtrain fit {name}"
+            )
+        if path == STDIN and schema.steps is None and schema.static is None:
+            return replace(found, name="lines", whole_files=False)
+        if trained.whole_files and (found.name == "txt" or schema.kind == "features"):
+            return found
+        found = replace(found, whole_files=False)
+        if found.name != "txt" or trained.name == "txt":
+            return found
+        if os.path.isdir(path):
+            raise DataError(
+                f"{name}: is a folder; the model was trained on the rows of a file, so give a file"
+            )
+        return replace(found, name="lines")
+
+
+def keeps_all(columns: Listed[Column]) -> bool:
+    """Return True if `keep` asks for every column of the input."""
+    return [*columns] == [EVERY_COLUMN]
+
+
+def token_columns(columns: ColumnKinds | None) -> list[str]:
+    """Return the names of the token columns of data.steps or data.static."""
+    return [name for name, kind in (columns or {}).items() if kind not in ("number", "order")]
+
+
+def column_names(columns: ColumnKinds | None) -> list[str]:
+    """Return the names of all columns of data.steps or data.static, token columns first."""
+    tokens = token_columns(columns)
+    return [*tokens, *(name for name in columns or {} if name not in tokens)]
+
+
+def missing_name(what: str, name: str, present: Iterable[str]) -> str:
+    """Return the message that a column or field is missing, with the names that are present."""
+    names = list(present)
+    near = nearest(name, names)
+    hint = f"; did you mean {quote(near)}?" if near else ""
+    return f"no {what} {quote(name)}; found {quote(', '.join(names))}{hint}"

@@ -1,0 +1,97 @@
+"""Formats txt, fasttext and fasta, and lines without labels for prediction."""
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from seqtrain.data.examples import BadRow, Example, Numbered
+from seqtrain.data.readers.row_source import RowSource, without_end
+from seqtrain.text import quote
+
+FASTA_WORDS = re.compile(r"[\s|=]+")
+"""Separator of the words in the first line of a FASTA record."""
+FASTTEXT_LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
+
+
+def read_txt(source: RowSource) -> Iterator[Example]:
+    """Read lines of label, tab, text; in prediction a line without a tab is text only."""
+
+    def parse(line: str) -> tuple[Any, ...]:
+        label, tab, text = line.partition("\t")
+        if tab:
+            return source.sequence(text), source.labels(label)
+        if source.labelled:
+            raise BadRow("no tab; expected label<TAB>text")
+        return source.sequence(line), None
+
+    return source.examples(source.good(source.lines(), blank_rows=not source.labelled), parse)
+
+
+def read_fasttext(source: RowSource) -> Iterator[Example]:
+    """Read lines of `__label__NAME text`; in prediction the label may be missing."""
+    is_multi_label = source.schema.label_separator is not None
+
+    def parse(text: str) -> tuple[Any, ...]:
+        found = list(FASTTEXT_LABEL.finditer(text))
+        names = [match[1] for match in found]
+        if len(found) > 1 and not is_multi_label:
+            advice = "expected exactly one, or set data.label_separator"
+            raise BadRow(f"{len(found)} labels, {quote(', '.join(names))}; {advice}")
+        if not found and (is_multi_label or not source.labelled):
+            return source.sequence(text), source.labels("")
+        if not found or FASTTEXT_LABEL.sub("", text[: found[-1].end()]).strip():
+            raise BadRow("expected __label__NAME at the start of the line")
+        text = text[found[-1].end() :].lstrip(" \t")
+        return source.sequence(text), source.labels(names if is_multi_label else names[0])
+
+    return source.examples(source.good(source.lines(), blank_rows=not source.labelled), parse)
+
+
+def read_fasta(source: RowSource) -> Iterator[Example]:
+    """Read records: a line `>id label`, then lines of the sequence.
+
+    The label is the last word of the first line, after a blank, | or =. In prediction it may be
+    missing.
+    """
+
+    def parse(record: list[str]) -> tuple[Any, ...]:
+        words = FASTA_WORDS.split(record[0].strip(" \t>|="))
+        if record[0][:1] != ">" or (source.labelled and len(words) < 2):
+            found = f"found {quote(record[0])}, expected a line such as >id label"
+            raise BadRow(found if source.labelled else f"{found}, or >id")
+        labels = (words[-1],) if len(words) > 1 else None
+        return source.sequence("".join(record[1:])), labels
+
+    return source.examples(source.good(_fasta_records(source)), parse)
+
+
+def read_lines(source: RowSource) -> Iterator[Example]:
+    """Read one sequence per line, without a label. An empty line is an empty sequence."""
+
+    def parse(text: str) -> tuple[Any, ...]:
+        if source.schema.kind == "features" and text.startswith("{"):
+            raise BadRow("found an object, expected a list of vectors; --input-format jsonl?")
+        return source.sequence(text), None
+
+    return source.examples(source.good(source.lines()), parse)
+
+
+def read_whole(source: RowSource) -> Iterator[Example]:
+    """Read a whole file as one sequence, without its last line end."""
+    text = without_end("".join(chain.from_iterable(source.blocks())))
+    return source.examples(source.good(iter([(1, text)])), lambda row: (source.sequence(row), None))
+
+
+def _fasta_records(source: RowSource) -> Numbered:
+    """Yield the lines of each record. Blank lines and comments (`;`) are left out."""
+    start, record = 0, list[str]()
+    for line, text in source.lines():
+        if text.startswith(">") and record:
+            yield start, record
+            start, record = line, [text]
+        elif text.strip() and text[0] != ";":
+            start = start if record else line
+            record.append(text.strip())
+    if record:
+        yield start, record

@@ -1,0 +1,151 @@
+"""Dates, times and durations in cells, as exact numbers of nanoseconds."""
+
+import re
+from datetime import datetime, timezone
+
+from seqtrain.data.examples import BadRow
+from seqtrain.data.readers.sequences import number_of
+from seqtrain.text import quote
+
+NUMBER, DATE, DAY_FIRST, MONTH_FIRST, DURATION = (
+    "number",
+    "date",
+    "day_first",
+    "month_first",
+    "duration",
+)
+ORDER_TYPES = {
+    NUMBER: "a number",
+    DATE: "an ISO date such as 2024-12-31",
+    DAY_FIRST: "a date such as 31.12.2024",
+    MONTH_FIRST: "a date such as 12/31/2024",
+    DURATION: "a time such as 12:30",
+}
+"""Types of the cells of `data.order`, with their names in messages."""
+SECOND = 1_000_000_000
+"""Nanoseconds of a second."""
+EPOCH = datetime(1970, 1, 1)
+WHOLE_NUMBER = re.compile(r"\s*[-+]?[0-9]{1,30}\s*")
+DECIMALS = re.compile(r"(:[0-9]{2})[.,]([0-9]+)")
+"""Decimals of the seconds of an ISO date."""
+LOCAL_DATE = re.compile(
+    r"([0-9]{1,2})([./-])([0-9]{1,2})\2([0-9]{4})"
+    r"(?:[ T,]+([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]+))?)?(?: ?([AaPp])[Mm])?)?"
+)
+"""A date whose year comes last, with an optional time of day."""
+CLOCK = re.compile(
+    r"(?:([-+]?[0-9]{1,9}) days?,? )?([-+]?)([0-9]{1,9}):([0-5][0-9])"
+    r"(?::([0-5][0-9])(?:[.,]([0-9]+))?)?"
+)
+"""A time of day or a duration: HH:MM, HH:MM:SS, 2 days 03:04:05."""
+ISO_DURATION = re.compile(
+    r"(-?)P(?:([0-9]{1,9})W)?(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?"
+    r"(?:([0-9]{1,12})(?:\.([0-9]+))?S)?)?"
+)
+
+
+def possible_types(cell: object) -> set[str]:
+    """Return the types, keys of `ORDER_TYPES`, as which a cell of the order can be read."""
+    found = set[str]()
+    for order_type in ORDER_TYPES:
+        try:
+            if read_time(cell, order_type)[0] is not None:
+                found.add(order_type)
+        except BadRow:
+            pass
+    return found
+
+
+def read_time(cell: object, order_type: str) -> tuple[float | int | None, bool | None]:
+    """Return the number by which a cell is sorted, and True if it names a time zone.
+
+    The number is exact for whole numbers, and nanoseconds for dates and durations; it is None if
+    the cell is blank. The second value is None for what has no time zone.
+
+    Raises:
+        BadRow: If the cell isn't of this type, or infinite.
+    """
+    if order_type == NUMBER:
+        if isinstance(cell, int) or (isinstance(cell, str) and WHOLE_NUMBER.fullmatch(cell)):
+            return int(cell), None
+        number = number_of(cell)
+        if number in (float("inf"), float("-inf")):
+            raise BadRow(f"found {quote(str(cell))}; expected a finite number")
+        return (None if number != number else number), None
+    text = str(cell).strip()
+    if order_type == DURATION:
+        return _duration(text), None
+    if order_type != DATE:
+        text = _iso_date(text, day_first=order_type == DAY_FIRST)
+    return _date(text)
+
+
+def _date(text: str) -> tuple[int, bool]:
+    """Return the nanoseconds since 1970 of an ISO date, and True if it names a time zone."""
+    found = DECIMALS.search(text)
+    decimals = found[2] if found else ""
+    plain = DECIMALS.sub(r"\1", text, count=1).replace("Z", "+00:00").replace("z", "+00:00")
+    if re.match("[0-9]{4}/", plain):
+        plain = plain.replace("/", "-")
+    try:
+        moment = datetime.fromisoformat(plain)
+    except ValueError:
+        raise BadRow(f"found {quote(text)}; expected {ORDER_TYPES[DATE]}") from None
+    has_zone = moment.tzinfo is not None
+    if has_zone:
+        try:
+            moment = moment.astimezone(timezone.utc).replace(tzinfo=None)
+        except OverflowError:
+            raise BadRow(f"found {quote(text)}; expected years from 1 to 9999") from None
+    time = moment - EPOCH
+    nanoseconds = _nanoseconds(time.days * 86_400 + time.seconds, decimals)
+    return nanoseconds + time.microseconds * 1000, has_zone
+
+
+def _iso_date(text: str, *, day_first: bool) -> str:
+    """Return a date whose year comes last in ISO form."""
+    found = LOCAL_DATE.fullmatch(text)
+    if found is None or (found[2] == "." and not day_first):
+        expected = ORDER_TYPES[DAY_FIRST if day_first else MONTH_FIRST]
+        raise BadRow(f"found {quote(text)}; expected {expected}")
+    day, month = (found[1], found[3]) if day_first else (found[3], found[1])
+    hour = int(found[5] or 0)
+    if found[9]:
+        hour = hour % 12 + 12 * (found[9] in "pP")
+    decimals = f".{found[8]}" if found[8] else ""
+    clock = f"{hour:02d}:{found[6] or '00'}:{found[7] or '00'}{decimals}"
+    return f"{found[4]}-{int(month):02d}-{int(day):02d}T{clock}"
+
+
+def _duration(text: str) -> int:
+    """Return the nanoseconds of a time of day, or of a duration."""
+    found, weeks = CLOCK.fullmatch(text), None
+    if found is not None:
+        days, sign, hours, minutes, seconds, decimals = found.groups()
+    else:
+        found = ISO_DURATION.fullmatch(text)
+        if found is None or text[-1:] in ("P", "T"):
+            raise BadRow(f"found {quote(text)}; expected {ORDER_TYPES[DURATION]}")
+        sign, weeks, days, hours, minutes, seconds, decimals = found.groups()
+    clock = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
+    nanoseconds = _nanoseconds(clock, decimals or "")
+    sign_of_clock = -1 if sign == "-" else 1
+    whole_days = int(weeks or 0) * 7 + int(days or 0)
+    if found.re is CLOCK:  # the days have a sign of their own
+        return whole_days * 86_400 * SECOND + sign_of_clock * nanoseconds
+    return sign_of_clock * (whole_days * 86_400 * SECOND + nanoseconds)
+
+
+def _nanoseconds(seconds: int, decimals: str) -> int:
+    """Return whole seconds, with the decimals of a further second, in nanoseconds."""
+    if len(decimals) > 9 and decimals[9:].strip("0"):
+        raise BadRow(f"found {len(decimals)} decimals of a second; expected at most nine")
+    return seconds * SECOND + int(decimals[:9].ljust(9, "0"))
+
+
+def seconds_of(cell: object) -> float:
+    """Return the seconds since 1970 of an ISO date, or NaN if a cell is no such date."""
+    try:
+        return _date(str(cell).strip())[0] / SECOND
+    except BadRow:
+        return float("nan")
