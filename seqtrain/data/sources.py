@@ -69,7 +69,7 @@ def labelled_source(fitted: Preprocessing, path: str) -> Source:
 
 
 def with_given_data(
-    config: Config | Mapping[str, Any] | str | Path, given: Mapping[str, Any]
+    config: Config | Mapping[str, Any] | str | PathLike[str], given: Mapping[str, Any]
 ) -> tuple[Config, tuple[TableSource, ...]]:
     """Return a config that names data given from Python, and the tables among these data.
 
