@@ -9,10 +9,10 @@ A sequence with K columns per step becomes one row of A columns:
 - the same without the slope within the steps of each frequent token, if there is one token column,
 - its row features.
 
-Sums run in float64 over the steps in their order, so that the other sequences of a batch change
-nothing.
+Sums run in float64, and steps of padding count as absent, so that the other sequences of a batch
+change nothing. An exported model computes the same function.
 
-B sequences, N steps of all of them, K columns, A aggregates.
+B sequences, T longest length, K columns of a step, A aggregates.
 """
 
 from __future__ import annotations
@@ -58,112 +58,73 @@ class AggregateLayout:
         return width + sum(self.row_tokens) + self.row_numbers
 
     @torch.no_grad()
-    def aggregate(
-        self, values: Tensor, row: Tensor, lengths: Tensor, row_features: Tensor | None = None
-    ) -> Tensor:
+    def aggregate(self, steps: Tensor, valid: Tensor, row_features: Tensor | None = None) -> Tensor:
         """Return the aggregates of each sequence, (B, A) float32; NaN if there is no value.
 
         Shape:
-            values: (N,) int64 ids, or (N, K) float32. row: (N,), the sequence of each step; the
-            steps of a sequence come in their order. lengths: (B,). row_features: (B, F).
+            steps: padded, (T, B) int64 ids or (T, B, K) float32. valid: (T, B, 1), True where a
+            step isn't padding. row_features: (B, F) float32.
         """
-        steps = values.unsqueeze(1) if values.ndim == 1 else values
-        count, parts = len(lengths), [lengths.double().unsqueeze(1)]
-        ids = steps[:, : len(self.tokens)].long()
-        for number, limit in enumerate(self.tokens):
-            parts.append(_token_counts(ids[:, number], row, count, limit))
+        count = len(self.tokens)
+        columns = steps.unsqueeze(2) if steps.ndim == 2 else steps
+        ids = columns[:, :, :count].long()
+        parts = [valid.double().sum(0), *_token_counts(ids, valid, self.tokens)]
         if self.numbers:
-            numbers = steps[:, len(self.tokens) :][:, : self.numbers].double()
+            numbers = columns[:, :, count : count + self.numbers].double()
+            present = valid.expand_as(numbers)
             if self.indicators:
-                absent = steps[:, len(self.tokens) + self.numbers :] > 0
-                numbers = numbers.masked_fill(absent, torch.nan)
-            parts += statistics(numbers, row, count)
-        if self.by_token:
-            limit = self.tokens[0]
-            known = (ids[:, 0] >= 1) & (ids[:, 0] <= limit)
-            group = row[known] * limit + ids[known, 0] - 1
-            within = statistics(numbers[known], group, count * limit)[:-1]
-            parts += [each.view(count, -1) for each in within]
+                present = present & (columns[:, :, count + self.numbers :] <= 0)
+            parts += statistics(numbers, present)
+            for token in range(1, self.tokens[0] + 1) if self.by_token else ():
+                parts += statistics(numbers, present & (ids == token))[:-1]
         if row_features is not None:
-            parts += self._row_aggregates(row_features)
+            row_ids = row_features[None, :, : len(self.row_tokens)].long()
+            parts += _token_counts(row_ids, valid[:1], self.row_tokens)
+            parts.append(row_features[:, len(self.row_tokens) :].double())
         return torch.cat(parts, dim=1).float()
 
-    def _row_aggregates(self, row_features: Tensor) -> list[Tensor]:
-        row = torch.arange(len(row_features), device=row_features.device)
-        ids = row_features[:, : len(self.row_tokens)].long()
-        counts = [
-            _token_counts(ids[:, number], row, len(row), limit)
-            for number, limit in enumerate(self.row_tokens)
-        ]
-        return [*counts, row_features[:, len(self.row_tokens) :].double()]
 
-
-def _token_counts(ids: Tensor, row: Tensor, count: int, limit: int) -> Tensor:
-    """Return the number of steps of each sequence with each id from 1 to `limit`, (B, limit)."""
-    known = (ids >= 1) & (ids <= limit)
-    keys = row[known] * limit + ids[known] - 1
-    return torch.bincount(keys, minlength=count * limit).view(count, limit).double()
-
-
-def statistics(numbers: Tensor, group: Tensor, count: int) -> Sequence[Tensor]:
-    """Return `STATISTICS` of the present values of each group, (G, F) float64 each.
-
-    A statistic of no value is NaN; the count is 0. The slope is that of the least-squares line over
-    the number of the value within its group.
+def _token_counts(ids: Tensor, valid: Tensor, limits: Sequence[int]) -> list[Tensor]:
+    """Return the steps of each sequence with each id from 1 to the limit of its column.
 
     Shape:
-        numbers: (N, F) float64, NaN if missing. group: (N,), below `count` (G).
+        ids: (T, B, C). valid: (T, B, 1). Returns: (B, limit) for each of the C columns.
     """
-    present = ~numbers.isnan()
-    filled = numbers.nan_to_num(0.0)
-    shape = (count, numbers.shape[1])
-    key = group.unsqueeze(1).expand_as(numbers)
+    counts = []
+    for number, limit in enumerate(limits):
+        column = ids[:, :, number : number + 1].masked_fill(~valid, 0)
+        counts.append(
+            torch.cat([(column == token).double().sum(0) for token in range(1, limit + 1)], dim=1)
+        )
+    return counts
 
-    def summed(values: Tensor) -> Tensor:
-        return values.new_zeros(shape).index_add(0, group, values)
 
-    def extreme(values: Tensor, reduce: str, start: float) -> Tensor:
-        return values.new_full(shape, start).scatter_reduce(0, key, values, reduce)
+def statistics(numbers: Tensor, present: Tensor) -> list[Tensor]:
+    """Return `STATISTICS` of the present values of each sequence, (B, F) float64 each.
 
-    found = summed(present.double())
-    absent = found == 0
-    mean = summed(filled) / found
-    deviation = torch.where(present, numbers - mean[group], 0.0)
-    order = torch.arange(len(numbers), device=numbers.device, dtype=torch.float64).unsqueeze(1)
-    order = order.expand_as(numbers)
-    first = extreme(torch.where(present, order, torch.inf), "amin", torch.inf)
-    last = extreme(torch.where(present, order, -torch.inf), "amax", -torch.inf)
-    columns = torch.arange(shape[1], device=numbers.device).expand(shape)
+    A statistic of no value is NaN; the count is 0. The slope is that of the least-squares line over
+    the number of a value among the present ones.
 
-    def value_at(position: Tensor) -> Tensor:
-        if not len(numbers):
-            return position.new_full(shape, torch.nan)
-        return filled[position.masked_fill(absent, 0.0).long(), columns]
+    Shape:
+        numbers: (T, B, F) float64. present: (T, B, F), True where a value counts.
+    """
+    number = present.double()
+    count = number.sum(0)
+    place = number.cumsum(0) - 1
 
-    time = _place_within(group, present)
-    time_deviation = torch.where(present, time - (summed(time * present) / found)[group], 0.0)
-    spread = summed(time_deviation.square())
-    slope = summed(time_deviation * deviation) / spread
-    result = (
-        value_at(first),
-        value_at(last),
+    def mean_of(values: Tensor) -> Tensor:
+        return torch.where(present, values, 0.0).sum(0) / count
+
+    mean = mean_of(numbers)
+    deviation, time = numbers - mean, place - (count - 1) / 2
+    spread = mean_of(time.square())
+    found = (
+        torch.where(present & (place == 0), numbers, 0.0).sum(0),
+        torch.where(present & (place == count - 1), numbers, 0.0).sum(0),
         mean,
-        (summed(deviation.square()) / found).sqrt(),
-        extreme(torch.where(present, numbers, torch.inf), "amin", torch.inf),
-        extreme(torch.where(present, numbers, -torch.inf), "amax", -torch.inf),
-        torch.where(spread > 0, slope, 0.0),
+        mean_of(deviation.square()).sqrt(),
+        torch.where(present, numbers, torch.inf).amin(0),
+        torch.where(present, numbers, -torch.inf).amax(0),
+        torch.where(count > 1, mean_of(time * deviation) / spread, 0.0),
     )
-    return [found, *(each.masked_fill(absent, torch.nan) for each in result)]
-
-
-def _place_within(group: Tensor, present: Tensor) -> Tensor:
-    """Return the number of present values before each one within its group, (N, F) float64."""
-    order = group.argsort(stable=True)
-    ordered = present[order].double()
-    before = ordered.cumsum(0) - ordered
-    begins = torch.ones_like(group, dtype=torch.bool)
-    begins[1:] = group[order][1:] != group[order][:-1]
-    start = begins.cumsum(0) - 1
-    place = torch.empty_like(before)
-    place[order] = before - before[begins][start]
-    return place
+    return [count, *(torch.where(count > 0, each, torch.nan) for each in found)]
