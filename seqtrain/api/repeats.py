@@ -1,20 +1,12 @@
 """Repeats: one config trained once per seed, or once per fold; also side by side."""
 
-import multiprocessing
-import os
 import re
-import signal
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TypeVar
-
-import torch
 
 from seqtrain.api.fit import fit
 from seqtrain.api.run_events import Listener, Run
@@ -26,69 +18,13 @@ from seqtrain.errors import ConfigError, Interrupted, RunError
 from seqtrain.files.writing import to_json, write_file
 from seqtrain.runs.destination import check_destination, remove_earlier
 from seqtrain.runs.run_directory import CONFIG, ENSEMBLE, FORMAT_VERSION, MOST_RUNS
-from seqtrain.signals import STOPPING, StopSignals
+from seqtrain.signals import StopSignals
 from seqtrain.text import quote
+from seqtrain.training.workers import WorkerPool
 
-T = TypeVar("T")
 LARGEST_SEED = 2**63 - 1
-PAUSE = 0.2
-"""Seconds until signals are looked at again."""
-
-
-class Workers:
-    """A pool of processes; for one job no process is started. Leaving it kills them.
-
-    They share torch's threads. A signal from the terminal reaches this process alone. If one of
-    them is killed, the futures under way raise `BrokenProcessPool`, and the next `submit` starts
-    others.
-    """
-
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
-        self._lifeline: Connection | None = None
-
-    def __enter__(self) -> "Workers":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._lifeline is not None:
-            self._lifeline.close()
-            self._lifeline = None
-            self._pool.shutdown()
-
-    def submit(self, call: Callable[[], T]) -> Future[T]:
-        """Make a call; where there is one job, it is over when this returns."""
-        if self._jobs == 1:
-            future: Future[T] = Future()
-            future.set_result(call())
-            return future
-        try:
-            return self._submit(call)
-        except BrokenProcessPool:
-            self.__exit__()
-            return self._submit(call)
-
-    def _submit(self, call: Callable[[], T]) -> Future[T]:
-        if self._lifeline is None:
-            theirs, self._lifeline = multiprocessing.Pipe(duplex=False)
-            context = multiprocessing.get_context("spawn")
-            given = theirs, max(1, torch.get_num_threads() // self._jobs)
-            self._pool = ProcessPoolExecutor(self._jobs, context, _begin, given)
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # processes inherit it
-        try:
-            return self._pool.submit(call)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-
-def _begin(lifeline: Connection, threads: int) -> None:
-    def watch() -> None:
-        with suppress(EOFError, OSError):
-            lifeline.recv()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-    torch.set_num_threads(threads)
+POLL_SECONDS = 0.2
+"""Seconds between two checks for signals."""
 
 
 def seeds_of(text: str) -> list[int]:
@@ -164,17 +100,30 @@ def fit_repeats(
 
 
 def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Run]:
-    """Train runs side by side; one that fails, or a signal, ends all as they were saved."""
-    with StopSignals() as signals, Workers(jobs) as workers:
+    """Train runs in worker processes. If a signal comes or one of them fails, all save and stop."""
+    with StopSignals() as signals, WorkerPool(jobs) as workers:
         calls = [workers.submit(train) for train in fits]
         waiting = {*calls}
-        while waiting:
-            done, waiting = wait(waiting, PAUSE, FIRST_EXCEPTION)
+        while waiting and not any(_failed(call) for call in calls):
+            _, waiting = wait(waiting, POLL_SECONDS, FIRST_EXCEPTION)
             if signals.received:
+                workers.stop()
                 raise Interrupted(signals.received, "stopped; every run is saved")
-            try:
-                _ = [call.result() for call in done]
-            except BrokenProcessPool:
-                killed = "a run's process was killed; memory may have run out"
-                raise RunError(f"{killed}; what was saved stays valid") from None
-        return [call.result() for call in calls]
+        if waiting:
+            workers.stop()
+        errors = [error for call in calls if (error := _failed(call))]
+        if not errors:
+            return [call.result() for call in calls]
+    # Stopping the others gives them errors of their own, which say nothing about the cause.
+    own = [e for e in errors if not isinstance(e, Interrupted | BrokenProcessPool)]
+    if own:
+        raise own[0]
+    if isinstance(errors[0], Interrupted):
+        raise errors[0]
+    problem = "a run's process was killed; memory may have run out"
+    raise RunError(f"{problem}; the others are saved; continue all with --resume")
+
+
+def _failed(call: Future[Run]) -> BaseException | None:
+    """Return the error of a call that failed, or None if it didn't, or hasn't ended."""
+    return call.exception() if call.done() and not call.cancelled() else None

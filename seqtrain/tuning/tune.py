@@ -19,7 +19,6 @@ from shlex import join
 from typing import Any, TypeAlias
 
 from seqtrain.api.fit import fit
-from seqtrain.api.repeats import Workers
 from seqtrain.api.run_events import Event, Run, StartEvent
 from seqtrain.config import Config, load_config, render_config, resolved_config
 from seqtrain.data.cache import default_folder
@@ -39,6 +38,7 @@ from seqtrain.runs.run_directory import CONFIG, FILES, FOLDERS, RUNS, make
 from seqtrain.signals import StopSignals
 from seqtrain.text import counted
 from seqtrain.training.events import EpochEvent
+from seqtrain.training.workers import WorkerPool
 from seqtrain.tuning.space import Space, changed, differing, space_of
 from seqtrain.tuning.trials import Study, Trial, best_of, import_optuna
 
@@ -230,7 +230,7 @@ class Search:
         (self.directory / FOLDER).mkdir(exist_ok=True)
         known = {trial.number for trial in self.study.trials()}
         running, start = set[Future[None]](), time.monotonic()
-        with Workers(self.jobs) as workers:
+        with WorkerPool(self.jobs) as workers:
             while True:
                 best = self._record(known)
                 left = None if self.seconds is None else start + self.seconds - time.monotonic()

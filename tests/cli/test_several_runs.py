@@ -5,6 +5,9 @@ import os
 import shlex
 import shutil
 import signal
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +73,60 @@ def test_a_signal_names_the_command_that_goes_on_with_all(project, jobs):
     command = f"seqtrain {shlex.join(words)} --set training.max_epochs=9999 --resume"
     assert running.err.endswith(f"what was trained is saved; go on with: {command}\n")
     assert not (project / "k/ensemble.json").exists()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait until something is true."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def command_line(process: int) -> str:
+    """Return the words that started a process."""
+    return Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
+
+
+def updates_saved(run: Path) -> int:
+    """Return the number of updates in the last checkpoint of a run."""
+    state = json.loads((run / "last/training_state.json").read_text())
+    return int(state["progress"]["updates"])
+
+
+def children(program: int) -> list[int]:
+    """Return the processes that a process has started."""
+    return [int(x) for x in Path(f"/proc/{program}/task/{program}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_the_progress_of_every_worker(project, number):
+    words = ("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "k", "--jobs", "2")
+    runs = [project / "k/seed-0", project / "k/seed-1"]
+    with started(project, *words, "--set", "training.max_epochs=9999") as running:
+        for run in runs:
+            running.wait_for(run / "metrics.jsonl")
+            wait_until(lambda run=run: (run / "metrics.jsonl").stat().st_size > 2000)
+        running.send(number)
+        assert running.end() == 128 + number
+    assert min(map(updates_saved, runs)) > 0
+    for run in runs:
+        lines = (run / "metrics.jsonl").read_text().splitlines()
+        assert updates_saved(run) >= json.loads(lines[-1])["step"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds workers under /proc")
+def test_a_killed_worker_costs_the_others_nothing(project):
+    words = ("fit", "c.yaml", "--seeds", "0,1", "--run-dir", "k", "--jobs", "2")
+    runs = [project / "k/seed-0", project / "k/seed-1"]
+    with started(project, *words, "--set", "training.max_epochs=9999") as running:
+        for run in runs:
+            running.wait_for(run / "metrics.jsonl")
+            wait_until(lambda run=run: (run / "metrics.jsonl").stat().st_size > 2000)
+        workers = [x for x in children(running.process.pid) if "spawn_main" in command_line(x)]
+        os.kill(max(workers), signal.SIGKILL)
+        assert running.end() == 3
+    assert sorted(map(updates_saved, runs))[-1] > 0
 
 
 def test_one_that_fails_ends_the_others(beside, cli):
