@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from seqtrain.data.precision import float32_products
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.data.transfer import move_together
 from seqtrain.data.vocabulary import WordGrams
 from seqtrain.errors import RunError, ran_out_of_memory
 
@@ -101,6 +102,7 @@ class Batch:
         examples: row numbers in the store, in the order they came in.
         spellings: of the words that the vocabulary lacks; None: there are none, or none counts.
         static: what stands beside each sequence, row by row of the inputs.
+        on_host: the batch on the CPU that this one is a copy of, or None.
 
     Shape:
         static: (B, K) float32.
@@ -117,6 +119,12 @@ class Batch:
     examples: Ints
     spellings: Spellings | None = None
     static: Tensor | None = None
+    on_host: Batch | None = None
+
+    @property
+    def host(self) -> Batch:
+        """The same batch on the CPU. Nothing is copied if it was made there."""
+        return self.to(torch.device("cpu")) if self.on_host is None else self.on_host
 
     @property
     def packed(self) -> PackedSequence:
@@ -140,20 +148,24 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """Return the batch with inputs and labels on a device. Copies to CUDA overlap."""
-        if device.type == "cpu":
+        own = self.inputs.data.device
+        if own == device or own.type == device.type == "cpu":
             return self
-        pin = device.type == "cuda"
-
-        def move(tensor: Tensor) -> Tensor:
-            return (tensor.pin_memory() if pin else tensor).to(device, non_blocking=pin)
-
+        tensors = {"data": self.inputs.data, "labels": self.labels, "static": self.static}
+        tensors |= {} if self.spellings is None else vars(self.spellings)
+        present = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+        moved = dict(zip(present, move_together([*present.values()], device), strict=True))
+        data, labels, static = (moved.pop(name, None) for name in ("data", "labels", "static"))
+        assert data is not None
+        assert labels is not None
         sizes = getattr(self.inputs, "batch_sizes", None)
-        data = move(self.inputs.data)
-        inputs = data if sizes is None else PackedSequence(data, sizes)
-        spelled = None if self.spellings is None else self.spellings.to(device)
-        static = None if self.static is None else move(self.static)
         return replace(
-            self, inputs=inputs, labels=move(self.labels), spellings=spelled, static=static
+            self,
+            inputs=data if sizes is None else PackedSequence(data, sizes),
+            labels=labels,
+            spellings=Spellings(**moved) if moved else None,
+            static=static,
+            on_host=self if own.type == "cpu" else None,
         )
 
 

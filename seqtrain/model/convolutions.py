@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.data.transfer import to_device
 from seqtrain.model.packing import lengths_of, rows_and_steps
 
 
@@ -95,7 +96,7 @@ class ConvolutionLayer(nn.Module):
         inside = (step >= 0) & (step < lengths[row])
         index = torch.where(inside, first[step.clamp(0, len(first) - 1)] + row, len(steps))
         with_zeros = torch.cat((steps, steps.new_zeros(1, steps.shape[1])))
-        windows = with_zeros.index_select(0, index.flatten().to(steps.device))
+        windows = with_zeros.index_select(0, to_device(index.flatten(), steps.device))
         return windows.view(len(index), -1), batch_sizes
 
     def _normalize(self, steps: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.batch import Batch
+from seqtrain.data.transfer import to_device
 from seqtrain.data.vocabulary import PAD
 from seqtrain.model.branches.recurrent import RecurrentBranch, recurrent_branch
 from seqtrain.model.cells import CELLS
@@ -82,7 +83,7 @@ class PretrainingModel(nn.Module):
     def _embed(self, batch: Batch, random: RandomNumbers | None = None) -> DistinctInputs:
         inputs = self.recurrent.inputs
         packed = inputs.read_whole(batch, random)
-        return inputs.embed_tokens(packed, batch.spellings, random, self.dropout)
+        return inputs.embed_tokens(packed, batch, random, self.dropout)
 
     def _encode(
         self, inputs: DistinctInputs, random: RandomNumbers | None
@@ -218,7 +219,7 @@ def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
     # Index of the step before each step; the first B places are for the sequences' beginnings.
     starts = torch.cat((sizes.new_tensor([0, first]), first + sizes.cumsum(0)[:-1]))
     row, step = rows_and_steps(sizes)
-    before = (starts[step] + row).to(ids.device)
+    before = to_device(starts[step] + row, ids.device)
     beginnings = ids.new_full((first,), END)
     following = ids.new_full((first + len(ids),), END)
     following[before] = ids

@@ -20,6 +20,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils.checkpoint import checkpoint
 
 from seqtrain.config.schema import ModelConfig
+from seqtrain.data.transfer import to_device
 from seqtrain.model.cells import CELLS, PARAMETERS, as_torch_takes, cell_of
 from seqtrain.model.packing import lengths_of, rows_and_steps
 from seqtrain.model.pooling import AnyPooling, add_segment
@@ -70,7 +71,7 @@ def segments_of(packed: PackedSequence, steps: int) -> Iterator[Segment]:
         sizes = len(stop) - (stop - start).bincount()[:-1].cumsum(0)
         row, step = rows_and_steps(sizes)
         index = first_of_step[start[row] + step] + row
-        data = packed.data[index.to(packed.data.device)]
+        data = packed.data[to_device(index, packed.data.device)]
         yield Segment(PackedSequence(data, sizes), start, later)
 
 

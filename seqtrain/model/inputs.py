@@ -8,22 +8,56 @@ N packed time steps, E size of an embedded step, U distinct tokens of a batch, V
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import Batch, Grams
+from seqtrain.data.transfer import move_together
 from seqtrain.data.vocabulary import PAD, UNK
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import Convolutions
 from seqtrain.model.engines.interface import DistinctInputs
+from seqtrain.model.engines.native.native_ops import ops_for
 from seqtrain.model.initialization import token_embedding
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.packing import PackedSequences
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.subwords import Subwords, number_unknown_words, spelling_keys
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctTokens:
+    """The distinct tokens of a batch, all of them on one device.
+
+    Attributes:
+        known: ids of the vocabulary, ascending; the first is <unk> if there are unknown words.
+        unknown: numbers of the unknown words among those of the batch, ascending.
+        index: place of each packed step among the known and then the unknown tokens.
+        spellings: character n-grams of the unknown words of the batch, or None.
+
+    Shape:
+        known, unknown: together (U,). index: (N,). All are int64.
+    """
+
+    known: Tensor
+    unknown: Tensor
+    index: Tensor
+    spellings: Grams | None
+
+    @property
+    def num_unknown(self) -> int:
+        """Number of distinct unknown words."""
+        return len(self.unknown)
+
+    def keys(self) -> Tensor:
+        """Return the key of each token for random numbers, (U,): the same in every batch."""
+        if self.spellings is None:
+            return self.known
+        return torch.cat((self.known, spelling_keys(self.unknown, self.spellings)))
 
 
 class Inputs:
@@ -74,7 +108,7 @@ class Inputs:
         if self.convolutions is None:
             return packed
         if isinstance(self.embedding, nn.Embedding):
-            vectors = self.embed_tokens(packed, batch.spellings, random)
+            vectors = self.embed_tokens(packed, batch, random)
             steps = vectors.table.index_select(0, vectors.index)
             packed = PackedSequence(steps, packed.batch_sizes)
         elif isinstance(self.embedding, ColumnEmbedding):
@@ -85,7 +119,7 @@ class Inputs:
     def read(
         self,
         packed: PackedSequence,
-        spellings: Grams | None,
+        batch: Batch,
         random: RandomNumbers | None,
         begin: Tensor | None,
     ) -> PackedSequence | DistinctInputs:
@@ -93,20 +127,20 @@ class Inputs:
 
         Args:
             packed: time steps.
-            spellings: character n-grams of the unknown words of the batch, or None.
+            batch: the batch of the time steps.
             random: random numbers for dropout, or None for prediction.
             begin: time step at which each row begins in its sequence, or None for 0.
         """
         if self.convolutions is not None and not isinstance(self.embedding, nn.Identity):
             return packed  # `read_whole` embedded the steps before the convolutions
         if isinstance(self.embedding, nn.Embedding):
-            return self.embed_tokens(packed, spellings, random)
+            return self.embed_tokens(packed, batch, random)
         return PackedSequence(self._embedded(packed, random, begin), packed.batch_sizes)
 
     def embed_tokens(
         self,
         packed: PackedSequence,
-        spellings: Grams | None,
+        batch: Batch | None,
         random: RandomNumbers | None,
         rate: float | None = None,
     ) -> DistinctInputs:
@@ -114,28 +148,47 @@ class Inputs:
 
         Dropout sets the same units of a token's vector to 0 at all of its occurrences in the batch
         (Gal & Ghahramani 2016, arXiv:1512.05287). So each token is embedded, dropped and projected
-        once. `rate` is the fraction of dropped units, or None for model.embedding_dropout.
+        once.
+
+        Args:
+            packed: ids of the whole batch, or of a segment of it.
+            batch: the batch, which has the spelling of unknown words, or None without such words.
+            random: random numbers for dropout, or None for prediction.
+            rate: fraction of dropped units, or None for model.embedding_dropout.
         """
         assert isinstance(self.embedding, nn.Embedding)
-        embedding, size = self.embedding, self.embedding.num_embeddings
-        unknown = spellings if self.subwords is not None else None
-        count = 0 if unknown is None else len(unknown.offsets) - 1
-        ids, index = distinct_ids(packed.data, size + count, with_unk=count > 0)
-        known = ids[: int(torch.searchsorted(ids, size))] if count else ids
+        weight, device = self.embedding.weight, packed.data.device
+        tokens = self._distinct_tokens(packed, batch)
+        known, index = move_together([tokens.known, tokens.index], device)
         # No padding_idx: ids are never padding, and zeroing its gradient would take a copy.
-        table = functional.embedding(known, embedding.weight, sparse=embedding.sparse)
-        unknown_words = ids[len(known) :] - size
-        if len(unknown_words):  # <unk> is the first row: its gradient has it only once
-            table = torch.cat((table, table[:1].expand(len(unknown_words), -1)))
+        table = ops_for(weight).distinct_rows(weight, known, sparse=self.embedding.sparse)
+        if tokens.num_unknown:  # <unk> is the first row: its gradient has it only once
+            table = torch.cat((table, table[:1].expand(tokens.num_unknown, -1)))
         if self.subwords is not None:
-            table = table + self.subwords(known, unknown_words, unknown)
+            table = table + self.subwords(tokens.known, tokens.unknown, tokens.spellings)
         if random is not None:
-            keys = ids
-            if unknown is not None:
-                keys = torch.cat((known, spelling_keys(unknown_words, unknown)))
             rate = self.rate if rate is None else rate
-            table = random.drop(table, rate, Purpose.EMBEDDING, keys)
+            table = random.drop(table, rate, Purpose.EMBEDDING, tokens.keys())
         return DistinctInputs(table, index, packed.batch_sizes)
+
+    def _distinct_tokens(self, packed: PackedSequence, batch: Batch | None) -> DistinctTokens:
+        """Return the distinct tokens of a batch or a segment, on the CPU if the ids are there.
+
+        The CPU knows their number without waiting for the device.
+        """
+        assert isinstance(self.embedding, nn.Embedding)
+        ids, size, spellings = packed.data, self.embedding.num_embeddings, None
+        if batch is not None and self.subwords is not None:
+            spellings = batch.spellings
+        on_host = None if batch is None else batch.on_host
+        if on_host is not None and len(on_host.inputs.data) == len(ids):  # not a segment
+            ids = on_host.packed.data
+            if self.subwords is not None:
+                ids, spellings = number_unknown_words(on_host, size).data, on_host.spellings
+        count = 0 if spellings is None else len(spellings.offsets) - 1
+        distinct, index = distinct_ids(ids, size + count, with_unk=count > 0)
+        known = distinct[: int(torch.searchsorted(distinct, size))] if count else distinct
+        return DistinctTokens(known, distinct[len(known) :] - size, index, spellings)
 
     def _embedded(
         self, packed: PackedSequence, random: RandomNumbers | None, begin: Tensor | None

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.data.batch import Batch, sort_and_pack
+from seqtrain.data.transfer import to_device
 
 
 def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
@@ -42,6 +43,7 @@ def pack_batch(batch: Batch) -> Batch:
         unsorted_indices=sorted_indices.argsort(),
         spellings=None if spellings is None else spellings.packed(batch.lengths),
         static=None if static is None else static[order],
+        on_host=None if batch.on_host is None else pack_batch(batch.on_host),
     )
 
 
@@ -75,8 +77,9 @@ class PackedSequences(Sequences):
     def __init__(self, batch_sizes: Tensor, device: torch.device) -> None:
         self.rows = int(batch_sizes[0])
         row, _ = rows_and_steps(batch_sizes)
-        self.row = row.to(device)
-        self._lengths = row.bincount(minlength=self.rows).unsqueeze(1).to(device)
+        self.row = to_device(row, device)
+        lengths = row.bincount(minlength=self.rows).unsqueeze(1)
+        self._lengths = to_device(lengths, device)
 
     @property
     def lengths(self) -> Tensor:

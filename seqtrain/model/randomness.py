@@ -17,6 +17,7 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
+from seqtrain.data.transfer import to_device
 from seqtrain.model.engines.native.native_ops import ops_for
 from seqtrain.model.engines.ops import DROP_BITS, DropRule
 from seqtrain.model.packing import rows_and_steps
@@ -80,7 +81,7 @@ class RandomNumbers:
         if not dropped:
             return values
         seeds: Tensor | int = number(self.key, purpose)
-        *outer, last = (key.to(values.device) for key in keys)
+        *outer, last = (to_device(key, values.device) for key in keys)
         for key in outer:
             seeds = numbers(seeds, key)
         rule = DropRule(seeds, last, dropped - levels // 2, levels / (levels - dropped))

@@ -6,13 +6,14 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, unpack_sequence
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.batch import Grams
+from seqtrain.data.batch import Grams, Spellings
 from seqtrain.data.vocabulary import BUCKETS, word_grams
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import Inputs
 from seqtrain.model.packing import PackedSequences
 from seqtrain.model.standardization import SeriesStandardization
 from seqtrain.model.subwords import Subwords
+from tests.helpers.batches import batch_of
 from tests.helpers.spelling import buckets_of
 
 WORDS = ["", "", "card", "cards", "a", "of"]
@@ -49,7 +50,8 @@ def test_unknown_words_share_the_vector_of_unk_whose_gradient_has_one_row(known)
     ids = torch.tensor([*known, 6, 7, 7])
     grams = Grams.of(word_grams(UNKNOWN, 3, 5))
     packed = PackedSequence(ids, torch.tensor([len(ids)]))
-    read = inputs.embed_tokens(packed, grams, None)
+    spellings = Spellings(grams.buckets, grams.offsets, (ids - 6).clamp(min=-1))
+    read = inputs.embed_tokens(packed, batch_of(packed, spellings=spellings), None)
     words = [(WORDS + UNKNOWN)[i] for i in ids.tolist()]
     rows = torch.stack([table.weight[i if i < 6 else 1] for i in ids.tolist()])
     expected = rows + torch.stack([by_hand(model, word) for word in words])

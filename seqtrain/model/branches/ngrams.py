@@ -66,8 +66,6 @@ class NgramBranch(Branch):
     """
 
     name = "ngrams"
-    keys: Tensor
-    idf: Tensor
 
     def __init__(
         self, vocabulary: NgramVocabulary, num_classes: int, words: WordGrams | None = None
@@ -78,9 +76,9 @@ class NgramBranch(Branch):
         self._spelling = Grams.of(words) if words is not None and vocabulary.has_spelling else None
         self.weight = nn.Parameter(torch.zeros(len(vocabulary), num_classes))
         self.bias = nn.Parameter(torch.zeros(num_classes))
-        # Both belong to the preprocessing and are saved with it.
-        self.register_buffer("keys", torch.from_numpy(np.array(vocabulary.keys)), persistent=False)
-        self.register_buffer("idf", torch.from_numpy(np.array(vocabulary.idf)), persistent=False)
+        # Both belong to the preprocessing and are saved with it. They stay on the CPU.
+        self.keys = torch.from_numpy(np.array(vocabulary.keys))
+        self.idf = torch.from_numpy(np.array(vocabulary.idf))
 
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> NgramBranch | None:
@@ -103,7 +101,7 @@ class NgramBranch(Branch):
     def score(self, ngrams: SparseRows, rows: Tensor | None = None) -> Tensor:
         """Return the logits, (B, C), of rows of what `find` returned, or of all rows if None."""
         if rows is None:
-            rows = torch.arange(len(ngrams.offsets) - 1, device=self.weight.device)
+            rows = torch.arange(len(ngrams.offsets) - 1, device="cpu")
         sums = ops_for(self.weight).sum_rows(self.weight, ngrams, rows, sparse=self.sparse)
         return GAIN * sums + self.bias
 
@@ -114,18 +112,22 @@ class NgramBranch(Branch):
         rows, found = list[Tensor](), list[SparseRows]()
         batching = BatchingConfig(max_tokens=PREPARED_BATCH_STEPS)
         for some in plan_in_order_of_length(store.lengths, batching):
-            batch = collate(store.__getitems__(some)).to(self.weight.device)
+            batch = collate(store.__getitems__(some))
             rows.append(torch.from_numpy(some)[batch.sorted_indices])
             found.append(self.find(batch))
         offsets = _offsets(torch.cat([part.offsets.diff() for part in found]))
-        order, counts = entries_of(offsets, torch.cat(rows).argsort().to(offsets.device))
+        order, counts = entries_of(offsets, torch.cat(rows).argsort())
         which = torch.cat([part.which for part in found])[order]
         weights = torch.cat([part.weights for part in found])[order]
         return SparseRows(which, weights, _offsets(counts))
 
     @torch.no_grad()
     def find(self, batch: Batch) -> SparseRows:
-        """Return the known n-grams of each sequence of a packed batch, and their values."""
+        """Return the known n-grams of each sequence of a packed batch, and their values.
+
+        The result is on the CPU, whichever device has the batch.
+        """
+        batch = batch.host
         packed = batch.packed
         rows, size = int(packed.batch_sizes[0]), len(self.vocabulary)
         found = [
@@ -135,7 +137,7 @@ class NgramBranch(Branch):
         spelling_share = 0.0
         if self._spelling is not None:
             spelling_share = SPELLING_SHARE
-            row = rows_and_steps(packed.batch_sizes)[0].to(packed.data.device)
+            row, _ = rows_and_steps(packed.batch_sizes)
             index, step = self._spelled(batch)
             found.append((index, row[step]))
         index, row = _concatenate(found)
@@ -171,7 +173,6 @@ class NgramBranch(Branch):
         """Return the id of each character n-gram of the words at steps, and its step."""
         assert self._spelling is not None
         ids = number_unknown_words(batch, len(self._spelling.offsets) - 1).data
-        self._spelling = self._spelling.to(ids.device)
         found = []
         for grams, first in (
             (self._spelling, 0),
@@ -205,8 +206,8 @@ def _known(
     every = torch.arange(len(lengths), device="cpu")
     before = torch.cat((starts[step - 1] + row, starts[lengths - 1] + every))
     before[: len(every)] = len(before)  # index of the boundary before all steps
-    row, step = torch.cat((row, every)).to(ids.device), torch.cat((step, lengths)).to(ids.device)
-    before, boundary = before.to(ids.device), ids.new_full((1,), BOUNDARY)
+    row, step = torch.cat((row, every)), torch.cat((step, lengths))
+    boundary = ids.new_full((1,), BOUNDARY)
     ids = torch.cat((ids, boundary.expand(len(every))))
     ending = folded(torch.full_like(ids, NO_KEY), ids)
     boundary_key, found = folded(torch.full_like(boundary, NO_KEY), boundary), []

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import Batch
+from seqtrain.data.transfer import to_device
 from seqtrain.data.vocabulary import UNK
 from seqtrain.model.branches.branch import (
     Branch,
@@ -232,7 +233,8 @@ class RecurrentBranch(Branch):
         if self.config.initial_state == "random" and random is not None:
             zeros = self.zero_state(rows).permute(2, 0, 1, 3)
             drawn = random.normals(Purpose.INITIAL_STATE, zeros[0].numel()).view(zeros.shape)
-            return self.config.initial_scale * drawn.permute(1, 2, 0, 3).to(zeros)
+            drawn = to_device(drawn.permute(1, 2, 0, 3).contiguous(), zeros.device)
+            return self.config.initial_scale * drawn.to(zeros.dtype)
         return None
 
     def join(self, states: Tensor) -> Tensor:
@@ -255,7 +257,7 @@ class RecurrentBranch(Branch):
         ) -> tuple[Tensor | None, Tensor]:
             outputs, state = engine.run(
                 self.encoder,
-                self.inputs.read(packed, batch.spellings, random, begin),
+                self.inputs.read(packed, batch, random, begin),
                 start,
                 need_outputs=need_outputs,
                 between=self.dropout_between_layers(random, packed.batch_sizes, begin),

@@ -75,6 +75,19 @@ class Ops:
             which, table, starts, mode="sum", per_sample_weights=weights, sparse=sparse
         )
 
+    def distinct_rows(self, table: Tensor, rows: Tensor, *, sparse: bool) -> Tensor:
+        """Look up rows of a table.
+
+        Args:
+            table: the vectors.
+            rows: ascending row numbers without repetition.
+            sparse: whether the gradient of the table is sparse.
+
+        Shape:
+            table: (V, E). rows: (U,) int64. Returns: (U, E).
+        """
+        return functional.embedding(rows, table, sparse=sparse)
+
     def drop(self, values: Tensor, rule: DropRule) -> Tensor:
         """Multiply each unit by the rule's scale or by 0.
 

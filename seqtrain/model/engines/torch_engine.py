@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
+from seqtrain.data.transfer import move_together
 from seqtrain.model.cells import (
     PARAMETERS,
     Cell,
@@ -166,8 +167,9 @@ def _pad(
 
     In reverse each row begins with its own last step.
     """
-    row, step = (index.to(data.device) for index in rows_and_steps(sizes))
+    row, step = rows_and_steps(sizes)
     lengths = row.bincount(minlength=int(sizes[0]))
+    row, step, lengths = move_together([row, step, lengths], data.device)
     place = row, lengths[row] - 1 - step if reverse else step
     padded = data.new_zeros(int(sizes[0]), len(sizes), data.shape[1])
     return padded.index_put(place, data), place, lengths

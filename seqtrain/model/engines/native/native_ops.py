@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from seqtrain.model.engines.cuda_ops import CudaOps
 from seqtrain.model.engines.native.library import (
     PoolCall,
     RowSums,
@@ -57,7 +58,7 @@ class NativeOps(Ops):
         return run(states.contiguous(), batch_sizes.contiguous(), *weights)
 
 
-REFERENCE, NATIVE = Ops(), NativeOps()
+REFERENCE, NATIVE, CUDA = Ops(), NativeOps(), CudaOps()
 
 
 def is_native(tensor: Tensor) -> bool:
@@ -67,6 +68,8 @@ def is_native(tensor: Tensor) -> bool:
 
 def ops_for(tensor: Tensor) -> Ops:
     """Return the fastest operations for a tensor."""
+    if tensor.is_cuda:
+        return CUDA
     return NATIVE if is_native(tensor) else REFERENCE
 
 

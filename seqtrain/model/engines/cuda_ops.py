@@ -1,0 +1,65 @@
+"""Operations around the recurrence on CUDA, for which the host never waits.
+
+Letters of shapes as in `engines.ops`; U distinct rows of a table.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from seqtrain.data.batch import entries_of
+from seqtrain.data.transfer import move_together
+from seqtrain.model.engines.ops import Ops, SparseRows
+
+
+class CudaOps(Ops):
+    """Operations on CUDA. Sparse matrices and row numbers stay on the CPU, which counts entries."""
+
+    def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
+        """Multiply rows of a sparse matrix with a table; see `Ops.sum_rows`.
+
+        A sparse gradient has each row of the table once, in ascending order.
+        """
+        if not matrix.offsets.is_cpu:
+            return super().sum_rows(table, matrix, rows, sparse=sparse)
+        entries, counts = entries_of(matrix.offsets, rows)
+        distinct, place = torch.unique(matrix.which[entries].long(), return_inverse=True)
+        starts, weights = counts.cumsum(0) - counts, matrix.weights[entries]
+        distinct, place, starts, weights = move_together(
+            [distinct, place, starts, weights], table.device
+        )
+        vectors = self.distinct_rows(table, distinct, sparse=sparse)
+        weights = weights.to(vectors.dtype)
+        return functional.embedding_bag(
+            place, vectors, starts, mode="sum", per_sample_weights=weights
+        )
+
+    def distinct_rows(self, table: Tensor, rows: Tensor, *, sparse: bool) -> Tensor:
+        """Return rows of a table, in ascending order without repetition; see `Ops`."""
+        if not sparse:
+            return super().distinct_rows(table, rows, sparse=False)
+        run: Callable[..., Tensor] = _DistinctRows.apply
+        return run(table, rows)
+
+
+class _DistinctRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, rows: Tensor) -> Tensor:
+        """Return the rows."""
+        ctx.save_for_backward(rows)
+        ctx.shape = table.shape
+        return table.index_select(0, rows)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        """Return the gradient of the table: torch's own would have to be coalesced."""
+        (rows,) = ctx.saved_tensors
+        total = torch.sparse_coo_tensor(
+            rows[None], gradient, ctx.shape, is_coalesced=True, check_invariants=False
+        )
+        return total, None
