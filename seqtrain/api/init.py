@@ -12,7 +12,7 @@ from seqtrain.data.readers import TableSource
 from seqtrain.data.readers.table_source import remember_table
 from seqtrain.errors import DataError, warn
 from seqtrain.files.writing import write_file
-from seqtrain.proposal import Wishes, propose
+from seqtrain.proposal import InitOptions, propose
 from seqtrain.runs.destination import check_destination
 from seqtrain.text import printable
 
@@ -70,7 +70,7 @@ def init(
     tables = list[TableSource]()  # held until the config is written
     train = _files_of("train", data, tables)
     test_file = None if test is None else next(iter(_files_of("test", test, tables)))
-    wishes = Wishes(
+    options = InitOptions(
         label=label,
         sequence=[sequence] if isinstance(sequence, str | int) else _listed(sequence),
         id=id,
@@ -82,9 +82,9 @@ def init(
         encoding=encoding,
         settings=settings,
     )
-    proposal = propose(train, wishes, test=test_file)
-    print(*map(printable, proposal.taken), sep="\n", file=sys.stderr)
-    warn(*proposal.doubts)
+    proposal = propose(train, options, test=test_file)
+    print(*map(printable, proposal.uses), sep="\n", file=sys.stderr)
+    warn(*proposal.warnings)
     if output is not None:
         write_file(Path(output), proposal.text.encode())
     return parse_config(proposal.text)

@@ -1,7 +1,7 @@
-"""From data files to a config that suits them: columns → facts → rules → commented YAML."""
+"""`seqtrain init`: from data files to a config that suits them."""
 
-from seqtrain.proposal.columns import Wishes
+from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.proposal import Proposal, propose
 from seqtrain.proposal.tables import data_format
 
-__all__ = ["Proposal", "Wishes", "data_format", "propose"]
+__all__ = ["InitOptions", "Proposal", "data_format", "propose"]

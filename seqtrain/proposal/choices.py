@@ -1,53 +1,55 @@
-"""Which settings suit which data: rules, each with its reason; README.md has the measurements."""
+"""Rules that choose the settings of a config, each with its reason.
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+README.md has the measurement behind each rule.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias
 
 from seqtrain.data.splits import MANY_ROWS
 from seqtrain.data.summary import are_uneven
-from seqtrain.proposal.contents import Facts
+from seqtrain.proposal.data_profile import DataProfile
+from seqtrain.proposal.options import InitOptions
 
 UPDATES, UPDATES_PER_CLASS = 600, 12
-"""Updates of the optimizer that training needs, about: so many, and so many more per class."""
+"""Updates that training needs, about: a number, plus a number per class."""
 MORE_UPDATES = {"characters": 2, "channels": 2}
-"""Factor of the updates, by family: spelling has to be learned; series of several channels. Of
-several labels per row it is 2, too: on GoEmotions 3 epochs were better than 2 and than 4."""
-EPOCHS = 1, 80
-"""Passes over train, at least and at most."""
-MANY_CLASSES = 20
-"""Above so many classes single words often decide, as with intents."""
+"""Factor of the updates by family; it is 2 for multi-label tasks, too."""
+LEAST_EPOCHS, MOST_EPOCHS = 1, 80
+MANY_CLASSES, FEW_CLASSES = 20, 4
+"""Above many classes, single words often decide, as with intents. Up to few, refits gain less."""
 SHORT_CHARACTERS = 30
-"""Median characters below which texts of characters are short, as names are."""
+"""Median length below which texts of characters are short, as names are."""
 LONG = 40
-"""Median time steps from which convolutions read an alphabet or one channel first."""
-FEW_ROWS, SMALL_BATCH = 1000, 16
+"""Median length from which on convolutions read an alphabet or one channel first."""
+FEW_ROWS, SMALL_BATCH, BATCH = 1000, 16, 64
 """A data set with fewer rows is learned better in small batches."""
 SHORT_TEXTS, LARGE_BATCH, LARGE_LR = 64, 128, (1.4, 1.7)
-"""Texts whose median is below so many words, of more than FEW_CLASSES classes, have such batches;
-the learning rate is then multiplied by the first factor for many classes, else by the second."""
+"""Short texts of more than few classes have large batches. Their learning rate is multiplied by
+the first factor for many classes, else by the second."""
 SPELLED_ROWS, PLAIN_ROWS, PLAIN_LR = (5000, 400), (8000, 1000), 1.5
-"""With fewer texts, in all and per class, n-grams of characters help; and plain SGD with this
-learning rate is better for n-grams (characters, symbols: as few as for the first)."""
+"""With fewer rows, in total and per class, n-grams of characters help (the first pair), and plain
+SGD with this learning rate is better for n-grams of words (the second) and others (the first)."""
 STEPS_LR = 5.0
-"""The same for several columns of tokens of a time step, where there are many classes."""
-ATTENTION_SIZE = 32, 64
-"""Size of attention's hidden layer, and of that for short texts of few classes."""
-FEW_CLASSES, REFIT_ROWS, REFIT_FRACTION = 4, (200, 1000), 0.1
-"""A refit gains with fewer rows per class than this, of few classes and of more, where at least
-this fraction is held out."""
-UNEVEN, ADJUSTMENT, OF_MANY_CLASSES, OF_CHARACTERS = 10, 0.4, 0.6, 0.2
-"""Rows of the largest class for one of the smallest, above which rare classes are adjusted for; how
-much, how much where there are many classes, and for texts by characters."""
+"""Learning rate of n-grams for several columns of tokens and many classes."""
+ATTENTION_SIZE, SHORT_ATTENTION_SIZE = 32, 64
+"""Size of the hidden layer of attention, and for short texts of few classes."""
+REFIT_ROWS, REFIT_FRACTION = (200, 1000), 0.1
+"""A refit gains with fewer rows per class than this (few classes, more classes), if at least this
+fraction is held out."""
+UNEVEN = 10
+"""Ratio of the largest to the smallest class above which rare classes are favoured."""
+ADJUSTMENTS = {"words": 0.4, "many classes": 0.6, "characters": 0.2}
+"""Logit adjustment by family; for words, also by the number of classes."""
 KERNEL_ROWS = 3000
-"""Fewer series than this gain by a bank of fixed kernels."""
+"""Number of series below which a bank of fixed kernels helps."""
 MANY_STEPS = 1_000_000
-"""Time steps of train from which on texts are learned with products in bfloat16: as accurate, and
-a third of the time less where the processor has them."""
+"""Time steps of train from which on texts are trained in bfloat16."""
 PAIRED = {"words": "words", "symbols": "symbols", "steps": "tokens"}
-"""Families that are learned by pairs of tokens, too, and what these are called."""
+"""Families that are learned from pairs of tokens, too, with the name of these tokens."""
 SPELLED = ("characters", "alphabet")
 LEARN_ALL_AT_MOST = 100
-"""Series up to which all are learned: a fifth of them is too few to choose the best epoch by."""
+"""Number of series up to which none are held out: a fifth is too few to choose an epoch."""
 
 
 class Choice(NamedTuple):
@@ -58,145 +60,286 @@ class Choice(NamedTuple):
     why: str
 
 
-def choices(facts: Facts, validation: object) -> list[Choice]:
-    """Return what suits this data, section by section; validation: of the config."""
-    found = [*_data(facts), *_beside(facts), *_encoder(facts)]
-    held_out = facts.rows * validation if isinstance(validation, float) else facts.rows
-    stops = validation is not None and held_out >= MANY_ROWS
-    found += _training(facts, stops=stops)
-    most = REFIT_ROWS[len(facts.classes) > FEW_CLASSES]
-    few = facts.rows < most * len(facts.classes)
-    few = few and facts.family not in ("alphabet", "symbols")
-    if few and isinstance(validation, float) and validation >= REFIT_FRACTION:
-        found.append(Choice("training.refit", True, "few rows: in the end all of them are learned"))
-    return found
+class Situation:
+    """What the rules ask about a data set.
+
+    Args:
+        profile: Profile of the data.
+        validation: Value of data.validation.
+        options: Options of the user.
+    """
+
+    def __init__(self, profile: DataProfile, validation: object, options: InitOptions) -> None:
+        self.profile, self.validation = profile, validation
+        self.tokenizer = options.setting("data.tokenizer")
+        self.family, self.rows = profile.family.name, profile.total_rows
+        self.classes, self.median = len(profile.classes), profile.lengths[0]
+        self.is_short = self.median < SHORT_CHARACTERS
+        self.is_few_word_classes = self.family == "words" and self.classes <= MANY_CLASSES
+        self.has_large_batches = (
+            self.family == "words"
+            and self.median < SHORT_TEXTS
+            and not profile.multi_label
+            and self.rows >= FEW_ROWS
+            and self.classes > FEW_CLASSES
+        )
+        self.batch_size = LARGE_BATCH if self.has_large_batches else BATCH
+        if self.rows < FEW_ROWS:
+            self.batch_size = SMALL_BATCH
+
+    def has_fewer_rows(self, total: int, per_class: int) -> bool:
+        """Return True if there are fewer rows of tokens, in total and per class."""
+        return not self.profile.channels and self.rows < min(total, per_class * self.classes)
+
+    @property
+    def stops_early(self) -> bool:
+        """True if enough rows are held out to stop training by them."""
+        is_share = isinstance(self.validation, float)
+        held_out = self.rows * self.validation if is_share else self.rows  # type: ignore[operator]
+        return self.validation is not None and held_out >= MANY_ROWS
 
 
-def should_hold_out(facts: Facts) -> bool:
-    """Return whether a part of train should choose the best epoch instead of being learned."""
-    return facts.rows > LEARN_ALL_AT_MOST or not facts.channels
+Rule: TypeAlias = Callable[[Situation], Choice | None]
 
 
-def _is_short(facts: Facts) -> bool:
-    return facts.lengths[0] < SHORT_CHARACTERS
+def should_hold_out(profile: DataProfile) -> bool:
+    """Return True if a part of train should choose the best epoch instead of being learned."""
+    return profile.total_rows > LEARN_ALL_AT_MOST or not profile.channels
 
 
-def _are_few_word_classes(facts: Facts) -> bool:
-    return facts.family == "words" and len(facts.classes) <= MANY_CLASSES
+def choices(profile: DataProfile, validation: object, options: InitOptions) -> Iterator[Choice]:
+    """Yield the settings that suit a data set, section by section.
+
+    Args:
+        profile: Profile of the data.
+        validation: Value of data.validation.
+        options: Options of the user.
+    """
+    situation = Situation(profile, validation, options)
+    for rule in RULES:
+        choice = rule(situation)
+        if choice is not None:
+            yield choice
 
 
-def _are_few_texts(facts: Facts, most: tuple[int, int] = SPELLED_ROWS) -> bool:
-    return not facts.channels and facts.rows < min(most[0], most[1] * len(facts.classes))
+def _tokenizer(data: Situation) -> Choice | None:
+    if data.family in SPELLED:
+        return Choice("data.tokenizer", "char", data.profile.family.reason)
+    return None
 
 
-def _in_large_batches(facts: Facts) -> bool:
-    short = facts.family == "words" and facts.lengths[0] < SHORT_TEXTS and not facts.multi_label
-    return short and facts.rows >= FEW_ROWS and len(facts.classes) > FEW_CLASSES
+def _lowercase(data: Situation) -> Choice | None:
+    if data.family in SPELLED and not data.profile.family.lowercase:
+        return Choice("data.lowercase", False, "upper and lower case may differ in meaning")
+    return None
 
 
-def _data(facts: Facts) -> Iterator[Choice]:
-    if facts.family in SPELLED:
-        yield Choice("data.tokenizer", "char", facts.why)
-        if not facts.lowercase:
-            yield Choice("data.lowercase", False, "upper and lower case may differ in meaning")
-    if facts.family == "series":
-        yield Choice("data.standardize", "both", "each series by its own scale, then by train's")
-    if facts.rows < FEW_ROWS:
-        yield Choice("batching.batch_size", SMALL_BATCH, "few rows need small batches")
-    elif _in_large_batches(facts):
-        yield Choice("batching.batch_size", LARGE_BATCH, "short texts: fewer updates cost less")
+def _standardize(data: Situation) -> Choice | None:
+    if data.family == "series":
+        return Choice("data.standardize", "both", "each series by its own scale, and by train's")
+    return None
 
 
-def _beside(facts: Facts) -> Iterator[Choice]:
-    family, beside = facts.family, "in a linear classifier beside the GRU"
-    if len(facts.tokens) > 1:
-        sizes = {name: [1, 1] for name in facts.tokens}
-        yield Choice("model.ngrams", sizes, f"the tokens of each column, {beside}")
-    elif family in PAIRED:
-        token = PAIRED[family]
-        yield Choice("model.ngrams", [1, 2], f"{token} and pairs of {token}, {beside}")
-    elif family in SPELLED:
-        longest = 6 if family == "alphabet" else 5 if _is_short(facts) else 4
-        yield Choice("model.ngrams", [1, longest], f"1 to {longest} characters in a row, {beside}")
-    elif facts.rows < KERNEL_ROWS:
-        yield Choice("model.kernels", True, f"few series: fixed convolutions, {beside}")
-    if family == "words":
-        if _are_few_texts(facts):
-            yield Choice("model.ngrams_spelling", True, "and parts of words, as there are few rows")
-        yield Choice("model.subwords", [3, 5], "rare words are also read in parts")
-        if _are_few_word_classes(facts):
-            yield Choice("model.embedding_std", 0.1, "spread of the initial word vectors")
+def _batch_size(data: Situation) -> Choice | None:
+    reasons = {
+        SMALL_BATCH: "few rows need small batches",
+        LARGE_BATCH: "short texts: fewer updates cost less",
+    }
+    if data.batch_size in reasons:
+        return Choice("batching.batch_size", data.batch_size, reasons[data.batch_size])
+    return None
 
 
-def _encoder(facts: Facts) -> Iterator[Choice]:
-    family, steps = facts.family, facts.lengths[0]
-    first = {"alphabet": 64, "series": 32}.get(family)
-    if first is not None and steps >= LONG:
-        why = "channels, kernel, stride: a quarter of the steps is left"
-        yield Choice("model.convolutions", [[first, 7, 2], [64, 5, 2]], why)
-    if family in SPELLED:
-        yield Choice("model.embedding_dim", 64 if _is_short(facts) else 32, "few characters differ")
-    elif family == "channels" or (family == "series" and steps < LONG):
-        yield Choice("model.embedding_dim", 32, "size of the vector that the channels become")
-    if family in SPELLED or (family == "symbols" and facts.symbols < 500):
-        yield Choice("model.embedding_std", 1.0, "there are few tokens, and each is frequent")
-    if family == "characters":
-        yield Choice("model.hidden_size", 192, "the model learns how many words are spelled")
-    if family != "characters" or _is_short(facts):
-        yield Choice("model.bidirectional", True, "the GRU also reads each sequence backward")
-    if (family == "characters" and _is_short(facts)) or family == "alphabet":
-        yield Choice("model.pooling", ["last", "mean", "max"], "what matters may stand anywhere")
-    elif _are_few_word_classes(facts):
-        yield Choice("model.pooling", "attention", "the model learns which words matter")
-        size = ATTENTION_SIZE[steps < SHORT_TEXTS and len(facts.classes) <= FEW_CLASSES]
-        yield Choice("model.attention_size", size, "a small hidden layer of it is enough")
-    elif family != "channels":
-        yield Choice("model.pooling", "max", "each unit's largest value over the sequence")
-    if family == "words":
-        share = 0.6 if _are_few_word_classes(facts) else 0.3
-        yield Choice("model.embedding_dropout", share, "dropout of the word vectors")
-        return
-    yield Choice("model.dropout", 0.3, "dropout before the output layer")
-    if family in ("series", "channels"):
-        yield Choice("model.embedding_dropout", 0.0, "measurements have no dropout")
-    else:
-        yield Choice("model.embedding_dropout", 0.1, "few tokens need little dropout")
+def _ngrams(data: Situation) -> Choice | None:
+    columns, branch = data.profile.token_columns, "in a linear branch next to the GRU"
+    if len(columns) > 1:
+        sizes = {name: [1, 1] for name in columns}
+        return Choice("model.ngrams", sizes, f"the tokens of each column, {branch}")
+    if data.family in PAIRED:
+        token = PAIRED[data.family]
+        return Choice("model.ngrams", [1, 2], f"{token} and pairs of {token}, {branch}")
+    if data.family in SPELLED:
+        longest = 6 if data.family == "alphabet" else 5 if data.is_short else 4
+        return Choice("model.ngrams", [1, longest], f"1 to {longest} characters in a row, {branch}")
+    return None
 
 
-def _training(facts: Facts, *, stops: bool) -> Iterator[Choice]:
-    larger = 2 if _in_large_batches(facts) else 1
-    batch_size = SMALL_BATCH if facts.rows < FEW_ROWS else larger * 64
-    per_epoch = -(-facts.rows * 9 // 10 // batch_size)
-    updates = (UPDATES + UPDATES_PER_CLASS * len(facts.classes)) / larger
-    updates *= 2 if facts.multi_label else MORE_UPDATES.get(facts.family, 1)
-    fewest, most = EPOCHS
-    epochs = max(fewest, min(most, round(updates / per_epoch)))
-    yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
-    few_classes = _are_few_word_classes(facts)
-    lr = 0.002 if few_classes else 0.004 if facts.family in ("words", "series") else 0.003
-    lr = round(lr * LARGE_LR[few_classes], 4) if larger > 1 else lr
-    yield Choice("training.lr", lr, "the highest learning rate")
-    if _are_few_texts(facts, PLAIN_ROWS if facts.family == "words" else SPELLED_ROWS):
-        many = len(facts.tokens) > 1 and len(facts.classes) > MANY_CLASSES
-        lr = STEPS_LR if many else PLAIN_LR * larger
-        yield Choice("training.ngrams_lr", lr, "n-grams learn by plain SGD: few rows")
-    if facts.family in ("words", "characters") and facts.rows * facts.lengths[0] >= MANY_STEPS:
-        yield Choice("training.precision", "bfloat16", "much text: faster where processors can")
-    if few_classes and not facts.multi_label:
-        yield Choice("training.label_smoothing", 0.1, "share of the target for all classes")
-    patience = "auto" if stops else None
-    why = "ends where a fifth of the epochs brought nothing" if stops else "trains all epochs"
-    yield Choice("training.patience", patience, why)
-    counts = facts.classes.values()
-    if facts.multi_label:
-        yield Choice("training.monitor", "micro_f1", "the F1 of all labels together")
-    elif facts.family in ("words", "characters") and max(counts) > UNEVEN * min(counts):
-        of_words = ADJUSTMENT if few_classes else OF_MANY_CLASSES
-        share = of_words if facts.family == "words" else OF_CHARACTERS
-        yield Choice("training.logit_adjustment", share, "rare classes: a better macro F1")
-    if are_uneven(facts.classes) and not facts.multi_label:
-        yield Choice("training.monitor", "macro_f1", "accuracy hardly sees the small classes")
-    if facts.family == "series":
-        yield Choice("training.augment", {"slice": 0.2}, "training reads random windows")
-    elif facts.family == "channels" and facts.lengths[0] <= 100:
-        yield Choice("training.augment", {"shift": 0.3}, "training adds random offsets")
+def _kernels(data: Situation) -> Choice | None:
+    if data.family in ("series", "channels") and data.rows < KERNEL_ROWS:
+        return Choice("model.kernels", True, "few series: a branch of fixed convolutions")
+    return None
+
+
+def _ngrams_spelling(data: Situation) -> Choice | None:
+    is_spelled = data.family == "words" and data.tokenizer != "bpe"
+    if is_spelled and data.has_fewer_rows(*SPELLED_ROWS):
+        return Choice("model.ngrams_spelling", True, "also parts of words, as there are few rows")
+    return None
+
+
+def _subwords(data: Situation) -> Choice | None:
+    if data.family == "words" and data.tokenizer != "bpe":
+        return Choice("model.subwords", [3, 5], "rare words are also read in parts")
+    return None
+
+
+def _embedding_std(data: Situation) -> Choice | None:
+    if data.is_few_word_classes:
+        return Choice("model.embedding_std", 0.1, "spread of the initial word vectors")
+    if data.family in SPELLED or (data.family == "symbols" and data.profile.symbols < 500):
+        return Choice("model.embedding_std", 1.0, "there are few tokens, and each is frequent")
+    return None
+
+
+def _convolutions(data: Situation) -> Choice | None:
+    width = {"alphabet": 64, "series": 32}.get(data.family)
+    if width is not None and data.median >= LONG:
+        reason = "channels, kernel, stride: a quarter of the steps is left"
+        return Choice("model.convolutions", [[width, 7, 2], [64, 5, 2]], reason)
+    return None
+
+
+def _embedding_dim(data: Situation) -> Choice | None:
+    if data.family in SPELLED:
+        size = 64 if data.is_short else 32
+        return Choice("model.embedding_dim", size, "few characters differ")
+    if data.family == "channels" or (data.family == "series" and data.median < LONG):
+        return Choice("model.embedding_dim", 32, "size of the embedding of the channels")
+    return None
+
+
+def _hidden_size(data: Situation) -> Choice | None:
+    if data.family == "characters":
+        return Choice("model.hidden_size", 192, "the model learns how many words are spelled")
+    return None
+
+
+def _bidirectional(data: Situation) -> Choice | None:
+    if data.family != "characters" or data.is_short:
+        return Choice("model.bidirectional", True, "the GRU also reads each sequence backward")
+    return None
+
+
+def _pooling(data: Situation) -> Choice | None:
+    if (data.family == "characters" and data.is_short) or data.family == "alphabet":
+        reason = "what matters may be anywhere"
+        return Choice("model.pooling", ["last", "mean", "max"], reason)
+    if data.is_few_word_classes:
+        return Choice("model.pooling", "attention", "the model learns which words matter")
+    if data.family != "channels":
+        return Choice("model.pooling", "max", "each unit's largest value over the sequence")
+    return None
+
+
+def _attention_size(data: Situation) -> Choice | None:
+    if data.is_few_word_classes:
+        is_small = data.median < SHORT_TEXTS and data.classes <= FEW_CLASSES
+        size = SHORT_ATTENTION_SIZE if is_small else ATTENTION_SIZE
+        return Choice("model.attention_size", size, "a small hidden layer is enough")
+    return None
+
+
+def _dropout(data: Situation) -> Choice | None:
+    if data.family != "words":
+        return Choice("model.dropout", 0.3, "dropout before the output layer")
+    return None
+
+
+def _embedding_dropout(data: Situation) -> Choice | None:
+    if data.family == "words":
+        share = 0.6 if data.is_few_word_classes else 0.3
+        return Choice("model.embedding_dropout", share, "dropout of the word vectors")
+    if data.family in ("series", "channels"):
+        return Choice("model.embedding_dropout", 0.0, "no dropout of numbers")
+    return Choice("model.embedding_dropout", 0.1, "few tokens need little dropout")
+
+
+def _max_epochs(data: Situation) -> Choice | None:
+    per_epoch = -(-data.rows * 9 // 10 // data.batch_size)
+    updates: float = UPDATES + UPDATES_PER_CLASS * data.classes
+    updates /= 2 if data.has_large_batches else 1
+    updates *= 2 if data.profile.multi_label else MORE_UPDATES.get(data.family, 1)
+    epochs = max(LEAST_EPOCHS, min(MOST_EPOCHS, round(updates / per_epoch)))
+    return Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
+
+
+def _lr(data: Situation) -> Choice | None:
+    lr = 0.004 if data.family in ("words", "series") else 0.003
+    if data.is_few_word_classes:
+        lr = 0.002
+    if data.has_large_batches:
+        lr = round(lr * LARGE_LR[data.is_few_word_classes], 4)
+    return Choice("training.lr", lr, "the highest learning rate")
+
+
+def _ngrams_lr(data: Situation) -> Choice | None:
+    if not data.has_fewer_rows(*(PLAIN_ROWS if data.family == "words" else SPELLED_ROWS)):
+        return None
+    is_wide = len(data.profile.token_columns) > 1 and data.classes > MANY_CLASSES
+    lr = STEPS_LR if is_wide else PLAIN_LR * (2 if data.has_large_batches else 1)
+    return Choice("training.ngrams_lr", lr, "n-grams learn by plain SGD: few rows")
+
+
+def _precision(data: Situation) -> Choice | None:
+    if data.family in ("words", "characters") and data.rows * data.median >= MANY_STEPS:
+        reason = "much text: faster if the processor supports it"
+        return Choice("training.precision", "bfloat16", reason)
+    return None
+
+
+def _label_smoothing(data: Situation) -> Choice | None:
+    if data.is_few_word_classes and not data.profile.multi_label:
+        return Choice("training.label_smoothing", 0.1, "part of the target for all classes")
+    return None
+
+
+def _patience(data: Situation) -> Choice | None:
+    if data.stops_early:
+        reason = "stops after a fifth of the epochs without improvement"
+        return Choice("training.patience", "auto", reason)
+    return Choice("training.patience", None, "trains all epochs")
+
+
+def _logit_adjustment(data: Situation) -> Choice | None:
+    counts = data.profile.classes.values()
+    is_even = max(counts) <= UNEVEN * min(counts)
+    if data.profile.multi_label or data.family not in ("words", "characters") or is_even:
+        return None
+    key = "many classes" if data.family == "words" and not data.is_few_word_classes else data.family
+    return Choice("training.logit_adjustment", ADJUSTMENTS[key], "favours rare classes")
+
+
+def _monitor(data: Situation) -> Choice | None:
+    if data.profile.multi_label:
+        return Choice("training.monitor", "micro_f1", "the F1 of all labels together")
+    if are_uneven(data.profile.classes):
+        return Choice("training.monitor", "macro_f1", "accuracy hardly depends on small classes")
+    return None
+
+
+def _augment(data: Situation) -> Choice | None:
+    if data.family == "series":
+        return Choice("training.augment", {"slice": 0.2}, "training reads random windows")
+    if data.family == "channels" and data.median <= 100:
+        return Choice("training.augment", {"shift": 0.3}, "training adds random offsets")
+    return None
+
+
+def _refit(data: Situation) -> Choice | None:
+    most = REFIT_ROWS[data.classes > FEW_CLASSES]
+    is_few = data.rows < most * data.classes and data.family not in ("alphabet", "symbols")
+    share = data.validation if isinstance(data.validation, float) else 0.0
+    if is_few and share >= REFIT_FRACTION:
+        return Choice("training.refit", True, "few rows: finally all of them are learned")
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    *(_tokenizer, _lowercase, _standardize, _batch_size),
+    *(_ngrams, _kernels, _ngrams_spelling, _subwords, _embedding_std, _convolutions),
+    *(_embedding_dim, _hidden_size, _bidirectional, _pooling, _attention_size),
+    *(_dropout, _embedding_dropout),
+    *(_max_epochs, _lr, _ngrams_lr, _precision, _label_smoothing, _patience),
+    *(_logit_adjustment, _monitor, _augment, _refit),
+)
+"""Rules in the order of the config, one per key."""

@@ -1,10 +1,11 @@
-"""How a file of labelled sequences is read: its format, its encoding, its columns, its kind."""
+"""Inspection of data files: format, encoding, columns, and kind of the sequences."""
 
 import codecs
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, islice
+from typing import Any
 
 import numpy as np
 
@@ -28,34 +29,41 @@ from seqtrain.data.sources import source_of
 from seqtrain.data.summary import separator_of
 from seqtrain.errors import DataError
 from seqtrain.files.reading import path_problem
-from seqtrain.proposal.columns import (
-    FEWEST_STEPS,
-    ColumnFacts,
-    Wishes,
-    choose_label,
-    choose_sequence,
-    flattened,
-    gather,
-    has_header,
-    no_series,
-)
-from seqtrain.proposal.contents import Facts, good_rows
-from seqtrain.proposal.steps import find_steps
+from seqtrain.proposal.column_names import OWNER_NAMES
+from seqtrain.proposal.columns import ColumnProfile, columns_named, flattened, profile_rows
+from seqtrain.proposal.data_profile import DataProfile, good_rows
+from seqtrain.proposal.header import has_header
+from seqtrain.proposal.label_column import choose_label
+from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.reading_progress import ReadingProgress
+from seqtrain.proposal.sampling import sampled
+from seqtrain.proposal.sequence_columns import FEWEST_STEPS, choose_sequence, no_series_problem
+from seqtrain.proposal.step_table import find_step_table
 from seqtrain.text import display_name, quote
 
 FIRST_ROWS = 4096
-"""Rows of a file or folder that show what it is, at most."""
+"""Rows of a file without columns that show what it is."""
 MOST_ACCENTS = 0.3
-"""Share of letters beyond ASCII up to which a text may be Western European."""
-READ_AS = {"series": "features", "symbols": "tokens"}
-"""How columns of these are read; others as text."""
+"""Share of letters beyond ASCII up to which a text can be Western European."""
+NOT_WESTERN = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
+"""Bytes without a meaning in cp1252."""
+LIST_KINDS = {"series": "features", "symbols": "tokens"}
+"""Kind of sequences by the kind of their column; others are texts."""
+FEWEST_OWNERS = 10
+"""Distinct values from which on a column can name the owner of rows, such as a customer."""
+MANY_COLUMNS = 3000
+"""Number of columns from which on looking at a table takes long."""
 
 
 def data_format(path: str, given: str) -> str:
-    """Return the format of a data file, or what --format says.
+    """Return the format of a data file.
+
+    Args:
+        path: The file.
+        given: Format that the user names, or "auto".
 
     Raises:
-        DataError: its name says none; with what becomes of such a file.
+        DataError: If the file's name tells no format, with advice what to do with such a file.
     """
     format = resolve_format(path, given)
     if format is None:
@@ -68,56 +76,89 @@ def data_format(path: str, given: str) -> str:
     return format
 
 
-def inspect(files: Sequence[str], wishes: Wishes) -> Facts:
-    """Read data files with the same columns; the first once more, for its columns."""
-    facts, name = find_columns(files[0], wishes).of(files), display_name(files[0])
-    separator = separator_of(facts.classes)
-    if separator is not None and facts.schema.label is not None:
-        facts = facts.of(files, label_separator=separator)
-    if not facts.classes:
-        raise DataError(f"{name}: all {facts.empty + facts.unlabelled} rows are empty")
-    if len(facts.classes) < 2:
-        label = quote(next(iter(facts.classes)))
-        raise DataError(f"{name}: one label, {label}; expected two or more")
-    facts.judge()
-    return facts
+def inspect(files: Sequence[str], options: InitOptions, progress: ReadingProgress) -> DataProfile:
+    """Return the profile of data files with the same columns.
 
-
-def find_columns(path: str, wishes: Wishes) -> Facts:
-    """Find how a data file, or a folder of text files, is read.
+    Args:
+        files: The files. The first one tells the columns.
+        options: What the user says about them.
+        progress: Reports long steps.
 
     Raises:
-        DataError: it can't be read, or something that is needed isn't clear.
+        DataError: If they can't be read, or something isn't clear.
     """
-    format = data_format(path, wishes.format)
-    check_encoding(wishes.encoding)
-    encoding, doubts = wishes.encoding or _encoding(path, format), list[str]()
-    if encoding not in ("utf-8", "utf-16") and wishes.encoding is None:
-        doubts.append(
+    path, name = files[0], display_name(files[0])
+    format = data_format(path, options.format)
+    check_encoding(options.encoding)
+    progress.step(f"reading {name}")
+    encoding = options.encoding or _encoding(path, format)
+    with sampled(path, format, encoding) as sample:
+        found = find_columns(sample.path, format, encoding, options, progress)
+        progress.step(f"counting the rows of {name}")
+        read = [sample.path, *files[1:]]
+        drop = options.drops_bad_rows
+        profile = found.count_files(read, progress, drop_bad_rows=drop)
+        separator = separator_of(profile.classes)
+        if separator is not None and profile.schema.label is not None:
+            profile = found.count_files(
+                read, progress, drop_bad_rows=drop, label_separator=separator
+            )
+        profile.scale, profile.note, profile.owner = sample.scale, sample.note, found.owner
+    if not profile.classes:
+        raise DataError(f"{name}: all {profile.empty + profile.unlabelled} rows are empty")
+    if len(profile.classes) < 2:
+        label = quote(next(iter(profile.classes)))
+        raise DataError(f"{name}: one label, {label}; expected two or more")
+    profile.conclude(options.setting("data.tokenizer"))
+    return profile
+
+
+def find_columns(
+    path: str,
+    format: str,
+    encoding: str,
+    options: InitOptions,
+    progress: ReadingProgress,
+) -> DataProfile:
+    """Find out how a data file, or a folder of text files, is read.
+
+    Args:
+        path: The file.
+        format: Its format.
+        encoding: Its encoding.
+        options: What the user says about it.
+        progress: Reports long steps.
+
+    Raises:
+        DataError: If it can't be read, or something that is needed isn't clear.
+    """
+    warnings = list[str]()
+    if encoding not in ("utf-8", "utf-16") and options.encoding is None:
+        warnings.append(
             f"{display_name(path)} isn't UTF-8; it is read as {encoding} (Western European); if "
             "letters come out wrong, give --encoding, such as cp1251 or gbk"
         )
     written = FileFormat(
-        format, delimiter=wishes.delimiter, encoding=encoding, by_name=wishes.format == "auto"
+        format, delimiter=options.delimiter, encoding=encoding, by_name=options.format == "auto"
     )
     if format == "txt" and os.path.isfile(path):
-        lines = read_rows(
-            FileSource(path, replace(written, name="lines"), Schema()), labelled=False
-        )
-        if any(str(line.sequence).startswith("__label__") for line in islice(lines, 1)):
+        source = FileSource(path, replace(written, name="lines"), Schema())
+        lines = islice(read_rows(source, labelled=False), 1)
+        if any(str(line.sequence).startswith("__label__") for line in lines):
             written = replace(written, name="fasttext", by_name=False)
     if columns_of_format(written.name) != "none":
-        facts = _of_columns(_columns(path, written, wishes), written, wishes)
-        return replace(facts, doubts=[*doubts, *facts.doubts])
-    for flag, value in (("--label", wishes.label), ("--sequence", wishes.sequence)):
-        if value is not None:
-            raise DataError(f"{flag}: format {format} has no columns to name; leave it out")
-    schema = Schema(kind=wishes.kind or _fixed_kind(path, written))
-    return Facts(written, schema, doubts=doubts)
+        columns = _read_columns(path, written, options, progress)
+        profile = _assign_columns(columns, written, options)
+        return replace(profile, warnings=[*warnings, *profile.warnings])
+    for option in ("label", "sequence"):
+        if options.named(option):
+            raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
+    kind = options.kind or _kind_without_columns(path, written)
+    return DataProfile(written, Schema(kind), warnings=warnings)
 
 
 def _encoding(path: str, format: str) -> str:
-    """Return utf-8, utf-16, or cp1252 (latin-1, where a byte has no meaning in that)."""
+    """Return utf-8, utf-16, or cp1252 (or latin-1 if a byte has no meaning in cp1252)."""
     if format == IN_MEMORY or FORMATS[format].binary:
         return "utf-8"
     for file in [x.path for x in class_folder(path)] if os.path.isdir(path) else [path]:
@@ -129,122 +170,174 @@ def _encoding(path: str, format: str) -> str:
                         return "utf-16"
                     decoder.decode(block)
             except UnicodeDecodeError:
-                if b"\0" in block:
-                    return "utf-8"  # no text: the reader says so
-                letters = [c for c in block.decode("latin-1") if c.isalpha()]
-                if sum(not c.isascii() for c in letters) > MOST_ACCENTS * len(letters):
-                    raise DataError(
-                        f"{display_name(file)}: neither UTF-8 nor Western European; give its "
-                        "--encoding, such as cp1251, gbk or shift_jis"
-                    ) from None
-                western = {0x81, 0x8D, 0x8F, 0x90, 0x9D}.isdisjoint(block)
-                return "cp1252" if western else "latin-1"
-            except OSError:  # the reader says where it is damaged
+                return _western(file, block)
+            except OSError:  # the reader reports the damage
                 return "utf-8"
     return "utf-8"
 
 
-def _fixed_kind(path: str, format: FileFormat) -> str:
+def _western(file: str, block: bytes) -> str:
+    """Return the Western European encoding of a block that is not UTF-8.
+
+    Raises:
+        DataError: If most letters are beyond ASCII, as in other scripts.
+    """
+    if b"\0" in block:
+        return "utf-8"  # not a text; the reader reports it
+    letters = [c for c in block.decode("latin-1") if c.isalpha()]
+    if sum(not c.isascii() for c in letters) > MOST_ACCENTS * len(letters):
+        raise DataError(
+            f"{display_name(file)}: neither UTF-8 nor Western European; give its --encoding, such "
+            "as cp1251, gbk or shift_jis"
+        )
+    return "cp1252" if NOT_WESTERN.isdisjoint(block) else "latin-1"
+
+
+def _kind_without_columns(path: str, format: FileFormat) -> str:
     """Return the kind of a file without columns, by its first rows."""
     if format.name == "txt":
         rows = islice(read_rows(FileSource(path, format, Schema())), FIRST_ROWS)
-        (column,) = gather([(0, str(row.sequence))] for row in rows)
-        return READ_AS.get(column.kind, "text")
+        (column,) = profile_rows({0: str(row.sequence)} for row in rows)
+        return LIST_KINDS.get(column.kind, "text")
     if format.name != "npz":
         return default_kind(format.name)
     series = islice(read_rows(FileSource(path, format, Schema("features"))), FIRST_ROWS)
     values = [np.asarray(row.sequence) for row in series if row.problem is None]
-    whole = all(x.shape[1:] == (1,) and np.array_equal(x, np.rint(x)) for x in values)
-    few = whole and len({number for x in values for number in x[:, 0].tolist()}) <= FEW_SYMBOLS
-    return "tokens" if few else "features"
+    is_whole = all(x.shape[1:] == (1,) and np.array_equal(x, np.rint(x)) for x in values)
+    distinct = {number for x in values for number in x[:, 0].tolist()} if is_whole else set()
+    return "tokens" if is_whole and len(distinct) <= FEW_SYMBOLS else "features"
 
 
-def _columns(path: str, format: FileFormat, wishes: Wishes) -> list[ColumnFacts]:
-    """Describe every column of a table; without names they are numbered."""
-    delimited = columns_of_format(format.name) == "delimited"
-    found = source_of(
-        path, replace(format, header=False), Schema(sequence=0 if delimited else None)
-    )
-    everything: Source
-    if isinstance(found, TableSource):
-        everything = TableSource(found.data, found.schema, found.name, keep=[EVERY_COLUMN])
+def _read_columns(
+    path: str, format: FileFormat, options: InitOptions, progress: ReadingProgress
+) -> list[ColumnProfile]:
+    """Return the profiles of all columns of a table; without a header they are numbered."""
+    is_delimited = columns_of_format(format.name) == "delimited"
+    schema = Schema(sequence=0 if is_delimited else None)
+    source: Source = source_of(path, replace(format, header=False), schema)
+    if isinstance(source, TableSource):
+        source = TableSource(source.data, source.schema, source.name, keep=[EVERY_COLUMN])
     else:
-        everything = replace(found, keep=[EVERY_COLUMN])
-    name = everything.name
-    rows = (row.kept or {} for row in good_rows(everything, labelled=False))
-    first = [str(cell) for cell in next(rows, {}).values()] if delimited else []
+        source = replace(source, keep=[EVERY_COLUMN])
+    name = source.name
+    examples = good_rows(source, labelled=False, drop_bad_rows=options.drops_bad_rows)
+    rows = (row.kept or {} for row in examples if row.problem is None)
+    first = [str(cell) for cell in next(rows, {}).values()] if is_delimited else []
+    if len(first) > MANY_COLUMNS:
+        progress.step(f"reading {name}, which has {len(first):,} columns")
     some = [*islice(rows, 2)]
     every = chain(some, rows)
-    columns = gather(enumerate(row.values()) if delimited else flattened(row) for row in every)
+    columns = profile_rows(
+        dict(enumerate(row.values())) if is_delimited else dict(flattened(row))
+        for row in progress.rows(every)
+    )
+    _check_shape(name, first, some, columns, is_delimited=is_delimited)
+    has_names = is_delimited and has_header(name, first, columns, options)
+    for column, title in zip(columns, first, strict=is_delimited):
+        if has_names:
+            column.column = title
+        else:
+            column.add([title], before=True)
+    return columns
+
+
+def _check_shape(
+    name: str,
+    first: Sequence[str],
+    some: Sequence[dict[str, Any]],
+    columns: Sequence[ColumnProfile],
+    *,
+    is_delimited: bool,
+) -> None:
+    """Raise a DataError if a table has no rows, one column, or its rows in columns."""
     if not columns:
-        number = "one row" if any(first) else "no rows"
-        raise DataError(f"{name}: {number}; expected one labelled sequence per row")
+        found = "one row" if any(first) else "no rows"
+        raise DataError(f"{name}: {found}; expected one labelled sequence per row")
     if len(first) == 1:
         raise DataError(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
             "separated by a comma, semicolon, tab or |; or give --delimiter"
         )
-    is_one = len(some) == 1 and not delimited
+    is_one = len(some) == 1 and not is_delimited
     if is_one and (is_by_columns(some[0]) or len(columns) > FEWEST_STEPS):
         raise DataError(f"{name}: {BY_COLUMNS}")
-    header = wishes.header
-    if delimited and header is None:
-        header = has_header(name, first, columns)
-    for column, title in zip(columns, first, strict=delimited):
-        if header:
-            column.column = title
-        else:
-            column.add(title)
-        column.judge()
-    return columns
 
 
-def _of_columns(columns: Sequence[ColumnFacts], format: FileFormat, wishes: Wishes) -> Facts:
-    named = _named(wishes, columns)
-    facts = find_steps(columns, named, wishes.kind, format)
-    if facts is not None:
-        return facts
-    (label,) = named["label"] or [choose_label(columns)]
-    chosen = named["sequence"] or choose_sequence(columns, label)
-    kinds = {READ_AS.get(column.kind, "text") for column in chosen}
-    is_wide = len(chosen) > 1 and all(column.kind == "number" for column in chosen)
-    if is_wide and len(chosen) < FEWEST_STEPS:
-        raise DataError(no_series(chosen))
-    found = "features" if is_wide else kinds.pop() if len(kinds) == 1 else "text"
-    odd = [c for c in chosen if c.kind == "number" and c.odd]
-    if odd and found == "features":
-        raise DataError(f"--sequence: {odd[0].oddness}")
-    kind, doubts = wishes.kind or found, list[str]()
-    if wishes.kind is None and any(column.kinds["whole"] for column in chosen):
-        what, name = ("symbols", "tokens") if found == "features" else ("measurements", "features")
-        other = f"{what}: --set data.kind={name}"
-        doubts.append(f"the sequences are whole numbers, read as {kind}; if they are {other}")
-    ignored = [c for c in columns if c is not label and c not in chosen]
+def _assign_columns(
+    columns: Sequence[ColumnProfile], format: FileFormat, options: InitOptions
+) -> DataProfile:
+    """Return how a table is read: which column is the label, and which hold the sequence."""
+    _check_names(columns, options)
+    profile = find_step_table(columns, options, format)
+    if profile is not None:
+        return profile
+    named = columns_named(columns, options, "label")
+    label = named[0] if named else choose_label(columns)
+    chosen = columns_named(columns, options, "sequence") or choose_sequence(columns, label)
+    found, warnings = _kind_of(chosen), list[str]()
+    kind = options.kind or found
+    if options.kind is None and any(column.kinds["whole"] for column in chosen):
+        names = ("symbols", "tokens") if found == "features" else ("measurements", "features")
+        other = "{}: --set data.kind={}".format(*names)
+        warnings.append(f"the sequences are whole numbers, read as {kind}; if they are {other}")
+    ignored = [column for column in columns if column is not label and column not in chosen]
     sequence: list[Column] | Column | None = [column.column for column in chosen]
-    if (
-        is_wide
-        and columns_of_format(format.name) == "delimited"
-        and all(c.column == "" for c in ignored)
-    ):
+    is_wide = len(chosen) > 1 and all(column.kind == "number" for column in chosen)
+    is_delimited = columns_of_format(format.name) == "delimited"
+    if is_wide and is_delimited and all(column.column == "" for column in ignored):
         sequence = None
     elif len(chosen) == 1:
         sequence = chosen[0].column
+    if kind == "features" and any(column.has_decimal_commas for column in chosen):
+        format = replace(format, decimal=",")
     schema = Schema(kind, sequence=sequence, label=label.column)
-    return Facts(format, schema, [column.describe() for column in ignored], doubts)
+    profile = DataProfile(format, schema, [column.describe() for column in ignored], warnings)
+    profile.owner = _owner(ignored)
+    return profile
 
 
-def _named(wishes: Wishes, columns: Sequence[ColumnFacts]) -> dict[str, list[ColumnFacts]]:
-    """Return the columns that the user names or counts, each of which there is, by option."""
-    known = {key: column for i, column in enumerate(columns) for key in (i, str(i))}
-    known |= {column.column: column for column in columns}
-    named = dict[str, list[ColumnFacts]]()
-    for flag in ("label", "sequence", "id", "order", "steps"):
-        given = getattr(wishes, flag)
-        some = given if isinstance(given, list) else [] if given is None else [given]
-        for wanted in (name for name in some if name not in known):
-            has_names = isinstance(columns[0].column, str)
-            hint = "" if has_names else "; without names (--header, if the first row has some)"
-            present = [str(column.column) for column in columns]
-            raise DataError(f"--{flag}: {missing_name('column', str(wanted), present)}{hint}")
-        named[flag] = [known[wanted] for wanted in some]
-    return named
+def _kind_of(chosen: Sequence[ColumnProfile]) -> str:
+    """Return the kind of sequences in some columns.
+
+    Raises:
+        DataError: If they hold too few numbers, or numbers with units.
+    """
+    kinds = {LIST_KINDS.get(column.kind, "text") for column in chosen}
+    if not (len(chosen) > 1 and all(column.kind == "number" for column in chosen)):
+        kind = kinds.pop() if len(kinds) == 1 else "text"
+    elif len(chosen) < FEWEST_STEPS:
+        raise DataError(no_series_problem(chosen))
+    else:
+        kind = "features"
+    numbers = [column for column in chosen if column.kind == "number"]
+    with_units = [column for column in numbers if column.units and not column.has_decimal_commas]
+    if with_units and kind == "features":
+        raise DataError(f"--sequence: {with_units[0].unit_problem()}")
+    return kind
+
+
+def _owner(columns: Sequence[ColumnProfile]) -> str | None:
+    """Return the name of a column that tells whose rows these are, or None."""
+    for column in columns:
+        words = {*column.name.replace("-", "_").split("_")}
+        is_named = column.is_code or not words.isdisjoint(OWNER_NAMES)
+        is_value = column.kind in ("text", "number") and not column.has_no_labels
+        if is_named and is_value and FEWEST_OWNERS <= len(column.values) <= column.rows / 2:
+            return str(column.column)
+    return None
+
+
+def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:
+    """Raise a DataError with all column names of the options that the table lacks."""
+    present = [str(column.column) for column in columns]
+    known = {*present, *map(str, range(len(columns)))}
+    has_names = isinstance(columns[0].column, str)
+    hint = "" if has_names else "; the table has no names (--header, if the first row has some)"
+    problems = [
+        f"--{option}: {missing_name('column', str(name), present)}{hint}"
+        for option in ("label", "sequence", "id", "order", "steps")
+        for name in options.named(option)
+        if str(name) not in known
+    ]
+    if problems:
+        raise DataError(*problems)

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from seqtrain.config import Config, parse_config
 from seqtrain.data.dataset import prepare
 from seqtrain.errors import ConfigError, DataError
-from seqtrain.proposal import Wishes, propose
-from seqtrain.proposal.choices import ADJUSTMENT, OF_MANY_CLASSES
+from seqtrain.proposal import InitOptions, propose
 
 MARKS = ["x,y", 'say "so"', "semi;colon", "tab\there", "|", "view:cart/2", "__label__x", "\u200b"]
 OTHERS = ["a", "the", "Cat", "naïve", "東京", "مرحبا", "3.14", "-7", "", " ", "it's", "ACGT"]
@@ -92,7 +91,7 @@ def test_a_config_that_fit_takes_is_written_or_the_reason_is_said(file):
         path = Path(folder) / file[0]
         path.write_text(file[1], encoding="utf-8", newline="", errors="surrogatepass")
         try:
-            text = propose([str(path)], Wishes()).text
+            text = propose([str(path)], InitOptions()).text
         except (ConfigError, DataError):
             return
         data = prepare(parse_config(text), cache_folder=None)
@@ -109,16 +108,16 @@ def write_npz(path: Path, lengths: list[int], channels: int = 1, *, scale: float
 def test_rows_without_a_sequence_and_missing_values_are_allowed_for(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("label\ttext\n" + "x\tone two\ny\t\n" * 2 + "y\tthree\n")
-    text = propose([str(path)], Wishes(label="label")).text
+    text = propose([str(path)], InitOptions(label="label")).text
     assert "empty: drop" in text
     assert "validation: null" in text
     assert "# 2 rows have no sequence" in text
     missing = write_npz(tmp_path / "a.npz", [2] * 12, scale=float("nan"))
-    assert "missing: mask" in propose([missing], Wishes()).text
+    assert "missing: mask" in propose([missing], InitOptions()).text
 
 
 def proposed(*paths: str) -> Config:
-    return parse_config(propose(paths, Wishes()).text)
+    return parse_config(propose(paths, InitOptions()).text)
 
 
 @pytest.mark.parametrize(("rows", "expected"), [(2999, True), (3000, False)])
@@ -151,7 +150,7 @@ def write_texts(path: Path, labels: list[str], gap: str = " ") -> str:
 
 @pytest.mark.parametrize(
     ("few", "more", "share", "gap"),
-    [(10, 0, 0, " "), (9, 0, ADJUSTMENT, " "), (9, 19, OF_MANY_CLASSES, " "), (9, 0, 0.2, "")],
+    [(10, 0, 0, " "), (9, 0, 0.4, " "), (9, 19, 0.6, " "), (9, 0, 0.2, "")],
 )
 def test_uneven_classes_are_adjusted_for(tmp_path, few, more, share, gap):
     others = [f"take{letter}" for letter in "abcdefghijklmnopqrs"[:more]] * few

@@ -11,8 +11,9 @@ import pytest
 from seqtrain.cli.commands.init import default_name
 from seqtrain.config import parse_config
 from seqtrain.errors import DataError
-from seqtrain.proposal import Wishes, propose
-from seqtrain.proposal.contents import Facts
+from seqtrain.proposal import InitOptions, propose
+from seqtrain.proposal.data_profile import DataProfile
+from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.tables import inspect
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "saw", "one", "old", "dog", "near", "our", "house"]
@@ -29,9 +30,9 @@ def labelled(make: Make = sentence, rows: int = 60) -> list[tuple[str, str]]:
     return [(("pos", "neg", "so so")[n % 3], make(draw)) for n in range(rows)]
 
 
-def write(path: Path, lines: list[str]) -> Facts:
+def write(path: Path, lines: list[str]) -> DataProfile:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return inspect([str(path)], Wishes())
+    return inspect([str(path)], InitOptions(), ReadingProgress())
 
 
 PAIRS = labelled()
@@ -61,7 +62,7 @@ def test_which_column_is_what(tmp_path, name):
     facts = write(tmp_path / ("a.jsonl" if lines[0].startswith("{") else "a.csv"), lines)
     assert (facts.schema.label, facts.schema.sequence) == (label, sequence)
     assert (facts.format.header, facts.format.delimiter) == ("auto", "auto")
-    assert (facts.rows, facts.family) == (60, "words")
+    assert (facts.rows, facts.family.name) == (60, "words")
 
 
 def dna(draw: random.Random) -> str:
@@ -87,7 +88,7 @@ def clicks(draw: random.Random) -> str:
 )
 def test_what_a_text_is_made_of(tmp_path, make, expected):
     rows = [f"{label}\t{text}" for label, text in labelled(make)]
-    assert write(tmp_path / "a.tsv", ["label\ttext", *rows]).family == expected
+    assert write(tmp_path / "a.tsv", ["label\ttext", *rows]).family.name == expected
 
 
 def test_words_that_only_characters_tell_apart(tmp_path):
@@ -98,7 +99,7 @@ def test_words_that_only_characters_tell_apart(tmp_path):
         return " ".join("".join(draw.choices("abcdefghij", k=6)) + ending for _ in range(8))
 
     rows = [f"{end}\t{words(end)}" for _ in range(80) for end in ("ski", "tzu")]
-    assert write(tmp_path / "a.tsv", ["label\ttext", *rows]).family == "characters"
+    assert write(tmp_path / "a.tsv", ["label\ttext", *rows]).family.name == "characters"
 
 
 TWO_LABELS = [f"{label}\t{label}:{n % 5}\t{t}" for n, (label, t) in enumerate(labelled())]
@@ -111,22 +112,21 @@ TWO_LABELS = [f"{label}\t{label}:{n % 5}\t{t}" for n, (label, t) in enumerate(la
         ("a.csv", ["only one column", "a", "b"], "one column"),
         ("a.csv", ["label,text", *[f"same,{text}" for _, text in labelled()]], "--label"),
         ("a.csv", ["1.5,2.5,3.5,4.5", *["0.5,1.5,2.5,3.5"] * 9], "--label"),
-        ("a.tsv", ["coarse\tfine\ttext", *TWO_LABELS], r"coarse.*fine.*--label COLUMN"),
+        ("a.tsv", ["coarse\tfine\ttext", *TWO_LABELS], r"(?s)--label COLUMN.*coarse.*fine"),
         ("a.txt", ["some words", "", "more words"], "no labels: no line has a tab"),
         ("a.txt", ["up\tsome words", "more words"], r"a\.txt:2: no tab"),
     ],
 )
 def test_what_is_not_clear_is_said(tmp_path, file, lines, said):
-    with pytest.raises(DataError, match=said) as refused:
+    with pytest.raises(DataError, match=said):
         write(tmp_path / file, lines)
-    assert len(refused.value.problems) == 1
 
 
 def test_labels_of_one_row_each_are_refused(tmp_path):
     rows = tmp_path / "a.csv"
     rows.write_text("text,label\n" + "".join(f"some words {n},{n % 2}\n" for n in range(9)))
-    with pytest.raises(DataError, match=r"each of 9 rows has a label of its own.*--label names"):
-        propose([str(rows)], Wishes(label="text", sequence=["label"]))
+    with pytest.raises(DataError, match=r"each of 9 rows has a different label.*--label"):
+        propose([str(rows)], InitOptions(label="text", sequence=["label"]))
 
 
 def test_folders_of_a_file_and_of_a_folder_per_class(tmp_path):
@@ -138,11 +138,14 @@ def test_folders_of_a_file_and_of_a_folder_per_class(tmp_path):
         one.mkdir(exist_ok=True)
         (one / f"{n}.txt").write_text("one line\n")
     with pytest.raises(DataError, match="each file is a class here; give each class a folder"):
-        propose([str(one)], Wishes())
+        propose([str(one)], InitOptions())
     for n in range(3):
         (one / f"{n}.txt").write_text("one line\n" * 2)
-    assert "3 classes: a file each, a row per line" in propose([str(one)], Wishes()).text
-    assert "6 rows, 3 classes: a folder each, a row per file" in propose([str(each)], Wishes()).text
+    assert "3 classes: a file each, a row per line" in propose([str(one)], InitOptions()).text
+    assert (
+        "6 rows, 3 classes: a folder each, a row per file"
+        in propose([str(each)], InitOptions()).text
+    )
 
 
 def test_a_folder_of_numbered_files_is_a_class_and_no_data(tmp_path):
@@ -152,10 +155,10 @@ def test_a_folder_of_numbered_files_is_a_class_and_no_data(tmp_path):
         path.write_text("one line\n" * 3)
     said = r"one file per class, 000, 001 and 9 more; did you mean its parent\?"
     with pytest.raises(DataError, match=said):
-        propose([str(tmp_path / "walk")], Wishes())
+        propose([str(tmp_path / "walk")], InitOptions())
     for path in (tmp_path / "walk").iterdir():
         path.rename(path.with_stem(f"run_{path.stem}"))
-    doubts = propose([str(tmp_path / "walk")], Wishes()).doubts
+    doubts = propose([str(tmp_path / "walk")], InitOptions()).warnings
     assert "if the folder is a class, give its parent" in doubts[0]
 
 
@@ -165,17 +168,17 @@ def test_files_that_belong_together(tmp_path, monkeypatch):
         rows = "".join(f"{labels[i % 2]},text of row {i} w{i}\n" for i in range(40))
         Path(f"part-{number}.csv").write_text("label,text\n" + rows)
     Path("dev-1.csv").write_text("label,text\nc,some text\na,other text\n")
-    listed = propose(["part-0.csv", "part-1.csv", "dev-1.csv"], Wishes()).text
+    listed = propose(["part-0.csv", "part-1.csv", "dev-1.csv"], InitOptions()).text
     config = parse_config(listed, "listed")
     assert config.data.train == ["part-0.csv", "part-1.csv"]
     assert config.data.validation == "dev-1.csv"
     assert "80 rows, 3 classes" in listed
-    config = parse_config(propose(["part-*.csv"], Wishes()).text, "pattern")
+    config = parse_config(propose(["part-*.csv"], InitOptions()).text, "pattern")
     assert (config.data.train, config.data.label) == ("part-*.csv", "label")
     with pytest.raises(DataError, match="train: no file matches"):
-        propose(["q*.csv"], Wishes())
+        propose(["q*.csv"], InitOptions())
     with pytest.raises(DataError, match=r"both 'part-0\.csv' and 'other\.csv' may be it"):
-        propose(["part-0.csv", "other.csv"], Wishes())
+        propose(["part-0.csv", "other.csv"], InitOptions())
 
 
 @pytest.mark.parametrize("data", ["some/reviews-*.csv.gz", "reviews.csv", "reviews[0-9]?.csv"])

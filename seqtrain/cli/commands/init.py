@@ -49,12 +49,12 @@ def init(
     """Example: seqtrain init reviews.csv --label stars, then seqtrain fit reviews.yaml"""
     from seqtrain.cli.output.console import note, print_path, warn
     from seqtrain.files.writing import write_file
-    from seqtrain.proposal import Wishes, data_format, propose
+    from seqtrain.proposal import InitOptions, data_format, propose
     from seqtrain.runs.destination import check_destination
 
     several = "found several columns; expected one: join them into a column of the table first"
     refuse((f"--id: {several}", len(id or ()) > 1))
-    wishes = Wishes(
+    init_options = InitOptions(
         label=label,
         sequence=[*sequence] if sequence else None,
         id=id[0] if id else None,
@@ -67,14 +67,14 @@ def init(
         settings=overrides or (),
     )
     for path in data:
-        data_format(path, wishes.format)
+        data_format(path, init_options.format)
     target = output or default_name(data[0])
     if output != "-":
         sources = [*data, *([test] if test else [])]
         check_destination(target, "file", "--output", force=force, sources=sources)
-    found = propose(data, wishes, test=test)
-    note(*found.taken)
-    warn(*found.doubts)
+    found = propose(data, init_options, test=test, progress=note)
+    note(*found.uses)
+    warn(*found.warnings)
     if output == "-":
         print(found.text, end="")
         return

@@ -1,0 +1,104 @@
+"""Kinds of table cells: number, date, text, list of numbers, list of symbols, sentences."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqtrain.data.examples import BadRow
+from seqtrain.data.readers.sequences import DECIMAL_COMMAS, MISSING, is_number, sequence_from_text
+
+LONGEST_NUMBER = 15
+"""Digits of the longest whole number that can be a measurement; a longer one is a code."""
+LONGEST_SPECIAL_WORD = 6
+"""Length of the longest text in letters that can be more than a text, such as "null" or "(n/a)"."""
+LIST_KINDS = ("series", "symbols", "turns")
+"""Kinds of columns whose cells hold whole sequences."""
+DATE = re.compile(
+    r"([0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}([T ].*)?"
+    r"|[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?"
+)
+LIST_OF_NUMBERS = re.compile(r"\[+\s*[-+.0-9]|[-+0-9\s]+,[-+.,0-9\s]*;[-+.,;0-9\s]*$")
+"""A text that was meant as a list of numbers. If it can't be read, the reader says why."""
+DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
+THOUSANDS = re.compile(r"[-+]?[0-9]{1,3},[0-9]{3}")
+UNIT = re.compile(
+    r"([€$£¥]?)\s?[-+]?([0-9]+|[0-9]+[.,][0-9]+|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?"
+    r"|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+)\s?([€$£¥%]|°?[A-Za-zµ]{0,6}(?:/[a-z]+)?)"
+)
+"""A number with a comma or a unit. A column with several units holds texts."""
+
+
+class Cell(NamedTuple):
+    """Kind of a cell.
+
+    Attributes:
+        kind: blank, missing (a word such as NA), number, unit (a number with a comma or a unit),
+            date, text, series (numbers), whole (whole numbers: series or symbols), symbols, or
+            turns (sentences).
+        content: Numbers or strings of a list; the unit of a number.
+    """
+
+    kind: str
+    content: Any = ()
+
+
+def cell_of(value: object) -> Cell:
+    """Return the kind of a cell, which holds a text or a value from JSON."""
+    if isinstance(value, list):
+        return _cell_of_list(value)
+    return cell_of_text("" if value is None else str(value))
+
+
+def _cell_of_list(value: Sequence[Any]) -> Cell:
+    if not value:
+        return Cell("blank")
+    if isinstance(value[0], dict):
+        return Cell("turns")
+    if isinstance(value[0], str):
+        strings = [each for each in value if isinstance(each, str)]
+        words = sum(len(each.split()) for each in strings)
+        return Cell("turns" if words >= 2 * len(value) else "symbols", strings)
+    is_whole = all(type(each) is int and each >= 0 for each in value)
+    return Cell("whole" if is_whole else "series", value)
+
+
+@lru_cache(maxsize=4096)
+def cell_of_text(text: str) -> Cell:
+    """Return the kind of a cell of text."""
+    text = text.strip()
+    if not text:
+        return Cell("blank")
+    if text[0].isalpha() and len(text) > LONGEST_SPECIAL_WORD and "\n" not in text:
+        return Cell("text")  # the most frequent case, without further tests
+    if text.startswith('["'):
+        return Cell("symbols")
+    if text.isdigit() and (len(text) > LONGEST_NUMBER or not text.isascii()):
+        return Cell("text")
+    if is_number(text):
+        return Cell("number")
+    if DATE.fullmatch(text):
+        return Cell("date")
+    unit = UNIT.fullmatch(text)
+    if unit is not None:
+        return Cell("unit", unit[1] + unit[3])
+    if text.lower() in MISSING:
+        return Cell("missing")
+    if text[0] not in "[-+.0123456789" and "\n" not in text:  # a file may begin with names
+        return Cell("text")
+    return _cell_of_numbers(text)
+
+
+def _cell_of_numbers(text: str) -> Cell:
+    """Return the kind of a text that may hold several numbers."""
+    try:
+        steps = np.asarray(sequence_from_text(text, "features"))
+    except BadRow:
+        is_meant = LIST_OF_NUMBERS.match(text) or DECIMAL_COMMAS.fullmatch(text)
+        return Cell("series" if is_meant else "text")
+    is_plain = text[0] == "[" or not {*",;\n"} & {*text}
+    is_list = is_plain and steps.shape[1:] == (1,) and len(steps) > 1
+    is_whole = is_list and ((steps >= 0) & (steps == np.rint(steps))).all()
+    return Cell("whole", steps[:, 0]) if is_whole else Cell("series", steps)

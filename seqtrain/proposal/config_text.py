@@ -1,0 +1,177 @@
+"""Text of the config that `seqtrain init` writes: settings with comments, and a head."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from shlex import join
+from typing import Any
+
+from seqtrain.config import Config, parse_config, values_by_key
+from seqtrain.config.document import flow
+from seqtrain.config.formats import names_of
+from seqtrain.config.schema import DataConfig
+from seqtrain.data.readers.folders import holds_whole_files
+from seqtrain.proposal.choices import Choice, choices
+from seqtrain.proposal.data_profile import DataProfile
+from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.split_files import Splits
+from seqtrain.text import listed, printable, quote, shorten
+
+COMMENT_COLUMN = 44
+SHOWN_LABELS = 6
+RARE = 5
+"""Classes with fewer rows are named."""
+TABLE_KEYS = ("data.steps", "data.static")
+"""Keys whose mapping is written on several lines."""
+
+
+def write_config(
+    splits: Splits, rows: Mapping[str, int], profile: DataProfile, options: InitOptions
+) -> tuple[str, Config]:
+    """Return the text of the config, in which the user's settings replace ours, and the config.
+
+    Args:
+        splits: Value of each split.
+        rows: Number of rows of each split with files.
+        profile: Profile of train.
+        options: Options of the user.
+
+    Raises:
+        ConfigError: If the settings of the user are wrong.
+    """
+    ours = [
+        *_file_choices(splits, rows, profile),
+        *_column_choices(profile),
+        *choices(profile, splits["validation"], options),
+    ]
+    config = parse_config("\n".join(_lines(ours)), "the proposed config", options.settings)
+    # A key that only refines another one is reset if the user's settings remove that one.
+    found = {choice.key: choice for choice in ours if config.value(choice.key) == choice.value}
+    for setting in options.settings:
+        named = setting.partition("=")[0].strip() + "."
+        for key, value in values_by_key(config).items():
+            if named.startswith(f"{key}.") or f"{key}.".startswith(named):
+                found[key] = Choice(key, value, f"--set {shorten(setting, 60)}")
+    median, most, longest = profile.lengths
+    largest, smallest = max(profile.classes.values()), min(profile.classes.values())
+    head = [
+        f"# Written by: {command_line(splits, options)}",
+        f"# lengths in time steps: median {median:,}, 95 % {most:,}, longest {longest:,}",
+        f"# rows per class: {smallest:,}" + (f" to {largest:,}" if smallest < largest else ""),
+    ]
+    rare = [shorten(name, 80) for name, count in profile.classes.items() if count < RARE]
+    notes = [f"# Classes with fewer than {RARE} rows: {len(rare)}, such as {x}." for x in rare[:1]]
+    return "\n".join([*head, *_lines(found.values()), *notes, ""]), config
+
+
+def command_line(splits: Splits, options: InitOptions) -> str:
+    """Return the command that writes this config again."""
+    words = ["seqtrain", "init", *names_of(splits["train"])]
+    words += names_of(splits.get("validation"))
+    for option in ("label", "sequence", "id", "order", "steps"):
+        for column in options.named(option):
+            words += [f"--{option}", str(column)]
+    if options.header is not None:
+        words.append("--header" if options.header else "--no-header")
+    for option in ("format", "delimiter", "encoding"):
+        value = getattr(options, option)
+        words += [f"--{option}", value] if value not in (None, "auto") else []
+    for name in names_of(splits.get("test")):
+        words += ["--test", name]
+    for setting in options.settings:
+        words += ["--set", setting]
+    return printable(join(words))
+
+
+def shown_labels(profile: DataProfile) -> str:
+    """Return the most frequent labels as a list."""
+    names = [name for name, _ in profile.classes.most_common()]
+    shown = [quote(x, 30) if x != x.strip() else shorten(x, 30) for x in names[:SHOWN_LABELS]]
+    return listed([*shown, *names[SHOWN_LABELS:]], SHOWN_LABELS)
+
+
+def _file_choices(
+    splits: Splits, rows: Mapping[str, int], profile: DataProfile
+) -> Iterator[Choice]:
+    """Yield the keys of the splits."""
+    unit = "sequences" if profile.schema.id is not None else "rows"
+    about = "about " if profile.scale > 1 else ""
+    found = f"{about}{profile.total_rows:,} {unit}, {len(profile.classes)} classes"
+    folder, validation = names_of(splits["train"])[0], splits["validation"]
+    if os.path.isdir(folder) and profile.format.name == "txt":
+        is_whole = holds_whole_files(folder)
+        found += ": a folder each, a row per file" if is_whole else ": a file each, a row per line"
+    yield Choice("data.train", splits["train"], found)
+    reason = "there are few rows, so all of them are learned"
+    if isinstance(validation, float):
+        held_out = round(validation * profile.total_rows)
+        reason = f"{about}{held_out:,} {unit} of train choose the best epoch"
+    elif validation is not None:
+        reason = f"{rows['validation']:,} {unit} choose the best epoch"
+    yield Choice("data.validation", validation, reason)
+    if "test" in splits:
+        reason = f"{rows['test']:,} {unit}, scored once at the end"
+        yield Choice("data.test", splits["test"], reason)
+
+
+def _column_choices(profile: DataProfile) -> Iterator[Choice]:
+    """Yield the keys that say how rows are read, unless they have their default."""
+    format, schema = profile.format, profile.schema
+    dropped = profile.unlabelled + profile.unreadable
+    is_series = schema.kind == "features"
+    sequence = "column of the sequence"
+    if isinstance(schema.sequence, list):
+        joined = "the texts of these columns, joined"
+        sequence = "its channels or time steps" if is_series else joined
+    label = f"column of the label: {shown_labels(profile)}"
+    if flow(schema.label).startswith('"'):
+        label += " (in quotes, as YAML could read it as another value)"
+    is_fasttext = format.name == "fasttext"
+    is_made_of = "time steps are numbers" if is_series else "a sequence is a list of symbols"
+    bad_rows = f"{profile.unlabelled:,} rows have a blank label"
+    if profile.unreadable:
+        bad_rows += f", {profile.unreadable:,} can't be read"
+    values: list[tuple[str, Any, str]] = [
+        (
+            "format",
+            "auto" if format.by_name else format.name,
+            "each line begins with __label__" if is_fasttext else "--format",
+        ),
+        ("delimiter", format.delimiter, "separates the columns"),
+        ("encoding", format.encoding, "UTF-8 is read, too"),
+        ("decimal", format.decimal, "numbers have a decimal comma"),
+        ("sequence", schema.sequence, sequence),
+        ("id", schema.id, "the rows of one value are a sequence"),
+        ("order", schema.order, "sorts them"),
+        ("steps", schema.steps, "columns of a time step"),
+        ("static", schema.static, "columns with one value per sequence"),
+        ("label", schema.label, label),
+        ("label_separator", schema.label_separator, "a row can have several labels, or none"),
+        ("kind", schema.kind if schema.kind in ("features", "tokens") else "auto", is_made_of),
+        ("empty", "drop" if profile.empty else "error", f"{profile.empty:,} rows have no sequence"),
+        ("bad_rows", "drop" if dropped else "error", bad_rows),
+        (
+            "missing",
+            "mask" if profile.missing else "error",
+            "values are missing; an additional channel marks them",
+        ),
+    ]
+    for key, value, reason in values:
+        if value != DataConfig.model_fields[key].default:
+            yield Choice(f"data.{key}", value, reason)
+
+
+def _lines(found: Iterable[Choice]) -> Iterator[str]:
+    """Yield the lines of a config, section by section."""
+    sections: dict[str, list[Choice]] = {}
+    for choice in found:
+        sections.setdefault(choice.key.rpartition(".")[0], []).append(choice)
+    for section, members in sections.items():
+        if section:
+            yield f"{section}:"
+        for choice in members:
+            items = choice.value if choice.key in TABLE_KEYS and choice.value else {}
+            key, value = choice.key.rpartition(".")[2], "" if items else flow(choice.value)
+            line = f"{'  ' if section else ''}{key}: {value}"
+            yield f"{line:<{COMMENT_COLUMN}} # {choice.why}"
+            for column, kind in items.items():
+                yield f"    {flow(column)}: {flow(kind)}"

@@ -1,0 +1,195 @@
+"""Profile of a data set: labels, lengths, and what its sequences are made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from seqtrain.data.examples import BLANK_LABEL, Example, RowProblems, Steps
+from seqtrain.data.labels import Labels
+from seqtrain.data.read_options import FileFormat, Schema, token_columns
+from seqtrain.data.readers import Source, read_rows
+from seqtrain.data.sources import source_of
+from seqtrain.data.tokenizers import make_tokenizer
+from seqtrain.errors import DataError
+from seqtrain.proposal.reading_progress import ReadingProgress
+from seqtrain.proposal.text_family import Family, family_of
+
+SAMPLE = 4096
+"""Largest number of rows that are kept as a sample, spread evenly over the files."""
+TOKENIZERS = {"words": "word", "symbols": "whitespace"}
+"""Tokenizers by the family of texts; other families are split into characters."""
+STEPS = Family("steps")
+CHOSEN_FAMILIES = {
+    "word": "words",
+    "whitespace": "words",
+    "bpe": "words",
+    "char": "characters",
+    "byte": "characters",
+}
+"""Family of texts by the tokenizer that the user chose."""
+
+
+@dataclass
+class DataProfile:
+    """Counts over all rows of some files, and conclusions from a sample of the rows.
+
+    Attributes:
+        format: How the first file is written.
+        schema: Which columns mean what.
+        ignored: Columns that are not used, each with the reason.
+        warnings: Doubts about the columns, one line each.
+        rows: Number of rows with a sequence.
+        empty, unlabelled, unreadable: Numbers of rows without a sequence, with a blank label, and
+            that can't be read.
+        missing: True if a number of a series is missing.
+        multi_label: True if a row can have any number of labels.
+        classes: Number of rows per label.
+        sample: Some rows and their labels, spread evenly.
+        lengths: Median, 95 % quantile and maximum of the lengths in time steps.
+        channels: Numbers per time step, of series and of steps of numbers only.
+        symbols: Number of distinct tokens in the sample.
+        family: Kind of data that the rules distinguish: words, characters, alphabet, symbols,
+            series (one channel), channels (several), or steps (a row per time step).
+        scale: Rows of the files per row that was read: above 1 if only a sample was read.
+        note: Description of that sample, or None.
+        owner: Column that tells whose rows these are, such as a customer, or None.
+    """
+
+    format: FileFormat
+    schema: Schema
+    ignored: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    rows: int = 0
+    empty: int = 0
+    unlabelled: int = 0
+    unreadable: int = 0
+    missing: bool = False
+    multi_label: bool = False
+    classes: Counter[str] = field(default_factory=Counter)
+    sample: list[tuple[Any, Hashable]] = field(default_factory=list)
+    lengths: tuple[int, ...] = (0, 0, 0)
+    channels: int = 0
+    symbols: int = 0
+    family: Family = STEPS
+    scale: float = 1.0
+    note: str | None = None
+    owner: str | None = None
+    _stride: int = 1
+
+    @property
+    def token_columns(self) -> list[str]:
+        """Columns of tokens of a time step."""
+        return token_columns(self.schema.steps)
+
+    @property
+    def total_rows(self) -> int:
+        """Number of rows with a sequence, estimated if only a sample was read."""
+        return round(self.rows * self.scale)
+
+    def count_files(
+        self,
+        files: Sequence[str],
+        progress: ReadingProgress,
+        *,
+        drop_bad_rows: bool = False,
+        **changes: Any,
+    ) -> DataProfile:
+        """Return the profile of some files that are read in the same way, with changes.
+
+        Raises:
+            DataError: If rows can't be read, and `drop_bad_rows` is False.
+        """
+        schema = replace(self.schema, **changes)
+        profile = DataProfile(self.format, schema, self.ignored, self.warnings)
+        for path in files:
+            source = source_of(path, self.format, schema)
+            for row in progress.rows(good_rows(source, drop_bad_rows=drop_bad_rows)):
+                if row.problem is None:
+                    profile.add(row.sequence, row.labels or ())
+                    if row.static is not None and np.isnan(row.static.numbers).any():
+                        profile.missing = True
+                elif row.problem == BLANK_LABEL:
+                    profile.unlabelled += 1
+                else:
+                    profile.unreadable += 1
+        return profile
+
+    def add(self, sequence: Any, labels: Labels) -> None:
+        """Count a row."""
+        if not (sequence.strip() if isinstance(sequence, str) else len(sequence)):
+            self.empty += 1
+            return
+        numbers = sequence.numbers if isinstance(sequence, Steps) else sequence
+        if isinstance(numbers, np.ndarray) and not self.missing:
+            self.missing = bool(np.isnan(numbers).any())
+        for label in labels:
+            self.classes[label] += 1
+        if len(labels) != 1 or self.schema.label_separator is not None:
+            self.multi_label = True
+        if self.rows % self._stride == 0:
+            self.sample.append((sequence, labels))
+            if len(self.sample) > SAMPLE:
+                self.sample, self._stride = self.sample[::2], 2 * self._stride
+        self.rows += 1
+
+    def conclude(self, tokenizer: str | None = None) -> None:
+        """Find the family, the lengths and the channels from the sample.
+
+        Args:
+            tokenizer: Tokenizer that the user chose, or None.
+        """
+        sequences, labels = zip(*self.sample, strict=True)
+        steps, kind = self.schema.steps, self.schema.kind
+        if kind == "features" or (steps is not None and not self.token_columns):
+            self.channels = max(x.shape[1] for x in sequences) if steps is None else len(steps)
+            self.family = Family("series" if self.channels == 1 else "channels")
+        elif steps is None:
+            self.family = Family("symbols")
+            if kind == "text":
+                name = CHOSEN_FAMILIES.get(tokenizer or "")
+                self.family = Family(name) if name else family_of(sequences, labels)
+                split_by = TOKENIZERS.get(self.family.name, "char")
+                split = make_tokenizer(split_by, lowercase=self.family.lowercase)
+                sequences = tuple(split(each) for each in sequences)
+            if self.family.name == "symbols":
+                self.schema = replace(self.schema, kind="tokens")
+            self.symbols = len({token for sequence in sequences for token in sequence})
+        lengths = np.quantile([len(each) for each in sequences], (0.5, 0.95, 1), method="nearest")
+        self.lengths = (*map(int, lengths),)
+
+
+def good_rows(
+    source: Source, *, labelled: bool = True, drop_bad_rows: bool = False
+) -> Iterator[Example]:
+    """Yield the rows of a file, including rows with a blank label.
+
+    With `drop_bad_rows` the rows that can't be read are yielded, too, with their problem.
+
+    Raises:
+        DataError: With all other rows that can't be read, after the good rows.
+    """
+    problems, good = RowProblems(source.name, source.schema.rows_are), 0
+    for row in read_rows(source, problems, labelled=labelled):
+        if row.problem in (None, BLANK_LABEL):
+            good += 1
+            yield row
+        elif drop_bad_rows:
+            yield row
+        else:
+            problems.add(row.line, str(row.problem), row.file)
+    if problems.count and not good and source.format.name == "txt":
+        raise DataError(
+            f"{problems.name}: no labels: no line has a tab; expected label<TAB>text, csv or jsonl "
+            "with a column of labels, or a folder of texts for each class"
+        )
+    if problems.count:
+        try:
+            problems.raise_if_any()
+        except DataError as error:
+            advice = "to leave such rows out: seqtrain init … --set data.bad_rows=drop"
+            raise DataError(*error.problems, f"{problems.name}: {advice}") from None

@@ -1,0 +1,61 @@
+"""Detection of a header: True if the first row of a table holds the names of the columns."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from seqtrain.data.readers.sequences import is_number
+from seqtrain.errors import DataError
+from seqtrain.proposal.column_names import KNOWN_NAMES
+from seqtrain.proposal.columns import LONGEST_LABEL, ColumnProfile
+from seqtrain.proposal.options import InitOptions
+from seqtrain.text import quote
+
+
+def has_header(
+    file: str, first: Sequence[str], columns: Sequence[ColumnProfile], options: InitOptions
+) -> bool:
+    """Return True if the first row names the columns.
+
+    Column names are short, differ from each other, are no numbers (except if they count the
+    columns), and at most one of them occurs as a value below. A name that the user gives with an
+    option decides, and so does a name that is usual in data files.
+
+    Args:
+        file: Name of the file, for messages.
+        first: Cells of the first row.
+        columns: Profiles of the columns without the first row.
+        options: Options of the user.
+
+    Raises:
+        DataError: If it isn't clear.
+    """
+    if options.header is not None:
+        return options.header
+    names = [name.strip().lower() for name in first]
+    options_named = ("label", "sequence", "id", "order", "steps")
+    by_name = {x for option in options_named for x in options.named(option) if isinstance(x, str)}
+    if {name for name in by_name if not name.isdigit()} & {*first}:
+        return True
+    if not all(names[1:]) or any(len(name) > LONGEST_LABEL for name in names):
+        return False
+    numbers = [float(name) for name in names if is_number(name)]
+    is_counting = len(numbers) > 2 and {b - a for a, b in pairwise(numbers)} == {1.0}
+    if numbers:
+        return is_counting and len(numbers) < len(names)
+    repeated = sum(
+        column.values[name] > 0 for column, name in zip(columns, first, strict=True) if name
+    )
+    if len({*names}) < len(names) or repeated > 1:
+        return False
+    # The first value of a column of labels that never occurs again is a name.
+    repeats = [c for c in columns if c.can_be_label and len(c.values) <= c.rows / 10]
+    has_labels = bool(repeats) and not repeated
+    has_others = any(column.kind in ("number", "series", "date") for column in columns)
+    if (has_others and not repeated) or has_labels or not KNOWN_NAMES.isdisjoint(names):
+        return True
+    if repeated:
+        return False
+    raise DataError(
+        f"{file}: it isn't clear whether {quote(', '.join(first[:4]))} are the names of the "
+        "columns; give --header or --no-header"
+    )

@@ -1,0 +1,83 @@
+"""Choice of the label column by scored rules."""
+
+from collections.abc import Callable, Sequence
+
+from seqtrain.errors import DataError
+from seqtrain.proposal.column_names import GROUP_NAMES, LABEL_NAMES, TEXT_NAMES
+from seqtrain.proposal.columns import FEWEST_MEASURED, ColumnProfile
+
+FEW_VALUES = 50
+"""Distinct values up to which a column is likely to hold labels."""
+FEW_NUMBERS = 12
+"""The same for numbers."""
+MOST_LISTED = 20
+"""Number of columns that a message lists."""
+
+
+def _is_named_label(column: ColumnProfile) -> float:
+    return 8.0 if column.name == "label" else 4.0 if column.name in LABEL_NAMES else 0.0
+
+
+def _is_named_otherwise(column: ColumnProfile) -> float:
+    return -4.0 if column.name in (*TEXT_NAMES, *GROUP_NAMES) else 0.0
+
+
+def _has_few_values(column: ColumnProfile) -> float:
+    most = FEW_NUMBERS if column.kind == "number" else FEW_VALUES
+    return 1.0 if len(column.values) <= most else 0.0
+
+
+def _is_code_or_time(column: ColumnProfile) -> float:
+    return -1.0 if column.is_code or column.is_time else 0.0
+
+
+RULES: tuple[Callable[[ColumnProfile], float], ...] = (
+    _is_named_label,
+    _is_named_otherwise,
+    _has_few_values,
+    _is_code_or_time,
+)
+"""Rules that score a column as the label; the column with the highest sum is chosen."""
+
+
+def label_score(column: ColumnProfile) -> float:
+    """Return the sum of all rules for a column."""
+    return sum(rule(column) for rule in RULES)
+
+
+def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
+    """Return the column of the label.
+
+    Raises:
+        DataError: If no column can be the label, or several columns are equally likely.
+    """
+    candidates = [column for column in columns if column.can_be_label and column.column != ""]
+    scores = {column: label_score(column) for column in candidates}
+    best = [column for column in candidates if scores[column] == max(scores.values())]
+    if len(best) > 1 and len(columns) > FEWEST_MEASURED:  # the time steps of a series, perhaps
+        at_end = [column for column in best if column in (columns[0], columns[-1])]
+        best = [column for column in best if column.kind == "text"] or at_end or best
+    lists = [column for column in columns if column.kind == "symbols"]
+    if not candidates and len(lists) == 1 and any(c.kind == "text" for c in columns):
+        best = lists  # multi-label
+    if len(best) == 1:
+        return best[0]
+    if candidates:
+        raise DataError(
+            "--label: several columns may hold the label; choose one with --label COLUMN:",
+            *described(best),
+        )
+    advice = "give --label COLUMN"
+    if any(column.kind == "number" and not column.can_be_label for column in columns):
+        advice = f"group numbers into classes, or {advice}"
+    raise DataError(
+        f"--label: no column has values that repeat as labels do; {advice}; found:",
+        *described(columns),
+    )
+
+
+def described(columns: Sequence[ColumnProfile]) -> list[str]:
+    """Return a line for each of some columns, for a message."""
+    lines = [f"  {column.describe()}" for column in columns[:MOST_LISTED]]
+    more = len(columns) - len(lines)
+    return [*lines, f"  and {more:,} more"] if more else lines

@@ -1,0 +1,36 @@
+"""Progress of reading data files: a line about each step that takes more than a second."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
+Row = TypeVar("Row")
+
+FIRST_SECONDS, NEXT_SECONDS = 1.0, 10.0
+"""Seconds after which a step is reported for the first time, and between further reports."""
+ROWS_AT_ONCE = 1024
+"""Number of rows between two looks at the clock."""
+
+
+class ReadingProgress:
+    """Reports steps that take more than a second.
+
+    Args:
+        emit: Receives each line, or None to report nothing.
+    """
+
+    def __init__(self, emit: Callable[[str], None] | None = None) -> None:
+        self._emit = emit or (lambda _: None)
+        self._step, self._next = "", 0.0
+
+    def step(self, text: str) -> None:
+        """Begin a step, such as "reading a.csv"."""
+        self._step, self._next = text, time.monotonic() + FIRST_SECONDS
+
+    def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield the rows of the current step, and report their number now and then."""
+        for number, row in enumerate(rows):
+            if number % ROWS_AT_ONCE == 0 and time.monotonic() >= self._next:
+                self._emit(f"{self._step}: {number:,} rows so far")
+                self._next = time.monotonic() + NEXT_SECONDS
+            yield row

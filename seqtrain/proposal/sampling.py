@@ -1,0 +1,94 @@
+"""Samples of large data files: blocks of lines or row groups, spread evenly over the file."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from seqtrain.data.readers.opening import BUFFER, open_input
+from seqtrain.errors import DataError
+from seqtrain.files.reading import uncompressed
+
+MOST_ROWS = 100_000
+"""Number of rows up to which a file is read completely."""
+MOST_BYTES = 2**27
+"""Size up to which a file is read completely, in bytes of text."""
+NUM_BLOCKS = 40
+"""Number of blocks of a sample, which begins with the first lines of the file."""
+LINE_FORMATS = ("csv", "tsv", "jsonl", "fasttext", "txt")
+"""Formats whose files can be sampled by lines."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A file to look at in place of a data file.
+
+    Attributes:
+        path: The sample, or the data file itself if it is small.
+        scale: Rows of the data file per row of the sample.
+        note: Description of the sample, or None if the whole file is read.
+    """
+
+    path: str
+    scale: float = 1.0
+    note: str | None = None
+
+
+@contextmanager
+def sampled(path: str, format: str, encoding: str) -> Iterator[Sample]:
+    """Yield a sample of a data file that is too large to be read completely.
+
+    The sample is a temporary file with the name of the data file. Messages about the sample name
+    the data file, without lines.
+
+    Args:
+        path: The data file.
+        format: Its format.
+        encoding: Its encoding.
+    """
+    lines = 0
+    is_text = format in LINE_FORMATS and os.path.isfile(path) and encoding != "utf-16"
+    if is_text:
+        lines, size = _count(path)
+    if lines <= MOST_ROWS and (not is_text or size <= MOST_BYTES):
+        yield Sample(path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        target = os.path.join(folder, os.path.basename(uncompressed(path)))
+        kept_bytes = _write_sample(path, Path(target), lines, size)
+        kept = int(lines * kept_bytes / size)
+        note = f"looked at about {kept:,} of {lines:,} lines, in {NUM_BLOCKS} blocks"
+        try:
+            yield Sample(target, size / kept_bytes, note)
+        except DataError as error:
+            problems = (problem.replace(target, path) for problem in error.problems)
+            raise DataError(*problems) from None
+
+
+def _count(path: str) -> tuple[int, int]:
+    """Return the number of lines of a file and its size in bytes, decompressed."""
+    lines = size = 0
+    with open_input(path) as stream:
+        while block := stream.read(BUFFER):
+            lines += block.count(b"\n")
+            size += len(block)
+    return lines, size
+
+
+def _write_sample(path: str, target: Path, lines: int, size: int) -> int:
+    """Write blocks of lines, and return their size in bytes.
+
+    Lines with an odd number of quotes are left out of all blocks but the first, as they may belong
+    to a field of several lines.
+    """
+    share = min(MOST_ROWS / lines, MOST_BYTES / size)
+    period, number, kept = -(-lines // NUM_BLOCKS), 0, 0
+    length = max(1, int(share * period))
+    with open_input(path) as stream, open(target, "wb") as file:
+        for number, line in enumerate(stream):
+            if number % period < length and (number < length or line.count(b'"') % 2 == 0):
+                file.write(line)
+                kept += len(line)
+    return kept

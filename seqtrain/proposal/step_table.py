@@ -1,0 +1,390 @@
+"""Tables with one row per time step: the roles of their columns."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.data.read_options import FileFormat, Schema
+from seqtrain.data.readers.times import seconds_of
+from seqtrain.errors import DataError
+from seqtrain.proposal.cell_kinds import LIST_KINDS
+from seqtrain.proposal.column_names import TEXT_NAMES
+from seqtrain.proposal.columns import TIME_NAME, ColumnProfile, columns_named
+from seqtrain.proposal.data_profile import DataProfile
+from seqtrain.proposal.label_column import choose_label, label_score
+from seqtrain.proposal.number_codes import are_codes
+from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.sequence_columns import wide_columns
+from seqtrain.text import listed, quote
+
+MOST_CANDIDATES = 50
+"""Number of columns that are compared with each other as ids and labels, at most."""
+NEARLY_UNIQUE = 0.9
+"""Share of distinct values among the rows of an id from which on numbers can be times."""
+EPOCH_SECONDS = (1e8, 5e9)
+"""Seconds since 1970 of times in data, from 1973 on; or milliseconds, and so on."""
+REPEATED_TEXT = 0.5
+"""Share of rows whose text occurs again from which on texts are tokens."""
+MOST_LABEL_VALUES = 4
+"""A token per id gives the label away if it has at most so many values per class."""
+ELAPSED = "elapsed"
+"""Name of the number that says how much the order increased."""
+
+
+@dataclass
+class StepTable:
+    """Roles of the columns of a table with one row per time step.
+
+    Attributes:
+        columns: All columns.
+        id, label, order: Columns with these roles; order is None if the file is in order.
+        chosen: Columns of time steps that the user chose, or none.
+    """
+
+    columns: Sequence[ColumnProfile]
+    id: ColumnProfile
+    label: ColumnProfile
+    order: ColumnProfile | None
+    chosen: Sequence[ColumnProfile]
+    steps: dict[str, str] = field(default_factory=dict)
+    static: dict[str, str] = field(default_factory=dict)
+    ignored: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @cached_property
+    def per_id(self) -> set[ColumnProfile]:
+        """Columns with one value per id."""
+        return {column for column in self.columns if determines(self.id, column)}
+
+    @property
+    def others(self) -> list[ColumnProfile]:
+        """Columns without a role so far."""
+        return [x for x in self.columns if x not in (self.id, self.label, self.order)]
+
+
+def find_step_table(
+    columns: Sequence[ColumnProfile], options: InitOptions, format: FileFormat
+) -> DataProfile | None:
+    """Return how a table is read if its rows are time steps, or None if they are not.
+
+    Args:
+        columns: Profiles of all columns.
+        options: Options of the user, whose columns exist.
+        format: How the file is written.
+
+    Raises:
+        DataError: If rows are time steps, but the id or the label isn't clear.
+    """
+    is_requested = any(options.named(option) for option in ("id", "order", "steps"))
+    if not is_requested and not _may_be_step_table(columns, options):
+        return None
+    _check_request(columns, options, is_requested=is_requested)
+    id = _find_id(columns, options)
+    if id is None:
+        if is_requested:
+            raise DataError(
+                "--id: no such column has values that repeat, each with one label, and several of "
+                "each label; give --id and --label"
+            )
+        return None
+    table = _assign_roles(columns, id, options)
+    if table.order is None and not is_requested and wide_columns(columns):
+        return None
+    _assign_columns(table)
+    if not table.steps:
+        if is_requested:
+            raise DataError(f"--steps: no column is left; found {listed(table.ignored)}")
+        return None
+    _check_order(table)
+    order = None if table.order is None else table.order.column
+    schema = Schema(
+        "steps",
+        id=id.column,
+        order=order,
+        label=table.label.column,
+        steps=table.steps,
+        static=table.static or None,
+    )
+    numbers = {name for name, kind in (table.steps | table.static).items() if kind == "number"}
+    if any(x.has_decimal_commas and x.column in numbers for x in columns):
+        format = replace(format, decimal=",")
+    return DataProfile(format, schema, table.ignored, table.warnings)
+
+
+def _may_be_step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> bool:
+    """Return True if no column holds whole sequences, and columns have names."""
+    has_names = all(isinstance(column.column, str) for column in columns)
+    has_sequence = any(column.can_be_sequence for column in columns)
+    return has_names and not (options.sequence or options.kind or has_sequence)
+
+
+def _check_request(
+    columns: Sequence[ColumnProfile], options: InitOptions, *, is_requested: bool
+) -> None:
+    """Raise a DataError if options for time steps don't fit the table."""
+    if is_requested and not all(isinstance(column.column, str) for column in columns):
+        raise DataError("--id: the columns have no names; if the first row has some: --header")
+    if is_requested and options.sequence:
+        raise DataError("--sequence: leave it out if a row is a time step")
+
+
+def _assign_roles(
+    columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions
+) -> StepTable:
+    """Find the label and the order of a table whose id is known."""
+    per_id = [column for column in columns if determines(id, column)]
+    named = columns_named(columns, options, "label")
+    candidates = [column for column in per_id if not determines(column, id)]
+    label = named[0] if named else choose_label(candidates)
+    varying = [column for column in columns if column.column and column not in per_id]
+    order = next(iter(columns_named(columns, options, "order")), None) or _find_order(varying, id)
+    return StepTable(columns, id, label, order, columns_named(columns, options, "steps"))
+
+
+def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:
+    """Return True if all rows with the same value of one column share that of another column.
+
+    Args:
+        one: The column that may determine the other.
+        other: The column that may be determined.
+        labelled: Ignore rows in which `other` is blank, as one row of an id may hold its label.
+    """
+    left, right = one.codes, other.codes
+    if labelled:
+        is_known = np.array(other.cells) != ""
+        left, right = np.unique(left[is_known], return_inverse=True)[1], right[is_known]
+    pairs = np.unique(left * (right.max(initial=0) + 1) + right)
+    return len(left) > 0 and len(pairs) == left.max() + 1
+
+
+def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnProfile | None:
+    """Return the column of the sequence id, or None if there is none.
+
+    Its values repeat, and each stands in rows of one label only. Columns named like codes are
+    preferred, then those whose rows are contiguous, then names and numbers that repeat. Of several
+    such columns, the finest one is the id: it determines all others.
+    """
+    given, labels = columns_named(columns, options, "id"), columns_named(columns, options, "label")
+    if given and labels:  # the reader reports an id with several labels
+        return given[0]
+    others = [
+        *labels,
+        *columns_named(columns, options, "order"),
+        *columns_named(columns, options, "steps"),
+    ]
+    targets = labels or sorted(
+        (column for column in columns if column.can_be_label), key=lambda x: -label_score(x)
+    )
+    candidates = given or [
+        column
+        for column in columns
+        if column.can_be_label and column.name and not column.units and column not in others
+    ]
+    if len(candidates) > MOST_CANDIDATES:
+        candidates = [x for x in candidates if x.is_code] or candidates[:MOST_CANDIDATES]
+    found = [
+        column
+        for column in candidates
+        if any(
+            determines(column, label, labelled=bool(labels)) and not determines(label, column)
+            for label in targets[:MOST_CANDIDATES]
+            if label is not column
+        )
+    ]
+    ids = found if given else _likeliest_ids(found, columns)
+    finest = next((one for one in ids if all(determines(one, other) for other in ids)), None)
+    if ids and finest is None:
+        shown = listed([quote(str(each.column)) for each in ids])
+        raise DataError(f"--id: a row is a time step, of {shown}; choose one with --id COLUMN")
+    return finest
+
+
+def _likeliest_ids(
+    found: Sequence[ColumnProfile], columns: Sequence[ColumnProfile]
+) -> list[ColumnProfile]:
+    """Return the columns of the first non-empty group: codes, contiguous, names and numbers."""
+    contiguous = [x for x in found if np.count_nonzero(np.diff(x.codes)) == x.codes.max()]
+    codes = [x for x in found if x.is_code]
+    names = [x for x in found if x.is_category and x.name not in TEXT_NAMES]
+    names += [x for x in found if x.kind == "number" and x.repeats and not x.is_time]
+    measured = [x for x in columns if x.is_measured]
+    names = [x for x in names if any(other is not x for other in measured)]
+    return [x for x in codes if x in contiguous] or codes or contiguous or names
+
+
+def _growth(
+    id: ColumnProfile, column: ColumnProfile, *, sort: bool = False
+) -> npt.NDArray[np.float64]:
+    """Return the increases of a column of numbers or dates between rows of the same id.
+
+    Args:
+        id: The id.
+        column: The column.
+        sort: Sort the values of each id first.
+    """
+    values = column.times
+    by_id = np.lexsort((values if sort else np.arange(len(values)), id.codes))
+    growth: npt.NDArray[np.float64] = np.diff(values[by_id])[np.diff(id.codes[by_id]) == 0]
+    return growth
+
+
+def _find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnProfile | None:
+    """Return the column that sorts the rows of an id, or None if none does.
+
+    ISO dates come first, then times, then numbers that count up evenly within each id.
+    """
+    found = {}
+    for number, column in enumerate(c for c in columns if np.isfinite(c.times).all()):
+        growth, is_date = _growth(id, column), column.kind == "date"
+        is_even = len(growth) > 0 and growth.min() == growth.max() > 0
+        is_time = column.is_time and ((growth >= 0).all() or _are_times(column, id))
+        if is_date or is_time or is_even:
+            found[is_date, column.codes.max(), -number] = column
+    return found[max(found)] if found else None
+
+
+def _are_times(column: ColumnProfile, id: ColumnProfile) -> bool:
+    """Return True if numbers named like times are times, though rows aren't sorted by them."""
+    growth, values = _growth(id, column, sort=True), column.times
+    differ = np.count_nonzero(growth) >= NEARLY_UNIQUE * len(growth)
+    low, high = EPOCH_SECONDS
+    units = (1, 1e3, 1e6, 1e9)
+    is_epoch = any(low * k <= values.min() and values.max() <= high * k for k in units)
+    is_named = TIME_NAME.fullmatch(column.name) and (values == np.rint(values)).all()
+    return bool(column.is_calendar or (differ and (is_epoch or is_named)))
+
+
+def _reason_not_chosen(table: StepTable, column: ColumnProfile) -> str | None:
+    return "not among --steps" if table.chosen and column not in table.chosen else None
+
+
+def _reason_list(table: StepTable, column: ColumnProfile) -> str | None:
+    return "" if column.kind in LIST_KINDS else None
+
+
+def _reason_constant(table: StepTable, column: ColumnProfile) -> str | None:
+    if len(column.values) > 1 or column.has_no_labels:
+        return None
+    return "one value" if column.values else "blank"
+
+
+def _reason_label_again(table: StepTable, column: ColumnProfile) -> str | None:
+    """Return the reason if a column per id tells the label directly."""
+    if column not in table.per_id or not determines(column, table.label):
+        return None
+    if determines(table.label, column):
+        return "the label again"
+    most = MOST_LABEL_VALUES * len(table.label.values)
+    is_detail = column.kind == "text" and len(column.values) <= most
+    return "the label in more detail" if is_detail else None
+
+
+def _reason_id_again(table: StepTable, column: ColumnProfile) -> str | None:
+    if column not in table.per_id or not determines(column, table.id):
+        return None
+    return "the id again" if column.kind != "number" or column.is_code else None
+
+
+def _reason_unique(table: StepTable, column: ColumnProfile) -> str | None:
+    """Return a blank reason for rows' numbers, dates, columns without a name, and free text."""
+    is_text = column.is_free_text and column.share_repeated < REPEATED_TEXT
+    is_other = column.is_id or is_text or column.kind == "date" or not column.column
+    return "" if is_other else None
+
+
+REASONS: tuple[Callable[[StepTable, ColumnProfile], str | None], ...] = (
+    _reason_not_chosen,
+    _reason_list,
+    _reason_constant,
+    _reason_label_again,
+    _reason_id_again,
+    _reason_unique,
+)
+"""Rules in order: each returns why a column isn't used ("" if its description says it), or None."""
+
+
+def _assign_columns(table: StepTable) -> None:
+    """Decide for each column if it belongs to the time steps, to the sequence, or is ignored."""
+    for column in table.others:
+        reason = None
+        if column not in table.chosen:
+            reasons = (rule(table, column) for rule in REASONS)
+            reason = next((reason for reason in reasons if reason is not None), None)
+        if reason is None:
+            role = table.static if column in table.per_id else table.steps
+            role[str(column.column)] = _token_or_number(table, column)
+            continue
+        shown = quote(str(column.column))
+        table.ignored.append(f"{shown} ({reason})" if reason else column.describe())
+        if reason.startswith("the label"):
+            table.warnings.append(f"{shown} gives the label away ({reason}): not used")
+    if table.static:
+        names = listed([quote(name) for name in table.static])
+        table.warnings.append(
+            f"{names}: one value per {table.id.column}, used as row features (data.static); leave "
+            "out what isn't known when the label is to be predicted"
+        )
+
+
+def _check_order(table: StepTable) -> None:
+    """Add the increase of the order to the time steps, and warn about doubtful orders."""
+    order, id = table.order, table.id
+    if order is None:
+        dates = [x for x in table.columns if x.kind == "date" and x not in table.per_id]
+        table.warnings += _unsorted(dates)
+    elif np.isfinite(order.times).all():
+        is_even = len(np.unique(_growth(id, order, sort=True))) < 2
+        if not (is_even or order.is_calendar or ELAPSED in [x.column for x in table.columns]):
+            table.steps[ELAPSED] = "order"
+        table.warnings += _mixed(table, order)
+
+
+def _unsorted(dates: Sequence[ColumnProfile]) -> Iterator[str]:
+    """Yield a warning for each column of dates that can't sort rows."""
+    for column in dates:
+        cell = next((cell for cell in column.cells if np.isnan(seconds_of(cell))), "")
+        yield (
+            f"rows are used in the order of the file: {column.shown} holds dates that aren't ISO, "
+            f"such as {quote(cell, 30)}; write them all as 2024-03-01 or 2024-03-01T09:51, or sort "
+            "the file"
+        )
+
+
+def _mixed(table: StepTable, order: ColumnProfile) -> Iterator[str]:
+    """Yield a warning if the rows of an id are several sequences, told apart by a column."""
+
+    def distinct(*arrays: npt.NDArray[np.generic]) -> int:
+        return len(np.unique(np.stack(arrays, axis=1), axis=0))
+
+    id = table.id
+    rows, name = len(id.codes), quote(str(id.column))
+    if 2 * distinct(id.codes, order.times) > rows:
+        return
+    for column in table.columns:
+        if column in (id, order) or 3 * distinct(id.codes, column.codes) > rows:
+            continue
+        if distinct(id.codes, column.codes, order.times) == rows:
+            other = quote(str(column.column))
+            yield (
+                f"rows of one {name} have the same {quote(str(order.column))}, one for each "
+                f"{other}: if a sequence has one {name} and one {other}, join the two into a "
+                "column, and name it with --id"
+            )
+
+
+def _token_or_number(table: StepTable, column: ColumnProfile) -> str:
+    """Return the type of a column: token, or number for measurements.
+
+    Raises:
+        DataError: If numbers have units or commas.
+    """
+    if column.kind != "number" or column.is_code:
+        return "token"
+    if column.units and not column.has_decimal_commas:
+        raise DataError(f"--steps: {column.unit_problem()}")
+    if column in table.per_id or not are_codes(column, table.id, table.label, table.order):
+        return "number"
+    return "token"

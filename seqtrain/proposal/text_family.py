@@ -1,0 +1,91 @@
+"""Families of texts: words, characters, an alphabet such as DNA's, or symbols."""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from seqtrain.data.tokenizers import make_tokenizer
+from seqtrain.proposal.naive_bayes import character_ngrams, naive_bayes_error, word_ngrams
+
+SMALL_ALPHABET = 30
+"""Characters of an alphabet such as DNA's or a protein's, letters of one case, at most."""
+SHORTEST_OF_ALPHABET = 25
+"""Median length from which on sequences over a small alphabet count as such."""
+PROBED_CHARACTERS = 200_000
+"""Characters of the sample on which words and characters are compared, at most."""
+UNSPACED = (
+    *("CJK", "HIRAGANA", "KATAKANA", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"),
+    *("JAVANESE", "BALINESE", "TAI", "NEW TAI", "YI", "CHAM"),
+)
+"""First words of the Unicode names of letters of scripts without spaces between words."""
+AGGLUTINATED = ("HANGUL",)
+"""The same for scripts whose words are long compounds: characters tell more than words."""
+MANY_UNSPACED = 0.3
+"""Share of such letters from which on texts are read by characters."""
+CHARACTERS_BETTER = 0.6
+"""Characters are chosen if their error is below this share of the error of words."""
+MANY_BROKEN = 0.2
+"""Share of symbols with marks inside, from which on blanks separate symbols."""
+
+
+class Family(NamedTuple):
+    """Family of texts.
+
+    Attributes:
+        name: words, characters, alphabet or symbols.
+        reason: Why it isn't words, for the comment of the config.
+        lowercase: True if upper and lower case mean the same.
+    """
+
+    name: str
+    reason: str = ""
+    lowercase: bool = True
+
+
+def family_of(texts: Sequence[str], labels: Sequence[Hashable]) -> Family:
+    """Return the family of a sample of texts with their labels."""
+    characters = Counter("".join(texts[:2000]))
+    letters = sum(count for c, count in characters.items() if not c.isspace())
+    unspaced = _share(characters, UNSPACED, letters)
+    if unspaced > MANY_UNSPACED:
+        reason = f"{unspaced:.0%} of the letters belong to scripts without spaces between words"
+        return Family("characters", reason)
+    agglutinated = _share(characters, AGGLUTINATED, letters)
+    if agglutinated > MANY_UNSPACED:
+        return Family("characters", f"{agglutinated:.0%} of the letters are Hangul")
+    words = float(np.median([len(text.split()) for text in texts]))
+    if words <= 1.5:
+        alphabet = {c.lower() for c in characters if not c.isspace()}
+        median = sorted(len(text) for text in texts)[len(texts) // 2]
+        if len(alphabet) <= SMALL_ALPHABET and median >= SHORTEST_OF_ALPHABET:
+            return Family("alphabet", f"an alphabet of {len(alphabet)} characters")
+        return Family("characters", f"median number of words per row: {words:g}", lowercase=False)
+    if _are_symbols(texts):
+        return Family("symbols", lowercase=False)
+    few = max(8, int((np.cumsum([len(text) for text in texts]) <= PROBED_CHARACTERS).sum()))
+    probed = [text.lower() for text in texts[:few]]
+    by_words = naive_bayes_error(word_ngrams(probed), labels[:few])
+    by_characters = naive_bayes_error(character_ngrams(probed, 3), labels[:few])
+    if by_characters < CHARACTERS_BETTER * by_words:
+        errors = f"{by_characters:.0%} errors, by words {by_words:.0%}"
+        return Family("characters", f"on a sample, a simple classifier by characters has {errors}")
+    return Family("words")
+
+
+def _share(characters: Counter[str], scripts: tuple[str, ...], letters: int) -> float:
+    """Return the share of the letters that belong to some scripts."""
+    beyond_ascii = {c: unicodedata.name(c, "") for c in characters if c > "\u0dff"}
+    found = sum(characters[c] for c, name in beyond_ascii.items() if name.startswith(scripts))
+    return found / max(1, letters)
+
+
+def _are_symbols(texts: Sequence[str]) -> bool:
+    """Return True if blanks separate symbols of a small set that have marks inside."""
+    tokens = Counter(token for text in texts for token in text.split())
+    total = sum(tokens.values())
+    split = make_tokenizer("word", lowercase=False)
+    broken = sum(n for token, n in tokens.items() if len(split(token.strip('.,"()?!-<>:;'))) > 1)
+    return broken > MANY_BROKEN * total and len(tokens) < total / 10
