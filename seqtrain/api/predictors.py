@@ -354,7 +354,9 @@ def as_list(sequences: Any) -> list[Any]:
 def _branches(config: ModelConfig) -> str:
     pooling = [config.pooling] if isinstance(config.pooling, str) else config.pooling
     more = [
-        name for name in ("subwords", "convolutions", "ngrams", "kernels") if getattr(config, name)
+        name
+        for name in ("subwords", "convolutions", "ngrams", "kernels", "trees")
+        if getattr(config, name)
     ]
     layers = f"{config.num_layers} × " if config.num_layers > 1 else ""
     rnn = f"{config.rnn} of {layers}{config.hidden_size}" + " both ways" * config.bidirectional

@@ -27,6 +27,7 @@ PROBE_TOKENS = 20_000
 """Tokens of the sequences whose logits are compared, at most (but one sequence)."""
 LEFT_OUT = (
     *("model.ngrams", "model.subwords", "model.convolutions", "model.vectors", "model.kernels"),
+    "model.trees",
     *("model.vectors_keep", "model.freeze", "model.pooling", "data.standardize", "data.static"),
     "training.augment",
 )

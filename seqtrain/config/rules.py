@@ -146,6 +146,11 @@ def _kernels_need_numbers(config: Config) -> Problems:
 
 
 @_rule
+def _trees_need_columns(config: Config) -> Problems:
+    return _kind_conflict(config, "model.trees", ("text",), "false")
+
+
+@_rule
 def _augment_needs_numbers(config: Config) -> Problems:
     yield from _kind_conflict(config, "training.augment", ("text", "tokens"), "null")
     yield from _numbers_only(config, "training.augment", "null")

@@ -198,6 +198,9 @@ class ModelConfig(Section):
     """Largest number of n-grams; the most frequent ones of train are kept."""
     kernels: bool = False
     """Numbers only: add a linear classifier on a bank of fixed convolution kernels as a branch."""
+    trees: bool = False
+    """tokens, steps, features: add boosted trees on counts and statistics of each sequence as a
+    branch."""
     rnn: Cell = "gru"
     """Recurrent cell."""
     hidden_size: Width = 128

@@ -4,6 +4,7 @@ B examples, C classes. In a multi-label task each class is a yes-or-no decision.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Annotated
 
 import torch
@@ -19,6 +20,7 @@ from seqtrain.evaluation.thresholds import (
     class_points,
     coverage_points,
 )
+from seqtrain.model.branches import BRANCHES
 from seqtrain.model.classifier import combined
 
 COOLEST, HOTTEST = 0.01, 100.0
@@ -48,7 +50,7 @@ class Calibration(Section):
 
     temperature: Temperature | list[Temperature] = 1.0
     """Divisor of the logits; if multi-label, one for each class."""
-    branch_weights: Annotated[list[Share], Field(max_length=2)] | None = None
+    branch_weights: Annotated[list[Share], Field(max_length=len(BRANCHES))] | None = None
     """Weight of each branch's logits in a prediction, or None if all are equal."""
     shift: list[Annotated[float, Field(allow_inf_nan=False)]] | None = None
     """Addition to the calibrated logit of each class, by training.logit_adjustment."""
@@ -227,10 +229,17 @@ def _two_classes(logits: Tensor) -> Tensor:
     return torch.stack((torch.zeros_like(flat), flat), dim=1)
 
 
+def _weights_of(branches: int) -> Iterator[list[float]]:
+    """Yield all weights in steps of 1 / TENTHS whose sum is 1."""
+    for tenths in product(range(TENTHS + 1), repeat=branches - 1):
+        if sum(tenths) <= TENTHS:
+            yield [1 - sum(tenths) / TENTHS, *(n / TENTHS for n in tenths)]
+
+
 def fit_branch_weights(
     branches: Sequence[Tensor], labels: Tensor, default: list[float] | None = None
 ) -> list[float] | None:
-    """Return the weights of two branches with the least cross-entropy, as in stacking.
+    """Return the weights of the branches with the least cross-entropy, as in stacking.
 
     The default stays if the gain is below its standard error. The temperature is that of the
     default weights.
@@ -241,15 +250,15 @@ def fit_branch_weights(
         default: Weights to prefer, or None for equal ones.
 
     Returns:
-        The weights, or None for equal ones: if there is one branch, or if equal weights make no
-        mistake.
+        The weights, or None for equal ones. The default stays if there is one branch, or if it
+        makes no mistake.
 
     Reference:
         Wolpert 1992, "Stacked generalization".
     """
-    right = combined(branches).argmax(1) == labels
+    right = combined(branches, default).argmax(1) == labels
     if len(branches) == 1 or bool(right[labels >= 0].all()):
-        return None
+        return default
     some = slice(None, None, -(-len(labels) // MOST_ROWS))
     branches, labels = [logits[some] for logits in branches], labels[some]
     temperature = fit_temperature(combined(branches, default), labels)
@@ -258,7 +267,6 @@ def fit_branch_weights(
         logits = combined(branches, weights).double() / temperature
         return functional.cross_entropy(logits, labels, ignore_index=-1, reduction="none")
 
-    candidates = ([1 - n / TENTHS, n / TENTHS] for n in range(TENTHS + 1))
-    best = min(candidates, key=lambda weights: float(losses(weights).sum()))
+    best = min(_weights_of(len(branches)), key=lambda weights: float(losses(weights).sum()))
     gains = losses(default) - losses(best)
     return best if gains.sum() > gains.norm() else default

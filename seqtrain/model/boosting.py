@@ -37,6 +37,7 @@ COLUMN_SHARE = 0.5
 """Share of the columns that a tree may use, drawn for each tree."""
 EDGE_ROWS = 20_000
 """Examples that the edges of bins come from, at most."""
+LARGEST = torch.finfo(torch.float32).max
 SMALLEST_HESSIAN = 1e-6
 
 
@@ -57,14 +58,15 @@ class Trees:
     def logits(self, values: Tensor) -> Tensor:
         """Return the logits (B, K) of examples with these values (B, A)."""
         rounds, classes, splits = self.column.shape
-        column, cut = self.column.view(-1, splits), self.cut.view(-1, splits)
-        leaf = self.leaf.view(-1, self.leaf.shape[-1])
-        node = torch.zeros(len(values), len(column), dtype=torch.long, device=values.device)
-        tree = torch.arange(len(column), device=values.device)
+        leaves, trees = splits + 1, rounds * classes
+        column, cut, leaf = self.column.flatten(), self.cut.flatten(), self.leaf.flatten()
+        tree = torch.arange(trees, device=values.device)
+        node = torch.zeros(values.shape[0], trees, dtype=torch.long, device=values.device)
         for _ in range(DEPTH):
-            right = values.gather(1, column[tree, node]) > cut[tree, node]
-            node = 2 * node + 1 + right.long()
-        found = leaf[tree, node - splits].view(len(values), rounds, classes)
+            split = tree * splits + node
+            is_right = values.gather(1, column[split]) > cut[split]
+            node = 2 * node + 1 + is_right.long()
+        found = leaf[tree * leaves + node - splits].view(-1, rounds, classes)
         return self.start + found.sum(1)
 
 
@@ -184,7 +186,7 @@ class Boosting:
         """Return the trees so far, without those that a class of two doesn't need."""
         shape = (len(self.rounds), len(self.start))
         column = torch.zeros(*shape, SPLITS, dtype=torch.long)
-        cut = torch.full((*shape, SPLITS), torch.inf)
+        cut = torch.full((*shape, SPLITS), LARGEST)
         leaf = torch.zeros(*shape, 2**DEPTH)
         for number, grown in enumerate(self.rounds):
             for k, (own, last, value) in zip(self.grown, grown, strict=True):
@@ -213,7 +215,7 @@ def _leaves(bins: Tensor, column: Tensor, last: Tensor) -> Tensor:
 
 
 def _cuts(edges: Tensor, column: Tensor, last: Tensor) -> Tensor:
-    """Return the largest value that goes left at each split; -inf if only missing values do."""
-    padded = functional.pad(edges, (1, 0), value=-torch.inf)
-    padded = functional.pad(padded, (0, 1), value=torch.inf)
-    return padded[column, last.clamp(max=BINS - 1)].masked_fill(last >= BINS, torch.inf)
+    """Return the largest value that goes left at each split, which is finite."""
+    limits = functional.pad(edges, (1, 0), value=-LARGEST)  # bin 0 has the missing values
+    limits = functional.pad(limits.clamp(max=LARGEST), (0, 2), value=LARGEST)
+    return limits[column, last]

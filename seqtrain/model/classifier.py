@@ -197,16 +197,10 @@ class ClassifierNetwork(nn.Module):
 
     @property
     def default_branch_weights(self) -> list[float] | None:
-        """Weights of the branches unless validation clearly prefers others, or None for equal.
-
-        Branches without a default share what the others leave.
-        """
-        defaults = [branch.default_weight for branch in self.branches]
-        if all(weight is None for weight in defaults):
+        """Weights of the branches unless validation clearly prefers others, or None for equal."""
+        weights = [branch.default_weight for branch in self.branches]
+        if len({*weights}) == 1:
             return None
-        left = max(0.0, 1 - sum(weight or 0.0 for weight in defaults))
-        share = left / max(1, defaults.count(None))
-        weights = [share if weight is None else weight for weight in defaults]
         return [weight / sum(weights) for weight in weights]
 
 

@@ -31,6 +31,7 @@ UNKNOWN = "(unknown label)"
 BRANCHES = {
     "ngrams": ("n-grams", "a linear model is enough"),
     "kernels": ("kernels", "these series need no recurrent network"),
+    "trees": ("boosted trees", "these sequences need no recurrent network"),
     "recurrent": ("recurrent network", "the linear model adds nothing"),
 }
 """Names of branches for people, and the conclusion if one branch is as good as all."""

@@ -22,6 +22,9 @@ from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.packing import PaddedSequences
 from seqtrain.model.randomness import RandomNumbers
 
+STATIC = "static"
+"""Name of the input of an exported model that holds the row features."""
+
 
 @dataclass
 class ForwardContext:
@@ -101,13 +104,13 @@ class Branch(nn.Module):
         name: name of the branch in state dicts, in JSON, and on screens.
         fixed: True if the branch is fitted in closed form by `fit` and training doesn't change it.
             It isn't computed in training mode.
-        default_weight: weight of the branch in predictions unless validation clearly prefers
-            another, or None for an equal share of what is left.
+        default_weight: weight of the branch in predictions, relative to the other branches, unless
+            validation clearly prefers another.
     """
 
     name: ClassVar[str]
     fixed: ClassVar[bool] = False
-    default_weight: ClassVar[float | None] = None
+    default_weight: ClassVar[float] = 1.0
 
     @classmethod
     @abstractmethod

@@ -68,7 +68,7 @@ class KernelBranch(Branch):
 
     name = "kernels"
     fixed = True
-    default_weight = 0.8
+    default_weight = 4.0
     channels: Tensor
     gain: Tensor
     bias: Tensor

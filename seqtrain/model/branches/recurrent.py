@@ -16,6 +16,7 @@ from seqtrain.data.batch import Batch
 from seqtrain.data.transfer import to_device
 from seqtrain.data.vocabulary import UNK
 from seqtrain.model.branches.branch import (
+    STATIC,
     Branch,
     ExampleInputs,
     ForwardContext,
@@ -47,7 +48,6 @@ from seqtrain.model.randomness import Purpose, RandomNumbers
 
 PREDICTION_STEPS = 16384
 """Time steps of a segment in prediction, so that memory doesn't grow with the length."""
-STATIC = "static"
 UNKNOWN_COUNTS, UNKNOWN_BUCKETS = "unknown_counts", "unknown_buckets"
 """Inputs of an exported model: number of n-grams of each unknown word, and the n-grams."""
 

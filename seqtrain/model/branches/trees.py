@@ -1,0 +1,133 @@
+"""The trees branch: gradient-boosted trees on aggregates of each sequence.
+
+It suits tables with a row per time step and symbols, whose classes often follow from a count, an
+extreme value or a fact of the whole sequence.
+
+B sequences, T longest length, K columns of a step, C classes, R rounds, S splits, L leaves.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.utils.rnn import pad_packed_sequence
+
+from seqtrain.config.schema import BatchingConfig, ModelConfig
+from seqtrain.data.batch import Batch, collate
+from seqtrain.data.plan import plan_in_order_of_length
+from seqtrain.data.store import SequenceStore
+from seqtrain.data.vocabulary import Vocabulary
+from seqtrain.model.aggregates import AggregateLayout
+from seqtrain.model.boosting import SPLITS, Trees, fit_trees, most_rounds
+from seqtrain.model.branches.branch import (
+    STATIC,
+    Branch,
+    ForwardContext,
+    PaddedBatch,
+    valid_steps,
+)
+from seqtrain.model.input_spec import InputSpec
+
+MAX_TOKENS = 60
+"""Tokens of a column that are counted, the most frequent ones."""
+STEPS_AT_ONCE = 2**15
+"""Time steps that are aggregated at once in `fit`."""
+
+
+class TreeBranch(Branch):
+    """Logits of boosted trees on the aggregates of a sequence.
+
+    The trees of `rounds` rounds count; the others are empty.
+    """
+
+    name = "trees"
+    fixed = True
+    default_weight = 2.0
+    column: Tensor
+    cut: Tensor
+    leaf: Tensor
+    start: Tensor
+    rounds: Tensor
+
+    def __init__(self, layout: AggregateLayout, num_classes: int) -> None:
+        super().__init__()
+        self.layout = layout
+        shape = most_rounds(num_classes), num_classes
+        self.register_buffer("column", torch.zeros(*shape, SPLITS, dtype=torch.long))
+        self.register_buffer("cut", torch.zeros(*shape, SPLITS))
+        self.register_buffer("leaf", torch.zeros(*shape, SPLITS + 1))
+        self.register_buffer("start", torch.zeros(num_classes))
+        self.register_buffer("rounds", torch.zeros(1, dtype=torch.long))
+
+    @classmethod
+    def build(cls, config: ModelConfig, spec: InputSpec) -> TreeBranch | None:
+        """Return the branch if model.trees is true."""
+        return cls(layout_of(spec), spec.num_classes) if config.trees else None
+
+    def initialize(self, generator: torch.Generator) -> None:
+        """Leave the buffers at zero until `fit`."""
+
+    @torch.no_grad()
+    def fit(self, train: SequenceStore, seed: int) -> None:
+        """Fit the trees on labelled sequences."""
+        values = torch.empty(len(train), self.layout.width)
+        for rows in plan_in_order_of_length(
+            train.lengths, BatchingConfig(max_tokens=STEPS_AT_ONCE)
+        ):
+            batch = collate(train.__getitems__(rows))
+            values[torch.from_numpy(rows)] = batch.restore(self._aggregates(batch))
+        labels = torch.from_numpy(train.labels)
+        targets = labels > 0 if labels.ndim == 2 else functional.one_hot(labels, len(self.start))
+        trees = fit_trees(values, targets, multi_label=labels.ndim == 2, seed=seed)
+        used = len(trees.leaf)
+        self.rounds.fill_(used)
+        for name in ("column", "cut", "leaf"):
+            getattr(self, name).zero_()[:used] = getattr(trees, name)
+        self.start[:] = trees.start
+
+    @torch.no_grad()
+    def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
+        """Return the logits of a packed batch, (B, C)."""
+        return self._trees().logits(self._aggregates(batch))
+
+    def export(self, batch: PaddedBatch) -> Tensor:
+        """Return the logits of a padded batch, (B, C)."""
+        values = self.layout.aggregate(batch.steps, batch.valid, batch.inputs.get(STATIC))
+        return self._trees().logits(values)
+
+    def _aggregates(self, batch: Batch) -> Tensor:
+        steps, lengths = pad_packed_sequence(batch.packed)
+        valid = valid_steps(steps, lengths).to(steps.device)
+        return self.layout.aggregate(steps, valid, batch.static)
+
+    def _trees(self) -> Trees:
+        """Return the trees. Column numbers are limited, as a model folder may come from anyone."""
+        used = int(self.rounds)
+        column = self.column[:used].clamp(0, self.layout.width - 1)
+        return Trees(column, self.cut[:used], self.leaf[:used], self.start)
+
+
+def layout_of(spec: InputSpec) -> AggregateLayout:
+    """Return the aggregates for the columns of a step and the row features."""
+    row_tokens: tuple[int, ...] = ()
+    row_numbers = 0
+    if spec.static is not None:
+        row_tokens = tuple(map(_counted, spec.static.vocabularies))
+        row_numbers = spec.static.width - len(row_tokens)
+    if spec.steps is None:
+        tokens = () if spec.features else (min(MAX_TOKENS, spec.input_size - 1),)
+        numbers = spec.input_size if spec.features else 0
+        return AggregateLayout(tokens, numbers, False, row_tokens, row_numbers)
+    return AggregateLayout(
+        tuple(map(_counted, spec.steps.vocabularies)),
+        spec.steps.num_numbers,
+        spec.steps.has_indicators,
+        row_tokens,
+        row_numbers,
+    )
+
+
+def _counted(vocabulary: Vocabulary) -> int:
+    """Return how many of the first ids of a vocabulary are counted, those of padding left out."""
+    return min(MAX_TOKENS, len(vocabulary) - 1)
