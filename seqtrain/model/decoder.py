@@ -103,7 +103,7 @@ class PretrainingModel(nn.Module):
         """Run a recurrence over packed sequences, whatever model.unroll says."""
         weight = self.recurrent.head.weight
         packed = self.classifier.config.model_copy(update={"unroll": "packed"})
-        engine = choose_engine(packed, weight.device, weight.dtype)
+        engine = choose_engine(packed, weight.device, weight.dtype, needs_last_states=True)
         states, last = engine.run(rnn, inputs, start, between=between)
         assert states is not None
         return states, last

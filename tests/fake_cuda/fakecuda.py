@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 SOURCE = Path(__file__).with_name("device.cpp")
 BUILD = Path(__file__).parents[2] / "build" / "fake_cuda"
@@ -62,8 +62,17 @@ LIBRARY.fake_cuda_start()
 
 TOTAL_MEMORY = 2**40
 limit = TOTAL_MEMORY
-recurrences: list[tuple[torch.dtype, bool]] = []
-"""Type of number of each call of cuDNN, and True if TF32 was allowed."""
+
+
+class Recurrence(NamedTuple):
+    """A call of cuDNN: type of number, whether TF32 was allowed, and whether input was packed."""
+
+    dtype: torch.dtype
+    tf32: bool
+    packed: bool
+
+
+recurrences: list[Recurrence] = []
 
 
 def launches() -> int:
@@ -227,7 +236,7 @@ def forward(
     dropout: float, train: bool, both: bool, sizes: list[int], dropout_state: Tensor | None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     operands = Operands(x, weights, hx, cx)
-    recurrences.append((x.dtype, operands.tf32))
+    recurrences.append(Recurrence(x.dtype, operands.tf32, bool(sizes)))
     if not is_one_buffer(weights):
         warnings.warn("RNN module weights are not part of single contiguous chunk", stacklevel=1)
     with torch.no_grad():

@@ -5,16 +5,27 @@ import torch
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.model.cells import CELLS
+from seqtrain.model.engines.cudnn import persistent_limit
 from seqtrain.model.engines.interface import Engine
 from seqtrain.model.engines.native.library import vector_path
 from seqtrain.model.engines.native.recurrence import NativeEngine
-from seqtrain.model.engines.torch_engine import TorchEngine
+from seqtrain.model.engines.torch_engine import AUTO, LEAST_FULL, TorchEngine
 
 
 def choose_engine(
-    config: ModelConfig, device: torch.device, dtype: torch.dtype = torch.float32
+    config: ModelConfig,
+    device: torch.device,
+    dtype: torch.dtype = torch.float32,
+    *,
+    needs_last_states: bool = False,
 ) -> Engine:
     """Return the engine that computes a model with weights of this device and type.
+
+    Args:
+        config: the section model of a config.
+        device: device of the weights.
+        dtype: type of the weights.
+        needs_last_states: all tensors of the last states are needed, so that padding isn't chosen.
 
     Raises:
         ConfigError: If model.engine is native, which can't run.
@@ -27,6 +38,8 @@ def choose_engine(
         return NativeEngine("model.engine")
     if asked == "torch" or unroll != "packed":
         return TorchEngine("model.engine" if asked == "torch" else f"unroll {unroll}", unroll)
+    if device.type == "cuda":
+        return _for_cuda(config, needs_last_states=needs_last_states)
     if device.type != "cpu":
         return TorchEngine(f"its own kernels on {device.type}")
     if problem:
@@ -34,14 +47,33 @@ def choose_engine(
     return NativeEngine(f"cost linear in length, compiled for {vector_path()}")
 
 
+def _for_cuda(config: ModelConfig, *, needs_last_states: bool) -> TorchEngine:
+    """Return the engine for cuDNN: padded where its fast kernels take the model's hidden size."""
+    cell = CELLS[config.rnn]
+    training, prediction = (persistent_limit(cell, training=training) for training in (True, False))
+    if needs_last_states:
+        return TorchEngine("packed, for its last states")
+    if config.hidden_size > prediction:
+        return TorchEngine(f"packed: cuDNN's fast kernels end at model.hidden_size {prediction}")
+    when = "" if config.hidden_size <= training else "in prediction, "
+    full = f"{LEAST_FULL:.0%}"
+    return TorchEngine(
+        f"{when}padded if {full} of a batch are valid steps, for cuDNN's fast kernels; else packed",
+        AUTO,
+    )
+
+
 def engines_by_name(config: ModelConfig, device: torch.device) -> dict[str, Engine]:
     """Return all engines that can compute a model in float32, torch first.
 
-    They run over packed steps. If model.unroll isn't packed, torch with that unroll is the last.
+    They run over packed steps. If model.unroll isn't packed, torch with that unroll is the last. On
+    CUDA there is also the engine that chooses between packed and padded steps.
     """
     engines: dict[str, Engine] = {TorchEngine.name: TorchEngine("packed")}
     if not NativeEngine.unavailable(CELLS[config.rnn], device, torch.float32):
         engines[NativeEngine.name] = NativeEngine("packed")
+    if device.type == "cuda" and config.unroll == "packed":
+        engines[AUTO] = _for_cuda(config, needs_last_states=False)
     if config.unroll != "packed":
         engines[config.unroll] = TorchEngine(f"unroll {config.unroll}", config.unroll)
     return engines

@@ -12,6 +12,19 @@ from torch import Tensor
 
 from seqtrain.model.cells import Cell, as_torch_takes
 
+PERSISTENT = {"gru": (128, 192), "lstm": (128, 192), "rnn": (256, 384)}
+"""Largest hidden size of cuDNN's persistent kernels by cell: in training, and in prediction.
+
+They keep the recurrent weights on the chip, and are several times as fast as the standard ones,
+which launch kernels for each time step. torch takes them only for padded input: see
+``use_rnn_persist_small_h`` in its ``aten/src/ATen/native/cudnn/RNN.cpp``.
+"""
+
+
+def persistent_limit(cell: Cell, *, training: bool) -> int:
+    """Return the largest hidden size of cuDNN's persistent kernels for a cell."""
+    return PERSISTENT[cell.name][0 if training else 1]
+
 
 def run_kernel(
     cell: Cell,
@@ -19,8 +32,6 @@ def run_kernel(
     batch_sizes: Tensor | None,
     start: Tensor,
     weights: Sequence[Tensor],
-    *,
-    bidirectional: bool,
 ) -> tuple[Tensor, Tensor]:
     """Run one recurrent layer on an accelerator.
 
@@ -32,8 +43,7 @@ def run_kernel(
         data: Inputs, packed or padded.
         batch_sizes: Sequences at each time step, on the CPU, or None if `data` is padded.
         start: Initial states.
-        weights: Parameters of the layer: w_ih, w_hh, b_ih, b_hh of each direction.
-        bidirectional: Run both directions.
+        weights: Parameters of the layer: w_ih, w_hh, b_ih, b_hh of one direction, or of both.
 
     Shape:
         data: packed (N, E), or padded (B, T, E). batch_sizes: (T,). start: (S, D, B, H).
@@ -46,7 +56,7 @@ def run_kernel(
         state = as_torch_takes(start.to(dtype).contiguous())
         flat = in_one_buffer(weights, dtype)
         # Biases, one layer, no dropout, keep what the backward pass needs, one direction or two.
-        options = (True, 1, 0.0, torch.is_grad_enabled(), bidirectional)
+        options = (True, 1, 0.0, torch.is_grad_enabled(), len(weights) > 4)
         if batch_sizes is None:
             states, *last = cell.kernel(data.to(dtype), state, flat, *options, True)
         else:

@@ -1,9 +1,7 @@
-"""The engine that is torch's own: its kernels over packed or padded steps, or masked step by step.
+"""The engine of torch's own kernels: over packed steps, over padded ones, or masked step by step.
 
-Every way gives the same states. Shapes as in `engines.interface`; T is the longest length.
+All ways give the same states. Shapes as in `engines.interface`; T is the longest length.
 """
-
-from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -18,16 +16,24 @@ from seqtrain.model.cells import (
     cell_of,
     zero_state,
 )
-from seqtrain.model.engines.cudnn import run_kernel
+from seqtrain.model.engines.cudnn import persistent_limit, run_kernel
 from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.packing import rows_and_steps
 
+AUTO = "auto"
+"""Unroll that pads a batch on CUDA if cuDNN is then faster, and otherwise packs it."""
+LEAST_FULL = 0.5
+"""Least fraction of valid steps in a batch that AUTO pads."""
+
 
 class TorchEngine(Engine):
-    """Runs on every device and in every type of number.
+    """Runs on every device and in every floating-point type.
 
-    `unroll` is packed; padded (kernels run over padding too, and the states at length - 1 are
-    taken); masked (step by step; a sequence that has ended keeps its state).
+    Args:
+        reason: why this engine was chosen.
+        unroll: packed; padded, where kernels also run over padding and the states at length - 1
+            are taken; masked, step by step, where a sequence that has ended keeps its state; or
+            `AUTO`.
     """
 
     name = "torch"
@@ -46,69 +52,102 @@ class TorchEngine(Engine):
         need_outputs: bool = True,
         between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
-        """Run all layers; as `Engine.run`, but a padded LSTM's last states are h alone (S = 1)."""
+        """Run all layers as `Engine.run`. A padded LSTM's last states are h only (S = 1)."""
         packed = as_packed(inputs)
         data, sizes = packed.data, packed.batch_sizes
+        unroll = self.unroll
+        if unroll == AUTO:
+            unroll = "padded" if _padding_is_faster(encoder, sizes, start) else "packed"
         if start is None:
             start = zero_state(encoder, int(sizes[0]), like=data)
         start = start.to(data.dtype).contiguous()
-        if self.unroll == "packed" and data.device.type != "cpu":
-            outputs, last = _on_accelerator(encoder, packed, start, between)
-            return outputs if need_outputs else None, last
+        layout = None if unroll == "packed" else _PaddedLayout(sizes, data.device)
         finals: list[Tensor] = []
+        directions = 2 if encoder.bidirectional else 1
         for layer in range(encoder.num_layers):
             if layer and between is not None:
                 data = between(data, layer - 1)
+            layer_start = start[:, layer * directions : (layer + 1) * directions]
+            weights = _layer_weights(encoder, layer)
+            if unroll == "packed" and data.device.type != "cpu":
+                flat = [weight for direction in weights for weight in direction]
+                data, last = run_kernel(cell_of(encoder), data, sizes, layer_start, flat)
+                finals.append(last)
+                continue
             states = []
-            for suffix in ("", "_reverse") if encoder.bidirectional else ("",):
-                layer_start = start[:, len(finals)]
-                weights = [getattr(encoder, f"{name}_l{layer}{suffix}") for name in PARAMETERS]
-                if self.unroll == "packed":
-                    run = _in_rectangles
+            for direction, own in enumerate(weights):
+                arguments = cell_of(encoder), data, layer_start[:, direction], own
+                reverse = direction == 1
+                if layout is None:
+                    state, last = _in_rectangles(*arguments, sizes, reverse=reverse)
+                elif unroll == "padded":
+                    state, last = _padded(*arguments, layout, reverse=reverse)
                 else:
-                    run = _padded if self.unroll == "padded" else _masked
-                state, final = run(
-                    cell_of(encoder), data, sizes, layer_start, weights, reverse=bool(suffix)
-                )
+                    state, last = _masked(*arguments, layout, reverse=reverse)
                 states.append(state)
-                finals.append(final)
+                finals.append(last.unsqueeze(1))
             data = torch.cat(states, dim=1) if len(states) > 1 else states[0]
-        return data if need_outputs else None, torch.stack(finals, dim=1)
+        return data if need_outputs else None, torch.cat(finals, dim=1)
 
 
-def _on_accelerator(
-    encoder: nn.RNNBase, packed: PackedSequence, start: Tensor, between: Between | None
-) -> tuple[Tensor, Tensor]:
-    """Run all layers over packed steps, one kernel call each; shapes as for `Engine.run`."""
-    data, finals = packed.data, []
-    cell, directions = cell_of(encoder), 2 if encoder.bidirectional else 1
-    for layer, first in enumerate(range(0, start.shape[1], directions)):
-        if layer and between is not None:
-            data = between(data, layer - 1)
-        weights = [*chain(*encoder.all_weights[first : first + directions])]
-        layer_start = start[:, first : first + directions]
-        data, last = run_kernel(
-            cell,
-            data,
-            packed.batch_sizes,
-            layer_start,
-            weights,
-            bidirectional=encoder.bidirectional,
-        )
-        finals.append(last)
-    return data, torch.cat(finals, dim=1)
+def _padding_is_faster(encoder: nn.RNNBase, sizes: Tensor, start: Tensor | None) -> bool:
+    """Return True if a batch fits cuDNN's persistent kernels, which need padded input.
+
+    An LSTM with given initial states is packed: whoever gives them may need its last c, which
+    padding overwrites.
+    """
+    cell = cell_of(encoder)
+    limit = persistent_limit(cell, training=torch.is_grad_enabled())
+    full = int(sizes.sum()) >= LEAST_FULL * int(sizes[0]) * len(sizes)
+    keeps_last = start is None or cell.tensors == 1
+    return encoder.hidden_size <= limit and full and keeps_last
+
+
+def _layer_weights(encoder: nn.RNNBase, layer: int) -> list[list[Tensor]]:
+    """Return the parameters of each direction of a layer: w_ih, w_hh, b_ih, b_hh."""
+    suffixes = ("", "_reverse") if encoder.bidirectional else ("",)
+    return [
+        [getattr(encoder, f"{name}_l{layer}{suffix}") for name in PARAMETERS] for suffix in suffixes
+    ]
+
+
+class _PaddedLayout:
+    """Places of packed steps in a rectangle of B rows and T steps.
+
+    Args:
+        batch_sizes: sequences at each time step, (T,), on the CPU.
+        device: device of the steps.
+    """
+
+    def __init__(self, batch_sizes: Tensor, device: torch.device) -> None:
+        row, step = rows_and_steps(batch_sizes)
+        self.rows, self.longest = int(batch_sizes[0]), len(batch_sizes)
+        lengths = row.bincount(minlength=self.rows)
+        self._row, self._step, self.lengths = move_together([row, step, lengths], device)
+
+    def places(self, *, reverse: bool) -> tuple[Tensor, Tensor]:
+        """Return the row and the column of each packed step, (N,) each.
+
+        In reverse each row begins with its own last step.
+        """
+        return self._row, self.lengths[self._row] - 1 - self._step if reverse else self._step
+
+    def pad(self, data: Tensor, places: tuple[Tensor, Tensor]) -> Tensor:
+        """Return packed steps (N, E) in a rectangle (B, T, E) of zeros."""
+        zeros = data.new_zeros(self.rows, self.longest, data.shape[1])
+        return zeros.index_put(places, data)
 
 
 def _in_rectangles(
-    cell: Cell, data: Tensor, sizes: Tensor, start: Tensor, weights: list[Tensor], *, reverse: bool
+    cell: Cell, data: Tensor, start: Tensor, weights: list[Tensor], sizes: Tensor, *, reverse: bool
 ) -> tuple[Tensor, Tensor]:
     """Call torch's kernel once for all consecutive steps that have the same sequences.
 
-    torch's own way over a packed batch takes step by step, and its backward pass on the CPU a time
-    that grows with the square of the length.
+    For a packed batch torch would take step by step on the CPU, and its backward pass would take a
+    time that grows with the square of the length.
 
     Shape:
-        data (N, E), sizes (T,), start (S, B, H) -> states (N, H), and the last ones (S, B, H).
+        data: (N, E). start: (S, B, H). sizes: (T,). Returns: states (N, H), last ones (S, B, H).
     """
     counted = torch.unique_consecutive(sizes, return_counts=True)
     rows, steps = (counts.tolist() for counts in counted)
@@ -132,56 +171,57 @@ def _in_rectangles(
 
 
 def _padded(
-    cell: Cell, data: Tensor, sizes: Tensor, start: Tensor, weights: list[Tensor], *, reverse: bool
+    cell: Cell,
+    data: Tensor,
+    start: Tensor,
+    weights: list[Tensor],
+    layout: _PaddedLayout,
+    *,
+    reverse: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Run torch's kernel over valid steps and padding alike; shapes as for `_in_rectangles`."""
-    padded, place, lengths = _pad(data, sizes, reverse=reverse)
+    """Run torch's kernel over valid steps and padding; shapes as for `_in_rectangles`."""
+    places = layout.places(reverse=reverse)
+    padded, before = layout.pad(data, places), start.unsqueeze(1)
     if padded.device.type == "cpu":
-        before = as_torch_takes(start.unsqueeze(1))
-        states = cell.kernel(padded, before, weights, *_options(batch_first=True))[0]
+        states = cell.kernel(padded, as_torch_takes(before), weights, *_options(batch_first=True))[
+            0
+        ]
     else:
-        states, _ = run_kernel(cell, padded, None, start.unsqueeze(1), weights, bidirectional=False)
-    last = states[torch.arange(len(states), device=states.device), lengths - 1]
-    return states[place], last.unsqueeze(0)
+        states, _ = run_kernel(cell, padded, None, before, weights)
+    last = states[torch.arange(len(states), device=states.device), layout.lengths - 1]
+    return states[places], last.unsqueeze(0)
 
 
 def _masked(
-    cell: Cell, data: Tensor, sizes: Tensor, start: Tensor, weights: list[Tensor], *, reverse: bool
+    cell: Cell,
+    data: Tensor,
+    start: Tensor,
+    weights: list[Tensor],
+    layout: _PaddedLayout,
+    *,
+    reverse: bool,
 ) -> tuple[Tensor, Tensor]:
-    padded, place, lengths = _pad(data, sizes, reverse=reverse)
+    """Run step by step over padded rows, which keep their state after their end."""
+    places = layout.places(reverse=reverse)
+    padded = layout.pad(data, places)
     w_ih, w_hh, b_ih, b_hh = weights
     projected = functional.linear(padded, w_ih, b_ih)
     state, states = start, []
-    for step in range(padded.shape[1]):
+    for step in range(layout.longest):
         recurrent = functional.linear(state[0], w_hh, b_hh)
         after = cell.step(projected[:, step], recurrent, state)
-        state = torch.where((step < lengths).unsqueeze(1), after, state)
+        state = torch.where((step < layout.lengths).unsqueeze(1), after, state)
         states.append(state[0])
-    return torch.stack(states, dim=1)[place], state
-
-
-def _pad(
-    data: Tensor, sizes: Tensor, *, reverse: bool
-) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor]:
-    """Lay packed steps out row by row, (B, T, E), each with its index, and lengths (B,).
-
-    In reverse each row begins with its own last step.
-    """
-    row, step = rows_and_steps(sizes)
-    lengths = row.bincount(minlength=int(sizes[0]))
-    row, step, lengths = move_together([row, step, lengths], data.device)
-    place = row, lengths[row] - 1 - step if reverse else step
-    padded = data.new_zeros(int(sizes[0]), len(sizes), data.shape[1])
-    return padded.index_put(place, data), place, lengths
+    return torch.stack(states, dim=1)[places], state
 
 
 def _options(*, batch_first: bool) -> tuple[bool, int, float, bool, bool, bool]:
-    """Biases, one layer, no dropout, keep what backward needs or not, one direction, order."""
+    """Return: biases, one layer, no dropout, keep what backward needs, one direction, order."""
     return True, 1, 0.0, torch.is_grad_enabled(), False, batch_first
 
 
 def as_packed(inputs: PackedSequence | DistinctInputs) -> PackedSequence:
-    """Return every time step with a vector of its own."""
+    """Return packed inputs with one vector for each time step."""
     if isinstance(inputs, PackedSequence):
         return inputs
     return PackedSequence(inputs.table[inputs.index], inputs.batch_sizes)
