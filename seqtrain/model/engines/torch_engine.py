@@ -3,6 +3,10 @@
 All ways give the same states. Shapes as in `engines.interface`; T is the longest length.
 """
 
+from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import cache
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -10,6 +14,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.transfer import move_together
 from seqtrain.model.cells import (
+    LSTM,
     PARAMETERS,
     Cell,
     as_torch_takes,
@@ -158,11 +163,8 @@ def _in_rectangles(
         ended.append(state[:, rows[i] :])
         state = torch.cat((state[:, : rows[i]], start[:, state.shape[1] : rows[i]]), dim=1)
         piece = pieces[i].view(steps[i], rows[i], -1)
-        outputs, *last = cell.kernel(
-            piece.flip(0) if reverse else piece,
-            as_torch_takes(state.unsqueeze(1)),
-            weights,
-            *_options(batch_first=False),
+        outputs, *last = _run_on_cpu(
+            cell, piece.flip(0) if reverse else piece, state, weights, batch_first=False
         )
         states.append((outputs.flip(0) if reverse else outputs).flatten(0, 1))
         state = torch.cat(last)
@@ -183,9 +185,7 @@ def _padded(
     places = layout.places(reverse=reverse)
     padded, before = layout.pad(data, places), start.unsqueeze(1)
     if padded.device.type == "cpu":
-        states = cell.kernel(padded, as_torch_takes(before), weights, *_options(batch_first=True))[
-            0
-        ]
+        states = _run_on_cpu(cell, padded, start, weights, batch_first=True)[0]
     else:
         states, _ = run_kernel(cell, padded, None, before, weights)
     last = states[torch.arange(len(states), device=states.device), layout.lengths - 1]
@@ -215,9 +215,31 @@ def _masked(
     return torch.stack(states, dim=1)[places], state
 
 
-def _options(*, batch_first: bool) -> tuple[bool, int, float, bool, bool, bool]:
-    """Return: biases, one layer, no dropout, keep what backward needs, one direction, order."""
-    return True, 1, 0.0, torch.is_grad_enabled(), False, batch_first
+def _run_on_cpu(
+    cell: Cell, data: Tensor, state: Tensor, weights: Sequence[Tensor], *, batch_first: bool
+) -> tuple[Tensor, ...]:
+    """Call torch's kernel for one layer and direction; return its states and last states.
+
+    oneDNN's LSTM has no bfloat16 on processors without AVX-512, and raises under autocast. There
+    it is computed in float32.
+    """
+    lowered = torch.is_autocast_enabled("cpu") and cell is LSTM and not _has_bfloat16_lstm()
+    if lowered:
+        data, state = data.float(), state.float()
+    # Biases, one layer, no dropout, keep what the backward pass needs, one direction.
+    options = (True, 1, 0.0, torch.is_grad_enabled(), False, batch_first)
+    with torch.autocast("cpu", enabled=False) if lowered else nullcontext():
+        found: tuple[Tensor, ...] = cell.kernel(
+            data, as_torch_takes(state.unsqueeze(1)), weights, *options
+        )
+    return found
+
+
+@cache
+def _has_bfloat16_lstm() -> bool:
+    """Return True if oneDNN's LSTM computes in bfloat16 on this processor."""
+    found: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return found
 
 
 def as_packed(inputs: PackedSequence | DistinctInputs) -> PackedSequence:
