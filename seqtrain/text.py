@@ -7,7 +7,7 @@ the direction of writing, a million characters. All messages and screens show th
 import json
 import re
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from html import escape
 from itertools import islice
 from typing import Any
@@ -65,9 +65,8 @@ def quote(text: str, limit: int = QUOTE_LENGTH) -> str:
 
 
 def display_name(path: str) -> str:
-    """Return how messages name an input: `stdin` for `-`, a table's key, or its path, escaped."""
-    key = re.sub(r"^memory:(.*)-[0-9a-f]{16}$", r"\1", path)
-    return "stdin" if path == "-" else printable(key) or "''"
+    """Return the name of an input in messages: `stdin` for `-`, or its path, escaped."""
+    return "stdin" if path == "-" else printable(path) or "''"
 
 
 def one_line(problem: str) -> str:
@@ -113,15 +112,29 @@ def one_of(words: Sequence[str]) -> str:
 
 
 def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known name that a wrong one is most like, if any is.
+    """Return the known name that is most similar to a wrong one, or None if none is similar.
 
     Args:
-        name: what was found.
-        names: the known ones; of very many only the first `COMPARED`.
-        cutoff: how alike both must be, in [0, 1].
+        name: Wrong name.
+        names: Known names; only the first `COMPARED` are compared.
+        cutoff: Least similarity of both, in [0, 1].
     """
-    near = get_close_matches(name[:100], islice(names, COMPARED), 1, cutoff)
-    return near[0] if near else None
+    near = get_close_matches(name[:100], islice(names, COMPARED), 3, cutoff)
+    return next((known for known in near if _is_slip(name, known)), None)
+
+
+def _is_slip(name: str, known: str) -> bool:
+    """Return True if a name differs from a known one by a few letters, or is a part of it."""
+    stem, known_stem = name.lower(), known.lower()
+    ending = re.search(r"(?:\.[a-z0-9]+)+$", stem)
+    if ending is not None and known_stem.endswith(ending[0]):
+        stem, known_stem = stem[: ending.start()], known_stem[: -len(ending[0])]
+    if len(stem) > 2 and (stem in known_stem or known_stem in stem):
+        return True
+    changes = SequenceMatcher(None, stem, known_stem).get_opcodes()
+    edits = sum(max(b - a, d - c) for change, a, b, c, d in changes if change != "equal")
+    shorter, longer = sorted((len(stem), len(known_stem)))
+    return edits < shorter and edits <= max(2, longer // 3)
 
 
 def json_line(value: Any) -> str:

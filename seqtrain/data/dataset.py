@@ -191,7 +191,8 @@ class _Preparation:
             rules = replace(rules, sequence=column)
         encoder = rules.encoder()
         assert isinstance(encoder.labels, ProvisionalLabels)
-        read = encoder.encode_files(train)
+        ids = dict[str, str]()
+        read = encoder.encode_files(train, ids=ids)
         parts, reports = self._parts([*encoder.labels.combinations], *read)
         del read  # it may be large
         sources = data_sources(self.config)
@@ -209,7 +210,7 @@ class _Preparation:
         for name in ("validation", "test"):
             held = [source.with_schema(schema) for source in split_sources(data, name)]
             if held:
-                splits[name], reports[name] = fitted.encode_files(held)
+                splits[name], reports[name] = fitted.encode_files(held, learned=ids)
         known = {path: x for report in reports.values() for path, x in report.digests.items()}
         digests = {source.path: known.get(source.path) or source.digest() for _, source in sources}
         _refuse_same_files(self.config, digests)

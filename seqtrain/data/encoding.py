@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from itertools import chain
@@ -13,7 +13,7 @@ import numpy as np
 
 from seqtrain.data.columns.column import CellEncoder
 from seqtrain.data.columns.row_features import RowFeatureEncoder
-from seqtrain.data.examples import SHOWN_ROWS, Example, RowProblems, Steps
+from seqtrain.data.examples import BLANK_LABEL, SHOWN_ROWS, Example, RowProblems, Steps
 from seqtrain.data.labels import LabelArray, LabelEncoder, unknown_rows
 from seqtrain.data.readers import Source, read_rows
 from seqtrain.data.saved_values import saved_choice, saved_integer
@@ -94,8 +94,11 @@ class EncodingReport:
         unreadable: Rows that were left out because they can't be read (data.bad_rows: drop).
         unanswered: Rows without a prediction.
         unknown_labels: Rows with labels that train lacks.
-        shown: The first rows of the last three kinds, as ``FILE:LINE: …`` lines.
+        blank_labels: Rows among the unreadable ones whose label is blank.
+        learned_ids: Sequences whose id has rows in train, too.
+        shown: The first rows of the last kinds, as ``FILE:LINE: …`` lines.
         digests: SHA-256 of each source that was read, by path.
+        noun: "row", or "sequence" if rows are time steps.
     """
 
     rows: int = 0
@@ -106,8 +109,11 @@ class EncodingReport:
     unreadable: int = 0
     unanswered: int = 0
     unknown_labels: int = 0
+    blank_labels: int = 0
+    learned_ids: int = 0
     shown: list[str] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict)
+    noun: str = "row"
 
     def notices(self, name: str) -> list[str]:
         """Return lines about the rows of the split with this name, for people."""
@@ -115,13 +121,15 @@ class EncodingReport:
             name += " (including rows held out for other splits)"
         more = max(0, self.unknown_labels - SHOWN_ROWS)
         lines = {
-            f"skipped {counted(self.unreadable, 'row')} that can't be read": self.unreadable,
+            f"skipped {counted(self.unreadable, self.noun)} that can't be read": self.unreadable,
             f"cut {counted(self.truncated, 'sequence')} to data.max_length": self.truncated,
             f"skipped {counted(self.dropped, 'empty sequence')}": self.dropped,
             f"read {counted(self.filled, 'empty sequence')} as one <unk>": self.filled,
-            f"no prediction for {counted(self.unanswered, 'row')}; the label stays empty": (
+            f"no prediction for {counted(self.unanswered, self.noun)}; the label stays empty": (
                 self.unanswered
             ),
+            f"{counted(self.learned_ids, 'sequence')} with an id that is in train, too: their "
+            "scores may promise too much": self.learned_ids,
             f"{counted(more, 'more row')} with labels that train lacks": more,
         }
         return [*self.shown, *(f"{name}: {line}" for line, count in lines.items() if count)]
@@ -200,15 +208,27 @@ class RowEncoder:
         return store, problems
 
     def encode_files(
-        self, sources: Sequence[Source], *, labelled: bool = True
+        self,
+        sources: Sequence[Source],
+        *,
+        labelled: bool = True,
+        ids: dict[str, str] | None = None,
+        learned: Container[str] = (),
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Read at least one file and encode its rows.
+        """Read at least one source and encode its rows.
+
+        Args:
+            sources: Files or tables.
+            labelled: True if every row must have a label.
+            ids: Receives the name of the source of each id, if rows are time steps.
+            learned: Ids of train. The report counts sequences that have one of them.
 
         Raises:
             DataError: If rows can't be used.
         """
-        report, starts = EncodingReport(), list[tuple[str, int]]()
-        whole = stacked(self._encoded(sources, report, starts, labelled=labelled))
+        report, starts = EncodingReport(noun=sources[0].schema.rows_are), list[tuple[str, int]]()
+        ids = {} if ids is None else ids
+        whole = stacked(self._encoded(sources, report, starts, ids, learned, labelled=labelled))
         return replace(whole, files=tuple(starts)), report
 
     def _encoded(
@@ -216,11 +236,13 @@ class RowEncoder:
         sources: Sequence[Source],
         report: EncodingReport,
         starts: list[tuple[str, int]],
+        ids: dict[str, str],
+        learned: Container[str],
         *,
         labelled: bool,
     ) -> Iterator[SequenceStore]:
         """Yield the rows of sources; append to `starts` each name and the lines before it."""
-        groups, ids, end = dict[str, int](), dict[str, str](), 0
+        groups, end = dict[str, int](), 0
         for source in sources:
             name, start, number = source.name, end, end
             noun = source.schema.rows_are
@@ -228,14 +250,16 @@ class RowEncoder:
             starts.append((name, start))
             reader = read_rows(source, problems, labelled=labelled)
             rows: Iterator[Example] = reader
-            if source.schema.steps is not None and len(sources) > 1:
+            if source.schema.steps is not None:
                 rows = _in_one_file(rows, name, ids)
             for chunk in chunks(self._prepared(rows, name)):
                 lines = [start + example.line for example in chunk]
                 if chunk and chunk[0].file is not None:
                     lines = [number := number + (x.problem is None) for x in chunk]
                 store, bad = self.encode(chunk, lines, name, report, groups, labelled=labelled)
+                report.learned_ids += sum(x.id in learned for x in chunk if x.id is not None)
                 for i, problem in bad.items():
+                    report.blank_labels += problem == BLANK_LABEL
                     is_left_out = source.bad_rows == "drop" and chunk[i].problem is not None
                     noted = left_out if is_left_out else problems
                     noted.add(chunk[i].line, problem, chunk[i].file)

@@ -5,7 +5,7 @@ The vocabulary also counts the tokens of pretraining.data. Nothing looks at vali
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
@@ -141,15 +141,24 @@ class Preprocessing:
         return None if whole is None else self.lengths.cut(whole) or [SPECIAL[UNK]]
 
     def encode_files(
-        self, sources: Sequence[Source], *, labelled: bool = True
+        self,
+        sources: Sequence[Source],
+        *,
+        labelled: bool = True,
+        learned: Container[str] = (),
     ) -> tuple[SequenceStore, EncodingReport]:
-        """Read at least one file and encode its rows.
+        """Read at least one source and encode its rows.
+
+        Args:
+            sources: Files or tables.
+            labelled: True if every row must have a label.
+            learned: Ids of train. The report counts sequences that have one of them.
 
         Raises:
             DataError: If rows can't be used.
         """
         encoder = self.encoder()
-        store, report = encoder.encode_files(sources, labelled=labelled)
+        store, report = encoder.encode_files(sources, labelled=labelled, learned=learned)
         return self._finished(store, encoder), report
 
     def encode_chunks(

@@ -186,8 +186,11 @@ def matching_files(name: str) -> list[str]:
 
 
 def named_text(value: str | Sequence[str]) -> str:
-    """Return a path, a pattern, or a list of these as text for messages and screens."""
-    return value if isinstance(value, str) else listed(list(value))
+    """Return a path, a pattern, a list of these, or a table as text for messages and screens."""
+    if not isinstance(value, str):
+        return listed(list(value))
+    is_table = value.startswith(MEMORY)
+    return value.removeprefix(MEMORY).rpartition("-")[0] if is_table else value
 
 
 def completed_schema(sources: Sequence[Source]) -> Schema:

@@ -17,6 +17,7 @@ from seqtrain.data.labels import class_counts
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers.npz import FEW_SYMBOLS
+from seqtrain.data.readers.sequences import MISSING
 from seqtrain.data.splits import BLANK
 from seqtrain.data.store import SequenceStore, blocks, counts_of, equal_keys
 from seqtrain.data.vocabulary import SPECIAL, UNK
@@ -119,7 +120,22 @@ def warnings(
     said += [*number_doubts(data), *static_doubts(data), *_narrow(rules)]
     if data.vectors is not None:
         said += data.vectors.coverage.doubts()
-    return [*said, *_vocabulary(data), *_labels(data, settings)]
+    return [*said, *_vocabulary(data), *_labels(data, settings), *_missing_labels(data)]
+
+
+def _missing_labels(data: PreparedData) -> Iterator[str]:
+    """Yield a warning if a class may stand for missing labels, which other rows leave blank."""
+    names = [name for name in data.preprocessing.labels if name.lower() in MISSING]
+    labels, report = data.splits["train"].labels, data.reports["train"]
+    blank = report.blank_labels
+    if labels.ndim == 2:
+        blank += int((labels <= 0).all(axis=1).sum())
+    if names and blank:
+        yield (
+            f"the label {quote(names[0])} is a class, and {counted(blank, 'row')} of train "
+            f"{'has' if blank == 1 else 'have'} a blank label; if both mean a missing label, "
+            "leave those labels blank"
+        )
 
 
 def _repeated(name: str, repeats: int, rows: int) -> str:

@@ -349,9 +349,11 @@ def _is_array(cells: Cells) -> bool:
 
 
 def _exact(numbers: list[Any]) -> Any:
-    """Return numbers as an array that loses nothing: whole numbers may be beyond int64."""
-    if not {*map(type, numbers)} <= {int}:
-        return np.array(numbers, dtype=np.float64)
+    """Return numbers as an array that loses nothing; whole numbers may be beyond int64."""
+    whole = [number for number in numbers if type(number) is int]
+    are_large = any(abs(number) >= LARGEST_EXACT for number in whole)
+    if len(whole) < len(numbers):
+        return np.array(numbers, dtype=object if are_large else np.float64)
     try:
         return np.array(numbers, dtype=np.int64)
     except OverflowError:

@@ -24,6 +24,8 @@ ORDER_TYPES = {
 """Types of the cells of `data.order`, with their names in messages."""
 SECOND = 1_000_000_000
 """Nanoseconds of a second."""
+DAY = 86_400
+"""Seconds of a day."""
 EPOCH = datetime(1970, 1, 1)
 WHOLE_NUMBER = re.compile(r"\s*[-+]?[0-9]{1,30}\s*")
 DECIMALS = re.compile(r"(:[0-9]{2})[.,]([0-9]+)")
@@ -39,9 +41,10 @@ CLOCK = re.compile(
 )
 """A time of day or a duration: HH:MM, HH:MM:SS, 2 days 03:04:05."""
 ISO_DURATION = re.compile(
-    r"(-?)P(?:([0-9]{1,9})W)?(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?"
-    r"(?:([0-9]{1,12})(?:\.([0-9]+))?S)?)?"
+    r"([-+]?)P(?:([-+]?[0-9]{1,9})W)?(?:([-+]?[0-9]{1,9})D)?(?:T(?:([-+]?[0-9]{1,9})H)?"
+    r"(?:([-+]?[0-9]{1,9})M)?(?:([-+]?)([0-9]{1,12})(?:\.([0-9]+))?S)?)?"
 )
+"""A duration as ISO 8601 and pandas write it, such as P1DT2H or P-1DT23H59M59.5S."""
 
 
 def possible_types(cell: object) -> set[str]:
@@ -98,7 +101,7 @@ def _date(text: str) -> tuple[int, bool]:
         except OverflowError:
             raise BadRow(f"found {quote(text)}; expected years from 1 to 9999") from None
     time = moment - EPOCH
-    nanoseconds = _nanoseconds(time.days * 86_400 + time.seconds, decimals)
+    nanoseconds = _nanoseconds(time.days * DAY + time.seconds, decimals)
     return nanoseconds + time.microseconds * 1000, has_zone
 
 
@@ -119,21 +122,21 @@ def _iso_date(text: str, *, day_first: bool) -> str:
 
 def _duration(text: str) -> int:
     """Return the nanoseconds of a time of day, or of a duration."""
-    found, weeks = CLOCK.fullmatch(text), None
+    found = CLOCK.fullmatch(text)
     if found is not None:
-        days, sign, hours, minutes, seconds, decimals = found.groups()
-    else:
-        found = ISO_DURATION.fullmatch(text)
-        if found is None or text[-1:] in ("P", "T"):
-            raise BadRow(f"found {quote(text)}; expected {ORDER_TYPES[DURATION]}")
-        sign, weeks, days, hours, minutes, seconds, decimals = found.groups()
-    clock = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
-    nanoseconds = _nanoseconds(clock, decimals or "")
-    sign_of_clock = -1 if sign == "-" else 1
-    whole_days = int(weeks or 0) * 7 + int(days or 0)
-    if found.re is CLOCK:  # the days have a sign of their own
-        return whole_days * 86_400 * SECOND + sign_of_clock * nanoseconds
-    return sign_of_clock * (whole_days * 86_400 * SECOND + nanoseconds)
+        days, sign, hours, minutes, whole, decimals = found.groups()
+        seconds = int(hours) * 3600 + int(minutes) * 60 + int(whole or 0)
+        clock = _nanoseconds(seconds, decimals or "")
+        return int(days or 0) * DAY * SECOND + (-clock if sign == "-" else clock)
+    found = ISO_DURATION.fullmatch(text)
+    if found is None or text[-1:] in ("P", "T"):
+        raise BadRow(f"found {quote(text)}; expected {ORDER_TYPES[DURATION]}")
+    sign, *parts, sign_of_seconds, whole, decimals = found.groups()
+    scales = (7 * DAY, DAY, 3600, 60)
+    seconds = sum(int(part or 0) * scale for part, scale in zip(parts, scales, strict=True))
+    rest = _nanoseconds(int(whole or 0), decimals or "")
+    total = seconds * SECOND + (-rest if sign_of_seconds == "-" else rest)
+    return -total if sign == "-" else total
 
 
 def _nanoseconds(seconds: int, decimals: str) -> int:
