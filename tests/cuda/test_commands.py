@@ -55,8 +55,9 @@ def prepared(kind: str, folder: Path) -> tuple[str, ...]:
     elif kind == "kernels":
         write_series(folder)
         return ("model.kernels=true", "data.standardize=both")
-    elif kind == "step tables":
+    elif kind in ("step tables", "trees"):
         write_table_project(folder)
+        return ("model.trees=true",) if kind == "trees" else ()
     elif kind == "multi-label":
         write_many(folder)
     elif kind == "carried":
@@ -67,7 +68,7 @@ def prepared(kind: str, folder: Path) -> tuple[str, ...]:
 
 @pytest.mark.parametrize(
     "kind",
-    ["series", "kernels", "step tables", "multi-label", "carried", "padded", "masked"],
+    ["series", "kernels", "step tables", "trees", "multi-label", "carried", "padded", "masked"],
 )
 def test_each_kind_of_data_and_of_unroll(kind, project, device, cli: Cli):
     settings = sets(*prepared(kind, project))

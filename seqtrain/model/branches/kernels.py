@@ -29,6 +29,7 @@ from seqtrain.config.schema import BatchingConfig, ModelConfig
 from seqtrain.data.batch import Batch, collate
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.data.transfer import to_device
 from seqtrain.model.branches.branch import Branch, ForwardContext, PaddedBatch
 from seqtrain.model.input_spec import InputSpec, KernelSizes
 from seqtrain.model.packing import PackedSequences, lengths_of, rows_and_steps
@@ -55,8 +56,11 @@ LEAST_STD = 1e-6
 """Standard deviation of a feature up to which it counts as constant."""
 GOLDEN_RATIO = 0.6180339887
 """Fractional parts of its multiples are spread evenly over 0 to 1."""
-MAX_NUMBERS = 2**19
-"""Numbers that are computed at once, so that memory doesn't grow with the length."""
+MAX_NUMBERS, MAX_NUMBERS_ON_DEVICE = 2**19, 2**26
+"""Numbers that are computed at once, on the CPU and elsewhere: memory doesn't grow with the length.
+
+On the CPU they fit its caches. A GPU needs large chunks, as each chunk costs kernel launches.
+"""
 
 
 class KernelBranch(Branch):
@@ -115,14 +119,18 @@ class KernelBranch(Branch):
         """Return the fraction of each sequence's time steps above each bias, (B, P)."""
         views, lengths = self._rounded_views(batch)
         found = self.bias.new_zeros(len(lengths), *self.bias.shape[:3], self.bias[0, 0, 0].numel())
-        size = max(1, MAX_NUMBERS // max(TAPS * views.shape[2], found.shape[-1]))
+        numbers = MAX_NUMBERS if views.is_cpu else MAX_NUMBERS_ON_DEVICE
+        size = max(1, numbers // max(TAPS * views.shape[2], found.shape[-1]))
         begins = lengths.cumsum(0) - lengths
+        ends = lengths_of(batch.packed.batch_sizes).cumsum(0)  # on the CPU: known without waiting
         for kind, number in np.ndindex(*self.bias.shape[:2]):
             weights = self.weights(kind, number)
             for begin in range(0, views.shape[1] - 1, size):
                 every = torch.arange(min(size, views.shape[1] - 1 - begin), device=views.device)
                 taps, row = self._taps(every + begin, lengths, kind, number)
-                first, end = int(row[0]), int(row[-1]) + 1
+                chunk = torch.tensor([begin, begin + len(every) - 1], device="cpu")
+                first, last = torch.searchsorted(ends, chunk, right=True).tolist()
+                end = last + 1
                 bags = (begins[first:end] - begin).clamp(min=0)
                 for view in range(VIEWS):
                     outputs = _convolved(views[view], taps, weights[view]).unsqueeze(2)
@@ -147,10 +155,10 @@ class KernelBranch(Branch):
         standardized = self.series(data, PackedSequences(sizes, data.device))
         both = torch.stack((data[:, :width], standardized[:, :width]))
         values = torch.empty_like(both)
-        values[:, (begins[row] + step).to(data.device)] = both
+        values[:, to_device(begins[row] + step, data.device)] = both
         changes = values.diff(dim=1, prepend=values[:, :1])
-        changes[:, begins.to(data.device)] = 0
-        return torch.cat((values, changes)), lengths.to(data.device)
+        changes[:, to_device(begins, data.device)] = 0
+        return torch.cat((values, changes)), to_device(lengths, data.device)
 
     def _rounded_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the views as whole numbers, with a step of zeros at the end, and the lengths."""
