@@ -213,7 +213,8 @@ class Operands:
         tf32 = x.dtype == torch.float32 and allowed
         kind = x.dtype if x.dtype == torch.float64 else torch.float32
         values = [t.detach().cpu().to(kind) for t in (x, *states, *weights)]
-        operands = [rounded(t) for t in values] if tf32 else values
+        # Real kernels are chosen by shape: here one sequence has another one than several.
+        operands = [rounded(t) for t in values] if tf32 and hx.shape[1] > 1 else values
         self.tf32 = tf32
         self.x = operands[0].requires_grad_()
         self.states = [s.requires_grad_() for s in operands[1 : 1 + len(states)]]

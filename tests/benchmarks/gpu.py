@@ -1,0 +1,184 @@
+"""The first hour on a GPU: tests, precision, speed, waits and memory, as one table in Markdown.
+
+    python tests/benchmarks/gpu.py [--output TABLE.md] [--seconds 3] [--tiny] [--skip-tests]
+
+In this order: the tests of tests/cuda; `seqtrain check` with full float32 and with TF32; training
+and prediction of quickstart, trec and imdb at three batch sizes, by the engine that auto chooses,
+packed, padded, and by a plain script with nn.GRU over packed input; the same on the CPU. It takes
+less than ten minutes. A config whose data set isn't under datasets/ is left out with a line. --tiny
+tries the script with small sizes on any machine.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import torch
+from common import make_parser
+
+import seqtrain
+from seqtrain.comparison.compare import VariantRun
+from seqtrain.comparison.task import AUTO, VARIANTS, Task, Variant, prepare_task
+from seqtrain.data import batch as batch_module
+from seqtrain.data.precision import float32_products
+from seqtrain.errors import SeqtrainError
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = ("quickstart", "trec", "imdb")
+BATCH_SIZES = (64, 256, 1024)
+NAMES = {
+    "auto": "seqtrain, engine auto",
+    "torch": "seqtrain, packed",
+    "unroll-padded": "seqtrain, padded",
+    "packed": "plain nn.GRU, packed",
+}
+"""Variants of `seqtrain compare` by name, with their names in the table."""
+VARIANTS["auto"] = Variant("option", AUTO, {"sort": "collate"})
+TINY = ("model.hidden_size=8", "model.embedding_dim=8")
+WAIT_UPDATES = 5
+"""Updates in which waits are counted."""
+WAITS = "synchronizing CUDA operation"
+"""Part of torch's warning if the host waits for the device."""
+
+
+class Report:
+    """Lines of Markdown, which are printed as they come and written to a file at the end."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.lines: list[str] = []
+
+    def add(self, line: str = "") -> None:
+        """Print a line and keep it."""
+        print(line, flush=True)
+        self.lines.append(line)
+        if self.path is not None:
+            self.path.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def tf32_everywhere() -> Iterator[None]:
+    """Allow TF32 wherever seqtrain computes in float32, as torch does by default."""
+    names = vars(batch_module)
+    names["float32_products"] = lambda device, **_: float32_products(device, tf32=True)
+    try:
+        yield
+    finally:
+        names["float32_products"] = float32_products
+
+
+def run_tests(report: Report) -> None:
+    """Run tests/cuda on the GPU; report how many passed."""
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "cuda", "tests/cuda"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    lines = ended.stdout.strip().splitlines()
+    report.add(f"tests/cuda: {lines[-1] if lines else ended.stderr[-200:]}")
+    for line in lines:
+        if line.startswith(("FAILED", "ERROR")):
+            report.add(f"    {line}")
+
+
+def check_precision(report: Report, settings: list[str]) -> None:
+    """Train quickstart for an epoch; compare its predictions in batches of all sorts."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = seqtrain.load_config("configs/quickstart.yaml", settings)
+        config = config.with_keys(training={"max_epochs": 1})
+        run = seqtrain.fit(config, run_dir=f"{folder}/run", device="cuda")
+        for name, context in (("float32", None), ("TF32", tf32_everywhere())):
+            if context is None:
+                check = seqtrain.check(run, device="cuda")
+            else:
+                with context:
+                    check = seqtrain.check(run, device="cuda")
+            worst = max(difference.logits for difference in check.differences)
+            verdict = "passed" if check.passed else "failed"
+            report.add(f"check, {name}: {verdict}, {worst:.1e} of {check.allowed:.1e} allowed")
+
+
+def count_waits(run: VariantRun) -> float:
+    """Return how often the host waits for the device in an update."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            for _ in range(WAIT_UPDATES):
+                run.learner.learn(run._plan[0])
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    return sum(WAITS in str(each.message) for each in caught) / WAIT_UPDATES
+
+
+def measure(task: Task, name: str, seconds: float) -> str:
+    """Return the cells of a variant: tokens/s of training and prediction, waits, and memory."""
+    device = task.device
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    run = VariantRun(name, task)
+    for mode in ("training", "prediction"):
+        while not run.problem and sum(run.seconds(mode)) < seconds:
+            run.take_turn(mode, left=60.0)
+    if run.problem:
+        return f"– | – | – | {run.problem}"
+    rates = f"{run.rate('training'):,.0f} | {run.rate('prediction'):,.0f}"
+    if device.type != "cuda":
+        return f"{rates} | – | –"
+    waits = count_waits(run)
+    memory = torch.cuda.max_memory_allocated(device) / 2**20
+    return f"{rates} | {waits:.1f} | {memory:,.0f} MiB"
+
+
+def measure_all(report: Report, settings: list[str], sizes: list[int], seconds: float) -> None:
+    """Measure every config, batch size and variant, and seqtrain on the CPU."""
+    report.add()
+    report.add("| config | batch | variant | training, tokens/s | prediction | waits | memory |")
+    report.add("|---|---|---|---|---|---|---|")
+    for name in CONFIGS:
+        for size in sizes:
+            changes = [*settings, f"batching.batch_size={size}", "batching.max_tokens=null"]
+            try:
+                config = seqtrain.load_config(f"configs/{name}.yaml", changes)
+                tasks = {
+                    where: prepare_task(config, torch.device(where), None)
+                    for where in ("cuda", "cpu")
+                }
+            except SeqtrainError as error:
+                report.add(f"| {name} | {size} | left out: {error.problems[0]} | | | | |")
+                break
+            measured = partial(measure, seconds=seconds)
+            for variant, title in NAMES.items():
+                cells = measured(tasks["cuda"], variant)
+                report.add(f"| {name} | {size} | {title} | {cells} |")
+            report.add(f"| {name} | {size} | CPU, auto | {measured(tasks['cpu'], 'auto')} |")
+
+
+def main() -> None:
+    """Run all parts in order."""
+    parser = make_parser(__doc__, config=False)
+    parser.add_argument("--output", type=Path, help="file for the report")
+    parser.add_argument("--seconds", type=float, default=3.0, help="per figure")
+    parser.add_argument("--tiny", action="store_true", help="small sizes, to try the script")
+    parser.add_argument("--skip-tests", action="store_true", help="leave out tests/cuda")
+    given = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("this machine has no GPU that torch can use")
+    os.chdir(ROOT)
+    report = Report(given.output)
+    threads = torch.get_num_threads()
+    report.add(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {threads} threads")
+    report.add()
+    if not given.skip_tests:
+        run_tests(report)
+    settings = list(TINY) if given.tiny else []
+    check_precision(report, settings)
+    sizes = [8] if given.tiny else list(BATCH_SIZES)
+    measure_all(report, settings, sizes, 0.01 if given.tiny else given.seconds)
+
+
+if __name__ == "__main__":
+    main()
