@@ -32,7 +32,28 @@ Rule: TypeAlias = "Callable[[Config], Problems]"
 RULES: list[Rule] = []
 """All rules. Each receives a config whose values are valid one by one."""
 FILES = ("data.train", "data.validation", "data.test")
-WORD_TOKENIZERS = ("word", "whitespace")
+NUMBERS, STEPS = ("features",), ("features", "steps")
+UNSUPPORTED_KINDS = {
+    "data.standardize": (("text", "tokens"), "train"),
+    "training.augment": (("text", "tokens"), "null"),
+    "model.kernels": (("text", "tokens"), "false"),
+    "model.trees": (("text",), "false"),
+    "model.freeze": (STEPS, "false"),
+    "model.ngrams": (NUMBERS, "null"),
+    "model.subwords": (STEPS, "null"),
+    "model.vectors": (STEPS, "null"),
+    "pretraining.objective": (STEPS, "null"),
+}
+"""Kinds of sequences for which a key must keep its default, and that default."""
+REQUIRED = {
+    "data.id": ("data.steps", "name the columns of a time step in data.steps"),
+    "data.steps": ("data.id", "name the column of the sequence id in data.id"),
+    "data.order": ("data.steps", "expected null"),
+    "model.initial_state": ("data.group", "name the column of the group in data.group"),
+}
+"""Keys that need another one, and the advice if that one is missing."""
+NOT_WORDS = {"model.subwords": ("char", "byte", "bpe"), "model.vectors": ("byte", "bpe")}
+"""Tokenizers whose tokens are no words, by the key that needs words."""
 FRACTION_AS_TEXT = re.compile(r"([0-9]+),([0-9]+)|([0-9]+)(\.[0-9]+)?\s*%")
 """A fraction with a decimal comma, or a percentage: a number, not the name of a file."""
 HAS_EFFECT: dict[str, Callable[[Config], bool]] = {
@@ -76,39 +97,28 @@ def _conflict(config: Config, key: str, *others: str, advice: str) -> tuple[str,
     return key, f"found {brief(config.value(key))}, but {causes}; {advice}"
 
 
-def _kind_conflict(config: Config, key: str, kinds: tuple[str, ...], default: str) -> Problems:
-    """Yield a problem if a key is set though sequences are of one of some kinds."""
-    if config.value(key) not in (None, False) and config.data.kind in kinds:
-        yield _conflict(config, key, "data.kind", advice=f"expected {default}")
+@_rule
+def _keys_fit_the_kind(config: Config) -> Problems:
+    for key, (kinds, default) in UNSUPPORTED_KINDS.items():
+        is_set = config.value(key) not in (None, False, "train")
+        if is_set and config.data.kind in kinds:
+            yield _conflict(config, key, "data.kind", advice=f"expected {default}")
 
 
 @_rule
-def _id_needs_steps(config: Config) -> Problems:
-    if config.data.id is not None and config.data.steps is None:
-        advice = "name the columns of a time step in data.steps"
-        yield _conflict(config, "data.id", "data.steps", advice=advice)
-
-
-@_rule
-def _steps_need_id(config: Config) -> Problems:
-    if config.data.steps is not None and config.data.id is None:
-        advice = "name the column of the sequence id in data.id"
-        yield _conflict(config, "data.steps", "data.id", advice=advice)
+def _keys_have_what_they_need(config: Config) -> Problems:
+    for key, (other, advice) in REQUIRED.items():
+        is_set = config.value(key) not in (None, "zeros", "random", "learned")
+        if is_set and config.value(other) is None:
+            yield _conflict(config, key, other, advice=advice)
 
 
 @_rule
 def _steps_and_kind_agree(config: Config) -> Problems:
-    data = config.data
-    if data.steps is not None and data.kind != "steps":
+    if config.data.steps is not None and config.data.kind != "steps":
         yield _conflict(config, "data.kind", "data.steps", advice="expected steps or auto")
-    elif data.steps is None and data.kind == "steps":
+    elif config.data.steps is None and config.data.kind == "steps":
         yield _conflict(config, "data.kind", "data.steps", advice="name the columns in data.steps")
-
-
-@_rule
-def _order_needs_steps(config: Config) -> Problems:
-    if config.data.order is not None and config.data.steps is None:
-        yield _conflict(config, "data.order", "data.steps", advice="expected null")
 
 
 @_rule
@@ -119,66 +129,26 @@ def _steps_replace_sequence(config: Config) -> Problems:
 
 
 @_rule
-def _standardize_needs_numbers(config: Config) -> Problems:
-    data = config.data
-    if data.standardize == "train":
-        return
-    if data.kind in ("text", "tokens"):
-        yield _conflict(config, "data.standardize", "data.kind", advice="expected train")
-    elif data.steps and not {"number", "order"}.intersection(map(str, data.steps.values())):
+def _step_columns_fit_the_model(config: Config) -> Problems:
+    kinds = {*map(str, (config.data.steps or {}).values())}
+    if kinds.isdisjoint({"number", "order"}) and kinds and config.data.standardize != "train":
         yield "data.standardize", "data.steps has no column of numbers; expected train"
+    for key, default in (("model.kernels", "false"), ("training.augment", "null")):
+        if config.value(key) and not kinds <= {"number", "order"}:
+            yield key, f"data.steps has a column of tokens; expected {default}"
 
 
 @_rule
-def _freeze_needs_tokens(config: Config) -> Problems:
-    return _kind_conflict(config, "model.freeze", ("features", "steps"), "false")
+def _word_parts_need_words(config: Config) -> Problems:
+    for key, tokenizers in NOT_WORDS.items():
+        if config.value(key) is not None and config.data.tokenizer in tokenizers:
+            advice = "its tokens are not words; expected null"
+            yield _conflict(config, key, "data.tokenizer", advice=advice)
 
 
 @_rule
-def _ngrams_need_tokens(config: Config) -> Problems:
-    return _kind_conflict(config, "model.ngrams", ("features",), "null")
-
-
-@_rule
-def _kernels_need_numbers(config: Config) -> Problems:
-    yield from _kind_conflict(config, "model.kernels", ("text", "tokens"), "false")
-    yield from _numbers_only(config, "model.kernels", "false")
-
-
-@_rule
-def _trees_need_columns(config: Config) -> Problems:
-    return _kind_conflict(config, "model.trees", ("text",), "false")
-
-
-@_rule
-def _augment_needs_numbers(config: Config) -> Problems:
-    yield from _kind_conflict(config, "training.augment", ("text", "tokens"), "null")
-    yield from _numbers_only(config, "training.augment", "null")
-
-
-def _numbers_only(config: Config, key: str, default: str) -> Problems:
-    columns = map(str, (config.data.steps or {}).values())
-    if config.value(key) and not {*columns} <= {"number", "order"}:
-        yield key, f"data.steps has a column of tokens; expected {default}"
-
-
-@_rule
-def _subwords_need_words(config: Config) -> Problems:
-    yield from _kind_conflict(config, "model.subwords", ("features", "steps"), "null")
-    if config.model.subwords is not None and config.data.tokenizer not in WORD_TOKENIZERS:
-        advice = "its tokens are not words; expected null"
-        yield _conflict(config, "model.subwords", "data.tokenizer", advice=advice)
-
-
-@_rule
-def _vectors_need_words(config: Config) -> Problems:
-    path = config.model.vectors
-    if path is None:
-        return
-    yield from _kind_conflict(config, "model.vectors", ("features", "steps"), "null")
-    if config.data.tokenizer in ("byte", "bpe"):
-        advice = "its tokens are not words; expected null"
-        yield _conflict(config, "model.vectors", "data.tokenizer", advice=advice)
+def _vectors_are_text(config: Config) -> Problems:
+    path = config.model.vectors or ""
     problem = advice_on(path)
     if path.lower().endswith(".bin"):
         problem = "a binary file; expected text, such as a .vec file or a text file of GloVe"
@@ -193,31 +163,15 @@ def _native_engine_is_packed(config: Config) -> Problems:
 
 
 @_rule
-def _carried_states_need_groups(config: Config) -> Problems:
-    if config.model.initial_state == "carried" and config.data.group is None:
-        advice = "name the column of the group in data.group"
-        yield _conflict(config, "model.initial_state", "data.group", advice=advice)
-
-
-@_rule
-def _carried_states_need_one_direction(config: Config) -> Problems:
-    if config.model.initial_state == "carried":
-        yield from _one_direction(config, "model.initial_state")
-
-
-@_rule
-def _bptt_needs_one_direction(config: Config) -> Problems:
-    if config.training.bptt is not None:
-        yield from _one_direction(config, "training.bptt")
-
-
-def _one_direction(config: Config, key: str) -> Problems:
-    if config.model.bidirectional:
-        advice = "it reads from the end; set model.bidirectional to false"
-        yield _conflict(config, key, "model.bidirectional", advice=advice)
-    if config.model.unroll == "padded":
-        advice = "it changes the last state; set model.unroll to packed"
-        yield _conflict(config, key, "model.unroll", advice=advice)
+def _states_run_forward(config: Config) -> Problems:
+    is_carried = config.model.initial_state == "carried"
+    for key in ("model.initial_state",) * is_carried + ("training.bptt",):
+        if config.value(key) is not None and config.model.bidirectional:
+            advice = "it reads from the end; set model.bidirectional to false"
+            yield _conflict(config, key, "model.bidirectional", advice=advice)
+        if config.value(key) is not None and config.model.unroll == "padded":
+            advice = "it changes the last state; set model.unroll to packed"
+            yield _conflict(config, key, "model.unroll", advice=advice)
 
 
 @_rule
@@ -241,13 +195,9 @@ def _refit_needs_plain_training(config: Config) -> Problems:
 
 
 @_rule
-def _pretraining_needs_tokens(config: Config) -> Problems:
-    key = "pretraining.objective"
-    if config.value(key) is None:
-        return
-    yield from _kind_conflict(config, key, ("features", "steps"), "null")
-    if config.model.convolutions is not None:
-        advice = "convolutions merge time steps; expected null"
+def _pretraining_predicts_each_step(config: Config) -> Problems:
+    if config.pretraining.objective is not None and config.model.convolutions is not None:
+        key, advice = "pretraining.objective", "convolutions merge time steps; expected null"
         yield _conflict(config, key, "model.convolutions", advice=advice)
 
 

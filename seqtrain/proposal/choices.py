@@ -99,7 +99,7 @@ class Situation:
         return self.validation is not None and held_out >= MANY_ROWS
 
 
-Rule: TypeAlias = Callable[[Situation], Choice | None]
+Rule: TypeAlias = Callable[[Situation], Iterator[Choice]]
 
 
 def should_hold_out(profile: DataProfile) -> bool:
@@ -117,221 +117,200 @@ def choices(profile: DataProfile, validation: object, options: InitOptions) -> I
     """
     situation = Situation(profile, validation, options)
     for rule in RULES:
-        choice = rule(situation)
-        if choice is not None:
-            yield choice
+        yield from rule(situation)
 
 
-def _tokenizer(data: Situation) -> Choice | None:
+def _tokenizer(data: Situation) -> Iterator[Choice]:
     if data.family in SPELLED:
-        return Choice("data.tokenizer", "char", data.profile.family.reason)
-    return None
+        yield Choice("data.tokenizer", "char", data.profile.family.reason)
 
 
-def _lowercase(data: Situation) -> Choice | None:
+def _lowercase(data: Situation) -> Iterator[Choice]:
     if data.family in SPELLED and not data.profile.family.lowercase:
-        return Choice("data.lowercase", False, "upper and lower case may differ in meaning")
-    return None
+        yield Choice("data.lowercase", False, "upper and lower case may differ in meaning")
 
 
-def _standardize(data: Situation) -> Choice | None:
+def _standardize(data: Situation) -> Iterator[Choice]:
     if data.family == "series":
-        return Choice("data.standardize", "both", "each series by its own scale, and by train's")
-    return None
+        yield Choice("data.standardize", "both", "each series by its own scale, and by train's")
 
 
-def _batch_size(data: Situation) -> Choice | None:
+def _batch_size(data: Situation) -> Iterator[Choice]:
     reasons = {
         SMALL_BATCH: "few rows need small batches",
         LARGE_BATCH: "short texts: fewer updates cost less",
     }
     if data.batch_size in reasons:
-        return Choice("batching.batch_size", data.batch_size, reasons[data.batch_size])
-    return None
+        yield Choice("batching.batch_size", data.batch_size, reasons[data.batch_size])
 
 
-def _ngrams(data: Situation) -> Choice | None:
+def _ngrams(data: Situation) -> Iterator[Choice]:
     columns, branch = data.profile.token_columns, "in a linear branch next to the GRU"
     if len(columns) > 1:
         sizes = {name: [1, 1] for name in columns}
-        return Choice("model.ngrams", sizes, f"the tokens of each column, {branch}")
-    if data.family in PAIRED:
+        yield Choice("model.ngrams", sizes, f"the tokens of each column, {branch}")
+    elif data.family in PAIRED:
         token = PAIRED[data.family]
-        return Choice("model.ngrams", [1, 2], f"{token} and pairs of {token}, {branch}")
-    if data.family in SPELLED:
+        yield Choice("model.ngrams", [1, 2], f"{token} and pairs of {token}, {branch}")
+    elif data.family in SPELLED:
         longest = 6 if data.family == "alphabet" else 5 if data.is_short else 4
-        return Choice("model.ngrams", [1, longest], f"1 to {longest} characters in a row, {branch}")
-    return None
+        yield Choice("model.ngrams", [1, longest], f"1 to {longest} characters in a row, {branch}")
 
 
-def _kernels(data: Situation) -> Choice | None:
+def _kernels(data: Situation) -> Iterator[Choice]:
     if data.family in ("series", "channels") and data.rows < KERNEL_ROWS:
-        return Choice("model.kernels", True, "few series: a branch of fixed convolutions")
-    return None
+        yield Choice("model.kernels", True, "few series: a branch of fixed convolutions")
 
 
-def _ngrams_spelling(data: Situation) -> Choice | None:
+def _ngrams_spelling(data: Situation) -> Iterator[Choice]:
     is_spelled = data.family == "words" and data.tokenizer != "bpe"
     if is_spelled and data.has_fewer_rows(*SPELLED_ROWS):
-        return Choice("model.ngrams_spelling", True, "also parts of words, as there are few rows")
-    return None
+        yield Choice("model.ngrams_spelling", True, "also parts of words, as there are few rows")
 
 
-def _subwords(data: Situation) -> Choice | None:
+def _subwords(data: Situation) -> Iterator[Choice]:
     if data.family == "words" and data.tokenizer != "bpe":
-        return Choice("model.subwords", [3, 5], "rare words are also read in parts")
-    return None
+        yield Choice("model.subwords", [3, 5], "rare words are also read in parts")
 
 
-def _embedding_std(data: Situation) -> Choice | None:
+def _embedding_std(data: Situation) -> Iterator[Choice]:
     if data.is_few_word_classes:
-        return Choice("model.embedding_std", 0.1, "spread of the initial word vectors")
-    if data.family in SPELLED or (data.family == "symbols" and data.profile.symbols < 500):
-        return Choice("model.embedding_std", 1.0, "there are few tokens, and each is frequent")
-    return None
+        yield Choice("model.embedding_std", 0.1, "spread of the initial word vectors")
+    elif data.family in SPELLED or (data.family == "symbols" and data.profile.symbols < 500):
+        yield Choice("model.embedding_std", 1.0, "there are few tokens, and each is frequent")
 
 
-def _convolutions(data: Situation) -> Choice | None:
+def _convolutions(data: Situation) -> Iterator[Choice]:
     width = {"alphabet": 64, "series": 32}.get(data.family)
     if width is not None and data.median >= LONG:
         reason = "channels, kernel, stride: a quarter of the steps is left"
-        return Choice("model.convolutions", [[width, 7, 2], [64, 5, 2]], reason)
-    return None
+        yield Choice("model.convolutions", [[width, 7, 2], [64, 5, 2]], reason)
 
 
-def _embedding_dim(data: Situation) -> Choice | None:
+def _embedding_dim(data: Situation) -> Iterator[Choice]:
     if data.family in SPELLED:
         size = 64 if data.is_short else 32
-        return Choice("model.embedding_dim", size, "few characters differ")
-    if data.family == "channels" or (data.family == "series" and data.median < LONG):
-        return Choice("model.embedding_dim", 32, "size of the embedding of the channels")
-    return None
+        yield Choice("model.embedding_dim", size, "few characters differ")
+    elif data.family == "channels" or (data.family == "series" and data.median < LONG):
+        yield Choice("model.embedding_dim", 32, "size of the embedding of the channels")
 
 
-def _hidden_size(data: Situation) -> Choice | None:
+def _hidden_size(data: Situation) -> Iterator[Choice]:
     if data.family == "characters":
-        return Choice("model.hidden_size", 192, "the model learns how many words are spelled")
-    return None
+        yield Choice("model.hidden_size", 192, "the model learns how many words are spelled")
 
 
-def _bidirectional(data: Situation) -> Choice | None:
+def _bidirectional(data: Situation) -> Iterator[Choice]:
     if data.family != "characters" or data.is_short:
-        return Choice("model.bidirectional", True, "the GRU also reads each sequence backward")
-    return None
+        yield Choice("model.bidirectional", True, "the GRU also reads each sequence backward")
 
 
-def _pooling(data: Situation) -> Choice | None:
+def _pooling(data: Situation) -> Iterator[Choice]:
     if (data.family == "characters" and data.is_short) or data.family == "alphabet":
         reason = "what matters may be anywhere"
-        return Choice("model.pooling", ["last", "mean", "max"], reason)
-    if data.is_few_word_classes:
-        return Choice("model.pooling", "attention", "the model learns which words matter")
-    if data.family != "channels":
-        return Choice("model.pooling", "max", "each unit's largest value over the sequence")
-    return None
+        yield Choice("model.pooling", ["last", "mean", "max"], reason)
+    elif data.is_few_word_classes:
+        yield Choice("model.pooling", "attention", "the model learns which words matter")
+    elif data.family != "channels":
+        yield Choice("model.pooling", "max", "each unit's largest value over the sequence")
 
 
-def _attention_size(data: Situation) -> Choice | None:
+def _attention_size(data: Situation) -> Iterator[Choice]:
     if data.is_few_word_classes:
         is_small = data.median < SHORT_TEXTS and data.classes <= FEW_CLASSES
         size = SHORT_ATTENTION_SIZE if is_small else ATTENTION_SIZE
-        return Choice("model.attention_size", size, "a small hidden layer is enough")
-    return None
+        yield Choice("model.attention_size", size, "a small hidden layer is enough")
 
 
-def _dropout(data: Situation) -> Choice | None:
+def _dropout(data: Situation) -> Iterator[Choice]:
     if data.family != "words":
-        return Choice("model.dropout", 0.3, "dropout before the output layer")
-    return None
+        yield Choice("model.dropout", 0.3, "dropout before the output layer")
 
 
-def _embedding_dropout(data: Situation) -> Choice | None:
+def _embedding_dropout(data: Situation) -> Iterator[Choice]:
     if data.family == "words":
         share = 0.6 if data.is_few_word_classes else 0.3
-        return Choice("model.embedding_dropout", share, "dropout of the word vectors")
-    if data.family in ("series", "channels"):
-        return Choice("model.embedding_dropout", 0.0, "no dropout of numbers")
-    return Choice("model.embedding_dropout", 0.1, "few tokens need little dropout")
+        yield Choice("model.embedding_dropout", share, "dropout of the word vectors")
+    elif data.family in ("series", "channels"):
+        yield Choice("model.embedding_dropout", 0.0, "no dropout of numbers")
+    else:
+        yield Choice("model.embedding_dropout", 0.1, "few tokens need little dropout")
 
 
-def _max_epochs(data: Situation) -> Choice | None:
+def _max_epochs(data: Situation) -> Iterator[Choice]:
     per_epoch = -(-data.rows * 9 // 10 // data.batch_size)
     updates: float = UPDATES + UPDATES_PER_CLASS * data.classes
     updates /= 2 if data.has_large_batches else 1
     updates *= 2 if data.profile.multi_label else MORE_UPDATES.get(data.family, 1)
     epochs = max(LEAST_EPOCHS, min(MOST_EPOCHS, round(updates / per_epoch)))
-    return Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
+    yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
 
 
-def _lr(data: Situation) -> Choice | None:
+def _lr(data: Situation) -> Iterator[Choice]:
     lr = 0.004 if data.family in ("words", "series") else 0.003
     if data.is_few_word_classes:
         lr = 0.002
     if data.has_large_batches:
         lr = round(lr * LARGE_LR[data.is_few_word_classes], 4)
-    return Choice("training.lr", lr, "the highest learning rate")
+    yield Choice("training.lr", lr, "the highest learning rate")
 
 
-def _ngrams_lr(data: Situation) -> Choice | None:
+def _ngrams_lr(data: Situation) -> Iterator[Choice]:
     if not data.has_fewer_rows(*(PLAIN_ROWS if data.family == "words" else SPELLED_ROWS)):
-        return None
+        return
     is_wide = len(data.profile.token_columns) > 1 and data.classes > MANY_CLASSES
     lr = STEPS_LR if is_wide else PLAIN_LR * (2 if data.has_large_batches else 1)
-    return Choice("training.ngrams_lr", lr, "n-grams learn by plain SGD: few rows")
+    yield Choice("training.ngrams_lr", lr, "n-grams learn by plain SGD: few rows")
 
 
-def _precision(data: Situation) -> Choice | None:
+def _precision(data: Situation) -> Iterator[Choice]:
     if data.family in ("words", "characters") and data.rows * data.median >= MANY_STEPS:
         reason = "much text: faster if the processor supports it"
-        return Choice("training.precision", "bfloat16", reason)
-    return None
+        yield Choice("training.precision", "bfloat16", reason)
 
 
-def _label_smoothing(data: Situation) -> Choice | None:
+def _label_smoothing(data: Situation) -> Iterator[Choice]:
     if data.is_few_word_classes and not data.profile.multi_label:
-        return Choice("training.label_smoothing", 0.1, "part of the target for all classes")
-    return None
+        yield Choice("training.label_smoothing", 0.1, "part of the target for all classes")
 
 
-def _patience(data: Situation) -> Choice | None:
+def _patience(data: Situation) -> Iterator[Choice]:
     if data.stops_early:
         reason = "stops after a fifth of the epochs without improvement"
-        return Choice("training.patience", "auto", reason)
-    return Choice("training.patience", None, "trains all epochs")
+        yield Choice("training.patience", "auto", reason)
+    else:
+        yield Choice("training.patience", None, "trains all epochs")
 
 
-def _logit_adjustment(data: Situation) -> Choice | None:
+def _logit_adjustment(data: Situation) -> Iterator[Choice]:
     counts = data.profile.classes.values()
     is_even = max(counts) <= UNEVEN * min(counts)
     if data.profile.multi_label or data.family not in ("words", "characters") or is_even:
-        return None
+        return
     key = "many classes" if data.family == "words" and not data.is_few_word_classes else data.family
-    return Choice("training.logit_adjustment", ADJUSTMENTS[key], "favours rare classes")
+    yield Choice("training.logit_adjustment", ADJUSTMENTS[key], "favours rare classes")
 
 
-def _monitor(data: Situation) -> Choice | None:
+def _monitor(data: Situation) -> Iterator[Choice]:
     if data.profile.multi_label:
-        return Choice("training.monitor", "micro_f1", "the F1 of all labels together")
-    if are_uneven(data.profile.classes):
-        return Choice("training.monitor", "macro_f1", "accuracy hardly depends on small classes")
-    return None
+        yield Choice("training.monitor", "micro_f1", "the F1 of all labels together")
+    elif are_uneven(data.profile.classes):
+        yield Choice("training.monitor", "macro_f1", "accuracy hardly depends on small classes")
 
 
-def _augment(data: Situation) -> Choice | None:
+def _augment(data: Situation) -> Iterator[Choice]:
     if data.family == "series":
-        return Choice("training.augment", {"slice": 0.2}, "training reads random windows")
-    if data.family == "channels" and data.median <= 100:
-        return Choice("training.augment", {"shift": 0.3}, "training adds random offsets")
-    return None
+        yield Choice("training.augment", {"slice": 0.2}, "training reads random windows")
+    elif data.family == "channels" and data.median <= 100:
+        yield Choice("training.augment", {"shift": 0.3}, "training adds random offsets")
 
 
-def _refit(data: Situation) -> Choice | None:
+def _refit(data: Situation) -> Iterator[Choice]:
     most = REFIT_ROWS[data.classes > FEW_CLASSES]
     is_few = data.rows < most * data.classes and data.family not in ("alphabet", "symbols")
     share = data.validation if isinstance(data.validation, float) else 0.0
     if is_few and share >= REFIT_FRACTION:
-        return Choice("training.refit", True, "few rows: finally all of them are learned")
-    return None
+        yield Choice("training.refit", True, "few rows: finally all of them are learned")
 
 
 RULES: tuple[Rule, ...] = (
