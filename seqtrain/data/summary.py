@@ -1,5 +1,6 @@
 """What a data set looks like before training: sizes, lengths, padding, repeats; and warnings."""
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ from seqtrain.data.labels import class_counts
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers.npz import FEW_SYMBOLS
-from seqtrain.data.readers.sequences import MISSING
+from seqtrain.data.readers.sequences import MISSING, is_number
 from seqtrain.data.splits import BLANK
 from seqtrain.data.store import SequenceStore, blocks, counts_of, equal_keys
 from seqtrain.data.vocabulary import SPECIAL, UNK
@@ -37,6 +38,7 @@ MANY_NUMBERS = 20
 """Labels that are numbers, above which they may be a quantity."""
 FEW_STEPS = 32
 """Steps between float32's numbers in a deviation, below which values are hardly told apart."""
+DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
 UNEVEN = 20
 """Rows of the largest class for one of the smallest, above which classes are very uneven."""
 ROUNDING = 0.01
@@ -297,45 +299,62 @@ def static_doubts(data: PreparedData) -> list[str]:
 
 
 def are_uneven(counts: Mapping[str, int]) -> bool:
-    """Whether accuracy hardly sees the smallest of classes, given with their rows."""
+    """Return True if accuracy hardly depends on the smallest class.
+
+    Args:
+        counts: Number of rows of each class.
+    """
     most = max(counts.values())
     return most > UNEVEN * min(counts.values()) and most > 0.8 * sum(counts.values())
 
 
 def separator_of(counts: Mapping[str, int]) -> str | None:
-    """Return what stands between labels that look like several each, of whose parts most recur.
+    """Return the separator of labels that look like lists of labels, or None.
 
-    A bar seldom stands in names: it parts labels if one of the parts is a label alone, too.
+    Most parts of such lists occur more than once. A bar is rare in names: it is the separator if
+    one of the parts is also a label. Numbers with a decimal comma are no lists.
+
+    Args:
+        counts: Number of rows of each label.
     """
     for mark in MARKS:
-        parted = [label for label in counts if mark in label.strip(mark)]
-        parts = Counter(part.strip() for label in parted for part in label.split(mark))
-        alone = mark == MARKS[0] and not parts.keys().isdisjoint(counts)
-        if alone or sum(n > 1 or part in counts for part, n in parts.items()) > len(parts) / 2:
+        lists = [label for label in counts if mark in label.strip(mark)]
+        if all(DECIMAL_COMMA.fullmatch(label) for label in lists):
+            continue
+        parts = Counter(part.strip() for label in lists for part in label.split(mark))
+        is_bar = mark == MARKS[0] and not parts.keys().isdisjoint(counts)
+        if is_bar or sum(n > 1 or part in counts for part, n in parts.items()) > len(parts) / 2:
             return mark
     return None
 
 
 def label_doubts(counts: Mapping[str, int]) -> Iterator[str]:
-    """Say where labels, given with their rows, look like several, a quantity, or very uneven."""
+    """Yield a warning if labels look like lists of labels or a quantity, or are very uneven.
+
+    Args:
+        counts: Number of rows of each label.
+    """
     mark, rows = separator_of(counts), sum(counts.values())
     if mark is not None:
-        combined = quote(next(label for label in counts if mark in label.strip(mark)))
+        example = quote(next(label for label in counts if mark in label.strip(mark)))
         yield (
-            f"labels look like several each, parted by {quote(mark)}, such as {combined}; each "
-            f"combination is a class of its own here; data.label_separator: {quote(mark)} makes "
-            "each label a class"
+            f"labels look like lists separated by {quote(mark)}, such as {example}. If each row "
+            f"has several labels, set data.label_separator: {quote(mark)}; now each list is a class"
         )
-    if len(counts) > MANY_NUMBERS and all(label.lstrip("-").isdecimal() for label in counts):
-        low, high = min(map(int, counts)), max(map(int, counts))
-        yield (
-            f"labels are {len(counts)} whole numbers from {low} to {high}; if they are a quantity, "
-            "such as an age, group them into a few classes: each is a class of its own here"
-        )
+    if len(counts) > MANY_NUMBERS:
+        numbers = [label.replace(",", ".") for label in counts]
+        if all(map(is_number, numbers)):
+            low, high = min(map(float, numbers)), max(map(float, numbers))
+            kind = "whole numbers" if all(float(x).is_integer() for x in numbers) else "numbers"
+            yield (
+                f"labels are {len(counts)} {kind} from {low:g} to {high:g}, each a class of its "
+                "own. If they are a quantity, such as an age or a price, group them into a few "
+                "classes"
+            )
     most, least = max(counts, key=lambda x: counts[x]), min(counts, key=lambda x: counts[x])
     if are_uneven(counts):
         yield (
             f"classes are very uneven: {counts[most] / rows:.1%} are {quote(most)}, "
-            f"{counts[least]:,} of {rows:,} rows {quote(least)}; accuracy says little of "
-            "rare classes; training.monitor: macro_f1 chooses the epoch by the F1 of all classes"
+            f"{counts[least]:,} of {rows:,} rows {quote(least)}. Accuracy tells little about rare "
+            "classes; training.monitor: macro_f1 selects the epoch by the F1 of all classes"
         )

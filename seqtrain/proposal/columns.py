@@ -11,9 +11,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.data.examples import BadRow
 from seqtrain.data.read_options import Column
 from seqtrain.data.readers.sequences import is_number
-from seqtrain.data.readers.times import seconds_of
+from seqtrain.data.readers.times import (
+    DATE,
+    DAY_FIRST,
+    DURATION,
+    MONTH_FIRST,
+    SECOND,
+    read_time,
+)
 from seqtrain.proposal.cell_kinds import (
     DECIMAL_COMMA,
     LIST_KINDS,
@@ -243,14 +251,23 @@ class ColumnProfile:
 
     @cached_property
     def times(self) -> npt.NDArray[np.float64]:
-        """Cells as numbers, or as the seconds of ISO dates; NaN for other cells: (rows,)."""
+        """Cells as numbers, or as dates and durations in seconds, or NaN: (rows,).
+
+        Dates whose day and month can be exchanged are NaN.
+        """
         cells = self.cells
         if self.has_decimal_commas:
             cells = [cell.replace(",", ".") for cell in cells]
         try:
             return np.array([*map(float, cells)])
         except ValueError:
-            return np.array([float(x) if is_number(x) else seconds_of(x) for x in cells])
+            pass
+        if self.kind != "date":
+            return np.array([float(x) if is_number(x) else np.nan for x in cells])
+        found = [_seconds(cells, order_type) for order_type in (DATE, DURATION)]
+        found += [_seconds(cells, order_type) for order_type in (DAY_FIRST, MONTH_FIRST)]
+        readable = [seconds for seconds in found if seconds is not None]
+        return readable[0] if len(readable) == 1 else np.full(len(cells), np.nan)
 
     @property
     def is_calendar(self) -> bool:
@@ -281,6 +298,14 @@ class ColumnProfile:
             text = f"text, {self.words / max(1, self.rows):.3g} words per row"
             kind = KIND_NAMES.get(self.kind, text)
         return f"{self.shown if self.column != '' else 'the column without a name'} ({kind})"
+
+
+def _seconds(cells: Sequence[str], order_type: str) -> npt.NDArray[np.float64] | None:
+    """Return dates of one type in seconds, or None if a cell isn't of this type."""
+    try:
+        return np.array([read_time(cell, order_type)[0] for cell in cells], np.float64) / SECOND
+    except BadRow:
+        return None
 
 
 def profile_rows(rows: Iterable[dict[Column, Any]]) -> list[ColumnProfile]:

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data.read_options import FileFormat, Schema
-from seqtrain.data.readers.times import seconds_of
 from seqtrain.errors import DataError
 from seqtrain.proposal.cell_kinds import LIST_KINDS
 from seqtrain.proposal.column_names import TEXT_NAMES
@@ -345,12 +344,13 @@ def _check_order(table: StepTable) -> None:
 def _unsorted(dates: Sequence[ColumnProfile]) -> Iterator[str]:
     """Yield a warning for each column of dates that can't sort rows."""
     for column in dates:
-        cell = next((cell for cell in column.cells if np.isnan(seconds_of(cell))), "")
-        yield (
-            f"rows are used in the order of the file: {column.shown} holds dates that aren't ISO, "
-            f"such as {quote(cell, 30)}; write them all as 2024-03-01 or 2024-03-01T09:51, or sort "
-            "the file"
-        )
+        if np.isnan(column.times).all():
+            cell = next(filter(None, column.cells), "")
+            yield (
+                f"rows are used in the order of the file: the dates of {column.shown}, such as "
+                f"{quote(cell, 30)}, can be read in several ways or in none; write them as "
+                "2024-03-01 or 2024-03-01T09:51, or sort the file"
+            )
 
 
 def _mixed(table: StepTable, order: ColumnProfile) -> Iterator[str]:

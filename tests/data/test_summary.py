@@ -121,7 +121,7 @@ SEVERAL = [(f"a b{i}", ["x|y", "x", "y"][i % 3]) for i in range(30)]
         (SENSORS, {}, "of the words are numbers, each a symbol of its own"),
         (HELD, {"validation": STRANGE}, "validation: 100% of its tokens don't occur in train"),
         (HELD, {"validation": STRANGE, "kind": "tokens"}, "data.kind: text splits them into words"),
-        (SEVERAL, {}, "labels look like several each, parted by '|', such as 'x|y'"),
+        (SEVERAL, {}, "labels look like lists separated by '|', such as 'x|y'"),
     ],
 )
 def test_data_that_is_read_as_what_it_is_not(warned, train, keys, said):
