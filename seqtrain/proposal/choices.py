@@ -162,6 +162,13 @@ def _kernels(data: Situation) -> Iterator[Choice]:
         yield Choice("model.kernels", True, "few series: a branch of fixed convolutions")
 
 
+def _trees(data: Situation) -> Iterator[Choice]:
+    schema = data.profile.schema
+    has_numbers = {"number", "order"} & {*map(str, (schema.steps or {}).values())}
+    if has_numbers or schema.static or data.family == "symbols":
+        yield Choice("model.trees", True, "a branch of trees on counts and statistics")
+
+
 def _ngrams_spelling(data: Situation) -> Iterator[Choice]:
     is_spelled = data.family == "words" and data.tokenizer != "bpe"
     if is_spelled and data.has_fewer_rows(*SPELLED_ROWS):
@@ -315,7 +322,7 @@ def _refit(data: Situation) -> Iterator[Choice]:
 
 RULES: tuple[Rule, ...] = (
     *(_tokenizer, _lowercase, _standardize, _batch_size),
-    *(_ngrams, _kernels, _ngrams_spelling, _subwords, _embedding_std, _convolutions),
+    *(_ngrams, _kernels, _trees, _ngrams_spelling, _subwords, _embedding_std, _convolutions),
     *(_embedding_dim, _hidden_size, _bidirectional, _pooling, _attention_size),
     *(_dropout, _embedding_dropout),
     *(_max_epochs, _lr, _ngrams_lr, _precision, _label_smoothing, _patience),
