@@ -1,6 +1,7 @@
-"""Which variant is right and fastest for a config here: all of them, measured in turns.
+"""Measurement of all variants for a config: correct logits, speed, and accuracy.
 
-In turns, so that noise of the machine hits all alike. Then their accuracies after equal training.
+Speeds are measured in turns, so that noise of the machine affects all variants alike. Accuracies
+are measured after equal training.
 """
 
 import time
@@ -11,9 +12,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-import torch._dynamo  # the first optimizer would load it, in seconds
+import torch._dynamo  # else the first optimizer loads it during a measurement
 
-from seqtrain.comparison.learners import SeqtrainLearner, make_learner, one_by_one
+from seqtrain.comparison.learners import SeqtrainLearner, make_learner, one_by_one, random_biases
 from seqtrain.comparison.results import Comparison, Speed, VariantResult, recommend
 from seqtrain.comparison.task import (
     AUTO,
@@ -31,26 +32,26 @@ from seqtrain.model.engines.choice import choose_engine
 from seqtrain.training.schedule import budget
 
 SPEED_SHARES = {"prediction": 0.15, "training": 0.35}
-"""Of the time, for speeds: those of prediction need less. Accuracies have the rest."""
+"""Fraction of the time for the speeds of each mode. Accuracies get the rest."""
 TURN = 0.15
-"""Seconds of a turn, or one batch where that takes longer."""
+"""Seconds of a turn. A turn has at least one batch."""
 LONGEST = 10.0
-"""Seconds that a batch may take in any case."""
+"""Seconds that a batch may take even if less time is left."""
 MARGIN = 1.5
-"""How much longer than expected a turn, or learning, may take."""
+"""Factor by which a turn or training may take longer than expected."""
 WARM_UP = (2, 8)
-"""Sequences of two small batches before a variant's first turn; the second one is timed."""
+"""Sequences of two small batches before the first turn. The second batch is timed."""
 
 ComparisonListener: TypeAlias = Callable[[str, float], None]
-"""Receives what is being done, and the share of the seconds that is over."""
+"""Function of a description of the current work, and of the fraction of the time that is over."""
 
 
 class VariantRun(VariantResult):
-    """A variant that is measured, as far as it is; its `problem` says why it can't go on."""
+    """A variant that is being measured. If `problem` isn't empty, it is measured no further."""
 
     def __init__(self, name: str, task: Task) -> None:
         variant, lengths = VARIANTS[name], task.train.lengths
-        super().__init__(name, variant.kind, variant.setting(task.config))
+        super().__init__(name, variant.kind_for(task.config), variant.setting(task.config))
         self.task, self.config = task, variant.config(task.config)
         self.learner = make_learner(name, task)
         self._plan = plan_epoch(lengths, self.config.batching, seed=self.config.seed, epoch=1)
@@ -61,20 +62,22 @@ class VariantRun(VariantResult):
 
     @property
     def model(self) -> object:
-        """What is the same for variants with equal logits and equal batches."""
-        return self.name if self.kind in ("wrong", "pooling") else self.config.batching.bucketing
+        """Key that is equal for variants with equal logits and equal batches."""
+        if self.kind in ("wrong", "pooling"):
+            return self.name
+        return self.config.batching.bucketing
 
     def seconds(self, mode: str) -> list[float]:
-        """Return the time of each turn so far."""
+        """Return the seconds of each turn so far."""
         return [seconds for _, seconds in self._turns[mode]]
 
     def rate(self, mode: str) -> float:
-        """Return the tokens per second measured so far; 0 where nothing was."""
+        """Return the tokens per second measured so far, or 0 if there was no turn."""
         speed: Speed | None = getattr(self, mode)
         return 0.0 if speed is None else speed.tokens_per_second
 
     def take_turn(self, mode: str, left: float) -> None:
-        """Train or predict for TURN seconds, at least one batch, unless that takes too long."""
+        """Train or predict for TURN seconds, but at least one batch, unless it takes too long."""
         if not self._turns[mode]:
             rows = self._plan[0]
             for count in WARM_UP:
@@ -89,7 +92,9 @@ class VariantRun(VariantResult):
             batches = list(islice(self._batches[mode], number))
             spent += self._timed(mode, batches)
             tokens += sum(int(self.task.train.lengths[rows].sum()) for rows in batches)
-        if mode == "prediction" and spent < TURN / 2:  # as many as a whole file has
+        if (
+            mode == "prediction" and spent < TURN / 2
+        ):  # predict in larger portions, up to the whole of train
             self._at_once = min(2 * self._at_once, len(self._plan))
         self._turns[mode].append((tokens, spent))
         rates = [read / seconds for read, seconds in self._turns[mode]]
@@ -113,15 +118,15 @@ class VariantRun(VariantResult):
 def take_turns(
     runs: Iterable[VariantRun], mode: str, seconds: float, before: Callable[[VariantRun], None]
 ) -> None:
-    """Measure variants until the seconds are over: always the one measured the shortest so far.
+    """Measure variants until the time is over. The next turn goes to the one measured shortest.
 
-    Ratios of speeds measured so can be trusted where the speeds themselves can't. Each variant has
-    one turn at least, unless a batch takes too long.
+    Noise of the machine changes the speeds, but hardly their ratios. Each variant has at least one
+    turn, unless a batch takes too long.
     """
     deadline = time.monotonic() + seconds
     running = [run for run in runs if not run.problem]
     while running:
-        run = min(running, key=lambda each: sum(each.seconds(mode)))
+        run = min(running, key=lambda run: sum(run.seconds(mode)))
         left = deadline - time.monotonic()
         if MARGIN * max(run.seconds(mode), default=0.0) > max(left, 0.0):
             running.remove(run)
@@ -137,13 +142,14 @@ def take_turns(
 def learn_equally(
     runs: Sequence[VariantRun], task: Task, seconds: float, before: Callable[[VariantRun], None]
 ) -> int:
-    """Train all variants on as many examples in the time left, at most as long as `fit` would.
+    """Train all variants on equally many examples, as many as the time allows.
 
-    Variants with equal logits and equal batches are the same model, so the fastest of them learns
-    for all. Returns the examples of train that each learned from, each pass counted; 0: no time.
+    They don't train longer than `fit` does. Variants with equal logits and equal batches are the
+    same model, so the fastest of them trains for all. Returns the number of examples that each
+    learned from, counting every pass, or 0 if there was no time.
     """
     fastest: dict[object, tuple[VariantRun, SeqtrainLearner]] = {}
-    for run in sorted(runs, key=lambda each: -each.rate("training")):
+    for run in sorted(runs, key=lambda run: -run.rate("training")):
         if isinstance(run.learner, SeqtrainLearner) and run.rate("training") and not run.problem:
             fastest.setdefault(run.model, (run, run.learner))
     rates = [(run.rate("training"), run.rate("prediction")) for run, _ in fastest.values()]
@@ -176,17 +182,17 @@ def compare(
     beside: Path | None = None,
     listener: ComparisonListener = lambda doing, share: None,
 ) -> Comparison:
-    """Measure all variants of running a config's model on its data, one at a time; write nothing.
+    """Measure all variants of running a config's model on its data. Nothing is written.
 
     Args:
         config: a Config, a mapping of its sections, or the path of a YAML file.
-        seconds: for the measuring; reading the data and first batches come on top. Default: 60.
-        device: in place of training.device.
-        beside: folder of the YAML file, for the message where a data file is missing.
-        listener: receives what is being done.
+        seconds: time for the measurement; reading the data and the first batches take extra time.
+        device: device in place of training.device, or None.
+        beside: folder of the YAML file, for the message about a missing data file, or None.
+        listener: receives the progress.
 
     Raises:
-        ConfigError, DataError: what was given is wrong.
+        ConfigError, DataError: If config, data or device can't be used.
     """
     began = time.monotonic()
     if seconds <= 0:
@@ -200,7 +206,7 @@ def compare(
         VariantResult(name, VARIANTS[name].kind, problem=why) if why else VariantRun(name, task)
         for name, why in problems.items()
     ]
-    runs = [each for each in results if isinstance(each, VariantRun)]
+    runs = [result for result in results if isinstance(result, VariantRun)]
     _check_logits(runs, task)
     started = time.monotonic()
 
@@ -209,7 +215,7 @@ def compare(
 
     for mode, share in SPEED_SHARES.items():
         take_turns(runs, mode, share * seconds, partial(before, mode))
-    left = (1 - sum(SPEED_SHARES.values())) * seconds  # however long first turns took
+    left = (1 - sum(SPEED_SHARES.values())) * seconds  # even if the first turns took longer
     examples = learn_equally(runs, task, left, partial(before, "accuracy"))
     auto = choose_engine(config.model.model_copy(update=AUTO), where)
     recommended, reason = recommend(results, auto.name)
@@ -230,14 +236,15 @@ def compare(
 
 
 def _check_logits(runs: Iterable[VariantRun], task: Task) -> None:
-    """Note each variant's largest difference of logits from the same sequences one by one."""
+    """Set the largest difference of each variant's logits from those of single sequences."""
     expected = {}
     for run in runs:
         pooling = str(run.config.model.pooling)
         if pooling not in expected:
             expected[pooling] = one_by_one(task, pooling)
         try:
-            found = run.learner.logits([task.probe])
+            with random_biases(run.learner.model):
+                found = run.learner.logits([task.probe])
             run.largest_difference = float((found - expected[pooling]).abs().max())
         except SeqtrainError as error:
             run.problem = str(error)

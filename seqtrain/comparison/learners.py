@@ -1,12 +1,13 @@
-"""What computes a variant: seqtrain's classifier, or a plain script of torch with its weights.
+"""Learners that compute a variant: seqtrain's classifier, or a plain torch script.
 
-The scripts are those of today's tutorials; only the way through the encoder differs: packed, or run
-over the padding, with states at length - 1 taken by gathering or by a mask.
+The scripts follow today's tutorials and have the classifier's weights. They differ in how they run
+the encoder: packed; or over the padding, taking the states at length - 1 by an index or a mask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -42,7 +43,7 @@ LOWER_MEMORY = "batching.batch_size, data.max_length or model.hidden_size"
 
 
 def make_learner(name: str, task: Task) -> SeqtrainLearner | ScriptLearner:
-    """Build what computes the variant of this name; all begin with the same weights."""
+    """Return the learner of a variant. All learners start from the same weights."""
     variant = VARIANTS[name]
     if variant.kind == "recipe":
         return ScriptLearner(task, packed=not variant.pads, by_mask=name.endswith("mask"))
@@ -52,15 +53,18 @@ def make_learner(name: str, task: Task) -> SeqtrainLearner | ScriptLearner:
 class SeqtrainLearner:
     """Training and prediction as `fit` and `predict` do them, with a variant's config.
 
-    With `padding` they make the mistake of giving no lengths: every row of a batch is as long as
-    the longest, and <pad> is a token like any other. So a prediction depends on its batch.
+    Args:
+        task: data and settings.
+        config: config of the variant.
+        padding: read padding as data. Every row of a batch is then as long as the longest, and
+            predictions depend on the batch.
     """
 
     def __init__(self, task: Task, config: Config, *, padding: bool = False) -> None:
         self.task, self.config, self.padding = task, config, padding
         self.model = task.new_model(config).train()
-        given = (self.model, task.train, None, task.preprocessing.labels, config, task.device)
-        self.objective = Classification(*given)
+        labels = task.preprocessing.labels
+        self.objective = Classification(self.model, task.train, None, labels, config, task.device)
         self.trainer = Trainer(self.objective)
 
     def learn(self, rows: Ints, lr: float | None = None) -> None:
@@ -70,11 +74,11 @@ class SeqtrainLearner:
         next(map_batches(update, store, [rows], device, collate=self._collate, lower=lower))
 
     def logits(self, batches: Sequence[Ints]) -> Tensor:
-        """Classify the rows of some batches, in other batches by length."""
+        """Return the logits of the rows of some batches. The rows are batched anew by length."""
         return self._classify(self.task.train, batches)
 
     def accuracy(self, examples: int) -> float:
-        """Train a new model on this number of examples, as `fit` would; return its accuracy."""
+        """Train a new model on a number of examples as `fit` does; return its held-out accuracy."""
         new = SeqtrainLearner(self.task, self.config, padding=self.padding)
         done = 0
         for epoch in count():
@@ -87,7 +91,7 @@ class SeqtrainLearner:
                     done += len(rows)
         held_out, config = self.task.held_out, self.config
         batches = [np.arange(len(held_out))]
-        if new.objective.groups is None:  # else states are carried from row to row
+        if new.objective.groups is None:  # carried states need the order of the rows
             batches = plan_epoch(held_out.lengths, config.batching, seed=config.seed, epoch=1)
         found = new._classify(held_out, batches).argmax(1).numpy()
         return float((found == held_out.labels[np.concatenate(batches)]).mean())
@@ -97,8 +101,8 @@ class SeqtrainLearner:
 
     def _classify(self, store: SequenceStore, batches: Sequence[Ints]) -> Tensor:
         rows, device = store.__getitems__(np.concatenate(batches)), self.task.device
-        if self.padding:  # in these batches, which decide what is predicted
-            plan = np.split(np.arange(len(rows)), np.cumsum([len(each) for each in batches])[:-1])
+        if self.padding:  # predictions depend on these batches
+            plan = np.split(np.arange(len(rows)), np.cumsum([len(batch) for batch in batches])[:-1])
             found = branches_of_batches(self.model, rows, plan, device, collate=self._collate)
             return self.model.combine(found)
         batching = EVALUATION_BATCHING.model_copy(update={"sort": self.config.batching.sort})
@@ -106,7 +110,7 @@ class SeqtrainLearner:
 
 
 def padded(rows: SequenceStore) -> SequenceStore:
-    """Return rows as long as the longest; zeros (the id of <pad>) are steps like any other."""
+    """Return rows as long as the longest. Zeros, the id of <pad>, become time steps."""
     longest, width = int(rows.lengths.max()), rows.values.shape[1:]
     values = np.zeros((len(rows), longest, *width), dtype=rows.values.dtype)
     values[np.arange(longest) < rows.lengths[:, None]] = rows.values
@@ -115,18 +119,45 @@ def padded(rows: SequenceStore) -> SequenceStore:
 
 
 def one_by_one(task: Task, pooling: str) -> Tensor:
-    """Return the probe's logits (B, C), one sequence at a time in torch's own module."""
+    """Return the logits of the probe, (B, C), one sequence at a time by torch's own module."""
     changes = {"engine": "torch", "unroll": "packed", "pooling": pooling}
     rows = task.train.__getitems__(task.probe)
     carried = CarriedStates() if task.config.model.initial_state == "carried" else None
-    alone = np.split(np.arange(len(rows)), len(rows))
+    batches = np.split(np.arange(len(rows)), len(rows))
     network = task.new_model(task.config.with_keys(model=changes))
-    found = branches_of_batches(network, rows, alone, task.device, carried=carried)
+    with random_biases(network):
+        found = branches_of_batches(network, rows, batches, task.device, carried=carried)
     return network.combine(found)
 
 
+@contextmanager
+@torch.no_grad()
+def random_biases(network: ClassifierNetwork) -> Iterator[None]:
+    """Replace the biases of a network meanwhile, by the same random numbers in every call.
+
+    Initial biases are zero, and so is the vector of <pad>. An encoder that reads padding from a
+    state of zeros would stay there, and its mistake would show only after training.
+    """
+    generator = torch.Generator().manual_seed(0)
+    biases = [weight for name, weight in network.named_parameters() if "bias" in name]
+    before = [bias.clone() for bias in biases]
+    for bias in biases:
+        bias.copy_(torch.rand(bias.shape, generator=generator) - 0.5)
+    try:
+        yield
+    finally:
+        for bias, values in zip(biases, before, strict=True):
+            bias.copy_(values)
+
+
 class ScriptLearner:
-    """Training and prediction as a plain script does them; packed and by_mask as above."""
+    """Training and prediction as a plain torch script does them.
+
+    Args:
+        task: data and settings.
+        packed: run the encoder over packed sequences, or else over the padding.
+        by_mask: find the last valid state of padded sequences by a mask, or else by an index.
+    """
 
     def __init__(self, task: Task, *, packed: bool, by_mask: bool) -> None:
         self.task, self.packed, self.by_mask = task, packed, by_mask
@@ -146,7 +177,7 @@ class ScriptLearner:
 
     @torch.no_grad()
     def logits(self, batches: Sequence[Ints]) -> Tensor:
-        """Classify batch by batch."""
+        """Return the logits of some batches, batch by batch."""
         self.model.eval()
         device, lengths = self.task.device, self.task.train.lengths[np.concatenate(batches)]
         with memory_errors(lengths, LOWER_MEMORY), float32_products(device):
@@ -169,7 +200,9 @@ def plain_logits(
     packed: bool,
     by_mask: bool = False,
 ) -> Tensor:
-    """Classify padded sequences, in any order, by torch's own module with a model's weights.
+    """Return the logits of padded sequences in any order, computed by torch's own module.
+
+    A bidirectional encoder that isn't packed reads the padding first, as such scripts do.
 
     Shape:
         steps: (B, T), or (B, T, F). lengths: (B,). Returns: logits (B, C).

@@ -1,19 +1,19 @@
-"""What a comparison found, and what it recommends: the object that `--json` prints."""
+"""Results of a comparison and its recommendation, as `--json` prints them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 FEW = 3
-"""Least number of turns by which two speeds can be compared."""
+"""Least number of turns for a comparison of two speeds."""
 SAME = 1e-3
-"""Largest difference of logits that float32's rounding may make, over thousands of time steps."""
+"""Largest difference of logits that rounding explains, over thousands of time steps."""
 AS_FAST = 1.25
-"""What takes another setting must be so much faster than an engine to be recommended."""
+"""Factor by which a variant other than an engine must be faster to be recommended."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a variant was in one mode: real time steps per second, padding never counted."""
+    """Speed of a variant in training or prediction. Padding isn't counted."""
 
     tokens_per_second: float
     turns: int
@@ -22,21 +22,24 @@ class Speed:
 
     @property
     def spread(self) -> str:
-        """The slowest and the fastest turn, in thousands."""
+        """Speeds of the slowest and the fastest turn, in thousands."""
         return f"{thousands(self.slowest)}-{thousands(self.fastest)}"
 
 
 @dataclass
 class VariantResult:
-    """What was found of one variant.
+    """Figures of one variant.
 
     Attributes:
-        kind: as `Variant` says.
-        setting: what to write into a config to have it; empty for a recipe.
-        padding: share of the time steps computed in training that are padding, in [0, 1).
-        largest_difference: of logits, from the same sequences one by one (and the same pooling).
-        accuracy: on held-out sequences after equal training, in [0, 1].
-        problem: why it was left out; empty where it wasn't.
+        name: name of the variant.
+        kind: see `Variant`.
+        setting: keys that turn the config into the variant, or "" for a recipe.
+        training, prediction: speeds, or None if not measured.
+        padding: fraction of the time steps computed in training that are padding, in [0, 1).
+        largest_difference: of its logits from those of single sequences with the same pooling, or
+            None if not measured.
+        accuracy: on held-out sequences after equal training, in [0, 1], or None if not measured.
+        problem: why it was left out, or "".
     """
 
     name: str
@@ -51,7 +54,7 @@ class VariantResult:
 
     @property
     def is_right(self) -> bool:
-        """Whether it was measured in training, and its logits are right."""
+        """True if training was measured and the logits are right."""
         difference = self.largest_difference
         is_same = difference is not None and difference <= SAME
         return is_same and self.training is not None and self.kind not in ("wrong", "pooling")
@@ -59,13 +62,20 @@ class VariantResult:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All variants on one config, data set and machine.
+    """Results of all variants for one config, data set and machine.
 
     Attributes:
-        rows, tokens: of train.
-        passes: over these rows before accuracies were measured; 0: there was no time for it.
-        held_out: sequences that accuracies are measured on.
-        seconds: the comparison took, with reading and the first batches.
+        device: name of the device.
+        threads: number of threads.
+        rnn: recurrent cell.
+        rows, tokens: size of train.
+        warnings: lines for the user about data and config.
+        candidates: results by variant.
+        passes: passes over train before accuracies were measured, or 0 if there was no time.
+        held_out: number of sequences that accuracies are measured on.
+        recommended: name of the recommended variant, or None if nothing was measured.
+        reason: reason for the recommendation, in sentences.
+        seconds: duration of the comparison, including reading and the first batches.
     """
 
     device: str
@@ -83,38 +93,47 @@ class Comparison:
 
 
 def thousands(tokens_per_second: float) -> str:
-    """Return a speed in thousands, with as many digits as it is worth."""
+    """Return a speed in thousands, with two or three digits."""
     value = tokens_per_second / 1e3
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
 
 def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, str]:
-    """Return the name of the variant to take, and why, in a few sentences.
+    """Return the name of the recommended variant, or None, and the reason in sentences.
 
-    That is the engine of model.engine: auto, unless another one with the right logits is faster in
-    training beyond noise: another engine, or a setting or recipe also AS_FAST times as fast.
+    The recommendation is the engine of ``model.engine: auto``, unless another variant with right
+    logits is faster in training beyond noise. A variant that isn't an engine must also be AS_FAST
+    times as fast.
     """
-    right = [(each, each.training) for each in results if each.is_right and each.training]
-    right.sort(key=lambda one: -one[1].tokens_per_second)
+    right = [(result, result.training) for result in results if result.is_right and result.training]
+    right.sort(key=lambda pair: -pair[1].tokens_per_second)
     if not right:
         return None, "nothing could be measured in training; allow more seconds"
-    usual, own = next((one for one in right if one[0].name == auto), right[0])
-    chosen = (
-        (each, speed)
-        for each, speed in right
-        if min(speed.turns, own.turns) >= FEW
-        and speed.slowest > own.fastest
-        and (each.kind == "engine" or speed.tokens_per_second >= AS_FAST * own.tokens_per_second)
+    usual, usual_speed = next((pair for pair in right if pair[0].name == auto), right[0])
+    faster = (
+        (result, speed)
+        for result, speed in right
+        if min(speed.turns, usual_speed.turns) >= FEW
+        and speed.slowest > usual_speed.fastest
+        and (result.kind == "engine" or _ratio(speed, usual_speed) >= AS_FAST)
     )
-    best, speed = next(chosen, (usual, own))
-    why = "It is the fastest in training here, beyond noise."
+    best, speed = next(faster, (usual, usual_speed))
+    reason = "It is the fastest in training here, beyond noise."
     if best.name == auto:
-        why = "It is what model.engine: auto takes; no other engine is faster beyond noise."
-    why += f" {thousands(speed.tokens_per_second)} thousand tokens/s (turns {speed.spread})"
-    kind = "engine" if best.kind == "recipe" else "recipe"
-    what = "engine of seqtrain" if best.kind == "recipe" else "plain torch script"
-    for each, other in [one for one in right if one[0].kind == kind][:1]:
-        times = speed.tokens_per_second / other.tokens_per_second
-        its_own = f"{thousands(other.tokens_per_second)}; turns {other.spread}"
-        why += f": {times:.1f} times as fast as {each.name}, the fastest {what} ({its_own})"
-    return best.name, f"{why}."
+        reason = "It is what model.engine: auto takes; no other engine is faster beyond noise."
+    reason += f" {thousands(speed.tokens_per_second)} thousand tokens/s (turns {speed.spread})"
+    kind, title = "recipe", "plain torch script"
+    if best.kind == "recipe":
+        kind, title = "engine", "engine of seqtrain"
+    others = [pair for pair in right if pair[0].kind == kind]
+    if others:
+        other, other_speed = others[0]
+        reason += (
+            f": {_ratio(speed, other_speed):.1f} times as fast as {other.name}, the fastest "
+            f"{title} ({thousands(other_speed.tokens_per_second)}; turns {other_speed.spread})"
+        )
+    return best.name, f"{reason}."
+
+
+def _ratio(speed: Speed, other: Speed) -> float:
+    return speed.tokens_per_second / other.tokens_per_second

@@ -1,4 +1,4 @@
-"""What `compare` sets side by side, and what it gives each: rows to learn, hold out, and probe."""
+"""The variants that `compare` measures, and the rows that all of them get."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,29 +24,34 @@ from seqtrain.runs.model_folder import new_network
 from seqtrain.text import listed
 
 PROBE_TOKENS = 20_000
-"""Tokens of the sequences whose logits are compared, at most (but one sequence)."""
+"""Largest number of tokens in the sequences whose logits are compared, if there is more than one.
+"""
 LEFT_OUT = (
     *("model.ngrams", "model.subwords", "model.convolutions", "model.vectors", "model.kernels"),
     "model.trees",
     *("model.vectors_keep", "model.freeze", "model.pooling", "data.standardize", "data.static"),
     "training.augment",
 )
-"""Keys that no plain script has, and several poolings."""
-HELD_OUT_SHARE, HELD_OUT_ROWS = 0.1, 2_000
-"""Of train, where the config has no validation; and rows that accuracy is measured on at most."""
+"""Keys of parts that a plain script lacks. Of several poolings the first remains."""
+HELD_OUT_SHARE = 0.1
+"""Fraction of train that is held out if the config has no validation."""
+HELD_OUT_ROWS = 2_000
+"""Largest number of sequences that accuracy is measured on."""
 AUTO = {"engine": "auto", "unroll": "packed"}
 COLLATE, RANDOM = {"sort": "collate"}, {"bucketing": False}
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One variant: keys of the sections model and batching that it changes.
+    """One way to handle unequal lengths.
 
     Attributes:
-        kind: engine; option (of seqtrain's, with the engine that auto takes); recipe (how torch's
-            module is used elsewhere); wrong (padding is read as if it were data); pooling (what a
-            wrong one would be without its mistake).
-        pads: whether it computes on padding.
+        kind: "engine": a value of model.engine. "option": another option of seqtrain, with the
+            engine of `auto`. "recipe": a plain torch script. "wrong": padding is read as data.
+            "pooling": the pooling of a wrong variant, without its mistake.
+        model: keys of the section model that it changes.
+        batching: keys of the section batching that it changes.
+        pads: True if it computes on padding.
     """
 
     kind: str
@@ -55,11 +60,19 @@ class Variant:
     pads: bool = False
 
     def config(self, config: Config) -> Config:
-        """Return a config with the changes made."""
+        """Return a config with the changes of the variant."""
         return config.with_keys(model=self.model, batching=self.batching)
 
+    def kind_for(self, config: Config) -> str:
+        """Return the kind of the variant for a config.
+
+        A padded recipe is wrong for a bidirectional encoder, which reads the padding first.
+        """
+        reads_padding = self.kind == "recipe" and self.pads and config.model.bidirectional
+        return "wrong" if reads_padding else self.kind
+
     def setting(self, config: Config) -> str:
-        """Return the keys to change in a config to have it; of a recipe none."""
+        """Return the keys that turn a config into the variant, or "" for a recipe."""
         before, after = values_by_key(config), values_by_key(self.config(config))
         changed = [f"{key}: {flow(value)}" for key, value in after.items() if before[key] != value]
         return ", ".join([] if self.kind == "recipe" else changed)
@@ -82,13 +95,20 @@ VARIANTS = {
     "mean-over-padding": Variant("wrong", {**AUTO, "pooling": "mean"}, RANDOM | COLLATE, pads=True),
     "mean-valid": Variant("pooling", {**AUTO, "pooling": "mean"}, RANDOM | COLLATE),
 }
-"""By name. Packed recipes take the last valid state from h_n, padded ones gather it at length - 1
-or, by name, find it with a mask. "sorted": batches of like length, else random ones. The wrong
-ones take the state after a padded row's last time step, and the mean of all of them."""
+"""Variants by name.
+
+Packed recipes take the last valid state from h_n. Padded recipes gather it at length - 1, or find
+it with a mask ("mask"). "sorted" recipes have batches of similar length, the others random ones.
+The wrong variants take the state after the last time step of a padded row, or the mean of all
+states.
+"""
 
 
 def variants_for(config: Config, device: torch.device) -> dict[str, str]:
-    """Return by name why each variant can't run a config here; empty where it can."""
+    """Return for each variant by name why it can't run a config here, or "" if it can.
+
+    Variants that equal the config in all respects are left out.
+    """
     left_out = {f"{config.model.pooling}-valid"}
     if not config.batching.bucketing:
         left_out.add("random-batches")
@@ -97,9 +117,7 @@ def variants_for(config: Config, device: torch.device) -> dict[str, str]:
     problems = {name: "" for name in VARIANTS if name not in left_out}
     for name in problems:
         variant = VARIANTS[name]
-        if variant.kind == "recipe" and variant.pads and config.model.bidirectional:
-            problems[name] = "nn.GRU would read the padding first, backwards"
-        elif variant.kind == "wrong" and config.model.initial_state == "carried":
+        if variant.kind == "wrong" and config.model.initial_state == "carried":
             carried = "with model.initial_state: carried"
             problems[name] = f"{carried}, the next row would start from the padding"
         elif variant.kind != "recipe":
@@ -112,11 +130,16 @@ def variants_for(config: Config, device: torch.device) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Task:
-    """What every variant is given.
+    """Data and settings that all variants have in common.
 
     Attributes:
-        held_out: the sequences that accuracy is measured on.
-        probe: rows of train whose logits are compared, before any training.
+        config: config without the parts that a plain script lacks.
+        train: sequences to learn from.
+        held_out: sequences that accuracy is measured on.
+        preprocessing: preprocessing fitted on train.
+        device: device to compute on.
+        warnings: lines for the user about data and config.
+        probe: rows of train whose logits are compared before any training.
     """
 
     config: Config
@@ -128,16 +151,16 @@ class Task:
     probe: Ints
 
     def new_model(self, config: Config) -> ClassifierNetwork:
-        """Draw a config's model: the same weights for the same seed, whatever the variant."""
+        """Return a model with initial weights, which are the same for every variant."""
         model = new_network(config.model, self.preprocessing)
         model.initialize(config.seed)
         return model.to(self.device)
 
 
 def prepare_task(config: Config, device: torch.device, beside: Path | None) -> Task:
-    """Read the data as `fit` does, and draw what is held out and what is probed."""
+    """Read the data as `fit` does, and choose the rows that are held out and compared."""
     check_files(config, beside)
-    config, left_out = recurrent_alone(with_width(config))
+    config, left_out = without_other_parts(with_width(config))
     if config.data.validation is None and config.data.group is None:
         config = config.with_keys(data={"validation": HELD_OUT_SHARE})
     data = prepare(config, cache_folder=default_folder())
@@ -162,9 +185,9 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
     )
 
 
-def recurrent_alone(config: Config) -> tuple[Config, list[str]]:
-    """Leave out what no plain script has; return also a line that names it, where there is some."""
-    named = []
+def without_other_parts(config: Config) -> tuple[Config, list[str]]:
+    """Return a config without the parts that a plain script lacks, and a line that names them."""
+    removed = []
     for key in LEFT_OUT:
         name, _, field = key.partition(".")
         section = getattr(config, name)
@@ -172,6 +195,6 @@ def recurrent_alone(config: Config) -> tuple[Config, list[str]]:
         if key == "model.pooling":
             plain = value if isinstance(value, str) else value[0]
         if value != plain:
-            named.append(key)
+            removed.append(key)
             config = config.with_keys(**{name: {field: plain}})
-    return config, [f"compared without {listed(named, len(named))}"] if named else []
+    return config, [f"compared without {listed(removed, len(removed))}"] if removed else []

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from seqtrain.comparison.compare import VariantRun, compare, learn_equally, take_turns
-from seqtrain.comparison.learners import make_learner, one_by_one
+from seqtrain.comparison.learners import make_learner, one_by_one, random_biases
 from seqtrain.comparison.task import VARIANTS, Task, variants_for
 from seqtrain.config.schema import Config
 from seqtrain.data.labels import LabelSet
@@ -88,9 +88,21 @@ def test_right_variants_answer_as_one_by_one_and_wrong_ones_do_not(task, keys, c
         if problem:
             continue
         of_variant = VARIANTS[name].config(task.config).model.pooling
-        found = make_learner(name, task).logits([task.probe])
+        learner = make_learner(name, task)
+        with random_biases(learner.model):
+            found = learner.logits([task.probe])
         difference = float((found - one_by_one(task, of_variant)).abs().max())
-        assert (difference > 1e-3) == (VARIANTS[name].kind == "wrong"), name
+        assert (difference > 1e-3) == (VARIANTS[name].kind_for(task.config) == "wrong"), name
+
+
+def test_every_variant_runs_on_what_init_writes(task):
+    """A bidirectional model that pools by attention with a hidden layer of its own size."""
+    task = with_model(task, bidirectional=True, pooling="attention", attention_size=8)
+    problems = variants_for(task.config, task.device)
+    assert {"native", "torch", "padded", "last-of-padding", "mean-valid"} <= problems.keys()
+    assert {name for name, why in problems.items() if why} <= {"native"}
+    assert VARIANTS["padded"].kind_for(task.config) == "wrong"
+    assert VARIANTS["packed"].kind_for(task.config) == "recipe"
 
 
 def test_variants_that_a_config_is_already_do_not_come_twice(task):
