@@ -63,12 +63,20 @@ def prepared(kind: str, folder: Path) -> tuple[str, ...]:
     elif kind == "carried":
         write_chats(folder)
         return CARRIED
-    return {"padded": ("model.unroll=padded",), "masked": ("model.unroll=masked",)}.get(kind, ())
+    return {
+        "padded": ("model.unroll=padded",),
+        "masked": ("model.unroll=masked",),
+        "class weights": ("training.class_weights=balanced", "batching.sort=module"),
+        "convolutions": ("model.convolutions=[[8, 3, 2]]", "model.pooling=[max, sum]"),
+    }.get(kind, ())
 
 
 @pytest.mark.parametrize(
     "kind",
-    ["series", "kernels", "step tables", "trees", "multi-label", "carried", "padded", "masked"],
+    [
+        *("series", "kernels", "step tables", "trees", "multi-label", "carried"),
+        *("padded", "masked", "class weights", "convolutions"),
+    ],
 )
 def test_each_kind_of_data_and_of_unroll(kind, project, device, cli: Cli):
     settings = sets(*prepared(kind, project))
