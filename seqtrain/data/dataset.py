@@ -156,7 +156,7 @@ def _entry_name(config: Config, files: list[tuple[str, str]], known: Preprocessi
     recipe = {
         "data": data.model_dump(),
         "ngrams": [model.subwords, model.ngrams, model.ngrams_spelling, model.max_ngrams],
-        "model": [model.vectors, model.kernels],
+        "model": [model.vectors, model.kernels, model.initial_state == "carried"],
         "vectors_keep": model.vectors_keep if model.vectors else None,
         "pretraining": [pretraining.objective is not None, pretraining.data],
         "seed": config.seed if held_out_fractions(data) else None,
@@ -236,6 +236,8 @@ class _Preparation:
             old = known.sequence
             assert isinstance(old, TextColumn)
             column = replace(column, bpe_model=old.bpe_model)
+        if self.config.model.initial_state != "carried":
+            schema = replace(schema, group=None)  # prediction needs no groups
         return Preprocessing(
             file_format=format,
             schema=schema,

@@ -11,6 +11,8 @@ import torch
 import seqtrain
 from seqtrain.api import predict, predictors
 from seqtrain.api.predictors import Classifier
+from seqtrain.config import resolved_config
+from seqtrain.data.dataset import prepare
 from seqtrain.data.examples import Example
 from seqtrain.errors import DataError, Interrupted
 from tests.helpers.small_models import LABELS, WORDS, make_model
@@ -118,3 +120,28 @@ def test_a_run_stopped_in_the_middle_of_groups_goes_on_exactly(run, config, tmp_
     seqtrain.fit(config, run_dir=tmp_path / "r", device="cpu", resume=True)
     one, other = (path / "last" / "model.safetensors" for path in (run.path, tmp_path / "r"))
     assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_whole_groups_are_held_out_and_only_carried_states_need_them_later(
+    config: dict[str, Any], carried: bool, tmp_path: Path
+) -> None:
+    data = {**config["data"], "validation": 0.25}
+    model = {**config["model"], "initial_state": "carried" if carried else "zeros"}
+    resolved = resolved_config({**config, "data": data, "model": model})
+    prepared = prepare(resolved, cache_folder=None)
+    rows = conversations(240, 0)
+    groups = {
+        split: {rows[line - 1]["talk"] for line in store.lines.tolist()}
+        for split, store in prepared.splits.items()
+    }
+    assert not groups["train"] & groups["validation"]
+    assert 30 <= len(prepared.splits["validation"]) <= 90
+    training = {"max_epochs": 1}
+    seqtrain.fit({**resolved.model_dump(), "training": training}, run_dir=tmp_path / "r")
+    without = write_jsonl(tmp_path / "a.jsonl", [{"text": row["text"]} for row in rows[:5]])
+    if carried:
+        with pytest.raises(DataError, match="talk"):
+            list(seqtrain.predict(without, tmp_path / "r"))
+    else:
+        assert len(list(seqtrain.predict(without, tmp_path / "r"))) == 5

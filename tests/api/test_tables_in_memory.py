@@ -70,11 +70,33 @@ def columns(given: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row[name] for row in given] for name in given[0]}
 
 
+class ArrowDataset(Dataset):
+    """A Dataset whose rows may be read only as columns of Arrow."""
+
+    def with_format(self, kind: str) -> ArrowColumns:
+        assert kind == "arrow"
+        return ArrowColumns(self._values)
+
+    def __getitem__(self, name: str) -> list[Any]:
+        raise AssertionError("read row by row")
+
+
+class ArrowColumns:
+    """What `Dataset.with_format("arrow")` returns."""
+
+    def __init__(self, columns: dict[str, list[Any]]) -> None:
+        self.columns = columns
+
+    def __getitem__(self, rows: slice) -> Any:
+        return pa.table(self.columns).slice(rows.start or 0)
+
+
 KINDS: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
     "list of dicts": lambda given: given,
     "dict of lists": columns,
     "frame": lambda given: Frame(columns(given)),
     "dataset": lambda given: Dataset(columns(given)),
+    "dataset of Arrow": lambda given: ArrowDataset(columns(given)),
     "pyarrow": lambda given: pa.table(columns(given)),
 }
 

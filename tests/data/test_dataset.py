@@ -14,6 +14,7 @@ import pytest
 
 from seqtrain.data.columns import token_sequence
 from seqtrain.data.dataset import PreparedData, prepare
+from seqtrain.data.summary import summarize, warnings
 from seqtrain.errors import DataError
 from tests.helpers.reading import file_source
 
@@ -250,3 +251,34 @@ def test_rows_of_a_folder_are_numbered_through_its_files(tmp_path, ready):
     (tmp_path / "set" / "z").symlink_to(elsewhere)
     (elsewhere / "1.txt").write_text("one")
     assert file_source(str(tmp_path / "set"), "txt").digest() != before
+
+
+def test_ids_that_train_has_are_reported_in_other_splits(tmp_path, make_config):
+    rows = ["id,place,l", *(f"i{n},{'ab'[n % 2]},{'xy'[n % 2]}" for n in range(8)), ""]
+    others = ["id,place,l", "i3,b,y", "new,a,x", "i4,a,x", "i4,a,x", ""]
+    for name, lines in (("a.csv", rows), ("b.csv", others)):
+        (tmp_path / name).write_text("\n".join(lines))
+    config = make_config(
+        train=str(tmp_path / "a.csv"),
+        validation=str(tmp_path / "b.csv"),
+        sequence=None,
+        id="id",
+        steps={"place": "token"},
+        label="l",
+    )
+    data = prepare(config, cache_folder=None)
+    assert data.reports["validation"].learned_ids == 2
+    assert "2 sequences" in " ".join(data.reports["validation"].notices("validation"))
+    assert data.reports["train"].learned_ids == 0
+
+
+@pytest.mark.parametrize(("label", "is_doubted"), [("NA", True), ("none", True), ("Nan Xu", False)])
+def test_a_label_that_means_missing_is_doubted_once_where_others_are_blank(
+    label, is_doubted, tmp_path, make_config
+):
+    lines = ["text,l", f"one,{label}", "two,b", "three,", f"four,{label}", "five,b", ""]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    config = make_config(train=str(tmp_path / "a.csv"), sequence="text", label="l", bad_rows="drop")
+    data = prepare(config, cache_folder=None)
+    found = [line for line in warnings(data, summarize(data), config.data) if label in line]
+    assert len([line for line in found if "blank label" in line]) == is_doubted

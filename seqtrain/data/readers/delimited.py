@@ -1,7 +1,9 @@
 """Formats csv and tsv: rows of fields, with or without quotes as in RFC 4180."""
 
 import csv
+import io
 import re
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -11,7 +13,7 @@ from typing import Any
 from seqtrain.data.examples import BadRow, Example, Numbered, RowProblems
 from seqtrain.data.read_options import Column, FileFormat, column_names, keeps_all, missing_name
 from seqtrain.data.readers.cells import read_cells
-from seqtrain.data.readers.row_source import LINE_BYTES, RowSource
+from seqtrain.data.readers.row_source import LINE_BYTES, RowSource, without_end
 from seqtrain.data.readers.time_steps import Rows
 from seqtrain.errors import DataError
 from seqtrain.text import quote
@@ -23,8 +25,10 @@ EXCEL_HINT = re.compile(r"sep=(.)\r?$", re.MULTILINE)
 SNIFFED_LINES = 20
 QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 """A field in quotes, perhaps open at the end; a quote within a field, as of inches, opens none."""
-QUOTED_LINE = re.compile(r'"(?:[^"]|"")*"(?:\t"(?:[^"]|"")*")*')
-"""A line of a tsv file in which every field is in quotes."""
+QUOTED_RECORD = re.compile(r'"[^"]*(?:""[^"]*)*"(?:\t"[^"]*(?:""[^"]*)*")*')
+"""A record of a tsv file in which every field is in quotes."""
+MOST_QUOTED_LINES = 100
+"""Largest number of further lines over which such a record extends."""
 
 
 class _Columns:
@@ -143,8 +147,8 @@ def delimited_records(source: RowSource) -> Numbered:
     if format.quoting == "standard" or (format.quoting, format.name) == ("auto", "csv"):
         records = _quoted_records(source, delimiter)
     else:
-        is_open = format.quoting == "auto"
-        records = _bare_records(source, delimiter, with_quoted_lines=is_open)
+        with_quoted = (format.quoting, format.name) == ("auto", "tsv")
+        records = _bare_records(source, delimiter, with_quoted_records=with_quoted)
     has_hint = format.name == "csv" and EXCEL_HINT.match(head) is not None
     return islice(records, int(has_hint), None)
 
@@ -180,17 +184,43 @@ def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
         source.problems.fail(line, _csv_problem(str(error)))
 
 
-def _bare_records(source: RowSource, delimiter: str, *, with_quoted_lines: bool) -> Numbered:
+def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: bool) -> Numbered:
     """Yield the fields of each line, in which quotes are ordinary characters.
 
-    With `with_quoted_lines`, a line of tab-separated fields that are all in quotes is read as csv
-    reads it, as `seqtrain predict` writes cells with line breaks.
+    With `with_quoted_records`, a record whose fields are all in quotes is read as csv reads it, if
+    it has as many fields as the first record: `seqtrain predict` writes cells with line breaks so.
     """
-    for line, text in source.lines():
-        if with_quoted_lines and text[:1] == '"' and QUOTED_LINE.fullmatch(text):
-            yield line, next(csv.reader([text], delimiter=delimiter))
-        else:
-            yield line, text.split(delimiter)
+    lines = enumerate(chain.from_iterable(source.blocks()), start=1)
+    waiting, width = deque[tuple[int, str]](), 0
+    while True:
+        row = waiting.popleft() if waiting else next(lines, None)
+        if row is None:
+            return
+        line, text = row
+        taken, whole = list[tuple[int, str]](), text
+        if with_quoted_records and text.startswith('"'):
+            while whole.count('"') % 2 and len(taken) < MOST_QUOTED_LINES:
+                following = waiting.popleft() if waiting else next(lines, None)
+                if following is None:
+                    break
+                taken.append(following)
+                whole += following[1]
+            fields = _quoted_fields(without_end(whole), delimiter)
+            if fields and len(fields) in (width, width or len(fields)):
+                width = len(fields)
+                yield line, fields
+                continue
+            waiting.extendleft(reversed(taken))
+        fields = without_end(text).split(delimiter)
+        width = width or len(fields)
+        yield line, fields
+
+
+def _quoted_fields(record: str, delimiter: str) -> list[str] | None:
+    """Return the fields of a record if all of them are in quotes, or None."""
+    if QUOTED_RECORD.fullmatch(record) is None:
+        return None
+    return next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter))
 
 
 def _csv_problem(error: str) -> str:

@@ -1,6 +1,7 @@
 """Dates, times and durations in cells, as exact numbers of nanoseconds."""
 
 import re
+from collections.abc import Iterable
 from datetime import datetime, timezone
 
 from seqtrain.data.examples import BadRow
@@ -49,14 +50,15 @@ ISO_DURATION = re.compile(
 
 def possible_types(cell: object) -> set[str]:
     """Return the types, keys of `ORDER_TYPES`, as which a cell of the order can be read."""
-    found = set[str]()
-    for order_type in ORDER_TYPES:
-        try:
-            if read_time(cell, order_type)[0] is not None:
-                found.add(order_type)
-        except BadRow:
-            pass
-    return found
+    return {order_type for order_type in ORDER_TYPES if is_of_type(cell, order_type)}
+
+
+def is_of_type(cell: object, order_type: str) -> bool:
+    """Return True if a cell isn't blank and can be read as such a time."""
+    try:
+        return read_time(cell, order_type)[0] is not None
+    except BadRow:
+        return False
 
 
 def read_time(cell: object, order_type: str) -> tuple[float | int | None, bool | None]:
@@ -146,9 +148,20 @@ def _nanoseconds(seconds: int, decimals: str) -> int:
     return seconds * SECOND + int(decimals[:9].ljust(9, "0"))
 
 
-def seconds_of(cell: object) -> float:
-    """Return the seconds since 1970 of an ISO date, or NaN if a cell is no such date."""
+def common_type(cells: Iterable[object]) -> str | None:
+    """Return the one type as which all cells can be read, or None if there is none, or several."""
+    left: set[str] | None = None
+    for cell in cells:
+        left = possible_types(cell) if left is None else {x for x in left if is_of_type(cell, x)}
+        if not left:
+            return None
+    return left.pop() if left is not None and len(left) == 1 else None
+
+
+def seconds_of(cell: object, order_type: str = DATE) -> float:
+    """Return a date as seconds since 1970, or a duration in seconds, or NaN if it is none."""
     try:
-        return _date(str(cell).strip())[0] / SECOND
+        found = read_time(cell, order_type)[0]
     except BadRow:
         return float("nan")
+    return float("nan") if found is None else found / SECOND

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seqtrain.data.readers import delimited
+from seqtrain.data.readers import delimited, read_rows
 from tests.data.readers.conftest import seen
 from tests.helpers.examples import examples
 from tests.helpers.reading import file_source, only_label, read_examples
@@ -139,12 +139,68 @@ def test_a_column_for_each_time_step_or_channel(read):
     assert (row.sequence.tolist(), row.kept) == ([[1], [2]], {"id": "7"})
 
 
-def test_arff(read):
-    content = "% by hand\n@RELATION a\n@attribute 't 1' numeric\n@attribute t2 real\n"
-    content += "@attribute class {up,'not up'}\n@data\n% row\n1,?, 'not up'\n\n2,3,up\n"
-    keys: dict[str, Any] = {"format": "arff", "kind": "features", "label": "class"}
-    rows = read(content, "a.arff", **keys)
-    assert [(x.sequence[:, 0].tolist(), only_label(x)) for x in rows] == [
-        ([1], "not up"),
-        ([2, 3], "up"),
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@given(rows=st.lists(st.tuples(FIELD, FIELD), min_size=1, max_size=6))
+def test_records_in_quotes_are_read_in_a_tsv_file(end, rows, tmp_path_factory):
+    """Rows of which any cell needs quotes are written with all cells in quotes."""
+    lines = ["text\tlabel"]
+    for cells in rows:
+        bare = not any(mark in cell for cell in cells for mark in '\t\r\n"')
+        quoted = ['"' + cell.replace('"', '""') + '"' for cell in cells]
+        lines.append("\t".join(cells if bare else quoted))
+    path = tmp_path_factory.mktemp("a") / "a.tsv"
+    path.write_bytes((end.join(lines) + end).encode())
+    found = list(read_rows(file_source(str(path), "tsv", **NAMED), labelled=False))
+    assert [(x.sequence, only_label(x)) for x in found] == [
+        (text, label if label.strip() else None) for text, label in rows
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ('"open\tx', '"open'),
+        ('"a" b\tx', '"a" b'),
+        ('5" pipe\tx', '5" pipe'),
+        ('"one"\tx', '"one"'),
+        ('"a""b"\tx', '"a""b"'),
+    ],
+)
+def test_other_quotes_in_a_tsv_file_are_ordinary_characters(read, line, text):
+    rows = read(f"text\tlabel\n{line}\nlast\ty\n", "a.tsv", format="tsv", **NAMED)
+    assert [(x.sequence, only_label(x)) for x in rows] == [(text, "x"), ("last", "y")]
+
+
+@pytest.mark.parametrize("format", ["csv", "tsv", "jsonl"])
+def test_a_blank_line_is_no_row(read, format):
+    lines = {
+        "csv": ["text,label", "one,x", "two,y"],
+        "tsv": ["text\tlabel", "one\tx", "two\ty"],
+        "jsonl": ["", '{"text": "one", "label": "x"}', '{"text": "two", "label": "y"}'],
+    }[format]
+    content = "\n \n\n".join(lines).replace("\n \n", "\n\n") + "\n\n"
+    for labelled in (True, False):
+        rows = read(content, f"a.{format}", format=format, labelled=labelled, **NAMED)
+        assert [(x.sequence, x.line) for x in rows] == [("one", 4), ("two", 7)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "labels"),
+    [
+        ('["billing", "urgent"]', ("billing", "urgent")),
+        ("[]", ()),
+        ('["a,b"]', ("a,b",)),
+        ("billing, urgent", ("billing", "urgent")),
+    ],
+)
+def test_a_cell_may_hold_a_json_list_of_labels(read, cell, labels):
+    quoted = cell.replace('"', '""')
+    content = f'text,label\none,"{quoted}"\n'
+    (row,) = read(content, "a.csv", format="csv", label_separator=",", **NAMED)
+    assert row.labels == labels
+
+
+def test_a_list_of_labels_that_is_not_json_is_refused(refuse):
+    content = "text,label\none,\"['billing', 'urgent']\"\n"
+    (problem,) = refuse(content, "a.csv", format="csv", label_separator=",", **NAMED)
+    assert problem.startswith("a.csv:2: the label looks like a list")

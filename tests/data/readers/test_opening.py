@@ -186,3 +186,33 @@ def test_other_encodings(read, encoding):
     keys = {"format": "tsv", "sequence": "text", "label": "label", "encoding": named}
     for content in (text.encode(encoding), text.encode()):  # what is UTF-8 is read as UTF-8
         assert [x.sequence for x in read(content, "a.tsv", **keys)] == [text[13:-1]]
+
+
+class SlowReader(io.BytesIO):
+    """A stream whose reads return one byte each."""
+
+    def read1(self, size: int | None = -1) -> bytes:
+        return super().read1(1)
+
+
+def test_a_byte_order_mark_is_dropped_however_few_bytes_come_at_first():
+    for content, expected in ((b"\xef\xbb\xbfone\n", "one"), (b"\xef\xbb\n", None)):
+        problems = RowProblems("a.txt")
+        source = row_source.RowSource(
+            SlowReader(content), FileFormat("lines"), Schema(), problems, bad_rows="blank"
+        )
+        (line,) = (text for _, text in source.lines())
+        assert (None if row_source.UNDECODABLE.search(line) else line) == expected
+
+
+@pytest.mark.parametrize("sizes", [(3,), (1, 40), (200, 1, 1)])
+def test_the_delimiter_is_found_behind_short_members_of_gzip(sizes, tmp_path):
+    content = b"label;text\n" + b"".join(b"x;one, two, three\n" for _ in range(40))
+    parts, start = list[bytes](), 0
+    for size in (*sizes, len(content)):
+        parts.append(gzip.compress(content[start : start + size]))
+        start += size
+    path = tmp_path / "a.csv.gz"
+    path.write_bytes(b"".join(parts))
+    rows = list(read_examples(file_source(str(path), "csv", sequence="text", label="label")))
+    assert [x.sequence for x in rows] == ["one, two, three"] * 40

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from seqtrain.data.readers import read_rows
 from seqtrain.errors import DataError
 from tests.data.readers.conftest import seen
 from tests.helpers.packing import ENDINGS, pack
@@ -150,3 +151,25 @@ def test_classes_of_fasta_have_a_file_or_a_folder_each(tmp_path):
     whole = file_source(str(tmp_path / "folders"), "txt", whole_files=True)
     rows = list(read_examples(whole, labelled=False))
     assert [row.sequence for row in rows] == ["ACGT", "AA"] * 2
+
+
+def test_a_file_is_no_row_only_where_it_lists_the_links_of_a_class(tmp_path):
+    write(tmp_path, {"pos/a.txt": b"one", "neg/b.txt": b"two", "urls_pos.txt": b"http://x"})
+    source = file_source(str(tmp_path), "txt")
+    assert [x.sequence for x in read_examples(source)] == ["two", "one"]
+    for name in ("pos_extra.txt", "other.txt"):
+        (tmp_path / name).write_bytes(b"three")
+        assert name in folder_problems(tmp_path)[0]
+        (tmp_path / name).unlink()
+
+
+def test_a_file_that_cannot_be_read_is_left_out_if_bad_rows_are_dropped(tmp_path):
+    files = {"pos/a.txt": b"one", "pos/b.txt": b"\xff\xfe\x00", "neg/c.txt": b"two\x00"}
+    write(tmp_path, {**files, "neg/d.gz": gzip.compress(b"x" * 999)[:20], "neg/e.txt": b"three"})
+    source = file_source(str(tmp_path), "txt", bad_rows="drop")
+    found = list(read_rows(source))
+    good = [(x.sequence, only_label(x)) for x in found if x.problem is None]
+    assert good == [("three", "neg"), ("one", "pos")]
+    bad = [str(x.file).removeprefix(f"{tmp_path}/") for x in found if x.problem is not None]
+    assert bad == ["neg/c.txt", "neg/d.gz", "pos/b.txt"]
+    assert len(folder_problems(tmp_path)) == 1

@@ -1,0 +1,48 @@
+"""The registry of formats, and what is derived from it."""
+
+from pathlib import Path
+
+import pytest
+
+from seqtrain.config.formats import ENDINGS, FORMATS, TRAINING_FORMATS, format_table, resolve_format
+from seqtrain.config.schema import DataConfig
+from seqtrain.data.readers.file_source import reader_of
+from tests.helpers.tiny import Cli
+
+PAGE = Path(__file__).parents[2] / "data" / "README.md"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_each_format_has_a_reader(name: str) -> None:
+    assert callable(reader_of(name))
+
+
+def test_each_ending_belongs_to_one_format() -> None:
+    endings = [ending for format in FORMATS.values() for ending in format.endings]
+    assert sorted(endings) == sorted({*endings}) == sorted(ENDINGS)
+    for ending, name in ENDINGS.items():
+        for path in (f"a{ending}", f"A{ending.upper()}", f"a.b{ending}.gz", f"a{ending}.zst"):
+            assert resolve_format(path, "auto") == name
+    assert resolve_format("a.csv", "tsv") == "tsv"
+    assert resolve_format("a.csv.txt.bak", "auto") is None
+
+
+def test_the_table_of_the_data_page_is_that_of_the_registry() -> None:
+    assert format_table().strip() in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_config_knows_the_formats_that_have_labels(name: str) -> None:
+    if name in TRAINING_FORMATS:
+        assert DataConfig(train="a", format=name).format == name
+    else:
+        with pytest.raises(ValueError, match=name):
+            DataConfig(train="a", format=name)
+
+
+@pytest.mark.parametrize(
+    ("command", "names"), [("init", TRAINING_FORMATS), ("predict", tuple(FORMATS))]
+)
+def test_the_commands_offer_the_formats(command: str, names: tuple[str, ...], cli: Cli) -> None:
+    shown = " ".join(cli(command, "--help").out.replace("│", " ").split())
+    assert "|".join(names) in shown.replace("| ", "|").replace(" |", "|").replace(" ", "")
