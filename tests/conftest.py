@@ -92,10 +92,10 @@ def own_cache(tmp_path_factory) -> Iterator[None]:
     if find_spec("torch"):
         import torch
 
-        from seqtrain.model.engines.native.library import why_not
+        from seqtrain.model.engines.native.library import why_unavailable
 
         torch.set_num_threads(1)
-        assert "other sources" not in why_not(), (
+        assert "other sources" not in why_unavailable(), (
             "run: python seqtrain/model/engines/native/build.py"
         )
     with pytest.MonkeyPatch.context() as patch:

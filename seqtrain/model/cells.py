@@ -1,7 +1,7 @@
-"""What a recurrent cell is: its gates, the tensors of its state, its work.
+"""Recurrent cells: their gates, states, and computation. A cell is one entry of `CELLS`.
 
-In formulas x is an input, h a hidden state, c an LSTM's cell state; torch's parameters hold the
-gates one below the other, H rows each, in the order of the letters.
+In formulas x is an input, h a hidden state, and c the cell state of an LSTM. torch's parameters
+have the gates one below the other, H rows each, in the order of the letters.
 """
 
 from collections.abc import Callable
@@ -12,20 +12,22 @@ import torch
 from torch import Tensor, nn
 
 PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-"""Names of a layer's parameters in one direction, without `_l0` or `_l0_reverse` and so on."""
+"""Names of the parameters of a layer and direction, without a suffix such as `_l0_reverse`."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A recurrent cell, named as model.rnn has it.
+    """A recurrent cell.
 
     Attributes:
-        gates: blocks of H rows in each weight and bias.
-        tensors: of its state: 1 (h), or 2 (h and c).
-        keeping_gate: number of the block that keeps the state; None: no gate does.
+        name: name in model.rnn.
+        gates: number of gates. Each has a block of H rows in every weight and bias.
+        tensors: number S of tensors of a state: 1 (h), or 2 (h and c).
+        keeping_gate: number of the gate that keeps the state, or None if there is no such gate.
+        module: torch's module, which holds the parameters.
         kernel: torch's function over padded or packed sequences.
-        step: one time step: projected inputs (B, gates * H), recurrent products of the same shape,
-            and a state (P, B, H) -> the next state (P, B, H).
+        step: function of one time step. It takes the projected inputs (B, gates * H), the recurrent
+            products of the same shape, and the state (S, B, H), and returns the next state.
     """
 
     name: str
@@ -38,7 +40,7 @@ class Cell:
 
 
 def cell_of(encoder: nn.RNNBase) -> Cell:
-    """Return the cell of torch's module."""
+    """Return the cell that one of torch's modules has."""
     return next(cell for cell in CELLS.values() if isinstance(encoder, cell.module))
 
 
@@ -49,18 +51,18 @@ def zero_state(encoder: nn.RNNBase, rows: int, *, like: Tensor) -> Tensor:
 
 
 def as_torch_takes(state: Tensor) -> Tensor | tuple[Tensor, ...]:
-    """Return a state (P, …) as torch's modules and kernels take it: h, or the tuple h, c."""
+    """Return a state (S, …) as torch's modules and kernels take it: h, or the tuple h, c."""
     tensors = state.unbind()
     return tensors if len(tensors) > 1 else tensors[0]
 
 
 def as_one_tensor(state: Tensor | tuple[Tensor, ...]) -> Tensor:
-    """Return h, or the tuple h, c as torch's modules return them, as one state (P, …)."""
+    """Return h, or the tuple h, c, as torch's modules return them, as one state (S, …)."""
     return torch.stack(state) if isinstance(state, tuple) else state.unsqueeze(0)
 
 
 def _gru(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Cho et al. 2014, arXiv:1406.1078, the reset gate after the product, as torch has it."""
+    """Compute a GRU (Cho et al. 2014, arXiv:1406.1078); the reset gate is where torch has it."""
     x_r, x_z, x_n = projected.chunk(3, 1)
     h_r, h_z, h_n = recurrent.chunk(3, 1)
     z = torch.sigmoid(x_z + h_z)
@@ -69,14 +71,14 @@ def _gru(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
 
 
 def _lstm(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al. 2000."""
+    """Compute an LSTM (Hochreiter & Schmidhuber 1997), with the forget gate of Gers et al. 2000."""
     i, f, g, o = (projected + recurrent).chunk(4, 1)
     c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(g)
     return torch.stack((torch.sigmoid(o) * torch.tanh(c), c))
 
 
 def _tanh(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Elman 1990."""
+    """Compute a simple recurrent network (Elman 1990)."""
     return torch.tanh(projected + recurrent).unsqueeze(0)
 
 
@@ -86,4 +88,4 @@ LSTM = Cell("lstm", 4, 2, keeping_gate=1, module=nn.LSTM, kernel=torch.lstm, ste
 RNN = Cell("rnn", 1, 1, keeping_gate=None, module=nn.RNN, kernel=torch.rnn_tanh, step=_tanh)
 
 CELLS = {cell.name: cell for cell in (GRU, LSTM, RNN)}
-"""By the name that model.rnn has."""
+"""Cells by their names in model.rnn."""

@@ -21,7 +21,7 @@ from seqtrain.model.branches.ngrams import GAIN, NgramBranch
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import PretrainingModel
-from seqtrain.model.engines.native.library import Weight, why_not
+from seqtrain.model.engines.native.library import Weight, why_unavailable
 from seqtrain.model.engines.native.update import adam, describe_weight
 from seqtrain.training.fused_update import WeightUpdate, add_gradient, fused_update
 from seqtrain.training.state import check_tensor
@@ -217,7 +217,7 @@ class Optimizer:
 def native_serves(weight: Tensor) -> bool:
     """Whether the native library can update a weight."""
     mine = weight.device.type == "cpu" and weight.dtype == torch.float32
-    return mine and weight.is_contiguous() and not why_not()
+    return mine and weight.is_contiguous() and not why_unavailable()
 
 
 def decay_of_each(

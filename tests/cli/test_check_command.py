@@ -7,9 +7,9 @@ import torch
 
 from seqtrain.data.batch import Batch
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.native.library import why_not
+from seqtrain.model.engines.native.library import why_unavailable
 
-ENGINES = {"torch"} | (set() if why_not() else {"native"})
+ENGINES = {"torch"} | (set() if why_unavailable() else {"native"})
 
 
 def test_every_way_and_engine_agree(beside, cli):

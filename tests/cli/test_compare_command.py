@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seqtrain.model.engines.native.library import why_not
+from seqtrain.model.engines.native.library import why_unavailable
 from tests.helpers.tiny import listing, run_in, sets
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +17,7 @@ RECIPES = ["padded-sorted", "padded-sorted-mask", "padded", "packed-sorted", "pa
 WRONG = ["last-of-padding", "mean-over-padding"]
 ALL = [*ENGINES, *OPTIONS, *RECIPES, *WRONG, "mean-valid"]
 MODES = ("training", "prediction")
-PRESENT = ALL[1:] if why_not() else ALL
+PRESENT = ALL[1:] if why_unavailable() else ALL
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from seqtrain.data.vocabulary import word_grams
 from seqtrain.model.branches.kernels import KernelBranch
 from seqtrain.model.cells import as_torch_takes
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.model.engines.native.library import why_not
+from seqtrain.model.engines.native.library import why_unavailable
 from seqtrain.model.input_spec import InputSpec, KernelSizes
 from seqtrain.model.pooling import AttentionPooling
 from seqtrain.model.randomness import Purpose, RandomNumbers
@@ -26,7 +26,7 @@ from tests.helpers.small_models import series_store
 VOCAB_SIZE, NUM_CLASSES = 30, 4
 LENGTHS = (12, 7, 7, 4, 3, 1, 1)
 WORDS = ["", "", *(f"word{i}" for i in range(VOCAB_SIZE - 2))]
-needs_library = pytest.mark.skipif(bool(why_not()), reason=why_not())
+needs_library = pytest.mark.skipif(bool(why_unavailable()), reason=why_unavailable())
 CPU_WAYS = [
     pytest.param({"engine": "native"}, marks=needs_library),
     {"engine": "torch"},

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from seqtrain.model.engines.native.library import VARIABLE, find_library, why_not
+from seqtrain.model.engines.native.library import VARIABLE, find_library, why_unavailable
 from tests.helpers.networks import num_threads
 
 
@@ -11,9 +11,9 @@ def path(request, monkeypatch) -> Iterator[str]:
     """Force each vector path that this processor has."""
     monkeypatch.setenv(VARIABLE, request.param)
     find_library.cache_clear()
-    if why_not():
+    if why_unavailable():
         find_library.cache_clear()
-        pytest.skip(why_not())
+        pytest.skip(why_unavailable())
     yield request.param
     find_library.cache_clear()
 

@@ -9,12 +9,12 @@ from torch.nn.utils.rnn import pack_sequence
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.model.engines.choice import choose_engine, engines_by_name
-from seqtrain.model.engines.native.library import VARIABLE, find_library, why_not
+from seqtrain.model.engines.native.library import VARIABLE, find_library, why_unavailable
 from tests.helpers.batches import classify
 from tests.helpers.networks import ids, make_network, needs_library
 
 CPU = torch.device("cpu")
-FASTEST = "torch" if why_not() else "native"
+FASTEST = "torch" if why_unavailable() else "native"
 
 
 @pytest.fixture
@@ -65,5 +65,5 @@ def test_no_engine_stands_in_for_the_one_that_was_asked_for():
     model, packed = make_network(engine="native"), pack_sequence(ids())
     classify(model, packed)
     model.double()
-    with pytest.raises(ConfigError, match="native takes float32 alone, not float64; or set"):
+    with pytest.raises(ConfigError, match="native only takes float32, not float64; or set"):
         classify(model, packed)

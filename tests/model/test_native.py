@@ -8,13 +8,14 @@ from hypothesis import given
 from torch import Tensor
 
 from seqtrain.model.cells import as_one_tensor
-from seqtrain.model.engines.native.library import load_library, why_not
+from seqtrain.model.engines.native.library import load_library, why_unavailable
 from tests.helpers.examples import examples
 from tests.helpers.native_cases import CASES, Case, assert_close, assert_same_as_torch, every_cell
 from tests.helpers.networks import needs_library, num_threads
 
 needs_bfloat16 = pytest.mark.skipif(
-    bool(why_not()) or load_library().rounding is load_library(), reason="no bfloat16 products here"
+    bool(why_unavailable()) or load_library().rounding is load_library(),
+    reason="no bfloat16 products here",
 )
 
 

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from seqtrain.config.schema import TrainingConfig
 from seqtrain.data.batch import collate
-from seqtrain.model.engines.native.library import why_not
+from seqtrain.model.engines.native.library import why_unavailable
 from seqtrain.training import optimizer as module
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.schedule import budget, lr_at
@@ -21,8 +21,8 @@ RULES = ["adamw", "adam", "sgd"]
 @pytest.fixture(params=[True, False], ids=["native", "torch"])
 def native(request, monkeypatch) -> bool:
     """Whether the native library may update the weights."""
-    if request.param and why_not():
-        pytest.skip(str(why_not()))
+    if request.param and why_unavailable():
+        pytest.skip(str(why_unavailable()))
     if not request.param:
         monkeypatch.setattr(module, "native_serves", lambda weight: False)
     return bool(request.param)

@@ -6,7 +6,13 @@ B examples, A binned columns, S splits of a tree.
 import torch
 from torch import Tensor
 
-from seqtrain.model.engines.native.library import TreeCall, address, load_library, new, why_not
+from seqtrain.model.engines.native.library import (
+    TreeCall,
+    address,
+    load_library,
+    new,
+    why_unavailable,
+)
 
 DEPTH = 3
 """Levels of a tree."""
@@ -26,7 +32,7 @@ def grow_tree(
     bins: Tensor, columns: Tensor, gradient: Tensor, hessian: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Grow a tree as `grow_tree_in_torch` does, natively if the library is there."""
-    if why_not():
+    if why_unavailable():
         return grow_tree_in_torch(bins, columns, gradient, hessian)
     whole, real = torch.int64, torch.float64
     column, last = (new(2**DEPTH - 1, dtype=whole) for _ in range(2))

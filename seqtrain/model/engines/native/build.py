@@ -1,6 +1,6 @@
-"""Build hook of hatchling: compile the native engine, where there is a C++ compiler.
+"""Build hook of hatchling that compiles the native engine if there is a C++ compiler.
 
-By hand: `python seqtrain/model/engines/native/build.py`.
+To compile it by hand, run `python seqtrain/model/engines/native/build.py`.
 """
 
 import hashlib
@@ -27,13 +27,13 @@ FLAGS = (
 )
 
 MACHINE = os.environ.get("_PYTHON_HOST_PLATFORM", "").rpartition("-")[2] or platform.machine()
-"""The processor that is compiled for, named as Python's own builds for other machines name it."""
+"""Processor to compile for, with the name that Python's cross-builds use."""
 
 PATHS: dict[str, tuple[str, ...]] = {"portable": ()}
-"""Vector paths and the flags each is compiled with; which of them runs is decided at run time.
+"""Vector paths and their compiler flags. The path that runs is chosen at run time.
 
-bfloat16 is the path before it with products that take bfloat16, for calls that allow it; compilers
-that don't know it leave it out.
+The path bfloat16 has products that take bfloat16, for calls that allow it. Compilers that don't
+know its flag leave it out.
 """
 
 if MACHINE in {"x86_64", "AMD64"}:
@@ -48,7 +48,7 @@ elif MACHINE in {"aarch64", "arm64"}:
 
 
 def sources_digest() -> str:
-    """Return what tells one version of the sources from another."""
+    """Return a digest of the C++ sources."""
     digest = hashlib.sha256()
     for path in sorted([*HERE.glob("*.h"), *HERE.glob("*.cpp")]):
         digest.update(path.read_bytes())
@@ -56,9 +56,10 @@ def sources_digest() -> str:
 
 
 def compile_library(target: Path, extra: Sequence[str] = ()) -> str:
-    """Compile the library with the first compiler that can; return what went wrong, in one line.
+    """Compile the library with the first compiler that can.
 
-    The target is replaced at once, so that a running process keeps the old one.
+    The target is replaced atomically, so that a running process keeps the old library. Returns an
+    error message of one line, or "" if the library was compiled.
     """
     problem = "no C++ compiler was found"
     older = {name: flags for name, flags in PATHS.items() if name != "bfloat16"}
@@ -92,7 +93,7 @@ def _compilers() -> Iterator[list[str]]:
 def _compile(
     command: list[str], paths: dict[str, tuple[str, ...]], folder: Path, target: Path
 ) -> str:
-    """Compile these vector paths at the same time and link them; return the first error, if any."""
+    """Compile vector paths in parallel and link them; return the first error, or ""."""
     objects = [str(folder / f"{name}.o") for name in paths]
     jobs = [
         [*command, *flags, f"-DSEQTRAIN_PATH={name}", "-c", str(HERE / "kernels.cpp"), "-o", result]
@@ -111,22 +112,24 @@ def _compile(
 
 def _first_error(output: str) -> str:
     lines = [line for line in output.splitlines() if "error" in line] or output.splitlines()
-    return lines[0].strip() if lines else "failed without a word"
+    return lines[0].strip() if lines else "failed without an error message"
 
 
-if "hatchling" in sys.modules:  # which builds a wheel
+if "hatchling" in sys.modules:  # hatchling is building a wheel
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
     class NativeBuild(BuildHookInterface[Any]):
-        """Puts the compiled library into the wheel; next to its sources where they are used."""
+        """Build hook that adds the compiled library to the wheel, or next to the sources if
+        editable.
+        """
 
         PLUGIN_NAME = "custom"
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-            """Compile, and mark the wheel as made for this platform where that worked.
+            """Compile the library, and mark the wheel as platform-specific if that succeeds.
 
-            The sources may lie where nothing can be written: only an editable install, which uses
-            them in place, writes there, and goes on without the engine where it can't.
+            Only an editable install writes into the folder of the sources, which may be read-only.
+            Without the library, seqtrain is installed without the native engine.
             """
             self._folder = tempfile.TemporaryDirectory()
             built = Path(self._folder.name, LIBRARY)
@@ -139,7 +142,7 @@ if "hatchling" in sys.modules:  # which builds a wheel
                 return
             build_data["pure_python"] = False
             platform_tag = os.environ.get("_PYTHON_HOST_PLATFORM")
-            if platform_tag:  # ctypes takes the library in every Python
+            if platform_tag:  # the library works with every Python, through ctypes
                 build_data["tag"] = f"py3-none-{platform_tag.replace('-', '_').replace('.', '_')}"
             else:
                 build_data["infer_tag"] = True
@@ -148,7 +151,7 @@ if "hatchling" in sys.modules:  # which builds a wheel
                 build_data["force_include"][str(built)] = inside
 
         def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-            """Remove the temporary folder, once the wheel is packed."""
+            """Remove the temporary folder after the wheel is packed."""
             self._folder.cleanup()
 
 

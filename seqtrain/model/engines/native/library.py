@@ -1,4 +1,4 @@
-"""The compiled library: found, checked and loaded once; the C interface as ctypes sees it."""
+"""The compiled library and its C interface in ctypes. It is checked and loaded once."""
 
 import ctypes
 import functools
@@ -14,15 +14,15 @@ from seqtrain.model.cells import GRU, LSTM, RNN, Cell
 from seqtrain.model.engines.native.build import LIBRARY, sources_digest
 
 VARIABLE = "SEQTRAIN_NATIVE"
-"""Environment variable that forces a vector path, or off."""
+"""Environment variable that forces a vector path, or switches the library off."""
 CHOICES = ("auto", "avx512", "avx2", "portable", "neon", "off")
-"""Products in bfloat16 belong to avx512 and neon."""
+"""Values of the variable. Products in bfloat16 belong to avx512 and neon."""
 KINDS: dict[Cell, int] = {GRU: 0, LSTM: 1, RNN: 2}
-"""The cells that the library has, by `enum CellKind` of interface.h."""
+"""Cells that the library has, with their numbers in `enum CellKind` of interface.h."""
 OPENMP = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
-"""Functions of `Threads`, as the OpenMP libraries of GCC, LLVM and Intel name them."""
-KEEPING = ((-4, 0), (-1, 2**31 - 1))
-"""glibc's M_MMAP_MAX and M_TRIM_THRESHOLD: freed memory is used again, as fresh pages are slow."""
+"""Functions of `Threads` by their names in the OpenMP libraries of GCC, LLVM and Intel."""
+ALLOCATOR_OPTIONS = ((-4, 0), (-1, 2**31 - 1))
+"""glibc's M_MMAP_MAX and M_TRIM_THRESHOLD. Freed memory is kept, because new pages are slow."""
 
 _POINTER, _NUMBER, _REAL = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
 
@@ -32,7 +32,7 @@ def _fields(kind: Any, names: str) -> tuple[tuple[str, Any], ...]:
 
 
 class LayerCall(ctypes.Structure):
-    """`struct LayerCall` of interface.h, field by field; pointers are addresses, None is null."""
+    """`struct LayerCall` of interface.h, field by field. Pointers are addresses; None is null."""
 
     _fields_ = (
         *_fields(_NUMBER, "cell threads reverse tokens steps batch vectors"),
@@ -132,10 +132,13 @@ class Kernels(ctypes.Structure):
 
 
 class Library(SimpleNamespace):
-    """The functions of a vector path; they release Python's lock while they run.
+    """Functions of a vector path. They release Python's lock while they run.
 
-    Given the kind of cell and the hidden size, gate_row is how many numbers forward saves for a
-    token. `rounding` are those whose products round to bfloat16: itself where there are none.
+    ``gate_row(cell, hidden_size)`` is the number of floats that forward saves per token.
+
+    Attributes:
+        rounding: the functions whose products round to bfloat16, or the library itself if there are
+            none.
     """
 
     def __init__(self, kernels: Kernels) -> None:
@@ -143,22 +146,26 @@ class Library(SimpleNamespace):
         self.rounding = self
 
 
-def _open(path: Path, wanted: str) -> Library:
-    """Load the library; an OSError says why it can't be used."""
+def _open(path: Path, path_name: str) -> Library:
+    """Load the library.
+
+    Raises:
+        OSError: If it can't be used.
+    """
     library = ctypes.CDLL(str(path))
     library.seqtrain_sources.restype = ctypes.c_char_p
     if library.seqtrain_sources().decode() != sources_digest():
         raise OSError("it was built from other sources: reinstall seqtrain")
     find = library.seqtrain_find
     find.restype = ctypes.POINTER(Kernels)
-    found, rounding = (find(wanted.encode(), _NUMBER(rounds)) for rounds in (0, 1))
+    found, rounding = (find(path_name.encode(), _NUMBER(rounds)) for rounds in (0, 1))
     if not found:
-        raise OSError(f"{VARIABLE}={wanted}: this processor has no {wanted}")
+        raise OSError(f"{VARIABLE}={path_name}: this processor has no {path_name}")
     process = ctypes.CDLL(None)
-    threads = _torchs_threads(process)
+    threads = _threads_of_torch(process)
     if threads is not None:
         library.seqtrain_use_threads(ctypes.byref(threads))
-    for option, value in KEEPING if hasattr(process, "mallopt") else ():
+    for option, value in ALLOCATOR_OPTIONS if hasattr(process, "mallopt") else ():
         process.mallopt(option, value)
     kernels = Library(found.contents)
     if rounding.contents.name != found.contents.name:
@@ -166,8 +173,8 @@ def _open(path: Path, wanted: str) -> Library:
     return kernels
 
 
-def _torchs_threads(process: ctypes.CDLL) -> Threads | None:
-    """Return the functions of the OpenMP library that torch has loaded; None where it has none."""
+def _threads_of_torch(process: ctypes.CDLL) -> Threads | None:
+    """Return the functions of the OpenMP library that torch has loaded, or None."""
     try:
         functions = [getattr(process, name) for name in OPENMP]
     except AttributeError:
@@ -177,11 +184,11 @@ def _torchs_threads(process: ctypes.CDLL) -> Threads | None:
 
 @functools.cache
 def find_library() -> Library | str:
-    """Return the library, or in one line why there is none."""
-    wanted = os.environ.get(VARIABLE, "auto")
-    if wanted not in CHOICES:
-        return f"{VARIABLE}={wanted}: must be one of {', '.join(CHOICES)}"
-    if wanted == "off":
+    """Return the library, or a message of one line if there is none."""
+    path_name = os.environ.get(VARIABLE, "auto")
+    if path_name not in CHOICES:
+        return f"{VARIABLE}={path_name}: must be one of {', '.join(CHOICES)}"
+    if path_name == "off":
         return f"the native engine is switched off ({VARIABLE}=off)"
     path = Path(__file__).parent / LIBRARY
     if not path.exists():
@@ -190,25 +197,29 @@ def find_library() -> Library | str:
             "install a C++ compiler (g++ or clang++), then reinstall seqtrain"
         )
     try:
-        return _open(path, wanted)
+        return _open(path, path_name)
     except OSError as error:
         return f"the native engine doesn't load: {error}"
 
 
-def why_not() -> str:
-    """Return in one line why the native engine can't run here; empty where it can."""
+def why_unavailable() -> str:
+    """Return why the native engine can't run here, in one line, or an empty string if it can."""
     library = find_library()
     return library if isinstance(library, str) else ""
 
 
 def vector_path() -> str:
-    """Return which of the compiled vector paths runs: avx512, avx2, portable or neon; or none."""
+    """Return the vector path that runs: avx512, avx2, portable or neon, or "none"."""
     library = find_library()
     return "none" if isinstance(library, str) else library.name.decode()
 
 
 def load_library() -> Library:
-    """Return the library; a RuntimeError says why there is none."""
+    """Return the library.
+
+    Raises:
+        RuntimeError: If there is none.
+    """
     library = find_library()
     if isinstance(library, str):
         raise RuntimeError(library)
@@ -216,15 +227,15 @@ def load_library() -> Library:
 
 
 def new(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return memory that the library may write, on the CPU whatever torch's default device is."""
+    """Return uninitialized memory on the CPU, whatever torch's default device is."""
     return torch.empty(shape, dtype=dtype, device="cpu")
 
 
 def address(tensor: Tensor | None, offset: int = 0, *, dtype: torch.dtype = torch.float32) -> int:
-    """Return where number `offset` of a tensor lies; 0 (null) for no tensor.
+    """Return the address of number `offset` of a tensor, or 0 (null) without a tensor.
 
     Raises:
-        TypeError: not contiguous memory on the CPU, or of another type than the library reads.
+        TypeError: If the tensor isn't contiguous, on the CPU, and of this type.
     """
     if tensor is None:
         return 0

@@ -17,7 +17,7 @@ from seqtrain.model.engines.native.library import (
     address,
     load_library,
     new,
-    why_not,
+    why_unavailable,
 )
 from seqtrain.model.engines.native.recurrence import chosen_library
 from seqtrain.model.engines.ops import DropRule, Ops, SparseRows
@@ -63,7 +63,7 @@ REFERENCE, NATIVE, CUDA = Ops(), NativeOps(), CudaOps()
 
 def is_native(tensor: Tensor) -> bool:
     """Return True if the compiled library can read a tensor."""
-    return tensor.is_cpu and tensor.dtype == torch.float32 and not why_not()
+    return tensor.is_cpu and tensor.dtype == torch.float32 and not why_unavailable()
 
 
 def ops_for(tensor: Tensor) -> Ops:

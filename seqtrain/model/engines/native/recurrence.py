@@ -21,16 +21,16 @@ from seqtrain.model.engines.native.library import (
     address,
     load_library,
     new,
-    why_not,
+    why_unavailable,
 )
 
 
 class NativeEngine(Engine):
-    """Calls the compiled library: float32 on the CPU.
+    """Engine of the compiled library: float32 on the CPU.
 
-    Under autocast to bfloat16, matrix products round what they multiply to it, where the processor
-    has such products; their sums, and all else, stay float32. Each forward is gone back through
-    once, as backward overwrites what it saved.
+    Under autocast to bfloat16, matrix products round their factors to bfloat16 if the processor has
+    such products. Their sums and all other numbers stay float32. A forward pass has at most one
+    backward pass, which overwrites the saved numbers.
     """
 
     name = "native"
@@ -43,8 +43,8 @@ class NativeEngine(Engine):
         if device.type != "cpu":
             return f"it has no kernels for {device.type}"
         if dtype != torch.float32:
-            return f"native takes float32 alone, not {str(dtype).removeprefix('torch.')}"
-        return why_not()
+            return f"native only takes float32, not {str(dtype).removeprefix('torch.')}"
+        return why_unavailable()
 
     def run(
         self,
@@ -55,7 +55,7 @@ class NativeEngine(Engine):
         need_outputs: bool = True,
         between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
-        """Run all layers; as `Engine.run`, float32 whatever autocast says."""
+        """Run all layers in float32, even under autocast; see `Engine.run`."""
         library, directions = chosen_library(), 2 if encoder.bidirectional else 1
         vectors, steps = _checked(encoder, inputs, start)
         outputs, lasts, layer_start, weights = None, [], None, encoder.all_weights
@@ -82,10 +82,13 @@ class NativeEngine(Engine):
 
 
 class _Steps(NamedTuple):
-    """The time steps of a batch of sequences; tensors are contiguous.
+    """Time steps of a batch of sequences. Tensors are contiguous.
 
-    Shape:
-        which: vector of each time step, (N,); None: vector i is step i. sizes: (T,).
+    Attributes:
+        which: index of the vector of each time step, (N,), or None if vector i is step i.
+        sizes: sequences at every time step, (T,).
+        tokens: number N of time steps.
+        batch: number B of sequences.
     """
 
     which: Tensor | None
@@ -107,7 +110,7 @@ class _RunLayer(torch.autograd.Function):
         start: Tensor | None,
         *parameters: Tensor,
     ) -> tuple[Tensor | None, Tensor]:
-        """Return outputs (N, D * H), None where not needed, and last states (S, D, B, H)."""
+        """Return outputs (N, D * H), or None if not needed, and last states (S, D, B, H)."""
         directions, hidden = len(parameters) // 4, parameters[1].shape[1]
         tokens, kind, row = steps.tokens, KINDS[cell], library.gate_row(KINDS[cell], hidden)
         last = new(cell.tensors, directions, steps.batch, hidden)
@@ -149,13 +152,13 @@ class _RunLayer(torch.autograd.Function):
             ctx.set_materialize_grads(False)
             ctx.save_for_backward(vectors, start, outputs, *parameters)
             ctx.library, ctx.calls = library, calls
-            ctx.read = steps, gates, own  # they live as long as their addresses are known
+            ctx.read = steps, gates, own  # keeps the tensors alive whose addresses `calls` have
         return outputs, last
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_last: Tensor | None) -> tuple[Any, ...]:
-        """Return the gradients of vectors and start, where they are wanted, and parameters."""
+        """Return the gradients of vectors and start, if they are needed, and of the parameters."""
         vectors, start, _, *parameters = ctx.saved_tensors
         library, calls, ctx.calls = ctx.library, ctx.calls, None
         if calls is None:
@@ -180,7 +183,7 @@ class _RunLayer(torch.autograd.Function):
 
 
 def _addresses(states: Tensor | None, direction: int) -> tuple[int, int]:
-    """Return the addresses of h and c of a direction in states (S, D, B, H); 0: null."""
+    """Return the addresses of h and c of a direction in states (S, D, B, H), 0 for null."""
     if states is None:
         return 0, 0
     size = states[0, 0].numel()
@@ -191,7 +194,7 @@ def _addresses(states: Tensor | None, direction: int) -> tuple[int, int]:
 def _checked(
     encoder: nn.RNNBase, inputs: PackedSequence | DistinctInputs, start: Tensor | None
 ) -> tuple[Tensor, _Steps]:
-    """Check what is read before native code sees it; return the vectors and the time steps."""
+    """Check the inputs before native code reads them; return the vectors and the time steps."""
     cell, sizes = cell_of(encoder), inputs.batch_sizes.contiguous()
     if isinstance(inputs, DistinctInputs):
         vectors, index = inputs.table, inputs.index.contiguous()
@@ -219,7 +222,7 @@ def _checked(
 
 
 def chosen_library() -> Library:
-    """Return the library; products round to bfloat16 where autocast lets them."""
+    """Return the library, whose products round to bfloat16 if autocast allows it."""
     lowered = torch.is_autocast_enabled("cpu")
     lowered = lowered and torch.get_autocast_dtype("cpu") == torch.bfloat16
     library = load_library()

@@ -1,4 +1,4 @@
-"""Adam, natively: all weights updated in one call, by gradients clipped to a norm."""
+"""Adam in C++: one call clips the gradients to a norm and updates all weights."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -12,10 +12,16 @@ from seqtrain.model.engines.native.library import Update, Weight, address, load_
 def describe_weight(
     weight: Tensor, state: Mapping[str, Tensor], *, decay: float = 0.0, l2: float = 0.0
 ) -> Weight:
-    """Describe a weight and its state as the library updates them; it goes by where they lie.
+    """Return a description of a weight and its state, by their addresses, for the library.
 
-    State is torch's `exp_avg`, `exp_avg_sq` and `step`. Decay is decoupled, a fraction of the
-    learning rate; l2 is the factor of the weight that is added to its gradient.
+    Args:
+        weight: the weight.
+        state: torch's `exp_avg`, `exp_avg_sq` and `step`.
+        decay: decoupled weight decay, as a fraction of the learning rate.
+        l2: factor of the weight that is added to its gradient.
+
+    Raises:
+        ValueError: If the state doesn't have the weight's shape.
     """
     mean, square = state["exp_avg"], state["exp_avg_sq"]
     if not weight.shape == mean.shape == square.shape:
@@ -41,15 +47,24 @@ def adam(
     eps: float = 1e-8,
     limit: float = math.inf,
 ) -> float | None:
-    """Update weights, of a table with a sparse gradient the touched rows; return the norm.
+    """Update weights, or the touched rows of a table with a sparse gradient.
 
-    `betas` and `eps` are torch's; gradients are scaled so that their joint norm is at most `limit`.
-    Nothing is updated where the norm isn't finite, or a table's rows don't ascend, each once: None.
+    Args:
+        gradients: weights with their gradients.
+        lr: learning rate.
+        betas: as in torch.
+        eps: as in torch.
+        limit: the gradients are scaled so that their joint norm is at most this.
+
+    Returns:
+        The joint norm before scaling. Nothing is updated if it isn't finite. None if nothing was
+        updated because the rows of a sparse gradient don't ascend or aren't unique.
 
     Raises:
-        TypeError, ValueError: a gradient of another type, device or shape than its weight.
+        TypeError, ValueError: If a gradient doesn't have the type, device or shape of its weight.
     """
-    weights, read = list[Weight](), list[Tensor]()  # they live as long as their addresses are known
+    weights = list[Weight]()
+    read = list[Tensor]()  # keeps the tensors alive whose addresses the library gets
 
     def address_of(tensor: Tensor, dtype: torch.dtype = torch.float32) -> int:
         read.append(tensor.contiguous())
