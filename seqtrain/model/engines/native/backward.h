@@ -1,7 +1,8 @@
-// Backward: each block back through time, then what its tokens share, then the threads' sums.
+// Backward pass: each block back through time, then vectors that tokens share, then the sums of all
+// threads.
 //
-// Which thread computes what depends on the sizes alone: the same sums in the same order every
-// time, and so the same bits.
+// The work of each thread depends only on the sizes. Sums have the same order every time, and the
+// results the same bits.
 
 #pragma once
 
@@ -9,7 +10,7 @@
 
 namespace {
 
-// Vectors that tokens share: the gradients of a vector's tokens are summed, the rest is done once.
+// Handles vectors that tokens share: sums the gradients of a vector's tokens, then continues once.
 template <class Cell>
 void sum_occurrences(const LayerCall& call, const BackwardPlan& plan, Index vector, float* sum) {
   const Shape& shape = plan.shape;
@@ -27,7 +28,7 @@ void sum_occurrences(const LayerCall& call, const BackwardPlan& plan, Index vect
   }
 }
 
-// First vector of a thread's share, where a vector costs as much as 16 of its tokens.
+// Returns the first vector of a thread's share. A vector costs as much as 16 of its tokens.
 Index share_begin(const LayerCall& call, const BackwardPlan& plan, Index thread, Index of) {
   Index target = (call.tokens + 16 * call.vectors) * thread / of, low = 0, high = call.vectors;
   while (low < high) {
@@ -58,7 +59,7 @@ void finish_vectors(const LayerCall& call, const BackwardPlan& plan, Worker& wor
   }
 }
 
-// The sum of a row over all threads, given the first thread's; bytes from one's memory to the next's.
+// Sums a row over all threads, from the first thread's row and the distance of their rows in bytes.
 void add_rows(Index per_worker, Index threads, const float* first, Index count, float* to) {
   for (Index i = 0; i < count; ++i) to[i] = first[i];
   for (Index thread = 1; thread < threads; ++thread) {

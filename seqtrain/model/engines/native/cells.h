@@ -1,10 +1,10 @@
-// What a cell is to the kernels: its gates, how they lie in memory, and its arithmetic on vectors.
+// Cells: their gates, the layout of the gates in memory, and their arithmetic on vectors.
 //
-// Units come in groups of SPREAD vectors. All numbers of a group's gates lie next to each other,
-// VECTORS = GATES x SPREAD vectors of them, so that they meet in registers and are joined there.
-// What forward saves for backward of a token are SAVED vectors for each group; backward overwrites
-// them with gradients. The gates' gradients for the input and those for the recurrence are VECTORS
-// vectors next to each other there, so that products read both in place:
+// Units are divided into groups of SPREAD vectors. The gates of a group are adjacent in memory, as
+// VECTORS = GATES x SPREAD vectors, so that registers hold all gates of a unit at once. For each
+// token and group, forward saves SAVED vectors, which backward overwrites with gradients. There, the
+// gradients of the gates for the input are VECTORS adjacent vectors, and so are the gradients for
+// the recurrence. Products read both in place:
 //
 //   GRU   forward saves   n   r   z   q           q = W_hn h + b_hn
 //         backward makes  dn  dr  dz  dq
@@ -24,39 +24,39 @@
 
 namespace {
 
-// The facts that need no code of their own for each cell.
+// Constants of a cell.
 struct Cell {
   int gates, spread, saved;
-  int recurrent_at;     // first of the saved vectors that are for the recurrence; the input's: 0
-  int input_order[4];   // which of torch's gates stands where in a group, for the input
+  int recurrent_at;     // first saved vector for the recurrence; for the input it is 0
+  int input_order[4];   // torch's gate at each place of a group, for the input
   int recurrent_order[4];
-  int bias_apart;       // the gate whose recurrent bias isn't added to the other one; -1: none
+  int bias_apart;       // gate whose two biases aren't added up, or -1
   bool second_state;    // c
-  bool keeps_gradient;  // whether a part of dh skips the gates on its way back
+  bool keeps_gradient;  // true if a part of dh bypasses the gates
 
   int vectors() const { return gates * spread; }
   int units() const { return spread * LANES; }
 };
 
-// What a token's step reads and writes at one group of units.
+// Inputs and outputs of the step of one token for one group of units.
 struct Forth {
-  const float *input, *h;  // what the input adds to the gates; the state before
-  float *c, *saved;        // the second state, replaced; what is saved, or null
+  const float *input, *h;  // contribution of the input to the gates; the previous state
+  float *c, *saved;        // the second state, which is replaced; the saved vectors, or null
 };
 
 struct Back {
-  const float *gates, *h;  // what was saved; the state before
-  Index left;              // units of h from here on
-  float *dh, *dc;          // gradients of the states after; what is left of them goes back past
+  const float *gates, *h;  // the saved vectors; the previous state
+  Index left;              // remaining units of h
+  float *dh, *dc;          // gradients of the next states; replaced by the part that bypasses
                            // the gates
 };
 
-// Cho et al. 2014, arXiv:1406.1078, with the reset gate where torch has it: after the product.
+// Cho et al. 2014, arXiv:1406.1078, with the reset gate after the product, as in torch.
 struct Gru {
   static constexpr int VECTORS = 3, SPREAD = 1, SAVED = 4, GRADIENTS = 4, ROWS_AT_ONCE = ROWS;
   static constexpr Cell CELL = {3, 1, 4, 1, {2, 0, 1}, {0, 1, 2}, 2, false, true};
 
-  // r and z begin with what the input adds, q with its bias: it stays inside r * (...).
+  // r and z start from the contribution of the input, q from its bias, which is inside r * (...).
   static INLINE void begin(Vec* sums, const float* input, const float* bias) {
     sums[0] = load(input + LANES);
     sums[1] = load(input + 2 * LANES);
@@ -114,7 +114,7 @@ struct Lstm {
     store(at.saved + 4 * LANES, c);
   }
 
-  // With t = tanh(c') and dc the gradient of c' by all ways:
+  // With t = tanh(c') and dc the whole gradient of c':
   //   dc += dh o (1 - t^2)           do = dh t o (1 - o)
   //   di = dc g i (1 - i)            df = dc c f (1 - f)         dg = dc i (1 - g^2)
   static INLINE void back(const Back& at, Vec* gradients) {
@@ -131,8 +131,8 @@ struct Lstm {
   }
 };
 
-// Elman 1990, with tanh. One gate alone would leave registers idle: two vectors of units share
-// what is loaded of the state.
+// Elman 1990, with tanh. A single gate would leave registers unused, so two vectors of units share
+// each number that is loaded of the state.
 struct Rnn {
   static constexpr int VECTORS = 2, SPREAD = 2, SAVED = 2, GRADIENTS = 2, ROWS_AT_ONCE = ROWS;
   static constexpr Cell CELL = {1, 2, 2, 0, {0}, {0}, -1, false, false};

@@ -1,4 +1,4 @@
-// Which vector path runs.
+// Choice of the vector path that runs.
 
 #include <string.h>
 
@@ -10,17 +10,17 @@
 #include <sys/auxv.h>
 #endif
 
-// What the processor has, asked of itself: __builtin_cpu_supports needs a runtime that answers, and
-// not every compiler's does.
+// Features of the processor, from its own instructions. __builtin_cpu_supports needs support by the
+// runtime of the compiler, which not every compiler has.
 struct Processor {
-  bool avx2, avx512, bfloat16;  // with all that the vector path of this name is compiled to
+  bool avx2, avx512, bfloat16;  // including all instructions that the vector path of this name uses
 };
 
 static Processor this_processor() {
   Processor found = {};
 #if defined(__x86_64__)
   unsigned a, b, c, d, saved, high;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return found;  // XSAVE, in use
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return found;  // XSAVE is in use
   bool fma = c >> 12 & 1;
   __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));  // registers that the system saves
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
@@ -51,7 +51,7 @@ extern "C" const Kernels seqtrain_kernels_avx512;
 extern "C" const Kernels seqtrain_kernels_bfloat16;
 #endif
 
-// The widest path that the processor has and `wanted` allows ("auto": any); null where none is.
+// Returns the widest path that the processor has and `wanted` allows ("auto": any), or null.
 static const Kernels* find(const char* wanted) {
   bool any = strcmp(wanted, "auto") == 0;
 #if defined(HAS_avx512)
@@ -62,7 +62,7 @@ static const Kernels* find(const char* wanted) {
   return any || strcmp(wanted, BASE.name) == 0 ? &BASE : nullptr;
 }
 
-// The same path with bfloat16 products where the processor has them; both save the same layouts.
+// Returns the same path with bfloat16 products if the processor has them. Saved layouts are equal.
 static const Kernels* find_rounding(const Kernels* found) {
 #if defined(HAS_bfloat16) && defined(HAS_avx512)
   if (found == &seqtrain_kernels_avx512 && this_processor().bfloat16)
@@ -75,15 +75,15 @@ static const Kernels* find_rounding(const Kernels* found) {
 
 Threads seqtrain_threads = {};
 
-// Says what runs several threads; without, one computes.
+// Sets the functions that run several threads. Without them there is one thread.
 EXPORT void seqtrain_use_threads(const Threads* threads) { seqtrain_threads = *threads; }
 
-// The path that is wanted ("auto": the widest), for calls that round or don't; null where the
-// processor lacks it.
+// Returns a path by name ("auto": the widest), whose products round to bfloat16 or don't, or null if
+// the processor lacks it.
 EXPORT const Kernels* seqtrain_find(const char* wanted, int64_t rounding) {
   const Kernels* found = find(wanted);
   return found && rounding ? find_rounding(found) : found;
 }
 
-// What the library was built from: build.py's digest of the sources.
+// Returns the digest of the sources, as build.py computes it.
 EXPORT const char* seqtrain_sources() { return SEQTRAIN_SOURCES; }

@@ -1,5 +1,5 @@
-// Forward: pack the weights, project the distinct vectors, run each block through time. What a
-// step does to a cell's states stands in cells.h.
+// Forward pass: pack the weights, project the distinct vectors, run each block through time. cells.h
+// has the arithmetic of a step.
 
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace {
 
-// What one thread works with: a block's states before and after a step, and inputs projected ahead.
+// Memory of one thread: states of a block before and after a step, and inputs projected ahead.
 struct Runner {
   float *h, *h_next, *c, *chunk;
-  Word* words;  // states, or vectors to be projected, as the products take them
+  Word* words;  // states, or vectors to project, as words for the products
 };
 
 struct ForwardPlan {
@@ -19,8 +19,8 @@ struct ForwardPlan {
   Index* start;                              // (T) number of the first token of every step
   Word *recurrent_panels, *input_panels;     // gate panels of W_hh, W_ih
   float *recurrent_bias, *input_bias;        // a GRU's b_hn; the other biases
-  float* table;                              // (U, gates), where tokens share vectors
-  Index runners, per_runner;                 // bytes before the first thread's memory; of each
+  float* table;                              // (U, gates), if tokens share vectors
+  Index runners, per_runner;                 // bytes before the first thread; bytes per thread
 };
 
 Runner plan_runner(const LayerCall& call, const Shape& shape, Arena& arena) {
@@ -82,7 +82,7 @@ Product projection(const ForwardPlan& plan) {
           false};
 }
 
-// Projects the vectors that tokens share, a chunk at a time for whichever thread is free.
+// Projects the vectors that tokens share. The next free thread takes the next chunk.
 void project_table(const LayerCall& call, const ForwardPlan& plan, Member member, Index* next) {
   Runner memory = runner_of(call, plan, member);
   const float* from[CHUNK];
@@ -97,16 +97,16 @@ void project_table(const LayerCall& call, const ForwardPlan& plan, Member member
   }
 }
 
-// One step of a few sequences, as many as fit into registers, whose states and tokens lie next to each other.
+// One step of adjacent sequences, as many as fit into registers.
 struct Step {
-  const float* projected[ROWS];  // what the input adds to the gates
-  const float* upcoming[ROWS];   // the same of the next step, to be fetched meanwhile
+  const float* projected[ROWS];  // contribution of the input to the gates
+  const float* upcoming[ROWS];   // the same for the next step, to prefetch
   const float* h;                // (rows, padded)
-  const Word* words[ROWS];       // the same to be multiplied
+  const Word* words[ROWS];       // h as words
   float *h_next, *c;             // (rows, padded)
   float* states;                 // (rows, states_stride) or null
   float* gates;                  // (rows, gate_row) or null
-  Index depth;                   // words of H, or 0 while the states are known to be zero
+  Index depth;                   // words of H, or 0 if the states are zero
 };
 
 template <class Cell, int R>
@@ -140,12 +140,12 @@ NOINLINE void step_panel(const Step& step, const ForwardPlan& plan, Index states
   }
 }
 
-// A block on its way through time. Inputs are projected a chunk of steps ahead, or looked up.
+// Runs a block through time. Inputs are projected a chunk of steps ahead, or looked up.
 struct BlockRun {
   Way way;
   const ForwardPlan& plan;
   Runner memory;
-  Index projected_until;  // steps, in the block's order, whose tokens are in the chunk
+  Index projected_until;  // steps in the block's order up to the end of the chunk
   Index in_chunk;         // tokens of the chunk before the current step
 };
 
@@ -207,7 +207,7 @@ void run_step(BlockRun& run, Index i) {
   }
 }
 
-// Sequences that begin later than others (in reverse) find their initial state in both buffers.
+// In reverse, short sequences begin later. Their initial state is in both buffers.
 template <class Cell>
 void run_block(const LayerCall& call, const ForwardPlan& plan, Member member, Index number) {
   Way way{call, plan.start, block_at(call, plan.blocks, number)};
@@ -221,7 +221,7 @@ void run_block(const LayerCall& call, const ForwardPlan& plan, Member member, In
     if (!call.index && i == run.projected_until) project_chunk(run, i);
     run_step<Cell>(run, i);
     run.in_chunk += way.rows(i);
-    // The states of sequences that this step was the last of.
+    // States of the sequences that end with this step.
     way.put(memory.h_next, padded, way.rows(i + 1), way.rows(i), call.last);
     if (memory.c) way.put(memory.c, padded, way.rows(i + 1), way.rows(i), call.last_c);
     float* swapped = memory.h;
@@ -242,7 +242,7 @@ void forward(const LayerCall* call) {
     wait_for_all(member);
     if (call->index) project_table(*call, plan, member, &next_chunk);
     wait_for_all(member);
-    // Blocks are taken longest first: who is free takes the next.
+    // Longest blocks first; the next free thread takes the next block.
     for (Index number; (number = take_next(&next_block)) < plan.blocks.count;)
       run_block<Cell>(*call, plan, member, number);
   });

@@ -1,8 +1,9 @@
-// What Python hands over and calls: plain C, no torch. library.py mirrors the struct field by field.
+// Interface to Python in plain C, without torch. library.py has the same structs, field by field.
 //
 // Shapes: N packed tokens, T longest length, B batch, U vectors, E input size, H hidden size.
-// The token of sequence b (they stand longest first) at step t is number start[t] + b, where
-// start[t] is the sum of batch_sizes[0 .. t-1]: torch's PackedSequence. Arrays are row-major.
+// Sequences are sorted, longest first. The token of sequence b at step t has number start[t] + b,
+// where start[t] is the sum of batch_sizes[0 .. t-1], as in torch's PackedSequence. Arrays are
+// row-major.
 
 #pragma once
 
@@ -11,12 +12,12 @@
 // G gates: 3 of a GRU, 4 of an LSTM, 1 of an RNN.
 enum CellKind { GRU, LSTM, RNN };
 
-// One layer of a cell in one direction. Null pointers are allowed where said; all that is about
-// c, the cell's second state, is read of an LSTM alone.
+// One layer of a cell in one direction. A pointer may only be null if its comment says so. Fields of
+// c, the second state, are only read for an LSTM.
 struct LayerCall {
   int64_t cell;  // a CellKind
   int64_t threads;
-  int64_t reverse;        // whether the sequences are read from their last token to their first
+  int64_t reverse;        // 1 if sequences are read from their last token to their first
   int64_t tokens;         // N
   int64_t steps;          // T
   int64_t batch;          // B
@@ -26,42 +27,42 @@ struct LayerCall {
   int64_t states_stride;  // numbers from one row of `states`, and of `d_states`, to the next
 
   const int64_t* batch_sizes;  // (T)
-  const int64_t* index;        // (N) which vector each token is; null: vector i is token i
+  const int64_t* index;        // (N) vector of each token, or null if vector i is token i
   const float* vectors_in;     // (U, E)
   const float* w_ih;           // (GH, E), gates in torch's order: r, z, n; i, f, g, o
   const float* w_hh;           // (GH, H)
   const float* b_ih;           // (GH)
   const float* b_hh;           // (GH)
-  const float* h0;             // (B, H); null: zeros
-  const float* c0;             // (B, H); null where h0 is
+  const float* h0;             // (B, H), or null for zeros
+  const float* c0;             // (B, H), or null if h0 is null
 
-  float* states;  // (N, H) every state; null in a forward without a backward that needs none
-  float* gates;   // (N, gate_row) what backward needs and overwrites; null without a backward
+  float* states;  // (N, H) all states; may be null in a forward pass without a backward pass
+  float* gates;   // (N, gate_row) saved for backward, which overwrites it; or null
   float* last;    // (B, H) the state after each sequence's last token in this direction
   float* last_c;  // (B, H)
-  char* scratch;  // as many bytes as seqtrain_scratch says
+  char* scratch;  // as many bytes as seqtrain_scratch returns
 
-  const float* d_states;  // (N, H); null: none
-  const float* d_last;    // (B, H); null: none
-  const float* d_last_c;  // (B, H); null: none
-  float* d_vectors;       // (U, E); null: not wanted
+  const float* d_states;  // (N, H) or null
+  const float* d_last;    // (B, H) or null
+  const float* d_last_c;  // (B, H) or null
+  float* d_vectors;       // (U, E), or null if not needed
   int64_t add_d_vectors;  // add to d_vectors instead of writing them
   float* d_w_ih;
   float* d_w_hh;
   float* d_b_ih;
   float* d_b_hh;
-  float* d_h0;  // (B, H); null: not wanted
-  float* d_c0;  // (B, H); null where d_h0 is
+  float* d_h0;  // (B, H), or null if not needed
+  float* d_c0;  // (B, H), or null if d_h0 is null
 };
 
-// A weight that Adam updates: all of it, or the rows of a table that a batch touched.
+// A weight that Adam updates, or a table of which it updates the rows that a batch touched.
 struct Weight {
   int64_t rows, row_size;         // rows of row_size numbers; a vector is one row
-  int64_t touched;                // how many rows have a gradient
-  const int64_t* which;           // (touched) ascending; null: all
+  int64_t touched;                // number of rows with a gradient
+  const int64_t* which;           // (touched) ascending, or null for all rows
   const float* gradient;          // (touched, row_size)
   float *weight, *mean, *square;  // (rows, row_size)
-  float* step;                    // updates made; adam counts it up
+  float* step;                    // number of updates, which adam increases
   double decay, l2;               // decoupled weight decay; L2 term of the gradient
 };
 
@@ -70,7 +71,7 @@ struct Update {
   int64_t threads, count;
   const Weight* weights;  // (count)
   double lr, beta1, beta2, eps;
-  double limit;  // of the norm of all gradients together
+  double limit;  // largest norm of all gradients together
 };
 
 // Rows of a sparse matrix times a table: row r has the entries from offsets[r] to offsets[r + 1].
@@ -80,7 +81,7 @@ struct RowSums {
   const int32_t* which;             // (entries) row of the table
   const float* weights;             // (entries)
   float* table;                     // (rows, width) read by sum_rows, added to by add_to_rows
-  float* totals;                    // (sums, width) the other way round
+  float* totals;                    // (sums, width) written by sum_rows, read by add_to_rows
   int32_t* place;                   // (rows) of summed_rows
 };
 
@@ -90,9 +91,9 @@ struct PoolCall {
   int64_t tokens, steps, batch, width, size;  // N, T, B, H; A, 0 for the maximum
   const int64_t* batch_sizes;                 // (T)
   const float *states, *w, *b, *v;            // (N, H), (A, H), (A), (A)
-  float *hidden, *weights;                    // (N, pool_row) and (N): kept for backward
+  float *hidden, *weights;                    // (N, pool_row) and (N): saved for backward
   float* pooled;                              // (B, H)
-  char* scratch;                              // as many bytes as seqtrain_pool_scratch says
+  char* scratch;                              // as many bytes as seqtrain_pool_scratch returns
   const float* d_pooled;                      // (B, H)
   float *d_states, *d_w, *d_b, *d_v;
 };
@@ -109,7 +110,7 @@ struct TreeCall {
   double least_rows, ridge, least_gain;
 };
 
-// Functions of the OpenMP library that torch computes with, by the names that GCC calls them by.
+// Functions of the OpenMP library that torch has loaded, by their names in GCC.
 struct Threads {
   void (*parallel)(void (*run)(void*), void* data, unsigned threads, unsigned flags);
   void (*barrier)();
@@ -119,7 +120,7 @@ struct Threads {
 
 extern "C" __attribute__((visibility("hidden"))) Threads seqtrain_threads;
 
-// The kernels of one vector path; there may be one more whose products round to bfloat16.
+// Kernels of one vector path. A second path may have products that round to bfloat16.
 struct Kernels {
   const char* name;
   int64_t (*gate_row)(int64_t cell, int64_t hidden_size);

@@ -1,4 +1,4 @@
-// The kernels for one vector path: built once for each, with the flags that it needs, under
+// Kernels of one vector path. This file is compiled once per path, with the flags of the path, under
 // the name SEQTRAIN_PATH.
 
 #include "forward.h"

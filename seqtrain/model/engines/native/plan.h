@@ -1,9 +1,8 @@
-// Sizes, where everything lies in scratch, the blocks of sequences that are computed together, and the
-// threads that compute them.
+// Sizes, the layout of scratch memory, blocks of sequences that are computed together, and threads.
 //
-// The threads are torch's own. Python hands over the functions of the OpenMP library that torch has
-// loaded (seqtrain_threads), so that a process never has the threads of two. A pass is one parallel
-// region; its stages meet at barriers.
+// The threads are torch's. Python passes the functions of the OpenMP library that torch has loaded
+// (seqtrain_threads), so that a process doesn't have two sets of threads. A pass is one parallel
+// region with barriers between its stages.
 
 #pragma once
 
@@ -16,14 +15,14 @@
 
 namespace {
 
-constexpr Index MAX_BLOCK = 32;  // sequences of a block at most
-constexpr Index DEPTH = 128;    // tokens whose outer products are added at once
-constexpr Index WORTH_A_THREAD = 1 << 14;  // numbers below which a thread isn't worth waking
+constexpr Index MAX_BLOCK = 32;  // largest number of sequences of a block
+constexpr Index DEPTH = 128;    // tokens whose outer products are added together
+constexpr Index WORTH_A_THREAD = 1 << 14;  // least number of floats that justifies a thread
 
 struct Shape {
   Cell cell;
   Index input, hidden;  // E, H
-  Index groups;         // of units
+  Index groups;         // groups of units
   Index padded;         // H in whole groups
   Index panel;          // numbers of a group's gates
   Index gates;          // numbers of all gates: of a projected vector
@@ -43,7 +42,7 @@ Shape shape_of(const LayerCall& call) {
   return shape_of(cell, call.input_size, call.hidden_size);
 }
 
-// Under AddressSanitizer, memory between the pieces of scratch that nobody may touch.
+// Under AddressSanitizer, bytes between pieces of scratch that must not be touched.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr Index GAP = 64;
 #else
@@ -52,7 +51,7 @@ constexpr Index GAP = 64;
 constexpr Index GAP = 0;
 #endif
 
-// Hands out pieces of scratch, each at a cache line; with no memory behind it, it only measures.
+// Allocates pieces of scratch at cache lines. Without memory it only measures the size.
 struct Arena {
   char* memory;
   Index used;
@@ -69,31 +68,31 @@ struct Arena {
   void give_back() { ASAN_UNPOISON_MEMORY_REGION(memory, used); }
 };
 
-// Sequences first .. first + rows - 1, which run through time together, on one thread.
+// Sequences first .. first + rows - 1, which one thread runs through time together.
 struct Block {
   Index first, rows, steps;
 };
 
 struct Blocks {
-  Index rows, count;  // sequences of a block, but for the last; blocks
+  Index rows, count;  // sequences of each block except the last; number of blocks
 };
 
-// Sequences of a block: few, so that their states stay in the first cache and threads have equal
-// work; but more, the further from the processor the recurrent weights lie, for a block reads
-// all of them at every step.
+// Returns the number of sequences of a block. With few sequences, states stay in the first cache and
+// threads have equal work. But a block reads all recurrent weights at every step, so it has more
+// sequences if the weights are in a slower cache.
 Index most_rows(const Shape& shape) {
   Index bytes = shape.gates * shape.hidden * (Index)sizeof(float);
   return bytes <= 1 << 20 ? 8 : bytes <= 1 << 22 ? 16 : MAX_BLOCK;
 }
 
-// Blocks for a batch: as many for every thread.
+// Returns the blocks of a batch, equally many for each thread.
 Blocks cut_into_blocks(const Shape& shape, Index batch, Index threads) {
   Index most = most_rows(shape), count = round_up((batch + most - 1) / most, threads);
   Index rows = (batch + count - 1) / count;
   return {rows, (batch + rows - 1) / rows};
 }
 
-// Length of a sequence: the number of steps that have it.
+// Returns the length of a sequence: the number of steps that include it.
 Index length_of(const LayerCall& call, Index sequence) {
   Index low = 0, high = call.steps;
   while (low < high) {
@@ -118,7 +117,7 @@ void count_starts(const LayerCall& call, Index* start) {
   }
 }
 
-// A block's way through time; step i counts in the order in which forward runs.
+// Steps of a block, counted in the order in which forward runs.
 struct Way {
   const LayerCall& call;
   const Index* start;  // (T) number of the first token of every step
@@ -126,7 +125,7 @@ struct Way {
 
   Index step(Index i) const { return call.reverse ? block.steps - 1 - i : i; }
 
-  // How many of the block's sequences have a step; none before the first and after the last.
+  // Number of the block's sequences that have a step; 0 before the first and after the last step.
   INLINE Index rows(Index i) const {
     if (i < 0 || i >= block.steps) return 0;
     return smaller(block.rows, call.batch_sizes[step(i)] - block.first);
@@ -134,7 +133,7 @@ struct Way {
 
   Index first_token(Index i) const { return start[step(i)] + block.first; }
 
-  // Copies the block's rows of states (B, H), zeros for none, to where they are computed with.
+  // Copies the block's rows of states (B, H), or zeros if null, to the working memory.
   void take(const float* from, Index padded, float* to) const {
     Index hidden = call.hidden_size;
     memset(to, 0, block.rows * padded * sizeof(float));
@@ -142,7 +141,7 @@ struct Way {
       memcpy(to + r * padded, from + (block.first + r) * hidden, hidden * sizeof(float));
   }
 
-  // Copies some of its rows back, where they are wanted.
+  // Copies some of its rows back, unless the destination is null.
   void put(const float* from, Index padded, Index begin, Index end, float* to) const {
     Index hidden = call.hidden_size;
     for (Index r = begin; to && r < end; ++r)
@@ -150,7 +149,7 @@ struct Way {
   }
 };
 
-// A thread among those that run a pass.
+// A thread of a pass.
 struct Member {
   Index number, of;
 
@@ -159,9 +158,8 @@ struct Member {
   Index end(Index count) const { return count * (number + 1) / of; }
 };
 
-// As long as it lives, a thread takes numbers below 1.2e-38 for zero. A gradient that fades on its
-// way back through a long sequence ends among them, where Intel's processors take a hundred cycles
-// for a product.
+// During its lifetime the thread treats numbers below 1.2e-38 as zero. Gradients that fade in long
+// sequences become that small, and Intel's processors then take a hundred cycles for a product.
 class WithoutDenormals {
  public:
   WithoutDenormals() : before(read()) { write(before | BITS); }
@@ -209,7 +207,7 @@ INLINE void wait_for_all(Member member) {
   if (member.of > 1) seqtrain_threads.barrier();
 }
 
-// The next number not yet taken by any thread.
+// Returns the next number that no thread has taken.
 INLINE Index take_next(Index* next) { return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED); }
 
 }  // namespace

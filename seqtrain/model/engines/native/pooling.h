@@ -1,7 +1,7 @@
-// Pooling of packed states: attention, or each unit's maximum; and the gradients.
+// Pooling of packed states by attention or by the maximum of each unit, and its gradients.
 //
-// Attention of a state s is v . tanh(W s + b); the softmax of these over a sequence weighs its
-// states. W is packed as an RNN's input weights are, its A units padded to whole groups.
+// The score of a state s is v . tanh(W s + b). The softmax of the scores over a sequence gives the
+// weights of its states. W is packed as an RNN's input weights, with A padded to whole groups.
 
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace {
 
-constexpr Index TOGETHER = 8;  // sequences at most whose tokens are read together
+constexpr Index TOGETHER = 8;  // largest number of sequences whose tokens are read together
 
-// What one thread adds up over its tokens.
+// Sums of one thread over its tokens.
 struct PoolWorker {
   float *sum_w, *sum_b, *sum_v, *slopes;  // (units, input_row), (units), (units), (DEPTH, units)
   Word *left, *right, *words;
@@ -22,7 +22,7 @@ struct PoolPlan {
   Shape shape;
   Index* start;
   Word* panels;
-  float *bias, *vector, *mean;  // b and v, padded; (B) mean gradient of a sequence's weights
+  float *bias, *vector, *mean;  // b and v, padded; (B) mean gradient of the weights of a sequence
   Index workers, per_worker;
 };
 
@@ -70,19 +70,19 @@ PoolWorker pool_worker_of(const PoolCall& call, const PoolPlan& plan, Index thre
   return plan_pool_worker(plan.shape, arena);
 }
 
-// A few sequences next to each other, whose tokens of a step lie next to each other.
+// A few adjacent sequences. Their tokens of a step are adjacent, too.
 struct Rows {
   Index first, count;
 };
 
-// Calls f(rows) for each few sequences of a thread.
+// Calls f(rows) for groups of a few sequences of a thread.
 template <class F>
 INLINE void for_rows(const PoolCall& call, Member member, F f) {
   for (Index first = member.number * TOGETHER; first < call.batch; first += member.of * TOGETHER)
     f(Rows{first, smaller(TOGETHER, call.batch - first)});
 }
 
-// Calls f(token, row) for each token of these sequences, where row counts from the first of them.
+// Calls f(token, row) for each token of some sequences; row counts from the first of them.
 template <class F>
 INLINE void for_tokens(const PoolCall& call, const Index* start, Rows rows, F f) {
   for (Index step = 0; step < call.steps && call.batch_sizes[step] > rows.first; ++step)
@@ -90,7 +90,7 @@ INLINE void for_tokens(const PoolCall& call, const Index* start, Rows rows, F f)
       f(start[step] + rows.first + r, r);
 }
 
-// Calls f(first, count) for a thread's chunks of tokens: which they are depends on sizes alone.
+// Calls f(first, count) for a thread's chunks of tokens, which depend only on the sizes.
 template <class F>
 INLINE void for_chunks(const PoolCall& call, Index size, Member member, F f) {
   for (Index first = member.number * size; first < call.tokens; first += member.of * size)
@@ -182,7 +182,7 @@ NOINLINE void count_equal(float* __restrict ties, const float* __restrict from,
   for (Index k = 0; k < count; ++k) ties[k] += from[k] == largest[k] ? 1.f : 0.f;
 }
 
-// Equal ones share the gradient; ties (rows, H).
+// Equal largest states share the gradient. ties: (rows, H).
 void largest_back(const PoolCall& call, const PoolPlan& plan, float* ties, Rows rows) {
   Index width = call.width, first = rows.first * width;
   memset(ties, 0, rows.count * width * sizeof(float));
@@ -197,8 +197,8 @@ void largest_back(const PoolCall& call, const PoolPlan& plan, float* ties, Rows 
   });
 }
 
-// The gradients of the states, of W, b and v. That of a weight is its state times d_pooled; weights
-// add up to 1, so the mean of these, which a softmax takes off, is the pooled state times d_pooled.
+// Computes the gradients of the states, of W, b and v. The gradient of a weight is its state times
+// d_pooled. The softmax subtracts their mean, which is the pooled state times d_pooled.
 void back_through_scores(const PoolCall& call, const PoolPlan& plan, Member member) {
   Index units = plan.shape.gates;
   PoolWorker worker = pool_worker_of(call, plan, member.number);

@@ -1,21 +1,20 @@
-// The two matrix products, rows times a packed matrix and sums of outer products; and how weights are
-// packed for them, so that the innermost loops read them in one stream.
+// Two matrix products: rows times a packed matrix, and sums of outer products. Weights are packed so
+// that the innermost loops read them in one stream.
 //
-// A product is computed for ROWS rows and one panel at a time. A panel is up to three vectors of
-// columns wide; a line of it, at depth k, holds what row k of the right-hand matrix has there:
+// A product is computed for ROWS rows and one panel at a time. A panel has up to three vectors of
+// columns. A line of the panel, at depth k, has the columns of row k of the right-hand matrix:
 //
 //                vector 0       vector 1       vector 2
 //   depth 0   [c0 ... c15 ][c16 ... c31 ][c32 ... c47 ]     multiplied by number 0 of each row
 //   depth 1   [c0 ... c15 ][c16 ... c31 ][c32 ... c47 ]     multiplied by number 1 of each row
 //   ...
 //
-// Where words are pairs (words.h), a line holds two depths of each column: c0 at depth 0, c0 at
-// depth 1, c1 at depth 0, ...; a depth of odd length ends with zeros.
+// If words are pairs (words.h), a line has two depths of each column: c0 at depth 0, c0 at depth 1,
+// c1 at depth 0, and so on. An odd depth ends with zeros.
 //
-// In a panel of recurrent weights the vectors are the gates of one group of units, as many as the
-// cell has, so that the accumulators of a unit's gates meet in registers and are joined there. The
-// columns of input weights come in the same order, but for that of the gates: here a GRU's, and
-// cells.h says why they differ. Units beyond H count as ones whose weights are zero.
+// In a panel of recurrent weights the vectors are the gates of one group of units, so that registers
+// hold all gates of a unit at once. Input weights have the same order of columns, but their own
+// order of gates, as cells.h explains. This is the order of a GRU. Units beyond H have zero weights.
 //
 //   recurrent weights    [r of u0 ... u15][z of u0 ... u15][n of u0 ... u15]
 //   input weights        [n of u0 ... u15][r of u0 ... u15][z of u0 ... u15]
@@ -29,10 +28,10 @@ namespace {
 
 constexpr Index CHUNK = 64;  // rows multiplied at once, panel by panel
 
-// Width of the next panel, in vectors, where `left` remain: 4 are two twos, not a three and a one.
+// Returns the width of the next panel in vectors if `left` remain: 4 is 2 + 2 rather than 3 + 1.
 INLINE Index panel_width(Index left) { return left == 4 ? 2 : smaller(left, 3); }
 
-// Calls f(first vector, width, number) for each panel of so many vectors.
+// Calls f(first vector, width, number) for each panel of a number of vectors.
 template <class F>
 INLINE void for_panels(Index vectors, F f) {
   Index number = 0;
@@ -40,19 +39,19 @@ INLINE void for_panels(Index vectors, F f) {
     f(at, width, number++);
 }
 
-// Where a panel of this many columns has the number of a column at depth k.
+// Returns the place of a column at depth k in a panel with this many columns.
 INLINE Number* panel_number(Word* panel, Index columns, Index k, Index column) {
   return (Number*)(panel + k / PAIR * columns + column) + k % PAIR;
 }
 
-// Row of torch's matrices (GH, ...) of a lane of one of a group's vectors; -1 beyond H.
+// Returns the row of torch's matrices (GH, ...) for a lane of a group's vector, or -1 beyond H.
 INLINE Index row_of(const Cell& cell, const int* order, Index hidden, Index group,
                     Index vector, int lane) {
   Index unit = (group * cell.spread + vector % cell.spread) * LANES + lane;
   return unit < hidden ? order[vector / cell.spread] * hidden + unit : -1;
 }
 
-// One panel of W (GH, depth): `width` vectors of gates from number `first` on, all groups' in turn.
+// Packs one panel of W (GH, depth): `width` vectors of gates from number `first`, group by group.
 void pack_gate_panel(const Cell& cell, const float* w, Index hidden, Index depth, const int* order,
                      Index first, Index width, Word* to) {
   const float* rows[4 * LANES];
@@ -70,8 +69,8 @@ void pack_gate_panel(const Cell& cell, const float* w, Index hidden, Index depth
   }
 }
 
-// One panel of W (GH, columns) from column `first` on, for gradients of gates times W: its depth
-// runs over the gates as they lie in a gate row, group by group, vector by vector.
+// Packs one panel of W (GH, columns) from column `first`, for products of gate gradients with W. Its
+// depth is in the order of a gate row: group by group, vector by vector.
 void pack_column_panel(const Cell& cell, const float* w, Index hidden, Index columns,
                        const int* order, Index first, Index width, Word* to) {
   Index count = smaller(width * LANES, columns - first), k = 0;
@@ -88,8 +87,8 @@ void pack_column_panel(const Cell& cell, const float* w, Index hidden, Index col
   }
 }
 
-// The biases in the order of a gate panel: both together, but for the gate whose recurrent one
-// stays apart.
+// Packs the biases in the order of a gate panel. Both biases are added, except for the gate whose
+// recurrent bias is separate.
 void pack_input_bias(const Cell& cell, const float* b_ih, const float* b_hh, Index hidden,
                      Index groups, float* to) {
   for (Index group = 0; group < groups; ++group) {
@@ -103,7 +102,7 @@ void pack_input_bias(const Cell& cell, const float* b_ih, const float* b_hh, Ind
   }
 }
 
-// The recurrent bias that stays apart, of every unit.
+// Packs the separate recurrent bias of every unit.
 void pack_recurrent_bias(const Cell& cell, const float* b_hh, Index hidden, Index padded,
                          float* to) {
   if (cell.bias_apart < 0) return;
@@ -129,8 +128,8 @@ struct Product {
   Index pieces, depth, stride;  // a row of A: `pieces` runs of `depth` numbers, `stride` apart
   const Word* panels;           // B, packed
   Index columns;                // of C
-  const float* bias;            // added to each row, in whole vectors; null: none
-  bool add;                     // add to what is in C
+  const float* bias;            // added to each row, in whole vectors, or null
+  bool add;                     // add to C instead of replacing it
 };
 
 template <int R, int W>
@@ -159,7 +158,7 @@ NOINLINE void multiply_tile(const Product& product, const Word* const* a, float*
   }
 }
 
-// Panel by panel, so that a panel stays in the first cache while all rows pass.
+// Panel by panel, so that a panel stays in the first cache for all rows.
 void multiply_words(const Product& product, Index rows, const Word* const* a, float* const* c) {
   Index vectors = round_up(product.columns, LANES) / LANES;
   Index depth = product.pieces * words_of(product.depth);
@@ -176,7 +175,7 @@ void multiply_words(const Product& product, Index rows, const Word* const* a, fl
   });
 }
 
-// A chunk of rows at a time is made words, in `room` for CHUNK rows of A.
+// Converts a chunk of rows to words at a time, in `room` for CHUNK rows of A.
 void multiply(const Product& product, Index rows, const float* const* a, float* const* c,
               Word* room) {
   Index numbers = (product.pieces - 1) * product.stride + product.depth;
@@ -210,13 +209,13 @@ NOINLINE void outer_tile(const Word* left, const Word* right, Index depth, float
   }
 }
 
-// Words between two tiles of the packed left side, away from a power of two: tiles that lie a
-// power of two apart share a few lines of the cache, and a line written goes to a tile each.
+// Words between two tiles of the packed left side. The distance isn't a power of two, because such
+// tiles would share a few lines of the cache, and each line is written to all tiles.
 INLINE Index left_tile(Index depth) { return words_of(depth) * OUTER_ROWS + 16; }
 
 INLINE Index left_size(Index gates, Index depth) { return gates / OUTER_ROWS * left_tile(depth); }
 
-// Runs of vectors next to each other in a row: `count` of them, `stride` apart.
+// Runs of adjacent vectors in a row: `count` vectors per run, runs `stride` apart.
 struct Runs {
   Index count, vectors, stride;
 };
@@ -236,7 +235,7 @@ void pack_left(const float* const* rows, Index depth, const Runs& runs, Word* to
   }
 }
 
-// Copies one panel's columns of rows that end after `columns` numbers.
+// Copies the columns of one panel from rows of `columns` numbers.
 void pack_right(const float* const* rows, Index depth, Index first, Index width, Index columns,
                 Word* to) {
   for (Index k = 0; k < depth; k += PAIR) {

@@ -1,4 +1,4 @@
-// Rows of tables: weighted sums of them with their gradient, and which units dropout keeps.
+// Rows of tables: weighted sums with their gradient, and dropout.
 
 #pragma once
 
@@ -19,8 +19,7 @@ NOINLINE void add_scaled(float* __restrict to, const float* __restrict from, flo
   for (Index k = 0; k < count; ++k) to[k] += by * from[k];
 }
 
-// Returns -1 where a chosen row isn't one of the matrix, or an entry none of the table; it then has
-// done nothing.
+// Returns -1 without doing anything if a chosen row or an entry is out of range.
 int64_t sum_rows(const RowSums* call) {
   for (Index sum = 0; sum < call->sums; ++sum) {
     if (call->chosen[sum] < 0 || call->chosen[sum] >= call->of) return -1;
@@ -40,8 +39,8 @@ int64_t sum_rows(const RowSums* call) {
   return 0;
 }
 
-// Finds the rows of the table that are summed, ascending: `unique` gets them, `place` (rows) where
-// each stands among them. Returns how many there are.
+// Finds the rows of the table that occur in the sums, in ascending order. Writes them to `unique`, and
+// the place of each row among them to `place` (rows). Returns their number.
 int64_t summed_rows(const RowSums* call, int64_t* unique) {
   memset(call->place, 0, call->rows * sizeof(int32_t));
   for (Index sum = 0; sum < call->sums; ++sum)
@@ -56,8 +55,8 @@ int64_t summed_rows(const RowSums* call, int64_t* unique) {
   return found;
 }
 
-// The gradient: adds those of the totals to the rows that `summed_rows` found, which `table` then is
-// made of. A thread has some of the columns.
+// Computes the gradient: adds the gradients of the totals to the rows that `summed_rows` found, which
+// `table` then consists of. Each thread has some of the columns.
 void add_to_rows(const RowSums* call) {
   Index vectors = round_up(call->width, LANES) / LANES;
   as_team(smaller(threads_for(*call), vectors), [&](Member member) {
@@ -70,9 +69,9 @@ void add_to_rows(const RowSums* call) {
   });
 }
 
-constexpr Index WORDS = 64;  // of 64 random bits, mixed together: four units each
+constexpr Index WORDS = 64;  // random numbers that are computed together; each decides about four units
 
-// SplitMix64, as randomness.py has it: number i of a stream is mixed(seed + (i + 1) GOLDEN).
+// SplitMix64, as in splitmix64.py: number i of a stream is mixed(seed + (i + 1) GOLDEN).
 constexpr uint64_t GOLDEN = 0x9E3779B97F4A7C15;
 
 INLINE uint64_t mixed(uint64_t value) {
@@ -90,9 +89,9 @@ NOINLINE void keep(const int16_t* __restrict bits, Index count, int16_t least, f
   for (Index k = 0; k < count; ++k) to[k] = bits[k] >= least ? scale * from[k] : 0.f;
 }
 
-// Multiplies units by `scale` or 0: the 16 bits from 16 (k % 4) on of number k / 4 of a row's stream
-// are a signed number, at least `least` for a unit k that is kept. The seed of a row's stream is
-// number keys[row] of the stream of seeds[row], or of `seed` where there are no seeds.
+// Multiplies each unit by `scale` or 0. Unit k is kept if its 16 bits, as a signed number, are at least
+// `least`. They are bits 16 (k % 4) and following of number k / 4 of the row's stream. The seed of
+// that stream is number keys[row] of the stream of seeds[row], or of `seed` if `seeds` is null.
 void drop(uint64_t seed, const int64_t* seeds, const int64_t* keys, int64_t rows, int64_t width,
           int64_t least, float scale, const float* from, float* to) {
   uint64_t numbers[WORDS];

@@ -1,15 +1,15 @@
-// Backward's memory and preparation: weights packed, work shared out; and a block back through time.
+// Memory and preparation of the backward pass, and a block's way back through time.
 //
-// With dh the gradient of the state after a step, from later steps and from outside, the cell
-// (cells.h) makes of it da, the gradients of the sums before the gates, and what is left of dh for
-// the step before without passing the gates: a GRU's dh z. a_x names those for the input and a_h
-// those for the recurrence, which differ in a GRU alone:
+// dh is the gradient of the state after a step, from later steps and from outside. From it the cell
+// (cells.h) computes da, the gradients of the sums before the gates, and `left`, the part of dh that
+// bypasses the gates, such as dh z of a GRU. da_x are the gradients for the input, da_h those for
+// the recurrence. They differ only in a GRU:
 //
 //   dh of the step before = left + da_h W_hh
 //   dx = da_x W_ih         dW_hh += da_h^T h     dW_ih += da_x^T x
 //
-// Gradients overwrite what was saved for them. Every DEPTH tokens, while theirs are still in the
-// cache, their outer products are added to the thread's own sum of dW.
+// Gradients overwrite the saved numbers. After every DEPTH tokens, while these are still in the
+// cache, their outer products are added to the thread's sum of dW.
 
 #pragma once
 
@@ -17,13 +17,13 @@
 
 namespace {
 
-// What one thread works with. A row of tokens that wait for their outer products is given by
-// pointers: gate gradients, state before, and where tokens share no vectors input and its gradient.
+// Memory of one thread. Tokens whose outer products are pending are given by pointers: gate
+// gradients, previous state, and, if tokens share no vectors, input and its gradient.
 struct Worker {
   float *sum_hh, *sum_ih;         // (gates, hidden_row), (gates, input_row)
-  float *sum_bias, *recent_bias;  // (gate_row) of all tokens, and of those that wait
+  float *sum_bias, *recent_bias;  // (gate_row) of all tokens, and of pending ones
   float *dh, *dc, *shared;
-  Word *left, *right, *words;  // packed outer products; gate gradients as the products take them
+  Word *left, *right, *words;  // packed outer products; gate gradients as words
   const float **gates, **before, **inputs;
   float** d_inputs;
   Index waiting;
@@ -33,11 +33,11 @@ struct BackwardPlan {
   Shape shape;
   Blocks blocks;
   Index* start;                            // (T) number of the first token of every step
-  Index *owner, *work;                     // (blocks) the thread that computes it; (threads)
+  Index *owner, *work;                     // (blocks) thread of each block; (threads) its work
   Index *occurrences, *order;              // (U + 1), (N) tokens by vector
   Word *recurrent_panels, *input_panels;   // column panels of W_hh, W_ih
-  float* zeros;                            // (H) the initial state, where none is given
-  Index workers, per_worker;               // bytes before the first thread's memory; of each
+  float* zeros;                            // (H) the initial state if it is null
+  Index workers, per_worker;               // bytes before the first thread; bytes per thread
 };
 
 Worker plan_worker(const LayerCall& call, const Shape& shape, Arena& arena) {
@@ -121,7 +121,7 @@ void share_blocks(const LayerCall& call, const BackwardPlan& plan, Index threads
   }
 }
 
-// Sorts the tokens by vector: those of vector u are order[occurrences[u] .. occurrences[u + 1]).
+// Sorts the tokens by vector. Vector u has tokens order[occurrences[u] .. occurrences[u + 1]).
 void sort_tokens(const LayerCall& call, const BackwardPlan& plan) {
   Index* end = plan.occurrences;
   memset(end, 0, (call.vectors + 1) * sizeof(Index));
@@ -130,16 +130,16 @@ void sort_tokens(const LayerCall& call, const BackwardPlan& plan) {
   for (Index i = call.tokens - 1; i >= 0; --i) plan.order[--end[call.index[i]]] = i;
 }
 
-// One step's sequences of a block: pointers to rows.
+// Sequences of a block at one step, as pointers to rows.
 struct StepBack {
-  Index rows, earlier;  // how many, and how many of them have a step before this one
+  Index rows, earlier;  // number of sequences; number of those with a previous step
   float *gates[MAX_BLOCK], *dh[MAX_BLOCK], *dc[MAX_BLOCK];
-  const float* before[MAX_BLOCK];  // the states before the step
-  // What the step before this one will read, to be fetched meanwhile.
+  const float* before[MAX_BLOCK];  // previous states
+  // Numbers that the previous step will read, to prefetch.
   const float *gates_next[MAX_BLOCK], *before_next[MAX_BLOCK];
 };
 
-// Turns what was saved of a step's tokens into gradients.
+// Replaces the saved numbers of a step's tokens by gradients.
 template <class Cell>
 void gate_gradients(const Shape& shape, const StepBack& step, float* sum_bias) {
   constexpr Index saved = Cell::SAVED * LANES, units = Cell::SPREAD * LANES;
@@ -178,7 +178,7 @@ Runs gate_runs(const Shape& shape) {
   return {shape.groups, shape.cell.vectors(), shape.cell.saved};
 }
 
-// Adds the outer products of the tokens that wait, and finds their inputs' gradients.
+// Adds the outer products of pending tokens, and computes the gradients of their inputs.
 void finish_waiting(const LayerCall& call, const BackwardPlan& plan, Worker& worker) {
   const Shape& shape = plan.shape;
   const float* recurrent[DEPTH + MAX_BLOCK];
@@ -197,7 +197,7 @@ void finish_waiting(const LayerCall& call, const BackwardPlan& plan, Worker& wor
   worker.waiting = 0;
 }
 
-// A block on its way back.
+// Runs a block back through time.
 struct BlockBack {
   Way way;
   const BackwardPlan& plan;
@@ -230,8 +230,8 @@ StepBack find_rows(const BlockBack& back, Index i) {
   return step;
 }
 
-// Adds a step's tokens to those that wait. With initial states of zero, the outer products of
-// first steps add nothing.
+// Adds a step's tokens to the pending ones. If initial states are zero, the outer products of first
+// steps are zero, too.
 void let_wait(const BlockBack& back, Index i, const StepBack& step) {
   const Way& way = back.way;
   const LayerCall& call = way.call;
@@ -270,8 +270,8 @@ void step_back(const BlockBack& back, Index i) {
   if (back.worker.waiting >= DEPTH) finish_waiting(call, back.plan, back.worker);
 }
 
-// The gradient of a sequence's last state waits in dh until its last step is due; that of its
-// initial state remains there once its first step is done. So do those of c.
+// dh has the gradient of a sequence's last state until its last step, and the gradient of its initial
+// state after its first step. The same holds for dc.
 template <class Cell>
 void go_back(const LayerCall& call, const BackwardPlan& plan, Worker& worker, Index number) {
   Way way{call, plan.start, block_at(call, plan.blocks, number)};

@@ -1,5 +1,5 @@
-// Adam: the norm of all gradients, and an update of all weights in one pass; of a table the touched
-// rows alone.
+// Adam: the norm of all gradients, and an update of all weights in one pass. Of a table only the
+// touched rows are updated.
 
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace {
 
-constexpr Index AHEAD = 8;        // rows of a table are prefetched so many rows ahead
-constexpr Index PARTS = 64;       // a norm is a sum of so many sums, whatever the number of threads
+constexpr Index AHEAD = 8;        // number of rows of a table that are prefetched ahead
+constexpr Index PARTS = 64;       // partial sums of a norm, independent of the number of threads
 
 Index numbers_of(const Update& update) {
   Index sum = 0;
@@ -34,7 +34,7 @@ INLINE void for_share(const Update& update, Index numbers, Member member, F f) {
   }
 }
 
-// Whether the touched rows of each weight ascend, each once, and are rows of it.
+// Returns true if the touched rows of each weight are valid, unique, and in ascending order.
 bool rows_ascend(const Update& update) {
   for (Index i = 0; i < update.count; ++i) {
     const Weight& weight = update.weights[i];
@@ -45,7 +45,7 @@ bool rows_ascend(const Update& update) {
   return true;
 }
 
-// The norm of all gradients together.
+// Returns the norm of all gradients together.
 double gradient_norm(const Update& update) {
   double parts[PARTS] = {};
   Index numbers = numbers_of(update);
@@ -63,8 +63,8 @@ double gradient_norm(const Update& update) {
   return __builtin_sqrt(sum);
 }
 
-// What an update does to a row. The pointers are a function's own arguments, so that the compiler
-// knows them apart and takes a vector at a time.
+// Updates a row. The pointers are arguments of a function of their own, so that the compiler knows
+// that they don't overlap, and vectorizes the loop.
 struct AdamRule {
   float rate, root, eps, kept, b1, b2, scale, l2;
 };
@@ -80,12 +80,12 @@ NOINLINE void adam_row(AdamRule rule, Index size, const float* __restrict gradie
   }
 }
 
-// 1 - beta^step, exact for small steps too.
+// Returns 1 - beta^step, also exact for small steps.
 double correction(double beta, double step) { return 1 - __builtin_pow(beta, step); }
 
-// torch's AdamW (decay) and Adam (l2) on the touched rows, with gradients scaled to the limit of their
-// norm. Returns the norm as it was; having done nothing, -1 where rows don't ascend, and a norm that
-// isn't finite.
+// Applies torch's AdamW (decay) or Adam (l2) to the touched rows, with gradients scaled to the limit
+// of their norm. Returns the norm before scaling. Nothing is updated if it isn't finite, or if it is
+// -1 because rows don't ascend.
 float adam(const Update* update) {
   if (!rows_ascend(*update)) return -1;
   float norm = gradient_norm(*update);

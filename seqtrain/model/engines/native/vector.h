@@ -1,8 +1,8 @@
-// Vectors of floats, as GCC and Clang know them: one source for every width.
+// Vectors of floats, as GCC and Clang have them: one source for every width.
 //
-// Everything that a vector path compiles has internal linkage (an unnamed namespace, nothing from
-// the C++ library): of an inline function that two paths share, the linker would keep one copy,
-// and a processor without AVX-512 might be handed the one with it.
+// All code of a vector path has internal linkage: an unnamed namespace, and nothing from the C++
+// library. The linker keeps one copy of an inline function that two paths share, and a processor
+// without AVX-512 could get the copy that needs it.
 
 #pragma once
 
@@ -22,10 +22,10 @@ namespace {
 
 using Index = ptrdiff_t;
 
-// LANES floats a vector. ROWS x 3 accumulators, three vectors of weights and one of the state fit
-// into the registers: 32 of them with AVX-512 and NEON, 16 elsewhere. ROWS_OF_FOUR, of accumulators
-// four vectors wide, would fit six times into 32; but four go evenly into a block of eight
-// sequences, which is faster than blocks of six. OUTER_ROWS, of outer products, divides LANES.
+// A vector has LANES floats. ROWS x 3 accumulators, three vectors of weights and one of the state fit
+// into the registers: 32 with AVX-512 and NEON, 16 otherwise. Six rows of accumulators four vectors
+// wide (ROWS_OF_FOUR) would fit into 32 registers, but four rows divide a block of eight sequences,
+// which is faster than blocks of six. OUTER_ROWS, of outer products, divides LANES.
 #if defined(__AVX512F__)
 constexpr int LANES = 16, ROWS = 8, ROWS_OF_FOUR = 4;
 #elif defined(__AVX2__)
@@ -45,7 +45,7 @@ INLINE Vec load(const float* from) { return (Vec) * (const UnalignedVec*)from; }
 INLINE void store(float* to, Vec v) { *(UnalignedVec*)to = (UnalignedVec)v; }
 INLINE Vec splat(float x) { return x - Vec{}; }
 
-// The first `count` lanes: where a row of H or E numbers ends inside a vector.
+// Loads the first `count` lanes, at the end of a row that fills no whole vector.
 NOINLINE Vec load_lanes(const float* from, Index count) {
   float lanes[LANES] = {};
   for (Index i = 0; i < count; ++i) lanes[i] = from[i];
@@ -65,8 +65,8 @@ INLINE void store_part(float* to, Vec v, Index count) {
   else store_lanes(to, v, count);
 }
 
-// Keeps a broadcast number in a register: the compiler would otherwise fold the broadcast into
-// each of the three products that use it, and load it three times.
+// Keeps a broadcast number in a register. Otherwise the compiler folds the broadcast into each of the
+// three products that use it, and loads it three times.
 template <class V>
 INLINE V in_register(V v) {
 #if defined(__x86_64__)
@@ -79,14 +79,14 @@ INLINE void prefetch(const float* from, Index count) {
   for (Index i = 0; i < count; i += 16) __builtin_prefetch(from + i);
 }
 
-// e^x for x within [-40, 40], beyond as at the bound; NaN stays NaN. Relative error 1.5e-7 near 0.
-// x log2(e) = whole + f with |f| <= 1/2; 2^f by a polynomial (least maximum, degree 6), 2^whole by
-// adding to the exponent's bits.
+// Returns e^x for x clamped to [-40, 40]. NaN stays NaN. The relative error is 1.5e-7 near 0.
+// x log2(e) = whole + f with |f| <= 1/2. A minimax polynomial of degree 6 gives 2^f, and adding to
+// the bits of the exponent gives 2^whole.
 INLINE Vec exp_bounded(Vec x) {
   const Vec low = splat(-40.f), high = splat(40.f), log2_e = splat(1.44269504f);
   x = low > x ? low : x;
   x = high < x ? high : x;
-  const Vec to_integer = splat(12582912.f);  // 1.5 * 2^23: adding it leaves no bits of a fraction
+  const Vec to_integer = splat(12582912.f);  // 1.5 * 2^23: adding it rounds to a whole number
   Vec shifted = x * log2_e + to_integer;
   Vec f = x * log2_e - (shifted - to_integer);
   Vec power = splat(1.5353362e-4f);
@@ -118,7 +118,7 @@ INLINE Index smaller(Index a, Index b) { return a < b ? a : b; }
 INLINE Index larger(Index a, Index b) { return a > b ? a : b; }
 INLINE Index round_up(Index n, Index to) { return (n + to - 1) / to * to; }
 
-// Calls f with a number, 1 to MOST, as a constant: its loops unroll.
+// Calls f with a number from 1 to MOST as a constant, so that its loops are unrolled.
 template <int N>
 struct Constant {
   static constexpr int value = N;

@@ -1,10 +1,10 @@
-// What the products multiply: words of 32 bits. A word is a float; or, on the bfloat16 path, two
-// numbers next to each other along the depth of the product, rounded to bfloat16:
+// Words of 32 bits, the factors of the products. A word is a float or, on the bfloat16 path, two
+// numbers that are adjacent along the depth of the product, rounded to bfloat16:
 //
 //   float       word k  = a[k]                    sum += a[k] b[k]
 //   bfloat16    word k  = a[2k] | a[2k + 1]       sum += a[2k] b[2k] + a[2k + 1] b[2k + 1]
 //
-// Sums are float32 on both, and so is all that isn't a product.
+// On both paths, sums and all other numbers are float32.
 
 #pragma once
 
@@ -37,14 +37,14 @@ INLINE Vec add_products(Vec sum, WordVec a, WordVec b) {
   return (Vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
 }
 
-// Lane by lane: a below, b above.
+// Joins lane by lane: a in the low half, b in the high half.
 INLINE WordVec join(Vec a, Vec b) {
   WordVec low = (WordVec)_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)a));
   WordVec high = (WordVec)_mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh((__m512)b));
   return low | high << 16;
 }
 
-// Two vectors one after the other.
+// Converts two consecutive vectors.
 INLINE WordVec pairs_of(Vec low, Vec high) {
   return (WordVec)_mm512_cvtne2ps_pbh((__m512)high, (__m512)low);
 }
@@ -91,7 +91,7 @@ INLINE WordVec pairs_of(Vec low, Vec) { return low; }
 
 #endif
 
-// Words that hold this many numbers.
+// Returns the number of words for this many numbers.
 INLINE Index words_of(Index numbers) { return (numbers + PAIR - 1) / PAIR; }
 
 typedef WordVec UnalignedWords __attribute__((aligned(4), may_alias));
@@ -99,12 +99,12 @@ typedef WordVec UnalignedWords __attribute__((aligned(4), may_alias));
 INLINE WordVec load_words(const Word* from) { return *(const UnalignedWords*)from; }
 INLINE void store_words(Word* to, WordVec v) { *(UnalignedWords*)to = v; }
 
-// Words of memory that a row of numbers needs in order to be multiplied: floats are read in place.
+// Returns the words of memory for a row as words. Floats need none: they are read in place.
 INLINE Index room_of(Index numbers) {
   return PAIR == 1 ? 0 : round_up(words_of(numbers), LANES);
 }
 
-// A row as words, where it is or in `room`; what follows its last number counts as zeros.
+// Returns a row as words, in place or in `room`. Zeros follow its last number.
 INLINE const Word* to_words(const float* row, Index numbers, Word* room) {
   if (PAIR == 1) return (const Word*)row;
   for (Index i = 0; i < numbers; i += 2 * LANES) {
@@ -114,7 +114,7 @@ INLINE const Word* to_words(const float* row, Index numbers, Word* room) {
   return room;
 }
 
-// One word of each of LANES columns: from row k, and where words are pairs from the row after it.
+// Returns one word of each of LANES columns: from row k and, if words are pairs, from row k + 1.
 INLINE WordVec words_across(const float* const* rows, Index k, Index depth, Index at, Index count) {
   Vec second = {};
   if (PAIR == 2 && k + 1 < depth) second = load_part(rows[k + 1] + at, count);
