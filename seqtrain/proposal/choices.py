@@ -45,7 +45,7 @@ KERNEL_ROWS = 3000
 """Number of series below which a bank of fixed kernels helps."""
 MANY_STEPS = 1_000_000
 """Time steps of train from which on texts are trained in bfloat16."""
-PAIRED = {"words": "words", "symbols": "symbols", "steps": "tokens"}
+PAIRED = {"words": "words", "steps": "tokens"}
 """Families that are learned from pairs of tokens, too, with the name of these tokens."""
 SPELLED = ("characters", "alphabet")
 LEARN_ALL_AT_MOST = 100
@@ -149,11 +149,15 @@ def _ngrams(data: Situation) -> Iterator[Choice]:
     if len(columns) > 1:
         sizes = {name: [1, 1] for name in columns}
         yield Choice("model.ngrams", sizes, f"the tokens of each column, {branch}")
+    elif data.family == "symbols":
+        yield Choice("model.ngrams", [1, 3], f"1 to 3 symbols in a row, {branch}")
     elif data.family in PAIRED:
         token = PAIRED[data.family]
         yield Choice("model.ngrams", [1, 2], f"{token} and pairs of {token}, {branch}")
     elif data.family in SPELLED:
-        longest = 6 if data.family == "alphabet" else 5 if data.is_short else 4
+        longest = 5 if data.is_short else 4
+        if data.family == "alphabet" or data.has_fewer_rows(*SPELLED_ROWS):
+            longest = 6
         yield Choice("model.ngrams", [1, longest], f"1 to {longest} characters in a row, {branch}")
 
 

@@ -82,7 +82,7 @@ def _wide_series(found: Candidates) -> list[ColumnProfile]:
 
 def _tells_the_classes(found: Candidates) -> list[ColumnProfile]:
     """Return the text from which naive Bayes predicts the label clearly best."""
-    texts = [column for column in found.plausible if column.kind == "text" and column.differs]
+    texts = [column for column in found.texts if column.differs and column.name not in ROW_NAMES]
     if found.lists or len(texts) < 2:
         return []
     rows = np.linspace(0, len(found.label.cells) - 1, PROBED_ROWS).astype(int)

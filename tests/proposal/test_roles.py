@@ -1,0 +1,184 @@
+"""Roles of columns that `init` finds: header, label, sequence, order, row features, ignored."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from seqtrain.config import Config, parse_config
+from seqtrain.errors import DataError
+from seqtrain.proposal import InitOptions, Proposal, propose
+from tests.proposal.test_inspection import WORDS
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def write(path: Path, names: list[str], rows: list[list[Any]], mark: str = ",") -> str:
+    lines = [mark.join(map(str, row)) for row in ([names, *rows] if names else rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def proposed(path: str, **options: Any) -> tuple[Config, Proposal]:
+    proposal = propose([path], InitOptions(**options))
+    return parse_config(proposal.text), proposal
+
+
+def sentences(count: int = 60) -> list[str]:
+    draw = random.Random(0)
+    return [f"{' '.join(draw.choices(WORDS, k=7))} {row}" for row in range(count)]
+
+
+def test_a_header_may_have_a_name_that_occurs_as_a_value(tmp_path):
+    rows = [[["text", "good", "bad"][i % 3], sentence] for i, sentence in enumerate(sentences())]
+    config, _ = proposed(write(tmp_path / "a.csv", ["label", "text"], [*rows, ["label", "x y"]]))
+    assert (config.data.label, config.data.sequence) == ("label", "text")
+
+
+def test_a_column_that_the_user_names_is_in_the_header(tmp_path):
+    rows = [[f"{i}.5", "kind" if i % 2 else "mood", s] for i, s in enumerate(sentences())]
+    path = write(tmp_path / "a.csv", ["7", "kind", "mood"], rows)
+    config, _ = proposed(path, label="kind")
+    assert config.data.label == "kind"
+
+
+def test_a_label_of_few_values_beats_codes_that_repeat(tmp_path):
+    rows = [[s, 100 + i // 3, "yn"[i % 2]] for i, s in enumerate(sentences(120))]
+    config, _ = proposed(write(tmp_path / "a.csv", ["body", "product_id", "verdict"], rows))
+    assert config.data.label == "verdict"
+
+
+def test_equally_good_labels_are_listed_whole(tmp_path):
+    rows = [[s, "yn"[i % 2], "ab"[i % 2]] for i, s in enumerate(sentences())]
+    path = write(tmp_path / "a.csv", ["body", "first_verdict", "second_verdict"], rows)
+    with pytest.raises(DataError) as refused:
+        proposed(path)
+    candidates = [line.strip() for line in refused.value.problems[1:]]
+    assert candidates == ["'first_verdict' (2 values)", "'second_verdict' (2 values)"]
+
+
+def test_the_text_that_tells_the_classes_is_the_sequence(tmp_path):
+    draw = random.Random(1)
+
+    def word(alphabet: str) -> str:
+        return "".join(draw.choices(alphabet, k=12))
+
+    rows = [[word(LETTERS), word("CNO()=1" if i % 2 else "CSF()#2"), i % 2] for i in range(400)]
+    config, _ = proposed(write(tmp_path / "a.csv", ["name", "smiles", "toxic"], rows))
+    assert config.data.sequence == "smiles"
+
+
+def events(steps: int = 6, ids: int = 40) -> list[list[Any]]:
+    """Return rows of (case, number, place, age, city, outcome), the case of which is known."""
+    draw = random.Random(2)
+    places = ["the old mill by the river", "a house on the far hill", "one shop near the lake"]
+    rows = []
+    for case in range(ids):
+        age = 20 + case % 37
+        for step in range(steps):
+            place = places[draw.randrange(3)] + " " + draw.choice(LETTERS)
+            rows.append([f"c{case}", 10 * step, place, age, "xyz"[case % 3], "ab"[case % 2]])
+    return rows
+
+
+EVENTS = ["case_id", "t_ms", "place", "age", "city", "outcome"]
+
+
+def test_numbers_that_count_up_evenly_within_an_id_are_the_order(tmp_path):
+    config, _ = proposed(write(tmp_path / "a.csv", EVENTS, events()), label="outcome")
+    assert (config.data.id, config.data.order) == ("case_id", "t_ms")
+
+
+def test_texts_that_repeat_are_tokens_and_one_value_per_id_is_a_row_feature(tmp_path):
+    config, proposal = proposed(write(tmp_path / "a.csv", EVENTS, events()), label="outcome")
+    assert config.data.steps == {"place": "token"}
+    assert config.data.static == {"age": "number", "city": "token"}
+    assert any("'age', 'city': one value per case_id" in line for line in proposal.warnings)
+
+
+def test_a_row_feature_that_gives_the_label_or_the_id_away_is_not_used(tmp_path):
+    rows = [[*row, {"a": "fine", "b": "dire"}[row[-1]], f"person {row[0]}"] for row in events()]
+    rows = [[*row, f"{row[-3]}{int(row[0][1:]) % 4}"] for row in rows]
+    path = write(tmp_path / "a.csv", [*EVENTS, "verdict", "person", "detail"], rows)
+    config, proposal = proposed(path, label="outcome")
+    assert config.data.static == {"age": "number", "city": "token"}
+    for name in ("verdict", "detail"):
+        assert any(f"'{name}' gives the label away" in line for line in proposal.warnings)
+    assert any("'person' (the id again)" in line for line in proposal.uses)
+
+
+def test_rows_of_one_customer_on_both_sides_of_a_split_are_warned_of(tmp_path):
+    rows = [[f"k{i % 30}", s, "yn"[i % 2]] for i, s in enumerate(sentences(120))]
+    path = write(tmp_path / "a.csv", ["customer", "text", "label"], rows)
+    config, proposal = proposed(path)
+    assert any("--set data.group=customer" in line for line in proposal.warnings)
+    config, proposal = proposed(path, settings=["data.group=customer"])
+    assert config.data.group == "customer"
+    assert not any("customer" in line for line in proposal.warnings)
+    unlike = [[f"k{i}", *row[1:]] for i, row in enumerate(rows)]
+    write(tmp_path / "a.csv", ["customer", "text", "label"], unlike)
+    assert not any("customer" in line for line in proposed(path)[1].warnings)
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (lambda i: f"{i % 40}.5", "40 numbers from 0.5 to 39.5"),
+        (lambda i: f"{i % 40}", "40 whole numbers from 0 to 39"),
+        (lambda i: f"{i % 40},50", "40 numbers from 0.5 to 39.5"),
+    ],
+)
+def test_labels_that_are_numbers_are_a_quantity(tmp_path, labels, kind):
+    rows = [[labels(i), s] for i, s in enumerate(sentences(120))]
+    path = write(tmp_path / "a.csv", ["price", "text"], rows, mark=";")
+    _, proposal = proposed(path, label="price")
+    assert any(f"labels are {kind}" in line for line in proposal.warnings)
+    assert not any("label_separator" in line for line in proposal.warnings)
+
+
+def test_settings_of_the_user_decide_what_depends_on_them(tmp_path):
+    path = write(
+        tmp_path / "a.csv", ["label", "text"], [["yn"[i % 2], s] for i, s in enumerate(sentences())]
+    )
+    config, _ = proposed(path, settings=["data.tokenizer=char"])
+    assert (config.data.tokenizer, config.model.subwords) == ("char", None)
+    assert config.model.ngrams == [1, 6]
+    config, _ = proposed(path, settings=["data.tokenizer=bpe"])
+    assert (config.data.tokenizer, config.model.subwords) == ("bpe", None)
+    config, proposal = proposed(path, settings=["model.ngrams=null"])
+    assert (config.model.ngrams, config.training.ngrams_lr) == (None, None)
+    assert "ngrams_lr" not in proposal.text
+    config, proposal = proposed(path, settings=["data.validation=null"])
+    assert (config.data.validation, config.training.refit) == (None, False)
+    assert "validation: null" in proposal.text
+
+
+def test_damaged_rows_are_left_out_on_request(tmp_path):
+    rows: list[list[Any]] = [["yn"[i % 2], s] for i, s in enumerate(sentences())]
+    path = write(tmp_path / "a.csv", ["label", "text"], [*rows, ["y", "one", "too many"]])
+    with pytest.raises(DataError) as refused:
+        proposed(path)
+    assert "data.bad_rows=drop" in refused.value.problems[-1]
+    config, proposal = proposed(path, settings=["data.bad_rows=drop"])
+    assert config.data.bad_rows == "drop"
+    assert any("1 row that can't be read" in line for line in proposal.uses)
+
+
+def test_all_wrong_column_names_are_reported(tmp_path):
+    rows = [["yn"[i % 2], s] for i, s in enumerate(sentences())]
+    path = write(tmp_path / "a.csv", ["label", "text"], rows)
+    with pytest.raises(DataError) as refused:
+        proposed(path, label="lable", sequence=["txt"])
+    assert [line.partition(":")[0] for line in refused.value.problems] == ["--label", "--sequence"]
+
+
+def test_the_whole_command_is_written_into_the_config(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [["yn"[i % 2], s] for i, s in enumerate(sentences())]
+    write(tmp_path / "a.csv", ["y", "text"], rows)
+    _, proposal = proposed("a.csv", label="y", settings=["seed=3", "training.lr=0.01"])
+    command = "seqtrain init a.csv --label y --set seed=3 --set training.lr=0.01"
+    assert proposal.text.startswith(f"# Written by: {command}\n")
+    assert 'label: "y"' in proposal.text
+    assert "in quotes, as YAML could read it as another value" in proposal.text

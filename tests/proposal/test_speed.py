@@ -1,0 +1,126 @@
+"""Time that `init` takes, samples of large files, and lines about what takes long."""
+
+import gzip
+import os
+import random
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from seqtrain.config import parse_config
+from seqtrain.proposal import InitOptions, propose, sampling
+from seqtrain.proposal.naive_bayes import (
+    character_ngrams,
+    naive_bayes_error,
+    token_ngrams,
+    word_ngrams,
+)
+from seqtrain.proposal.reading_progress import ReadingProgress
+
+
+def seconds(path: Path) -> float:
+    began = time.process_time()
+    propose([str(path)], InitOptions())
+    return time.process_time() - began
+
+
+def test_time_is_linear_in_the_columns(tmp_path):
+    """Four times as many columns take about four times as long, not sixteen times."""
+    draw, taken = random.Random(0), []
+    for width in (150, 600):
+        names = [
+            f"c{'abcdefghij'[i % 10]}{'klmnopqrst'[i // 10 % 10]}x{i // 100}" for i in range(width)
+        ]
+        names = [name.replace("x", "uvwxyz"[i % 6]) for i, name in enumerate(names)]
+        lines = [",".join(["case", *names, "label"])]
+        for row in range(240):
+            cells = [draw.choice("abc") if i % 3 else "xyz"[row // 6 % 3] for i in range(width)]
+            lines.append(",".join([f"p{row // 6}", *cells, "ab"[row // 6 % 2]]))
+        path = tmp_path / f"{width}.csv"
+        path.write_text("\n".join(lines) + "\n")
+        taken.append(seconds(path))
+    assert taken[1] < 9 * taken[0]
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+def test_a_large_file_is_looked_at_in_blocks_spread_over_it(tmp_path, monkeypatch, ending):
+    """The file is sorted by label, so that its beginning has one label only."""
+    monkeypatch.setattr(sampling, "MOST_ROWS", 2000)
+    lines = ["label,text", *(f'{"abcd"[i // 5000]},"some words, {i}"' for i in range(20_000))]
+    content = ("\n".join(lines) + "\n").encode()
+    path = tmp_path / f"a.{ending}"
+    path.write_bytes(gzip.compress(content) if ending.endswith("gz") else content)
+    proposal = propose([str(path)], InitOptions())
+    config = parse_config(proposal.text)
+    assert any("of 20,001 lines, in 40 blocks" in line for line in proposal.uses)
+    assert "4 classes" in proposal.text
+    assert (config.data.train, config.data.label) == (str(path), "label")
+    assert config.data.validation == 0.1
+    about = int(proposal.text.partition("# about ")[2].partition(" rows")[0].replace(",", ""))
+    assert abs(about - 20_000) < 500
+
+
+def test_long_steps_are_reported():
+    lines: list[str] = []
+    progress = ReadingProgress(lines.append)
+    progress.step("reading a.csv")
+    for number in progress.rows(range(4000)):
+        if number == 2000:
+            time.sleep(1.1)
+    assert lines == ["reading a.csv: 2,048 rows so far"]
+
+
+def test_init_does_not_import_torch(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("label,text\n" + "".join(f"{'ab'[i % 2]},some words {i}\n" for i in range(60)))
+    script = (
+        "import sys; from seqtrain.proposal import InitOptions, propose;"
+        f"propose([{str(path)!r}], InitOptions()); assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, env=dict(os.environ))
+
+
+def slow_naive_bayes_error(rows: list[tuple[list[str], str]]) -> float:
+    """Return the error of multinomial naive Bayes, computed feature by feature."""
+    learned = [row for number, row in enumerate(rows) if number % 4]
+    known = {feature for features, _ in learned for feature in features}
+    wrong = []
+    for features, label in rows[::4]:
+        scores = {}
+        for name in dict.fromkeys(name for _, name in learned):
+            own = [feature for found, other in learned for feature in found if other == name]
+            total = len(own) + 0.1 * len(known)
+            prior = np.log(sum(other == name for _, other in learned))
+            scores[name] = prior + sum(
+                np.log((own.count(feature) + 0.1) / total)
+                for feature in features
+                if feature in known
+            )
+        if label in scores:
+            wrong.append(max(scores, key=scores.__getitem__) != label)
+    return float(np.mean(wrong))
+
+
+def test_naive_bayes_in_arrays_equals_its_definition():
+    draw = random.Random(0)
+    texts = [
+        "".join(draw.choices("abc d", weights=[1 + i % 2, 1, 1, 1, 1], k=12)) for i in range(60)
+    ]
+    labels = ["xyz"[i % 2 + (i % 5 == 0)] for i in range(60)]
+    words = [text.split() for text in texts]
+    pairs = [[*w, *pairwise(w)] for w in words]
+    assert naive_bayes_error(token_ngrams(words, 2), labels) == pytest.approx(
+        slow_naive_bayes_error([*zip(pairs, labels, strict=True)])  # type: ignore[list-item]
+    )
+    assert naive_bayes_error(word_ngrams(texts), labels) == naive_bayes_error(
+        token_ngrams(words, 2), labels
+    )
+    grams = [[t[i : i + n] for n in (1, 2, 3) for i in range(len(t) - n + 1)] for t in texts]
+    assert naive_bayes_error(character_ngrams(texts, 3), labels) == pytest.approx(
+        slow_naive_bayes_error([*zip(grams, labels, strict=True)])
+    )
