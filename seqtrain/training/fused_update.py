@@ -1,8 +1,8 @@
 """Updates of all weights of a model on a GPU: few kernel launches, and no wait for the device.
 
-The rules are those of `training.optimizer`, to rounding. A gradient or loss that isn't finite is
-noticed on the device: then neither this update nor a later one changes any weight, until the host
-has read the norm and ended the run.
+The rules are the same as in `training.optimizer`, to rounding. If a loss or gradient isn't finite,
+the device notices it. Neither this update nor a later one then changes any weight. The host reads
+the norm later and ends the run.
 
 U touched rows of a table, V its rows, E size of a row.
 """

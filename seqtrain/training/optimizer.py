@@ -1,10 +1,11 @@
-"""The optimizer: Adam, AdamW and SGD, which update of a table only the rows that a batch touches.
+"""The optimizer: Adam, AdamW and SGD. Of a table, only the rows of the batch are updated.
 
-A vocabulary has far more vectors than a batch has distinct tokens. The other rows stay as they are,
-as with torch.optim.SparseAdam: neither momentum nor weight decay moves them. Where the native
-library serves, it updates all weights in one call; on CUDA `training.fused_update` does. The linear
-classifier on n-grams may learn by plain SGD (training.ngrams_lr): with Adam rare n-grams count as
-much as frequent ones, which costs accuracy where rows are few.
+A vocabulary has far more vectors than a batch has distinct tokens. The other rows don't change, as
+with torch.optim.SparseAdam: neither momentum nor weight decay moves them. If the native library can
+read the weights, it updates all of them in one call. On CUDA, `training.fused_update` does.
+
+The linear classifier on n-grams may learn by plain SGD (training.ngrams_lr). With Adam, rare
+n-grams count as much as frequent ones, which costs accuracy if there are few rows.
 
 U touched rows of a table, E size of a row.
 """
@@ -29,7 +30,7 @@ from seqtrain.training.state import check_tensor
 BETAS, EPSILON, MOMENTUM = (0.9, 0.999), 1e-8, 0.9
 NEVER_DECAYING = ("initial_state", "ngrams.weight")
 MOST_EXAMPLES = 64
-"""training.ngrams_lr is multiplied by the examples of a batch, up to so many."""
+"""training.ngrams_lr is multiplied by the number of examples of a batch, up to this number."""
 NGRAM_BIAS = 0.1
 """Learning rate of the n-grams' bias, as a share of that of their weights."""
 MOMENTS = {
@@ -37,15 +38,20 @@ MOMENTS = {
     "adam": ("exp_avg", "exp_avg_sq"),
     "sgd": ("momentum_buffer",),
 }
-"""What a rule keeps of each weight, of the weight's shape."""
+"""Tensors that each rule keeps for a weight. They have the shape of the weight."""
 NAME = re.compile(r"optimizer\.([0-9]{1,9})\.([a-z_]+)")
-"""Of a tensor that `Optimizer.tensors` returns: number of the weight, and what it is."""
+"""Name of a tensor that `Optimizer.tensors` returns: number of the weight, and kind."""
 
 
 class Optimizer:
-    """Clips gradients and updates the weights of a model on its device.
+    """Clip gradients and update the weights of a model on its device.
 
-    Of `tables` it updates the rows that a batch touches.
+    Args:
+        model: Model whose weights are updated.
+        config: Section of the config with the rule and its numbers.
+
+    Attributes:
+        tables: Weights of which only the rows of a batch are updated.
     """
 
     def __init__(self, model: ClassifierNetwork | PretrainingModel, config: TrainingConfig) -> None:
@@ -67,17 +73,17 @@ class Optimizer:
         self._ngrams = None if config.ngrams_lr is None else network.find(NgramBranch)
 
     def freeze(self, *, frozen: bool) -> None:
-        """Let the vectors of tokens stay as they are from now on, or learn."""
+        """Freeze the vectors of tokens from now on, or unfreeze them."""
         if isinstance(self._embedding, nn.Embedding):
             self._embedding.weight.requires_grad_(not frozen)
 
     @property
     def weights(self) -> Collection[Tensor]:
-        """The weights that are updated."""
+        """Weights that are updated."""
         return [*self._decay, *([] if self._ngrams is None else self._ngrams.parameters())]
 
     def forget_gradient(self) -> None:
-        """Begin an update: no weight has a gradient."""
+        """Remove the gradients of the update before."""
         for weight in self.weights:
             weight.grad = None
 
@@ -171,10 +177,14 @@ class Optimizer:
         }
 
     def load(self, tensors: Mapping[str, Tensor], *, some: bool) -> None:
-        """Put back what `tensors` returned; `some`: weights not yet updated may lack a state.
+        """Restore what `tensors` returned.
+
+        Args:
+            tensors: Tensors by name. Other names are ignored.
+            some: Accept that weights lack a state, as before their first update.
 
         Raises:
-            ValueError: it isn't what `tensors` returns for this optimizer.
+            ValueError: If `tensors` can't have come from this optimizer.
         """
         states: dict[int, dict[str, Tensor]] = {}
         for key, tensor in tensors.items():
@@ -215,7 +225,7 @@ class Optimizer:
 
 
 def native_serves(weight: Tensor) -> bool:
-    """Whether the native library can update a weight."""
+    """Return True if the native library can update a weight."""
     mine = weight.device.type == "cpu" and weight.dtype == torch.float32
     return mine and weight.is_contiguous() and not why_unavailable()
 
@@ -223,9 +233,10 @@ def native_serves(weight: Tensor) -> bool:
 def decay_of_each(
     model: nn.Module, weight_decay: float, skipped: tuple[str, ...] = ()
 ) -> dict[Tensor, float]:
-    """Return the weight decay of each weight that learns, matrices that decay first.
+    """Return the weight decay of each weight that learns. Weights that decay come first.
 
-    It spares biases, the initial state, n-grams, and names that end as `skipped` says.
+    Biases, the initial state and n-grams don't decay. Weights whose names end in one of `skipped`
+    are left out.
     """
     decaying: dict[Tensor, float] = {}
     others: dict[Tensor, float] = {}
@@ -240,9 +251,9 @@ def decay_of_each(
 
 
 def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
-    """Scale gradients so that their joint norm is at most max_norm; return it as it was.
+    """Scale gradients so that their joint norm is at most max_norm; return the norm before.
 
-    Sparse gradients come out coalesced: each row once, in ascending order.
+    Sparse gradients become coalesced: each row once, in ascending order.
     """
     gradients = []
     for weight in weights:

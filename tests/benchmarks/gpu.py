@@ -2,10 +2,14 @@
 
     python tests/benchmarks/gpu.py [--output TABLE.md] [--seconds 3] [--tiny] [--skip-tests]
 
-In this order: the tests of tests/cuda; `seqtrain check` with full float32 and with TF32; training
-and prediction of quickstart, trec and imdb at three batch sizes, by the engine that auto chooses,
-packed, padded, and by a plain script with nn.GRU over packed input; the same on the CPU. It takes
-less than ten minutes. A config whose data set isn't under datasets/ is left out with a line. --tiny
+The parts, in this order:
+
+1. the tests of tests/cuda,
+2. `seqtrain check` with full float32, and with TF32,
+3. training and prediction of quickstart, trec and imdb at three batch sizes: by the engine that
+   auto chooses, packed, padded, by a plain script with nn.GRU, and on the CPU.
+
+It takes less than ten minutes. A config is left out if its data set isn't under datasets/. --tiny
 tries the script with small sizes on any machine.
 """
 

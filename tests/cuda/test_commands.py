@@ -1,4 +1,4 @@
-"""Every command on the device, with every kind of data; the CPU gives the same."""
+"""Every command on the device, with every kind of data, gives the results of the CPU."""
 
 import json
 import re

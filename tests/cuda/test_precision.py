@@ -56,7 +56,7 @@ def test_torchs_settings_are_restored(device, on_cuda):
 def test_recurrences_have_the_type_that_training_asks_for(
     keys, precision, training, tf32, project, fake
 ):
-    """Never float16, which autocast alone would give. Validation and predictions are float32."""
+    """Autocast would compute in float16. Validation and predictions are in float32."""
     fake.recurrences.clear()
     run = fit(*keys, f"training.precision={precision}", "training.device=cuda")
     assert {call[:2] for call in fake.recurrences} == {(training, tf32), (torch.float32, False)}
@@ -78,7 +78,7 @@ def test_tf32_is_float32_on_the_cpu(project):
 
 @pytest.mark.parametrize("unroll", ["packed", "padded", "masked"])
 def test_a_model_in_evaluation_mode_has_gradients(unroll, device):
-    """Saliency needs them: whether gradients are wanted decides, not the mode of the module."""
+    """Saliency maps need them. The grad mode decides, and not the mode of the module."""
     found = []
     for where in ("cpu", device.type):
         model = make_network(unroll=unroll, engine="torch", num_layers=2).to(where).eval()

@@ -1,4 +1,4 @@
-"""Two processes, each on a device of its own, learn what one process learns."""
+"""Two processes with one device each learn what one process learns."""
 
 import os
 import subprocess

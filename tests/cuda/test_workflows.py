@@ -1,4 +1,4 @@
-"""The verbs on the device: train, score, predict, check, compare, stop and go on."""
+"""Training, scoring, prediction and checks on the device."""
 
 from pathlib import Path
 from typing import Any

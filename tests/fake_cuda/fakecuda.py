@@ -86,7 +86,7 @@ def waits() -> int:
 
 
 def limit_memory(size: int = TOTAL_MEMORY) -> None:
-    """Set the bytes of memory that the device has; a larger allocation fails."""
+    """Set the bytes of memory that the device has. An allocation beyond it fails."""
     global limit
     limit = size
     LIBRARY.fake_cuda_limit(size)
@@ -201,7 +201,7 @@ def rounded(x: Tensor) -> Tensor:
 
 
 class Operands:
-    """What one call of cuDNN computes with, as float32 or float64 of the CPU."""
+    """Operands of one call of cuDNN, as float32 or float64 on the CPU."""
 
     def __init__(self, x: Tensor, weights: list[Tensor], hx: Tensor, cx: Tensor | None) -> None:
         states = [hx] if cx is None else [hx, cx]

@@ -1,4 +1,6 @@
-"""Calls of torch's recurrent kernels on an accelerator, as cuDNN computes them fast and exactly.
+"""Calls of torch's recurrent kernels on an accelerator.
+
+On CUDA, cuDNN computes them. It has conditions on types and weights for that.
 
 B batch, N packed time steps, T longest length, E input size, H hidden size, D directions,
 S tensors of a state: 1 (h), or 2 (h and c of an LSTM).
@@ -67,8 +69,8 @@ def run_kernel(
 def in_one_buffer(weights: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
     """Return a layer's weights as parts of one buffer, in the order that cuDNN expects.
 
-    Without such a buffer torch copies the weights at each call, and warns. Weights that already
-    share one, as those of torch's modules with one layer do, are returned as they are.
+    Without such a buffer torch copies the weights at each call, and warns. Weights that share one
+    already are returned unchanged. torch's modules with one layer have such weights.
     """
     ordered = [w for i in range(0, len(weights), 4) for w in weights[i : i + 2]]
     ordered += [w for i in range(0, len(weights), 4) for w in weights[i + 2 : i + 4]]

@@ -3,7 +3,9 @@
 All ways give the same states. Shapes as in `engines.interface`; T is the longest length.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cache
 
@@ -36,9 +38,9 @@ class TorchEngine(Engine):
 
     Args:
         reason: why this engine was chosen.
-        unroll: packed; padded, where kernels also run over padding and the states at length - 1
-            are taken; masked, step by step, where a sequence that has ended keeps its state; or
-            `AUTO`.
+        unroll: packed, padded, masked or `AUTO`. Padded kernels also run over padding, and the
+            states at length - 1 are taken. Masked goes step by step, and a sequence that has ended
+            keeps its state.
     """
 
     name = "torch"
@@ -66,7 +68,7 @@ class TorchEngine(Engine):
         if start is None:
             start = zero_state(encoder, int(sizes[0]), like=data)
         start = start.to(data.dtype).contiguous()
-        layout = None if unroll == "packed" else _PaddedLayout(sizes, data.device)
+        layout = sizes if unroll == "packed" else _PaddedLayout(sizes, data.device)
         finals: list[Tensor] = []
         directions = 2 if encoder.bidirectional else 1
         for layer in range(encoder.num_layers):
@@ -74,25 +76,41 @@ class TorchEngine(Engine):
                 data = between(data, layer - 1)
             layer_start = start[:, layer * directions : (layer + 1) * directions]
             weights = _layer_weights(encoder, layer)
-            if unroll == "packed" and data.device.type != "cpu":
-                flat = [weight for direction in weights for weight in direction]
-                data, last = run_kernel(cell_of(encoder), data, sizes, layer_start, flat)
-                finals.append(last)
-                continue
-            states = []
-            for direction, own in enumerate(weights):
-                arguments = cell_of(encoder), data, layer_start[:, direction], own
-                reverse = direction == 1
-                if layout is None:
-                    state, last = _in_rectangles(*arguments, sizes, reverse=reverse)
-                elif unroll == "padded":
-                    state, last = _padded(*arguments, layout, reverse=reverse)
-                else:
-                    state, last = _masked(*arguments, layout, reverse=reverse)
-                states.append(state)
-                finals.append(last.unsqueeze(1))
-            data = torch.cat(states, dim=1) if len(states) > 1 else states[0]
+            data, last = _run_layer(cell_of(encoder), data, layer_start, weights, unroll, layout)
+            finals.append(last)
         return data if need_outputs else None, torch.cat(finals, dim=1)
+
+
+def _run_layer(
+    cell: Cell,
+    data: Tensor,
+    start: Tensor,
+    weights: list[list[Tensor]],
+    unroll: str,
+    layout: Tensor | _PaddedLayout,
+) -> tuple[Tensor, Tensor]:
+    """Run a layer over packed steps.
+
+    Args:
+        cell: recurrent cell.
+        data: inputs.
+        start: initial states of each direction.
+        weights: parameters of each direction.
+        unroll: packed, padded or masked.
+        layout: batch sizes if packed, otherwise the places in a padded rectangle.
+
+    Shape:
+        data: (N, E). start: (S, D, B, H). Returns: states (N, D * H), last ones (S, D, B, H).
+    """
+    if isinstance(layout, Tensor) and not data.is_cpu:
+        return run_kernel(cell, data, layout, start, [w for own in weights for w in own])
+    found = [
+        WAYS[unroll](cell, data, start[:, i], own, layout, reverse=i == 1)
+        for i, own in enumerate(weights)
+    ]
+    states = [states for states, _ in found]
+    last = torch.stack([last for _, last in found], dim=1)
+    return torch.cat(states, dim=1) if len(states) > 1 else states[0], last
 
 
 def _padding_is_faster(encoder: nn.RNNBase, sizes: Tensor, start: Tensor | None) -> bool:
@@ -148,8 +166,8 @@ def _in_rectangles(
 ) -> tuple[Tensor, Tensor]:
     """Call torch's kernel once for all consecutive steps that have the same sequences.
 
-    For a packed batch torch would take step by step on the CPU, and its backward pass would take a
-    time that grows with the square of the length.
+    On the CPU, torch takes a packed batch step by step. The time of its backward pass then grows
+    with the square of the length.
 
     Shape:
         data: (N, E). start: (S, B, H). sizes: (T,). Returns: states (N, H), last ones (S, B, H).
@@ -240,6 +258,14 @@ def _has_bfloat16_lstm() -> bool:
     """Return True if oneDNN's LSTM computes in bfloat16 on this processor."""
     found: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return found
+
+
+WAYS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
+    "packed": _in_rectangles,
+    "padded": _padded,
+    "masked": _masked,
+}
+"""Functions that run one direction of a layer, by unroll."""
 
 
 def as_packed(inputs: PackedSequence | DistinctInputs) -> PackedSequence:
