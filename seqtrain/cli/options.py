@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options that several commands have, and checks of options."""
 
 import re
 from pathlib import Path
@@ -13,12 +13,20 @@ from seqtrain.text import quote
 def option(
     help: str, metavar: str | None = None, *names: str, default: Any = None, **limits: Any
 ) -> Any:
-    """Return an option that takes a value; without names it is called as its parameter."""
+    """Return an option that takes a value.
+
+    Args:
+        help: Help text.
+        metavar: Placeholder of the value in the help.
+        names: Names of the option; by default the name of its parameter.
+        default: Value if the option is left out.
+        limits: Further arguments of typer.Option, such as min and max.
+    """
     return typer.Option(default, *names, metavar=metavar, help=help, **limits)
 
 
 def argument(help: str, metavar: str, default: Any = ...) -> Any:
-    """Return an argument; without a default it is required."""
+    """Return a positional argument, which is required if it has no default."""
     return typer.Argument(default, metavar=metavar, help=help)
 
 
@@ -28,14 +36,14 @@ def flag(help: str, *names: str) -> Any:
 
 
 def _check_device(name: str | None) -> str | None:
-    """Check the spelling before torch is loaded."""
+    """Check the spelling of a device before torch is imported."""
     if name is not None and not re.fullmatch("auto|cpu|mps|cuda(:[0-9]{1,3})?", name):
         raise ConfigError(f"--device: found {quote(name)}; expected auto, cpu, cuda, mps or cuda:N")
     return name
 
 
 def complete_override(incomplete: str) -> list[str]:
-    """Return what the shell may put after `--set`: keys of the config, or values of a key."""
+    """Return completions of `--set`: keys of the config, or values of a key."""
     from seqtrain.config.problems import KEYS, choices
     from seqtrain.config.schema import SECTIONS
 
@@ -64,21 +72,19 @@ DEVICE = option(
     default="auto",
 )
 TRAIN_DEVICE = option(
-    "Device to train on, in place of training.device. Default: that of the config.",
-    "DEVICE",
-    callback=_check_device,
+    "Device to train on. Default: training.device of the config.", "DEVICE", callback=_check_device
 )
 RUN = argument("Run directory or model folder. Default: the newest run.", "RUN", None)
 RUN_OPTION = option("The same as the argument RUN.", "RUN", "--run")
-SPLIT = option("Split of the run's config. Default: test, or validation without a test.")
+SPLIT = option("Split of the run's config. Default: test, or validation if there is no test.")
 DATA = option("Labelled file to use instead of a split.", "FILE")
 STEPS = flag("Also score predictions after 10 %, 20 % … of each sequence.", "--steps")
-DELIMITER = option("What separates the columns of a csv file. Default: detected.")
+DELIMITER = option("Separator of columns in a csv file. Default: detected.")
 SHOWN = 20
-TOP = option(f"Number of rows shown. Default: {SHOWN}; in JSON all.", "N", min=0)
+TOP = option(f"Number of rows to show. Default: {SHOWN}; all in JSON.", "N", min=0)
 AS_JSON = flag("Print one JSON object.", "--json")
 QUIET = flag("Show warnings only.", "--quiet", "-q")
-NO_CACHE = flag("Read and encode the data again; use and write no cache.", "--no-cache")
+NO_CACHE = flag("Read and encode the data again, without using or writing a cache.", "--no-cache")
 FORCE = flag("Replace an existing file.", "--force")
 
 
@@ -109,8 +115,15 @@ def chosen_run(run: str | None, named: str | None = None) -> str:
     return str(path)
 
 
-def refuse(*clashes: tuple[str, object]) -> None:
-    """Refuse options that don't go together: each with why, and whether both were given."""
-    for why, clash in clashes:
-        if clash:
-            raise ConfigError(why)
+def refuse(*clashes: tuple[object, ...]) -> None:
+    """Raise an error if options exclude each other.
+
+    Args:
+        clashes: A message for each clash, followed by the conditions that must all hold for it.
+
+    Raises:
+        ConfigError: For the first clash.
+    """
+    for message, *conditions in clashes:
+        if all(conditions):
+            raise ConfigError(str(message))

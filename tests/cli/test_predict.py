@@ -382,7 +382,7 @@ def test_refusals_of_many_files(many, cli, options, words):
 def test_a_text_that_names_no_file_is_classified(trained, cli):
     ended = cli("predict", "rise the climb", trained / "run")
     assert ended.out == cli("predict", "-", trained / "run", stdin="rise the climb").out
-    assert "INPUT is no file; it is read as one sequence" in ended.err
+    assert "INPUT is not a file" in ended.err
     for name in ("rise.txt", "rise the climb.csv"):
         assert "no such file" in cli("predict", name, trained / "run", code=2).err
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ import seqtrain
 from seqtrain.api.run_events import Event
 from seqtrain.cli.main import run
 from seqtrain.cli.output.compare_screen import show_comparison
+from seqtrain.cli.output.console import stderr_console
+from seqtrain.cli.output.epoch_table import EpochTable
 from seqtrain.cli.output.fit_screen import FitScreen, show_figures
 from seqtrain.comparison.results import Comparison, Speed, VariantResult, recommend
 from seqtrain.comparison.task import VARIANTS
+from seqtrain.training.events import EpochEvent
 from tests.helpers.terminal import Terminal, terminal
 from tests.helpers.tiny import CONFIG
 
@@ -154,3 +158,27 @@ def test_what_has_no_room_is_named(show):
         assert " fit;" not in wide
     lines = show(["runs"], 80).lines()
     assert lines[0].split()[:4] == ["run", "accuracy", "test.accuracy", "time"]
+
+
+def test_epochs_that_bring_nothing_new_update_one_line(events, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    epoch = next(event for event in events if isinstance(event, EpochEvent))
+    assert epoch.validation is not None
+
+    def epochs(accuracies: list[float], **phase: bool) -> None:
+        best = 0.0
+        for number, accuracy in enumerate(accuracies, start=1):
+            scores = replace(epoch.validation, accuracy=accuracy)
+            changes = {"epoch": number, "validation": scores, "is_best": accuracy >= best, **phase}
+            table.add(replace(epoch, seconds=1.0, **changes))
+            best = max(best, accuracy)
+
+    with terminal(80) as shown:
+        table = EpochTable(stderr_console())
+        epochs([0.5, 0.8, 0.7, 0.6, 0.8, 0.80001, 0.9, 0.9])
+        epochs([0.9, 0.9, 0.9], refit=True)
+    lines = [line for line in shown.lines() if line[0].isdigit() or line.startswith("refit")]
+    rows = [line.split() for line in lines]
+    assert [row[0] for row in rows] == ["1", "2-6", "7-8", "refit"]
+    assert [row[-1] for row in rows[:3]] == ["1.0", "5.0", "2.0"]
+    assert rows[3][1] == "1-3:"

@@ -112,7 +112,7 @@ def test_thresholds_of_single_labels(beside: Path, cli: Cli) -> None:
     assert min(sure) >= 0.9
     assert predicted(cli, "--threshold", "0.9") == predicted(cli, "--min-probability", "0.9")
     ended = cli("predict", "test.csv", "run", "--class-precision", "sport=0.9")
-    assert "'sport' from probability 0." in ended.err
+    assert "'sport' with probability 0." in ended.err
     problem = cli("predict", "test.csv", "run", "--threshold", "sprt=0.5", code=2).problems
     assert problem == ["seqtrain: threshold: no label 'sprt'; did you mean 'sport'?"]
 

@@ -75,3 +75,13 @@ def test_a_package_that_is_missing_is_named_with_how_to_install_it(
     before = listing(begun)
     assert f"pip install 'seqtrain[{extra}]'" in cli(*words, code=2).err
     assert listing(begun) == before
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--nproc-per-node=2", "--nnodes=2", "--rdzv-endpoint=host:29500", "--max-restarts=1"],
+)
+def test_options_of_the_launcher_are_refused_and_torchrun_is_named(cli, option):
+    [problem] = cli("fit", "c.yaml", option, code=2).problems
+    assert problem.startswith(f"seqtrain: {option.partition('=')[0]}")
+    assert "torchrun --nproc-per-node N -m seqtrain fit" in problem

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 import pyte
 import pytest
 
+ERASED = re.compile(r"[^\n]*\r\n[^\n]*\r\x1b\[1A\x1b\[2K")
+"""A line that is erased after it was written; a bar may come in between."""
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -33,8 +35,14 @@ class Terminal:
         return [line.rstrip() for line in screen.display if line.strip()]
 
     def logical_lines(self) -> list[str]:
-        """Return the lines as they were written, before the terminal wraps them."""
-        return [CONTROL.sub("", line).rstrip() for line in self.written.split("\r\n")]
+        """Return the lines as they were written, before the terminal wraps them.
+
+        Lines that were erased afterwards are left out.
+        """
+        text, count = ERASED.subn("", self.written)
+        while count:
+            text, count = ERASED.subn("", text)
+        return [CONTROL.sub("", line).rstrip() for line in text.split("\r\n")]
 
 
 @contextmanager

@@ -1,15 +1,39 @@
-"""`seqtrain fit CONFIG`: train, once or once per seed or fold, and print the run directory."""
+"""Command `seqtrain fit`: train once, or once per seed or fold, and print the run directory."""
+
+from __future__ import annotations
 
 import os
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from shlex import join
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from seqtrain.cli import options
 from seqtrain.cli.options import flag, option, refuse
+from seqtrain.errors import Interrupted
+
+if TYPE_CHECKING:
+    from seqtrain.api.run_events import Listener, Run
+    from seqtrain.cli.output.fit_screen import FitScreen
+    from seqtrain.config import Config
+
+
+RUN_DIR = option("Run directory. Default: runs/<config name>-<time>.", "DIR")
+RESUME = flag(
+    "Continue the run in --run-dir, or the newest run of CONFIG, from its last checkpoint.",
+    "--resume",
+)
+FORCE = flag("Replace an earlier run in --run-dir.", "--force")
+INIT_FROM = option("Start from the weights of a run or model folder.", "RUN")
+SEEDS = option("Train once per seed; the runs form an ensemble.", "0,1,2")
+FOLDS = option("Train N times, each time with another N-th of train held out.", "N")
+JOBS = option("With --seeds or --folds: train N runs at the same time. Default: 1.", "N", min=1)
+LOG = option("Also write event files for TensorBoard, into tensorboard/ of the run.")
+VERBOSE = flag("Also show padding, coverage of word vectors, and the engine.", "--verbose", "-v")
 
 
 def fit(
@@ -17,91 +41,103 @@ def fit(
     config: str = options.CONFIG,
     overrides: list[str] | None = options.OVERRIDES,
     device: str | None = options.TRAIN_DEVICE,
-    run_dir: str | None = option("Run directory. Default: runs/<config name>-<time>.", "DIR"),
-    resume: bool = flag(
-        "Go on from the last checkpoint in --run-dir, or of the newest run of CONFIG.", "--resume"
-    ),
-    force: bool = flag("Replace an earlier run in --run-dir.", "--force"),
-    init_from: str | None = option("Start from the weights of a run or model folder.", "RUN"),
-    seeds: str | None = option("Train once per seed; the runs form an ensemble.", "0,1,2"),
-    folds: int | None = option(
-        "Train N times, each time with another N-th of train held out.", "N"
-    ),
-    jobs: int | None = option(
-        "With --seeds or --folds: train N runs at the same time. Default: 1.", "N", min=1
-    ),
-    log: Literal["tensorboard"] | None = option(
-        "Also write event files for TensorBoard, in tensorboard/ of the run."
-    ),
+    run_dir: str | None = RUN_DIR,
+    resume: bool = RESUME,
+    force: bool = FORCE,
+    init_from: str | None = INIT_FROM,
+    seeds: str | None = SEEDS,
+    folds: int | None = FOLDS,
+    jobs: int | None = JOBS,
+    log: Literal["tensorboard"] | None = LOG,
     quiet: bool = options.QUIET,
-    verbose: bool = flag("Also show padding, word vectors, and the engine.", "--verbose", "-v"),
+    verbose: bool = VERBOSE,
     no_cache: bool = options.NO_CACHE,
-    nproc_per_node: int | None = option("Train with N processes on this host.", "N", min=1),
-    nnodes: str | None = option("Train with N hosts, or with MIN:MAX of them.", "N"),
-    rdzv_endpoint: str | None = option(
-        "With --nnodes: address of one host, which all others call.", "HOST:PORT"
-    ),
-    max_restarts: int | None = option(
-        "Restart all processes up to N times if one is lost. Default: 0.", "N", min=0
-    ),
 ) -> None:
     """Example: seqtrain fit my.yaml --set training.lr=0.002 --seeds 0,1,2"""
-    from shlex import join
+    from seqtrain.config import load_config
 
-    from seqtrain.config import load_config, resolved_config
-    from seqtrain.errors import Interrupted
-    from seqtrain.runs.destination import check_destination
-    from seqtrain.runs.run_directory import default_path, find
-
-    settings, source = load_config(config, overrides or []), Path(config)
-    is_launched = "TORCHELASTIC_RUN_ID" in os.environ
-    launches = (nproc_per_node, nnodes, rdzv_endpoint, max_restarts) != (None,) * 4
-    several = seeds is not None or folds is not None
-    path = None if run_dir is None else Path(run_dir)
-    given: dict[str, Any] = {"source": source, "resume": resume, "force": force}
-    given |= {"cache": not no_cache, "init_from": init_from}
+    settings = load_config(config, overrides or [])
+    is_repeated = seeds is not None or folds is not None
+    at_once, unnamed = (jobs or 1) > 1, resume and run_dir is None
     refuse(
-        ("--jobs: trains runs side by side; give --seeds or --folds with it", jobs and not several),
-        ("--nproc-per-node: trains one run; leave out --seeds and --folds", several and launches),
-        ("--log: shows runs one after another; leave out --jobs", log and (jobs or 1) > 1),
-        ("--resume: --seeds and --folds need --run-dir", several and resume and path is None),
+        ("--jobs: needs --seeds or --folds, whose runs it trains at once", jobs, not is_repeated),
+        ("--log: can't follow runs that train at once; leave out --jobs", log, at_once),
+        ("--resume: with --seeds or --folds it needs --run-dir", unnamed, is_repeated),
     )
-    if launches and not is_launched:
-        from seqtrain.training.distributed import launch
-
-        if resume and path is None:
-            path = find(None, source.stem).path
-        check_destination(None if resume else path, "run", "--run-dir", force=force)
-        path = path or default_path(source.stem)  # so that processes started again find the run
-        words = [*context.obj, "--run-dir", str(path)]
-        counts = {"processes": nproc_per_node or 1, "restarts": max_restarts or 0}
-        raise typer.Exit(launch(words, hosts=nnodes, endpoint=rdzv_endpoint, **counts))
-    from seqtrain.api.fit import fit as run_fit
-    from seqtrain.api.repeats import fit_repeats, repeats_of, seeds_of
     from seqtrain.cli.output.console import print_path
     from seqtrain.cli.output.event_log import EventLog
-    from seqtrain.cli.output.fit_screen import FitScreen, show_line, show_repeats
+    from seqtrain.cli.output.fit_screen import FitScreen, show_repeats
+    from seqtrain.runs.run_directory import default_path
 
-    also = EventLog() if log else lambda event: None
-    made = FitScreen(quiet=quiet, verbose=verbose, hints=not several, also=also)
-    with closing(made) as screen:
-        if not several:
-            run = run_fit(settings, run_dir=path, device=device, listener=screen, **given)
-            if os.environ.get("RANK", "0") == "0":
-                print_path(run.path)
+    arguments: dict[str, Any] = {"source": Path(config), "resume": resume, "force": force}
+    arguments |= {"cache": not no_cache, "init_from": init_from}
+    path = None if run_dir is None else Path(run_dir)
+    screen = FitScreen(
+        quiet=quiet, verbose=verbose, hints=not is_repeated, also=EventLog() if log else None
+    )
+    with closing(screen):
+        if not is_repeated:
+            _fit_once(settings, path, screen, {**arguments, "device": device})
             return
+        from seqtrain.api.repeats import repeats_of, seeds_of
+        from seqtrain.config import resolved_config
+
         numbers = None if seeds is None else seeds_of(seeds)
         configs = repeats_of(resolved_config(settings, device), seeds=numbers, folds=folds)
-        path, side_by_side = path or default_path(source.stem), (jobs or 1) > 1
-        lines = partial(partial, show_line, settings.training.monitor, quiet)
-        given |= {"jobs": jobs or 1, "listener": lines if side_by_side else screen.of_run}
-        try:
-            runs = fit_repeats(configs, path, **given)
-        except Interrupted as error:
-            words = [word for word in context.obj if word not in ("--force", "--resume")]
-            words += ["--resume", *([] if run_dir else ["--run-dir", str(path)])]
-            how = f"what was trained is saved; go on with: seqtrain {join(words)}"
-            raise Interrupted(error.exit_code - 128, f"stopped; {how}") from None
+        directory = path or default_path(Path(config).stem)
+        with _resume_command(context.obj, directory, is_named=path is not None):
+            runs = _fit_repeats(configs, directory, screen, jobs or 1, arguments)
     if not quiet:
-        show_repeats(runs, path, settings, folds=folds is not None)
-    print_path(path)
+        show_repeats(runs, directory, settings, folds=folds is not None)
+    print_path(directory)
+
+
+def _fit_once(
+    settings: Config, path: Path | None, screen: FitScreen, arguments: dict[str, Any]
+) -> None:
+    """Train one run and print its directory, in a distributed run from rank 0 only."""
+    from seqtrain.api.fit import fit as run_fit
+    from seqtrain.cli.output.console import print_path
+
+    run = run_fit(settings, run_dir=path, listener=screen, **arguments)
+    if os.environ.get("RANK", "0") == "0":
+        print_path(run.path)
+
+
+def _fit_repeats(
+    configs: Mapping[str, Config],
+    directory: Path,
+    screen: FitScreen,
+    jobs: int,
+    arguments: dict[str, Any],
+) -> list[Run]:
+    """Train each config; runs that train at the same time print a line per epoch."""
+    from seqtrain.api.repeats import fit_repeats
+    from seqtrain.cli.output.fit_screen import show_line
+
+    monitor = next(iter(configs.values())).training.monitor
+
+    def lines_of(name: str) -> Listener:
+        return partial(show_line, monitor, screen.is_quiet, name)
+
+    listener = screen.of_run if jobs == 1 else lines_of
+    return fit_repeats(configs, directory, jobs=jobs, listener=listener, **arguments)
+
+
+@contextmanager
+def _resume_command(words: Sequence[str], directory: Path, *, is_named: bool) -> Iterator[None]:
+    """Add to an interruption the command that resumes the runs.
+
+    Args:
+        words: Arguments of this command.
+        directory: Directory of the runs.
+        is_named: True if the arguments name the directory.
+    """
+    try:
+        yield
+    except Interrupted as error:
+        kept = [word for word in words if word not in ("--force", "--resume")]
+        kept += ["--resume", *([] if is_named else ["--run-dir", str(directory)])]
+        command = f"seqtrain {join(kept)}"
+        problem = f"stopped; what was trained is saved; continue with: {command}"
+        raise Interrupted(error.exit_code - 128, problem) from None

@@ -1,10 +1,12 @@
-"""`seqtrain predict INPUT`: one output row per input row, in input order."""
+"""Command `seqtrain predict`: one output row per input row, in input order."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -18,75 +20,76 @@ from seqtrain.text import counted, one_of, quote
 
 if TYPE_CHECKING:
     from seqtrain.api.predictors import Classifier
+    from seqtrain.cli.output.prediction_rows import PredictionColumns
 
 ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-"""Format of each ending of an output file; .gz or .zst after it compresses."""
+"""Format of an output file by its ending; .gz or .zst after it compresses the file."""
+INPUT = argument("File of sequences, - for standard input, or a text.", "INPUT")
+OUTPUT = option("Output file. Default: - (standard output).", "FILE", "--output", "-o")
+FORMAT = option("Output format. Default: by --output's ending, else tsv; on a terminal, lines.")
+INPUT_FORMAT = option("Format of INPUT. Default: by its name; lines for standard input.")
+ENCODING = option("Encoding of INPUT, such as cp1252. Default: UTF-8.", "NAME")
+KEEP = option("Columns of INPUT to copy to the output, such as id,text; or all.", "COLUMNS")
+TOP_K = option("Write the K most probable labels.", "K", min=1)
+PROBABILITIES = flag("Write the probability of every label.", "--probabilities")
+MIN_PROBABILITY = option("Leave the label empty if its probability is below P.", "P", min=0, max=1)
+PRECISION = option(
+    "Choose --min-probability so that this share of the remaining labels, of all classes "
+    "together, was right on validation, such as 0.95.",
+    "SHARE",
+    min=0,
+    max=1,
+)
+THRESHOLD = option(
+    "Predict LABEL if its probability is at least P, and never below; without LABEL, every label.",
+    "[LABEL=]P",
+)
+CLASS_PRECISION = option(
+    "Choose --threshold so that this share of LABEL's predictions was right on validation, such "
+    "as spam=0.95.",
+    "LABEL=SHARE",
+)
+EMPTY = option(
+    "For an empty sequence: stop, read an unknown token, or leave its label empty. Default: as in "
+    "training, or blank."
+)
+BAD_ROWS = option("For a row that can't be read: stop, or leave its label empty.", default="error")
+STEPS = flag("Predict after every time step: jsonl, or coloured lines on a terminal.", "--steps")
+OUTPUT_DIR = option("Write one file into DIR for each file that INPUT names.", "DIR")
+SPREADSHEET_SAFE = flag(
+    "csv: put a ' before cells that a spreadsheet would run as a formula.", "--spreadsheet-safe"
+)
 
 
 def predict(
-    source: str = argument("File of sequences, - for standard input, or a text.", "INPUT"),
+    source: str = INPUT,
     run: str | None = options.RUN,
     named: str | None = options.RUN_OPTION,
-    output: str | None = option(
-        "Where to write. Default: - (standard output).", "FILE", "--output", "-o"
-    ),
-    format: Literal["tsv", "csv", "jsonl"] | None = option(
-        "Output format. Default: by --output's ending, else tsv; on a terminal lines."
-    ),
-    input_format: InputFormat | None = option(
-        "Format of INPUT. Default: by its name; standard input as lines."
-    ),
+    output: str | None = OUTPUT,
+    format: Literal["tsv", "csv", "jsonl"] | None = FORMAT,
+    input_format: InputFormat | None = INPUT_FORMAT,
     delimiter: options.Delimiter = options.DELIMITER,
-    encoding: str | None = option("Encoding of INPUT, such as cp1252. Default: UTF-8.", "NAME"),
-    keep: list[str] | None = option(
-        "Columns of INPUT to copy to the output, such as id,text; or all.", "COLUMNS"
-    ),
-    top_k: int | None = option("Write the K most probable labels.", "K", min=1),
-    probabilities: bool = flag("Write the probability of every label.", "--probabilities"),
-    min_probability: float | None = option(
-        "Leave the label empty where its probability is below P.", "P", min=0, max=1
-    ),
-    precision: float | None = option(
-        "Choose --min-probability so that this share of the remaining labels, of all classes "
-        "together, was right on validation, such as 0.95.",
-        "SHARE",
-        min=0,
-        max=1,
-    ),
-    threshold: list[str] | None = option(
-        "Predict LABEL from this probability on, and never below; without LABEL, every label.",
-        "[LABEL=]P",
-    ),
-    class_precision: list[str] | None = option(
-        "Choose --threshold so that this share of LABEL's predictions was right on validation, "
-        "such as spam=0.95.",
-        "LABEL=SHARE",
-    ),
-    empty: Literal["error", "unk", "blank"] | None = option(
-        "What to do with an empty sequence: stop, read an unknown token, or leave its label "
-        "empty. Default: as in training, or blank."
-    ),
-    bad_rows: Literal["error", "blank"] = option(
-        "What to do with a row that can't be read: stop, or leave the label empty.", default="error"
-    ),
-    steps: bool = flag(
-        "Predict after every time step: jsonl, or coloured lines on a terminal.", "--steps"
-    ),
-    output_dir: str | None = option("Write one file there for each file that INPUT names.", "DIR"),
-    spreadsheet_safe: bool = flag(
-        "csv: put a ' before cells that a spreadsheet would run as a formula.", "--spreadsheet-safe"
-    ),
+    encoding: str | None = ENCODING,
+    keep: list[str] | None = KEEP,
+    top_k: int | None = TOP_K,
+    probabilities: bool = PROBABILITIES,
+    min_probability: float | None = MIN_PROBABILITY,
+    precision: float | None = PRECISION,
+    threshold: list[str] | None = THRESHOLD,
+    class_precision: list[str] | None = CLASS_PRECISION,
+    empty: Literal["error", "unk", "blank"] | None = EMPTY,
+    bad_rows: Literal["error", "blank"] = BAD_ROWS,
+    steps: bool = STEPS,
+    output_dir: str | None = OUTPUT_DIR,
+    spreadsheet_safe: bool = SPREADSHEET_SAFE,
     force: bool = options.FORCE,
     device: str = options.DEVICE,
 ) -> None:
     """Example: seqtrain predict new.csv --keep id --output predictions.csv"""
-    from seqtrain.runs.destination import check_destination
-
     output = None if output == "-" else output
-    if output is not None:
-        sources = [] if source == "-" else [source]
-        check_destination(output, "stream", "--output", force=force, sources=sources)
-    of_rows = {
+    kept = _kept_columns(keep)
+    _check_output(source, output, output_dir, force=force)
+    row_options = {
         "--keep": keep,
         "--empty": empty,
         "--bad-rows": bad_rows != "error",
@@ -97,75 +100,150 @@ def predict(
         "--min-probability": min_probability is not None,
         "--output-dir": output_dir,
     }
-    kept = [name for names in keep or [] for name in names.split(",")]
-    one, both = "give one of them", None not in (precision, min_probability)
-    refuse(
-        (f"--top-k: --probabilities writes every class; {one}", top_k and probabilities),
-        (f"--precision: it chooses --min-probability; {one}", both),
-        (f"--output: --output-dir says where to write; {one}", output and output_dir),
-        *((f"{name}: --steps writes rows; {one}", steps and on) for name, on in of_rows.items()),
-        *((f"--keep: {x} is named twice; expected each once", kept.count(x) > 1) for x in kept),
-    )
+    _check_exclusive(row_options, top_k, steps=steps)
     default = "jsonl" if steps and top_k else "tsv" if output_dir else None
     written = _row_format(format or default, output, steps=steps)
+    path = chosen_run(run, named)
 
     from seqtrain.api.load import load
     from seqtrain.cli.output.console import note
     from seqtrain.cli.output.prediction_job import open_output, predict_files, write_predictions
-    from seqtrain.cli.output.prediction_rows import PredictionColumns
-    from seqtrain.data.read_options import PredictionOptions, keeps_all
+    from seqtrain.data.read_options import PredictionOptions
 
-    path = chosen_run(run, named)
     classifier = load(path, device=device)
-    name = classifier.preprocessing.schema.id
-    if name is not None and not keeps_all(kept) and str(name) not in kept:
-        kept = [str(name), *kept]
-    least = min_probability if precision is None else _looked_up(classifier, precision)
-    if least is not None and classifier.separator is not None:
-        classifier.thresholds, least = dict.fromkeys(classifier.labels, least), None
-    for text in threshold or []:
-        label, share = _share(text, "--threshold")
-        for each in [label] if label else classifier.labels:
-            classifier.set_threshold(each, share)
-    for text in class_precision or []:
-        label, share = _share(text, "--class-precision")
-        classifier.set_threshold(label, 0.0)  # which refuses an unknown label
-        classifier.set_threshold(label, _looked_up(classifier, share, label))
-    columns = PredictionColumns(
-        classifier.labels,
-        written,
-        top_k,
-        each_class=probabilities,
-        keep=kept,
-        threshold=least,
-        spreadsheet_safe=spreadsheet_safe,
-        separator=classifier.separator,
-        steps=steps,
-    )
-    how = PredictionOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
-    write = partial(write_predictions, classifier, columns, how)
+    kept = _with_id(kept, classifier)
+    least = _least_probability(classifier, min_probability, precision)
+    _set_thresholds(classifier, threshold or [], class_precision or [])
+    columns = _columns(classifier, kept, written, top_k, least)
+    columns = replace(columns, each_class=probabilities, spreadsheet_safe=spreadsheet_safe)
+    reading = PredictionOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
+    write = partial(write_predictions, classifier, replace(columns, steps=steps), reading)
     if output_dir is not None:
-        return predict_files(source, Path(output_dir), written, write, force=force)
+        predict_files(source, Path(output_dir), written, write, force=force)
+        return
     if run is None and named is None:
         note(f"run: {path}")
-    source = _given_text(source)
-    return write(source, partial(open_output, output, line_by_line=source == "-"))
+    source = _input_path(source)
+    write(source, partial(open_output, output, line_by_line=source == "-"))
 
 
-def _given_text(source: str) -> str:
-    """Let a text with blanks that names no file be one line of standard input."""
+def _columns(
+    classifier: Classifier, kept: list[str], format: str, top_k: int | None, least: float | None
+) -> PredictionColumns:
+    from seqtrain.cli.output.prediction_rows import PredictionColumns
+
+    return PredictionColumns(
+        classifier.labels,
+        format,
+        top_k,
+        keep=kept,
+        threshold=least,
+        separator=classifier.separator,
+    )
+
+
+def _check_output(source: str, output: str | None, output_dir: str | None, *, force: bool) -> None:
+    """Raise an error if the output file exists or is the input, or if a folder is named too."""
+    from seqtrain.runs.destination import check_destination
+
+    if output is None:
+        return
+    sources = [] if source == "-" else [source]
+    check_destination(output, "stream", "--output", force=force, sources=sources)
+    refuse(("--output: --output-dir names where to write; give one of them", output_dir))
+
+
+def _check_exclusive(row_options: Mapping[str, object], top_k: int | None, *, steps: bool) -> None:
+    """Raise an error if options exclude each other.
+
+    Args:
+        row_options: Options that --steps excludes, and a true value for each that is set.
+        top_k: Option --top-k.
+        steps: Option --steps.
+    """
+    probabilities = row_options["--probabilities"]
+    precision, least = row_options["--precision"], row_options["--min-probability"]
+    refuse(
+        ("--top-k: --probabilities writes every class; give one of them", top_k, probabilities),
+        ("--precision: it chooses --min-probability; give one of them", precision, least),
+        *(
+            (f"{name}: not available with --steps; give one of them", steps, value)
+            for name, value in row_options.items()
+        ),
+    )
+
+
+def _kept_columns(keep: list[str] | None) -> list[str]:
+    """Return the columns that --keep names.
+
+    Raises:
+        ConfigError: If a column is named twice.
+    """
+    kept = [name for names in keep or [] for name in names.split(",")]
+    for name in kept:
+        refuse((f"--keep: {name} is named twice; expected each once", kept.count(name) > 1))
+    return kept
+
+
+def _with_id(kept: list[str], classifier: Classifier) -> list[str]:
+    """Return the columns to copy; for a model of step tables the id comes first."""
+    from seqtrain.data.read_options import keeps_all
+
+    id_column = classifier.preprocessing.schema.id
+    if id_column is None or keeps_all(kept) or str(id_column) in kept:
+        return kept
+    return [str(id_column), *kept]
+
+
+def _least_probability(
+    classifier: Classifier, min_probability: float | None, precision: float | None
+) -> float | None:
+    """Return the probability below which labels are left empty, or None if all are written.
+
+    In a multi-label task it becomes the threshold of every class instead.
+    """
+    least = min_probability
+    if precision is not None:
+        least = _probability_for_precision(classifier, precision)
+    if least is not None and classifier.separator is not None:
+        classifier.thresholds = dict.fromkeys(classifier.labels, least)
+        return None
+    return least
+
+
+def _set_thresholds(
+    classifier: Classifier, thresholds: list[str], class_precisions: list[str]
+) -> None:
+    """Set the thresholds that --threshold and --class-precision ask for."""
+    for text in thresholds:
+        label, share = _label_and_share(text, "--threshold")
+        for name in [label] if label else classifier.labels:
+            classifier.set_threshold(name, share)
+    for text in class_precisions:
+        label, share = _label_and_share(text, "--class-precision")
+        classifier.set_threshold(label, 0.0)  # raises an error for an unknown label
+        probability = _probability_for_precision(classifier, share, label)
+        classifier.set_threshold(label, probability)
+
+
+def _input_path(source: str) -> str:
+    """Return the path of the input; a text of several words becomes standard input."""
     from seqtrain.cli.output.console import note
     from seqtrain.config.formats import resolve_format
 
     if len(source.split()) < 2 or os.path.exists(source) or resolve_format(source, "auto"):
         return source
-    note("INPUT is no file; it is read as one sequence")
+    note("INPUT is not a file; it is read as one sequence")
     sys.stdin = io.TextIOWrapper(io.BytesIO(source.encode(errors="surrogateescape")))
     return "-"
 
 
 def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
-    """Return how predictions are written: as chosen, or as the output's ending says, else tsv."""
+    """Return the output format: the chosen one, or that of the output's ending, or tsv.
+
+    Raises:
+        ConfigError: If the ending is unknown, or if the format doesn't suit --steps.
+    """
     if path is None and chosen is None and sys.stdout.isatty():
         return "lines"
     ending = Path(uncompressed((path or "").lower())).suffix
@@ -181,33 +259,44 @@ def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
     return found
 
 
-def _share(text: str, option: str) -> tuple[str, float]:
-    """Return label and number of LABEL=NUMBER; the label of a bare threshold is empty."""
+def _label_and_share(text: str, option: str) -> tuple[str, float]:
+    """Return label and number of LABEL=NUMBER; the label is empty if a threshold has none."""
     label, _, number = text.rpartition("=")
     try:
         share = float(number)
     except ValueError:
         share = -1.0
-    is_bare = option == "--threshold" and "=" not in text
-    if not 0 <= share <= 1 or not (label or is_bare):
+    has_no_label = option == "--threshold" and "=" not in text
+    if not 0 <= share <= 1 or not (label or has_no_label):
         raise ConfigError(f"{option}: found {quote(text)}; expected LABEL=NUMBER, from 0 to 1")
     return label, share
 
 
-def _looked_up(classifier: Classifier, precision: float, label: str | None = None) -> float:
-    """Return the lowest probability from which this share of validation was right; say it."""
+def _probability_for_precision(
+    classifier: Classifier, precision: float, label: str | None = None
+) -> float:
+    """Return the lowest probability at which predictions on validation had a precision; print it.
+
+    Args:
+        classifier: A single model.
+        precision: Share of the predictions that must be right.
+        label: Class whose predictions count, or None for those of all classes.
+    """
     from seqtrain.api.predictors import one_model
     from seqtrain.cli.output.console import note
 
-    one = one_model(classifier, "--precision" if label is None else "--class-precision")
-    found, rows = one.threshold(precision, label), one.calibration.rows
-    which, of_what, interval = "labels", "validation", ""
+    model = one_model(classifier, "--precision" if label is None else "--class-precision")
+    found, rows = model.threshold(precision, label), model.calibration.rows
+    which, of_rows, interval = "labels", "validation", ""
     if label is not None:
-        which, of_what = quote(label), "its rows of validation"
+        which, of_rows = quote(label), "its rows of validation"
     elif rows:
         number = round(found.coverage * rows)
-        of_what += f" ({number:,} of {counted(rows, 'row')})"
+        of_rows += f" ({number:,} of {counted(rows, 'row')})"
         interval = f" (95% interval: from {found.least(number):.0%})"
-    share = f"{found.coverage:.1%} of {of_what}, {found.accuracy:.2%} of them right{interval}"
-    note(f"{which} from probability {found.min_probability:.4f} on: {share}")
+    right = f"{found.accuracy:.2%} of them right{interval}"
+    note(
+        f"{which} with probability {found.min_probability:.4f} or more: {found.coverage:.1%} of "
+        f"{of_rows}, {right}"
+    )
     return found.min_probability

@@ -1,4 +1,4 @@
-"""What `fit` shows on stderr: the data, a bar per epoch, a table of epochs, the scores."""
+"""Screen of `fit`: figures of the data, a progress bar, a table of epochs, and the scores."""
 
 from __future__ import annotations
 
@@ -10,41 +10,32 @@ from typing import Any
 from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent
 from seqtrain.cli.output.console import ProgressBar, note, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
+from seqtrain.cli.output.epoch_table import EpochTable
 from seqtrain.cli.output.score_screen import note_comparisons, print_scores
-from seqtrain.cli.output.table import GrowingTable, TableColumn, figure, print_table
+from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.config import Config
 from seqtrain.data.summary import unknown_share
 from seqtrain.metrics import METRICS
 from seqtrain.runs.run_directory import RUNS
 from seqtrain.text import counted
-from seqtrain.training.events import EpochEvent, UpdateEvent, perplexity
+from seqtrain.training.events import EpochEvent, UpdateEvent
 
-LEGEND = "*: the best epoch so far; F1: the mean of the classes' F1 on validation; s: seconds"
 REFIT = (
-    "now a new model is trained on train and validation together (training.refit); the validation "
-    "scores above are of the first one"
+    "training a new model on train and validation together (training.refit); the validation "
+    "scores above are those of the first model"
 )
-EPOCH_COLUMNS = [
-    TableColumn("epoch", "words", width=6),
-    TableColumn("train loss", rank=5, width=10),
-    TableColumn("acc.", rank=6, width=7),
-    TableColumn("val. loss", rank=1, width=9),
-    TableColumn("val. acc.", width=9),
-    TableColumn("F1", rank=2, width=7),
-    TableColumn("lr", rank=7, width=7),
-    TableColumn("tokens/s", rank=4, width=9),
-    TableColumn("s", rank=3, width=6),
-]
-"""77 characters in all, with a blank between two."""
 SMOOTHING = 0.98
-"""Share of the bar's loss that an update leaves."""
+"""Weight of the earlier updates in the loss that the bar shows."""
 
 
 class FitScreen:
-    """A listener of `fit`, also of several runs; close it, so that no bar stays.
+    """A listener of `fit`, for one run or several. Close it to remove its bar.
 
-    With `quiet` it shows warnings alone; `verbose`: also padding, word vectors, and what computes;
-    `hints`: at the end which commands come next. `also` is called with every event, too.
+    Args:
+        quiet: Show warnings only.
+        verbose: Also show padding, coverage of word vectors, and what computes.
+        hints: Show at the end which commands use the run.
+        also: Another listener to call with every event, or None.
     """
 
     def __init__(
@@ -53,18 +44,18 @@ class FitScreen:
         quiet: bool,
         verbose: bool = False,
         hints: bool = True,
-        also: Listener = lambda event: None,
+        also: Listener | None = None,
     ) -> None:
-        self._quiet, self._verbose, self._hints, self._also = quiet, verbose, hints, also
+        self.is_quiet, self._verbose, self._hints, self._also = quiet, verbose, hints, also
         self._console, self._bar = stderr_console(), ProgressBar()
+        self._epochs = EpochTable(self._console)
         self._splits: set[str] = set()
-        self._table: GrowingTable | None = None
         self._loss, self._updates = 0.0, 0
         self._shows: dict[type, Callable[[Any], None]] = {
             DataEvent: self._show_data,
             StartEvent: self._show_start,
             UpdateEvent: self._show_update,
-            EpochEvent: self._show_epoch,
+            EpochEvent: self._epochs.add,
             Run: self._show_end,
         }
 
@@ -75,42 +66,43 @@ class FitScreen:
     def __call__(self, event: Event) -> None:
         if not isinstance(event, UpdateEvent):
             self._bar.close()
-        if not self._quiet and type(event) in self._shows:
+        if not self.is_quiet and type(event) in self._shows:
             self._shows[type(event)](event)
         if isinstance(event, DataEvent | StartEvent | Run):
             warn(*event.warnings)
-        self._also(event)
+        if self._also is not None:
+            self._also(event)
 
     def of_run(self, name: str) -> FitScreen:
-        """Name the run that the next events are of."""
-        if not self._quiet:
+        """Print the name of the run that the next events belong to, and return the screen."""
+        if not self.is_quiet:
             note(f"{name}:")
         return self
 
     def _show_data(self, event: DataEvent) -> None:
         if self._splits:
-            return  # of the run before, with the same data
+            return  # the data of an earlier run
         self._splits = set(event.data.splits)
         show_splits(self._console, event.data.preprocessing, event.summaries)
         store, vectors = event.data.unlabelled, event.data.vectors
         if store is not None:
             note(
-                f"to pretrain on: {len(store):,} sequences, {len(store.values):,} tokens "
+                f"data for pretraining: {len(store):,} sequences, {len(store.values):,} tokens "
                 f"({unknown_share(store):.2%} unknown)"
             )
         if self._verbose:
             note(padding_line(event.padding))
-            cached = " from the cache" if event.data.from_cache else ""
-            note(f"read in {event.seconds:.1f} s{cached}")
+            source = " from the cache" if event.data.from_cache else ""
+            note(f"data read in {event.seconds:.1f} s{source}")
             if vectors is not None:
                 note(vectors.coverage.line())
 
     def _show_start(self, event: StartEvent) -> None:
-        why = f" ({event.engine_reason})" if self._verbose else ""
-        line = f"{event.parameters:,} parameters on {event.device}, engine {event.engine}{why}"
+        reason = f" ({event.engine_reason})" if self._verbose else ""
+        line = f"{event.parameters:,} parameters on {event.device}, engine {event.engine}{reason}"
         if event.resumed_at and not event.nothing_left:
-            phase = "pretraining " if event.pretraining else ""
-            line += f", going on after {phase}step {event.resumed_at:,}"
+            phase = "pretraining step" if event.pretraining else "step"
+            line += f", resumed after {phase} {event.resumed_at:,}"
         note(line)
         if event.origin:
             note(event.origin)
@@ -118,13 +110,16 @@ class FitScreen:
         most = f"{counted(event.epochs, 'epoch')}, {counted(event.updates, 'update')}"
         note(f"at most {most}{refit}")
         if event.nothing_left:
-            note(f"nothing is left to train: {event.nothing_left}")
+            note(f"nothing left to train: {event.nothing_left}")
         note(f"run directory: {event.run}")
-        self._table, self._updates = None, event.updates
+        self._epochs = EpochTable(self._console, event.config)
+        self._shows[EpochEvent] = self._epochs.add
+        self._updates = event.updates
 
     def _show_update(self, event: UpdateEvent) -> None:
-        """Move the bar: that of the run in training, else that of the epoch."""
+        """Move the bar, which shows the progress of training, or of an epoch in other phases."""
         if event.refit and event.epoch == event.batch == 1:
+            self._epochs.end()
             note(REFIT)
         if event.batch == 1:
             self._loss = event.loss
@@ -135,31 +130,15 @@ class FitScreen:
             share = event.batch / event.num_batches
         self._bar(f"{phase} {event.epoch}", share, f"loss {self._loss:.4f}")
 
-    def _show_epoch(self, event: EpochEvent) -> None:
-        """Print a row of the table of epochs, or a line on an epoch of other training."""
-        speed = f"{event.time_steps / event.seconds:,.0f}"
-        if event.pretraining or event.refit:
-            note(_other_epoch(event, speed))
-            return
-        if self._table is None:
-            note(LEGEND)
-            self._table = GrowingTable(EPOCH_COLUMNS, self._console.width)
-            self._console.print(self._table.heading, markup=False)
-        forms = {"loss": ".4f", "accuracy": ".2%", "macro_f1": ".2%"}
-        scores = event.validation
-        validation = [figure(getattr(scores, x, None), form) for x, form in forms.items()]
-        seconds = f"{event.seconds:.1f}" if event.seconds < 1000 else f"{event.seconds:.0f}"
-        train = [f"{event.loss:.4f}", f"{event.accuracy:.2%}"]
-        number = f"{event.epoch}{' *' if event.is_best else ''}"
-        cells = [number, *train, *validation, f"{event.lr:.1e}", speed, seconds]
-        self._console.print(self._table.row(cells), markup=False)
-
     def _show_end(self, run: Run) -> None:
-        why = ", stopped early" if run.stopped_early else ""
-        end = f" of {run.epochs}{why}"
+        self._epochs.end()
         if run.refit:
-            end = f"; the model of the refit is kept ({counted(run.epochs, 'epoch')})"
-        self._console.print(f"best epoch {run.best_epoch}{end}")
+            epochs = counted(run.epochs, "epoch")
+            line = f"best epoch {run.best_epoch}; the model of the refit is kept ({epochs})"
+        else:
+            reason = ", stopped early" if run.stopped_early else ""
+            line = f"best epoch {run.best_epoch} of {run.epochs}{reason}"
+        self._console.print(line)
         if run.advice:
             note(run.advice)
         if run.test is not None:
@@ -167,33 +146,30 @@ class FitScreen:
             note_comparisons(run.test, run.branches if len(run.branches) > 1 else {})
         if self._hints:
             trained_on = {"train", "validation"} if run.refit else {"train"}
-            note_next(run.path, "predict FILE", *["eval", "errors"] * (self._splits > trained_on))
-
-
-def _other_epoch(event: EpochEvent, speed: str) -> str:
-    phase, figures = "refit", [f"loss {event.loss:.4f}", f"accuracy {event.accuracy:.2%}"]
-    if event.pretraining:
-        own = f"perplexity {perplexity(event.loss):,.1f}"
-        phase, figures = "pretraining", [f"loss {event.loss:.4f} per token", own]
-        if event.validation_loss is not None:
-            figures.append(f"validation perplexity {perplexity(event.validation_loss):,.1f}")
-    figures += [f"{speed} tokens/s", f"{event.seconds:.1f} s"]
-    return f"{phase} {event.epoch}: {', '.join(figures)}"
+            has_unseen_split = self._splits > trained_on
+            note_next(run.path, "predict FILE", *["eval", "errors"] * has_unseen_split)
 
 
 def note_next(path: Path, *commands: str) -> None:
-    """Say what can be done with a run; one under runs/ is the newest, which needs no name."""
-    named = "" if path.parent == RUNS else f" {path}"
-    note(f"next: {', '.join(f'seqtrain {command}{named}' for command in commands)}")
+    """Print which commands use a run; the newest run under runs/ needs no name."""
+    name = "" if path.parent == RUNS else f" {path}"
+    note(f"next: {', '.join(f'seqtrain {command}{name}' for command in commands)}")
 
 
 def score_text(name: str, value: float) -> str:
-    """Return a metric as tables show it; its name may follow a word, as in "test loss"."""
+    """Return a metric as tables show it; a word may precede its name, as in "test loss"."""
     return METRICS[name.rpartition(" ")[2]].text(value)
 
 
 def show_line(monitor: str, quiet: bool, name: str, event: Event) -> None:
-    """Print a line on an epoch, or on what is odd, of one of the runs that train at once."""
+    """Print a line about an event of one of several runs that train at the same time.
+
+    Args:
+        monitor: Metric that chooses the best epoch.
+        quiet: Print warnings only.
+        name: Name of the run.
+        event: Its event; warnings and epochs are printed.
+    """
     if isinstance(event, DataEvent | StartEvent | Run):
         warn(*(f"{name}: {line}" for line in event.warnings))
     elif isinstance(event, EpochEvent) and event.validation is not None and not quiet:
@@ -203,28 +179,41 @@ def show_line(monitor: str, quiet: bool, name: str, event: Event) -> None:
 
 
 def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool) -> None:
-    """Show the mean scores of several runs of a directory, and which commands come next."""
+    """Print the mean scores of several runs, and which commands use them.
+
+    Args:
+        runs: The runs.
+        path: Directory that holds them.
+        config: Config without the seeds or folds.
+        folds: True if each run holds out another part of train.
+    """
     figures = {f"best {config.training.monitor}": [run.best_value for run in runs]}
     tests = [run.test for run in runs if run.test is not None]
     for metric in tests[0].shown_metrics() if tests else ():
-        figures[f"test {metric.name}"] = [getattr(test, metric.name) for test in tests]
+        values = [getattr(test, metric.name) for test in tests]
+        if None not in values:
+            figures[f"test {metric.name}"] = values
     show_figures(figures)
     data = config.data
-    named = data.test or (None if config.training.refit else data.validation)
-    # Rows that all runs score, or each its own fold, and none of them was trained on.
-    alike = folds or isinstance(named, str | list)
-    note_next(path, "predict FILE", *["eval"] * alike)
+    held_out = data.test or (None if config.training.refit else data.validation)
+    # `eval` needs rows that all runs score and none was trained on, or the part of each fold.
+    can_evaluate = folds or isinstance(held_out, str | list)
+    note_next(path, "predict FILE", *["eval"] * can_evaluate)
 
 
 def show_figures(figures: Mapping[str, Sequence[float]]) -> None:
-    """Print the scores of several runs on stderr: mean, standard error, least and most."""
+    """Print the scores of several runs on stderr: mean, standard error, smallest and largest."""
     count = len(next(iter(figures.values())))
-    columns = [TableColumn(f"{count} runs", "words"), TableColumn("mean")]
-    columns += [TableColumn("standard error", rank=1)]
-    columns += [TableColumn("least", rank=2), TableColumn("most", rank=2)]
-    shown = [
-        (name, (fmean(values), stdev(values) / len(values) ** 0.5, min(values), max(values)))
-        for name, values in figures.items()
+    columns = [
+        TableColumn(f"{count} runs", "words"),
+        TableColumn("mean"),
+        TableColumn("standard error", rank=1),
+        TableColumn("smallest", rank=2),
+        TableColumn("largest", rank=2),
     ]
-    rows = [(name, *(score_text(name, value) for value in values)) for name, values in shown]
+    rows = []
+    for name, values in figures.items():
+        error = stdev(values) / len(values) ** 0.5
+        numbers = (fmean(values), error, min(values), max(values))
+        rows.append((name, *(score_text(name, number) for number in numbers)))
     print_table(stderr_console(), columns, rows)

@@ -1,0 +1,149 @@
+"""Table of epochs during training, in which a terminal folds epochs that bring nothing new."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
+
+from seqtrain.cli.output.console import note
+from seqtrain.cli.output.table import GrowingTable, TableColumn, figure
+from seqtrain.config import Config
+from seqtrain.metrics import METRICS
+from seqtrain.text import shorten
+from seqtrain.training.events import EpochEvent, perplexity
+
+TRAIN_COLUMNS = [TableColumn("train loss", rank=5, width=10), TableColumn("acc.", rank=6, width=7)]
+SPEED_COLUMNS = [
+    TableColumn("lr", rank=7, width=7),
+    TableColumn("tokens/s", rank=4, width=9),
+    TableColumn("s", rank=3, width=6),
+]
+"""With the columns of validation, a row has 79 characters."""
+SHOWN_METRICS = ("accuracy", "loss", "macro_f1")
+ERASE_LINE = Control(
+    ControlType.CARRIAGE_RETURN, (ControlType.CURSOR_UP, 1), (ControlType.ERASE_IN_LINE, 2)
+)
+
+
+class EpochTable:
+    """Rows of epochs, and lines about the epochs of pretraining and of a refit.
+
+    On a terminal with colours, an epoch that doesn't improve the monitored score, as it is shown,
+    updates the last row. That row then shows a range of epochs. Lines of pretraining and of a refit
+    are updated in the same way. In a file each epoch has its own line.
+
+    Args:
+        console: Console to print on.
+        config: Config of the run, or None before it is known.
+    """
+
+    def __init__(self, console: Console, config: Config | None = None) -> None:
+        self._console, self._config = console, config
+        # Without colours, such as on a dumb terminal, no line is erased either.
+        self._can_erase = console.is_terminal and console.color_system is not None
+        self._monitor = "accuracy" if config is None else config.training.monitor
+        self._table: GrowingTable | None = None
+        self._group: list[EpochEvent] = []
+
+    def add(self, event: EpochEvent) -> None:
+        """Print an epoch, or update the last line with it."""
+        is_folded = self._can_erase and self._group and self._adds_nothing(event)
+        self._group = [*self._group, event] if is_folded else [event]
+        if event.pretraining or event.refit:
+            line, style = self._phase_line(), "dim"
+        else:
+            line, style = self._row(), ""
+        if is_folded:
+            self._console.control(ERASE_LINE)
+        if self._can_erase:  # a line that wraps could not be erased
+            line = shorten(line, self._console.width)
+        self._console.print(line, style=style, markup=False, soft_wrap=True)
+
+    def end(self) -> None:
+        """Let the next epoch begin a new line."""
+        self._group = []
+
+    def _adds_nothing(self, event: EpochEvent) -> bool:
+        """Return True if the monitored score looks no better than the best of the group."""
+        last = self._group[-1]
+        if (event.pretraining, event.refit) != (last.pretraining, last.refit):
+            return False
+        if event.pretraining or event.refit or event.validation is None:
+            return True
+        metric = METRICS[self._monitor]
+        shown = metric.text(getattr(event.validation, self._monitor))
+        before = [metric.text(getattr(each.validation, self._monitor)) for each in self._group]
+        return not event.is_best or shown in before
+
+    def _number(self) -> str:
+        """Return the epochs that the last line stands for, such as "3" or "9-14"."""
+        first, last = self._group[0].epoch, self._group[-1].epoch
+        return f"{first}" if first == last else f"{first}-{last}"
+
+    def _row(self) -> str:
+        """Return the row of the last epochs; the figures are those of the newest one."""
+        if self._table is None:
+            note(self._legend())
+            self._table = GrowingTable(self._columns(), self._console.width)
+            self._console.print(self._table.heading, markup=False)
+        event = self._group[-1]
+        seconds = sum(each.seconds for each in self._group)
+        mark = " *" if any(each.is_best for each in self._group) else ""
+        validation = [
+            figure(getattr(event.validation, name, None), METRICS[name].form)
+            for name in self._metrics()
+        ]
+        return self._table.row(
+            [
+                f"{self._number()}{mark}",
+                f"{event.loss:.4f}",
+                f"{event.accuracy:.2%}",
+                *validation,
+                f"{event.lr:.1e}",
+                f"{event.time_steps / event.seconds:,.0f}",
+                f"{seconds:.1f}" if seconds < 1000 else f"{seconds:.0f}",
+            ]
+        )
+
+    def _metrics(self) -> list[str]:
+        """Return the shown metrics of validation: loss, accuracy, and F1 or the monitored one."""
+        third = "macro_f1" if self._monitor in SHOWN_METRICS else self._monitor
+        return ["loss", "accuracy", third]
+
+    def _columns(self) -> list[TableColumn]:
+        third = METRICS[self._metrics()[-1]].title.removeprefix("macro ")
+        return [
+            TableColumn("epoch", "words", width=8),
+            *TRAIN_COLUMNS,
+            TableColumn("val. loss", rank=1, width=9),
+            TableColumn("val. acc.", width=9),
+            TableColumn(third, rank=2, width=max(7, len(third))),
+            *SPEED_COLUMNS,
+        ]
+
+    def _legend(self) -> str:
+        """Return what the columns mean, in particular how the two losses differ."""
+        parts = ["*: best epoch so far", "F1: mean of the classes' F1 on validation", "s: seconds"]
+        if self._config is not None:
+            extras = ["dropout"]
+            if self._config.training.label_smoothing:
+                extras.append("label smoothing")
+            if self._config.training.class_weights:
+                extras.append("class weights")
+            parts.append(f"train loss: during the epoch, with {' and '.join(extras)}")
+        return "; ".join(parts)
+
+    def _phase_line(self) -> str:
+        """Return a line about the last epochs of pretraining or of a refit."""
+        event = self._group[-1]
+        phase, figures = "refit", [f"loss {event.loss:.4f}", f"accuracy {event.accuracy:.2%}"]
+        if event.pretraining:
+            phase = "pretraining"
+            figures = [f"loss {event.loss:.4f} per token"]
+            figures.append(f"perplexity {perplexity(event.loss):,.1f}")
+            if event.validation_loss is not None:
+                figures.append(f"validation perplexity {perplexity(event.validation_loss):,.1f}")
+        figures.append(f"{event.time_steps / event.seconds:,.0f} tokens/s")
+        figures.append(f"{sum(each.seconds for each in self._group):.1f} s")
+        return f"{phase} {self._number()}: {', '.join(figures)}"
