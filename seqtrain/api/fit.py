@@ -267,10 +267,10 @@ def _stop_if_asked(state: RunState, recorder: Recorder | None, *, save: bool = T
     if save:
         recorder.save_last()
     is_here = processes.size == processes.local_size > 1
-    together = f" --nproc-per-node {processes.size}" if is_here else ""
+    start = f"torchrun --nproc-per-node {processes.size} -m " if is_here else ""
     run = recorder.run.path
     raise Interrupted(
         number,
         f"stopped by {signal.Signals(number).name} after {recorder.where()}, saved; go on with: "
-        f"seqtrain fit {quote(str(run / CONFIG))} --resume --run-dir {quote(str(run))}{together}",
+        f"{start}seqtrain fit {quote(str(run / CONFIG))} --resume --run-dir {quote(str(run))}",
     )

@@ -6,7 +6,6 @@ A process that fails raises and ends; the others find the connection closed and 
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import re
 import socket
@@ -33,13 +32,7 @@ PATIENCE = timedelta(days=7)
 """How long a broadcast waits for the first process, which may read data for hours."""
 LONGEST = 4096
 """Bytes that a process can give to `gather`."""
-HOSTS = re.compile(r"[1-9][0-9]{0,4}(:[1-9][0-9]{0,4})?")
-ENDPOINT = re.compile(r"[^\s:]+(:[0-9]{1,5})?|\[[0-9a-fA-F:]+\](:[0-9]{1,5})?")
-RUN_ID = "seqtrain"
-"""By which the hosts at one endpoint find one another."""
 GO_ON = "what was saved stays valid: go on with --resume"
-OWN_CODES = (2, 3, 130, 143, 129)
-"""Exit codes that say more than that another process ended, the most telling first."""
 
 
 @dataclass
@@ -212,70 +205,6 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
         yield processes, device
     finally:
         dist.destroy_process_group()
-
-
-def threads_each(processes: int) -> int:
-    """Return how many threads each process of a host gets."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, (cores or 1) // processes)
-
-
-def launch(
-    arguments: list[str], *, processes: int, hosts: str | None, endpoint: str | None, restarts: int
-) -> int:
-    """Run the program in several processes, by torchrun's own launcher; return the exit code.
-
-    That is the processes' own, or 128 + signal where one stopped the launcher. `processes` are
-    those of this host, `hosts` a number or MIN:MAX (None: this one), `endpoint` HOST:PORT of one of
-    them; all are started again `restarts` times where one is lost.
-    """
-    _check_options(hosts, endpoint)
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads_each(processes)))
-
-    import torch.distributed.run
-    from torch.distributed.elastic.multiprocessing.api import SignalException
-    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
-
-    options = [f"--nproc-per-node={processes}", f"--max-restarts={restarts}"]
-    if endpoint is None:
-        options.append("--standalone")
-    else:
-        options += [f"--nnodes={hosts}", "--rdzv-backend=c10d", f"--rdzv-id={RUN_ID}"]
-        options.append(f"--rdzv-endpoint={endpoint}")
-    for name in logging.root.manager.loggerDict:
-        if name.startswith("torch.distributed"):  # it repeats what the processes print
-            logging.getLogger(name).setLevel(logging.CRITICAL)
-    torchrun: Any = torch.distributed.run  # it has no types
-    try:
-        torchrun.run(torchrun.parse_args([*options, "-m", "seqtrain", *arguments]))
-    except SignalException as error:
-        return 128 + int(error.sigval)
-    except ChildFailedError as error:
-        return _code({rank: failure.exitcode for rank, failure in error.failures.items()})
-    except (RuntimeError, OSError) as error:
-        problem = f"the processes didn't start: {_first_line(error)}"
-        raise RunError(f"--rdzv-endpoint: {problem}") from None
-    return 0
-
-
-def _check_options(hosts: str | None, endpoint: str | None) -> None:
-    if hosts is not None and not HOSTS.fullmatch(hosts):
-        raise ConfigError(f"--nnodes: found {hosts}; expected a number of hosts, or MIN:MAX")
-    if hosts not in (None, "1") and endpoint is None:
-        raise ConfigError(
-            f"--nnodes: found {hosts}, but no --rdzv-endpoint; expected HOST:PORT of one of them"
-        )
-    if endpoint is not None and (hosts is None or not ENDPOINT.fullmatch(endpoint)):
-        raise ConfigError(f"--rdzv-endpoint: found {endpoint}; expected HOST:PORT, with --nnodes")
-
-
-def _code(codes: dict[int, int]) -> int:
-    """Return the code that says why processes ended; a negative one is a signal."""
-    killed = {rank: -code for rank, code in codes.items() if code < 0}
-    if killed:
-        names = ", ".join(f"rank {rank} by signal {n}" for rank, n in sorted(killed.items()))
-        raise RunError(f"killed: {names}; {GO_ON}")
-    return next((code for code in OWN_CODES if code in codes.values()), max(codes.values()))
 
 
 def _number(variables: Mapping[str, str], name: str, default: int) -> int:
