@@ -61,7 +61,7 @@ def kept_cells(cli: Cli, source: Path, run: Path, *options: str) -> list[dict[st
     return [{name: json.loads(line)[name] for name in "abc"} for line in out.splitlines()]
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
 def test_seqtrain_reads_what_predict_writes(trained, tmp_path, cli, ending):
     run, source = trained / "run", tmp_path / "in.jsonl"
     cells = random_cells(1, 200)
