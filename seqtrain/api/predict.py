@@ -23,7 +23,6 @@ from seqtrain.api.predictors import (
     one_model,
     refuse_multi_label,
 )
-from seqtrain.config.formats import check_encoding, formats_with
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
@@ -32,6 +31,7 @@ from seqtrain.data.readers import FileSource, Source, read_rows
 from seqtrain.errors import ConfigError, RunError
 from seqtrain.evaluation.logits import CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
+from seqtrain.files.formats import check_encoding, formats_with
 from seqtrain.text import one_of, quote
 
 WITH_COLUMNS = (*formats_with("delimited"), *formats_with("named"))

@@ -14,12 +14,12 @@ from typing import Any
 
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
-from seqtrain.config.formats import MEMORY
 from seqtrain.config.schema import TRAINING_ONLY, ModelConfig
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers import FileSource
 from seqtrain.data.sources import data_sources
 from seqtrain.errors import CheckpointError, ConfigError
+from seqtrain.files.formats import MEMORY
 from seqtrain.files.writing import locked, read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.destination import check_destination

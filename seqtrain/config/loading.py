@@ -7,7 +7,6 @@ from shlex import quote
 from typing import Any
 
 from seqtrain.config.document import Unreadable, brief, read_yaml
-from seqtrain.config.formats import resolve_format
 from seqtrain.config.problems import (
     RETIRED_KEYS,
     Location,
@@ -18,6 +17,7 @@ from seqtrain.config.problems import (
 )
 from seqtrain.config.schema import SECTIONS, Config, Section
 from seqtrain.errors import ConfigError
+from seqtrain.files.formats import resolve_format
 from seqtrain.files.reading import open_regular, path_problem
 from seqtrain.text import one_line, shorten
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from seqtrain.config.document import brief
-from seqtrain.config.formats import (
+from seqtrain.files.formats import (
     FORMATS,
     IN_MEMORY,
     columns_of_format,
@@ -17,7 +17,7 @@ from seqtrain.config.formats import (
     names_of,
     resolve_format,
 )
-from seqtrain.config.formats import (
+from seqtrain.files.formats import (
     advice as advice_on,
 )
 from seqtrain.text import one_of

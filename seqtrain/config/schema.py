@@ -16,7 +16,6 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from seqtrain.config.formats import DataFormat, default_kind, names_of, resolve_format
 from seqtrain.config.rules import broken_rules, unused_keys
 from seqtrain.config.value_types import (
     Augmentation,
@@ -52,6 +51,7 @@ from seqtrain.config.value_types import (
     Width,
     rule_error,
 )
+from seqtrain.files.formats import DataFormat, default_kind, names_of, resolve_format
 
 TRAINING_ONLY = {
     *("embedding_std", "max_ngrams", "initial_scale", "unroll", "engine", "dropout"),

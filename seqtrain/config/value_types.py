@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 from pydantic_core import PydanticCustomError
 
 from seqtrain.config.document import brief
-from seqtrain.config.formats import is_text_encoding
+from seqtrain.files.formats import is_text_encoding
 from seqtrain.metrics import MONITORED
 
 BROKEN_RULE = "broken_rule"

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.config.formats import IN_MEMORY
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
 from seqtrain.data.columns import column_from_config, row_features_from_config
@@ -35,6 +34,7 @@ from seqtrain.data.tokenizers import bpe_version, train_bpe
 from seqtrain.data.vocabulary import SPECIAL
 from seqtrain.data.word_vectors import Coverage, WordVectors
 from seqtrain.errors import DataError
+from seqtrain.files.formats import IN_MEMORY
 from seqtrain.text import listed, quote
 
 UNLABELLED = "unlabelled"

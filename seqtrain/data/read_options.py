@@ -8,14 +8,14 @@ from collections.abc import Sequence as Listed
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from seqtrain.config.formats import (
+from seqtrain.errors import DataError
+from seqtrain.files.formats import (
     FORMATS,
     IN_MEMORY,
     columns_of_format,
     formats_holding,
     resolve_format,
 )
-from seqtrain.errors import DataError
 from seqtrain.text import display_name, nearest, one_of, quote
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import Any
 
 from seqtrain.config import resolved_config
 from seqtrain.config.document import flow
-from seqtrain.config.formats import MEMORY, columns_of_format, names_of
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data.examples import BadRow, Example
 from seqtrain.data.preprocessing import Preprocessing
@@ -20,6 +19,7 @@ from seqtrain.data.readers.folders import holds_whole_files
 from seqtrain.data.readers.table_source import remember_table, table_named
 from seqtrain.data.readers.times import DAY_FIRST, MONTH_FIRST, possible_types, read_time
 from seqtrain.errors import DataError
+from seqtrain.files.formats import MEMORY, columns_of_format, names_of
 from seqtrain.files.reading import nearest_file
 from seqtrain.text import listed, quote
 

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from seqtrain.config.formats import resolve_format
 from seqtrain.data.readers.folders import holds_whole_files
 from seqtrain.errors import DataError
+from seqtrain.files.formats import resolve_format
 from seqtrain.proposal.data_profile import DataProfile
 from seqtrain.text import display_name, quote
 

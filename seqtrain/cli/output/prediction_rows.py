@@ -18,10 +18,10 @@ from seqtrain.api.predictions import sequence_text
 from seqtrain.api.predictors import Prediction
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.cli.output.table import GrowingTable, TableColumn
-from seqtrain.config.formats import resolve_format
 from seqtrain.data.examples import Example
 from seqtrain.data.read_options import keeps_all
 from seqtrain.data.tokenizers import ALPHABET
+from seqtrain.files.formats import resolve_format
 from seqtrain.files.row_writer import delimited_line
 from seqtrain.text import json_line, printable, shorten
 

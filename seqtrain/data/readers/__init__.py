@@ -1,6 +1,6 @@
 """Readers of labelled sequences: files, folders and tables from Python, as examples.
 
-Each format has a function that reads an open file, named in `seqtrain.config.formats.FORMATS`.
+Each format has a function that reads an open file, named in `seqtrain.files.formats.FORMATS`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias, cast
 
-from seqtrain.config.formats import FORMATS
 from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.readers.file_source import FileSource
 from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.table_source import TableSource
 from seqtrain.data.readers.time_steps import AT_ONCE, SequenceBuilder, ids_are_scattered
 from seqtrain.errors import DataError
+from seqtrain.files.formats import FORMATS
 
 __all__ = [
     "Digests",

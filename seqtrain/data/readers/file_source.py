@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-from seqtrain.config.formats import FORMATS
 from seqtrain.data.examples import Example
 from seqtrain.data.read_options import STDIN, Column, FileFormat, Schema
 from seqtrain.data.readers.folders import WHOLE, Part, class_folder, saved_dataset, whole_files
@@ -20,6 +19,7 @@ from seqtrain.data.readers.plain import read_whole
 from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.time_steps import Rows
 from seqtrain.errors import DataError
+from seqtrain.files.formats import FORMATS
 from seqtrain.files.reading import path_problems
 from seqtrain.text import display_name
 

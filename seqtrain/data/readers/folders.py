@@ -6,8 +6,8 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from seqtrain.config.formats import resolve_format
 from seqtrain.errors import DataError
+from seqtrain.files.formats import resolve_format
 from seqtrain.files.reading import path_problem, uncompressed
 from seqtrain.text import display_name
 

@@ -18,7 +18,6 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from seqtrain.config.formats import IN_MEMORY, MEMORY
 from seqtrain.data.examples import Example
 from seqtrain.data.read_options import Column, FileFormat, Schema, keeps_all, missing_name
 from seqtrain.data.readers.cells import read_objects
@@ -26,6 +25,7 @@ from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.sequences import plain
 from seqtrain.data.readers.time_steps import Rows
 from seqtrain.errors import DataError
+from seqtrain.files.formats import IN_MEMORY, MEMORY
 
 EXPECTED_TABLE = (
     "a DataFrame, a Dataset, a dict of lists, or a list of dicts, whose columns have the names "
