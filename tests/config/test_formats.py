@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from seqtrain.config.formats import ENDINGS, FORMATS, TRAINING_FORMATS, format_table, resolve_format
 from seqtrain.config.schema import DataConfig
 from seqtrain.data.readers.file_source import reader_of
+from seqtrain.files.formats import ENDINGS, FORMATS, TRAINING_FORMATS, format_table, resolve_format
 from tests.helpers.tiny import Cli
 
 PAGE = Path(__file__).parents[2] / "data" / "README.md"
