@@ -1,4 +1,4 @@
-"""Strict YAML: plain values, where each of them stands, and values written on one line."""
+"""Strict YAML: reading of plain values with their places, and writing of values on one line."""
 
 import json
 import re
@@ -10,18 +10,18 @@ import yaml
 from seqtrain.text import quote, shorten
 
 DEPTH_LIMIT = 20
-"""Deepest nesting of lists and mappings."""
+"""Deepest allowed nesting of lists and mappings."""
 NUMBER_LIMIT = 400
-"""Most characters of a number."""
+"""Largest number of characters of a number."""
 
 Keys: TypeAlias = tuple[str | int, ...]
-"""Keys from the top of a config down, such as ("training", "lr")."""
+"""Path of a value: keys from the top of a config, such as ("training", "lr")."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_ODD = re.compile(r"[*&!][^\s\0,\[\]{}]*")
+_REFUSED = re.compile(r"[*&!][^\s\0,\[\]{}]*")
 """An alias, an anchor or a tag."""
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _DOUBTFUL = re.compile(
@@ -31,16 +31,20 @@ _DOUBTFUL = re.compile(
     r"|[-+]?0([xX][0-9a-fA-F_]+|[oO][0-7_]+|[bB][01_]+)"
     r"|[-+]?(\.?[0-9][0-9_]*|[0-9][0-9_]*\.[0-9_]*)([eE][-+]?[0-9_]+)?"
 )
-"""Spellings that YAML tools read in different ways: no, 1:30, 2024-01-01, 0x1F, 012, 1_000."""
+"""Scalars that YAML tools read in different ways: no, 1:30, 2024-01-01, 0x1F, 012, 1_000."""
 
 
 Marks: TypeAlias = dict[Keys, tuple[Any, Any]]
-"""Where each key and its value begin, by line and column from 0."""
+"""Marks of the beginning of each key and its value: line and column, from 0."""
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Stands in place of a value that can't be used; `why` says what to write."""
+    """Placeholder of a value that can't be used.
+
+    Attributes:
+        why: Message with what to write instead.
+    """
 
     why: str
 
@@ -49,17 +53,15 @@ class Unreadable:
 
 
 class _Composer(yaml.SafeLoader):
-    """Composes nodes; refuses aliases, anchors, tags and deep nesting where they begin."""
+    """Composer of nodes that refuses aliases, anchors, tags and deep nesting."""
 
     depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-        odd, fault = _ODD.match(mark.buffer, mark.pointer), ""
-        if odd:
-            fault = (
-                f"{shorten(odd[0], 60)} refused, as any alias, anchor or tag; write a plain value"
-            )
+        refused, fault = _REFUSED.match(mark.buffer, mark.pointer), ""
+        if refused:
+            fault = f"{shorten(refused[0], 60)} refused, as any alias, anchor or tag; write a plain value"
         elif self.depth > DEPTH_LIMIT:
             fault = f"nested more than {DEPTH_LIMIT} levels deep"
         if fault:
@@ -71,7 +73,10 @@ class _Composer(yaml.SafeLoader):
 
 
 def read_yaml(text: str) -> tuple[Any, Marks]:
-    """Read one strict YAML document; its value is Unreadable where the text can't be read."""
+    """Return the value of one strict YAML document, and the marks of its keys.
+
+    The value is `Unreadable` if the text can't be read.
+    """
     marks: Marks = {}
     loader: Any = None
     mark: Any
@@ -93,7 +98,7 @@ def read_yaml(text: str) -> tuple[Any, Marks]:
 
 
 def _fault(error: yaml.MarkedYAMLError) -> str:
-    """Say what isn't YAML, in its own words."""
+    """Return a message about a YAML error."""
     text = shorten(error.problem or "not YAML", 100) + (f" ({error.context})" * bool(error.context))
     indented = re.search(r"block|mapping values|\\t", text)
     return f"{text}; indent the lines of a section alike, with spaces" if indented else text
@@ -121,7 +126,10 @@ def _walk(key: Any, node: Any, path: Keys, marks: Marks) -> Any:
 
 
 def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
-    """Read an unquoted scalar; Unreadable where YAML tools differ on it (`no`, `012`, `1:30`)."""
+    """Return the value of an unquoted scalar.
+
+    It is `Unreadable` if YAML tools read it in different ways: `no`, `012`, `1:30`.
+    """
     if text in _WORDS:
         return _WORDS[text]
     if _NOT_FINITE.fullmatch(text):
@@ -136,7 +144,7 @@ def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
 
 
 def flow(value: object) -> str:
-    """Write a value as YAML on one line."""
+    """Return a value as YAML on one line."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, list):
@@ -157,5 +165,5 @@ def _escaped(character: str) -> str:
 
 
 def brief(value: object) -> str:
-    """Write a value for a message: at most 40 characters, text in quotes."""
+    """Return a value for a message: at most 40 characters, text in quotes."""
     return quote(value, 42) if isinstance(value, str) else shorten(flow(value), 40)

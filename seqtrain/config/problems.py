@@ -60,7 +60,7 @@ Locations: TypeAlias = "dict[Keys, tuple[Location, Location]]"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the values of a config come from.
+    """Origin of the values of a config.
 
     Attributes:
         locations: Locations of the keys in a file or in options; empty for a mapping from Python.
@@ -128,7 +128,7 @@ def _locate(locations: Locations, path: Keys, *, is_key: bool) -> Location:
 
 
 def _line(location: Location, path: Keys, text: str) -> str:
-    """Return the line of a problem; an option that begins with the key already names it."""
+    """Return the line of a problem. The key is left out if the option already names it."""
     key = ".".join(shorten(str(step), 40) for step in path)
     if not location.text.startswith(f"--set {key}="):
         text = f"{key}: {text}" if key else text

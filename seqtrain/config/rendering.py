@@ -11,13 +11,15 @@ from seqtrain.config.schema import Config, Section
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 _NOT_PLAIN = re.compile(r"<\w+>|\{[^}]*\}")
-"""Parts of a text that Markdown would read as its own: `<pad>`, `{label: weight}`."""
+"""Parts of a text that have a meaning in Markdown: `<pad>`, `{label: weight}`."""
 
 
 def render_config(config: Config, *, defaulted: bool = False) -> str:
-    """Write a whole config as YAML that `parse_config` reads back, in the order of the schema.
+    """Return a whole config as YAML that `parse_config` reads back, in the order of the schema.
 
-    With `defaulted`, the line of each key that was not given ends with the comment `# default`.
+    Args:
+        config: The config.
+        defaulted: Add the comment `# default` to each key that was not set.
     """
     rows = list(_rows(config, ""))
     width = max((len(text) for text, is_default in rows if is_default), default=0)
@@ -29,7 +31,7 @@ def render_config(config: Config, *, defaulted: bool = False) -> str:
 
 
 def _rows(section: Section, indent: str) -> Iterator[tuple[str, bool]]:
-    """Write each key of a section; say whether it has its default because it was not given."""
+    """Yield the line of each key of a section, and True if the key was not set."""
     for name, value in section:
         if isinstance(value, Section):
             yield f"{name}:", False
@@ -44,7 +46,7 @@ def config_schema() -> dict[str, Any]:
 
 
 def key_reference() -> str:
-    """Write a Markdown table with one row per key: key, default, values, meaning."""
+    """Return a Markdown table with one row per key: key, default, values, meaning."""
     lines = ["| key | default | values | meaning |", "|---|---|---|---|", *_reference(Config, "")]
     return "\n".join(lines) + "\n"
 

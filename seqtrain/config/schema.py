@@ -157,7 +157,7 @@ class DataConfig(Section):
 
 
 class BatchingConfig(Section):
-    """How sequences are grouped into batches."""
+    """Grouping of sequences into batches."""
 
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 64
     """Sequences per batch, if max_tokens is null."""
@@ -258,7 +258,7 @@ class ModelConfig(Section):
 
 
 class TrainingConfig(Section):
-    """How the model is trained, and when training stops."""
+    """Training of the model, and when it stops."""
 
     max_epochs: Epochs | Literal["auto"] = "auto"
     """Largest number of epochs. auto: 10, or up to 100 until 2,000 updates are reached."""

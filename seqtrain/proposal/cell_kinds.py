@@ -35,9 +35,12 @@ class Cell(NamedTuple):
     """Kind of a cell.
 
     Attributes:
-        kind: blank, missing (a word such as NA), number, unit (a number with a comma or a unit),
-            date, text, series (numbers), whole (whole numbers: series or symbols), symbols, or
-            turns (sentences).
+        kind: One of
+
+            - blank, missing (a word such as NA), number, date, text;
+            - unit: a number with a comma or a unit;
+            - series: several numbers; whole: several whole numbers, which may be symbols;
+            - symbols: several strings; turns: several sentences.
         content: Numbers or strings of a list; the unit of a number.
     """
 

@@ -61,7 +61,7 @@ class Choice(NamedTuple):
 
 
 class Situation:
-    """What the rules ask about a data set.
+    """Properties of a data set on which the rules depend.
 
     Args:
         profile: Profile of the data.

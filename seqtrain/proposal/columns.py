@@ -79,7 +79,7 @@ class ColumnProfile:
         kinds: Count of each kind of cell.
         units: Each unit that numbers have, with the first such cell and its row from 1.
         decimal_commas: Count of the numbers such as 0,5 or 1,000.
-        thousands: Count of those numbers whose comma may separate thousands, such as 1,000.
+        thousands: Count of the numbers whose comma may separate thousands, such as 1,000.
         steps: Total length of the lists of numbers.
         roughness: Sum of squared differences between neighbours of whole numbers, less their
             variance. It is negative for measurements, whose neighbours are similar.
@@ -192,7 +192,7 @@ class ColumnProfile:
 
     @property
     def differs(self) -> bool:
-        """True if most rows have a value of their own."""
+        """True if most rows have different values."""
         return self.has_no_labels or len(self.values) > self.rows / 2
 
     @property
@@ -234,7 +234,7 @@ class ColumnProfile:
 
     @property
     def is_free_text(self) -> bool:
-        """True if most rows hold a text of several words of their own."""
+        """True if most rows hold different texts of several words."""
         return self.kind == "text" and self.differs and self.words >= FREE_WORDS * self.rows
 
     @property

@@ -16,8 +16,8 @@ def has_header(
 ) -> bool:
     """Return True if the first row names the columns.
 
-    Column names are short, differ from each other, are no numbers (except if they count the
-    columns), and at most one of them occurs as a value below. A name that the user gives with an
+    Column names are short and differ from each other. They are no numbers, except if they count
+    the columns. At most one of them occurs as a value below. A name that the user gives with an
     option decides, and so does a name that is usual in data files.
 
     Args:

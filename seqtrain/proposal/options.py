@@ -10,7 +10,7 @@ KINDS = ("text", "tokens", "features")
 
 @dataclass(frozen=True)
 class InitOptions:
-    """What the user says about data files. `init` finds out what is None or "auto".
+    """Facts about data files that the user gives. `init` detects everything that is None or "auto".
 
     Attributes:
         label: Column of the label, or several columns with one label each (one-hot).

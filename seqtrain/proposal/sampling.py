@@ -80,8 +80,8 @@ def _count(path: str) -> tuple[int, int]:
 def _write_sample(path: str, target: Path, lines: int, size: int) -> int:
     """Write blocks of lines, and return their size in bytes.
 
-    Lines with an odd number of quotes are left out of all blocks but the first, as they may belong
-    to a field of several lines.
+    Lines with an odd number of quotes may belong to a field of several lines. Only the first block
+    keeps them.
     """
     share = min(MOST_ROWS / lines, MOST_BYTES / size)
     period, number, kept = -(-lines // NUM_BLOCKS), 0, 0

@@ -154,7 +154,7 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
 
 
 def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> list[ColumnProfile]:
-    """Return the columns of lists, without those of few numbers next to free text."""
+    """Return the columns of lists. Next to free text, lists of few numbers are left out."""
     lists = [column for column in others if column.kind in LIST_KINDS]
     free = [column for column in texts if column.is_free_text]
     if not free:
@@ -170,7 +170,7 @@ def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> l
 
 
 def _refuse_step_table(found: Candidates) -> None:
-    """Raise a DataError if single words that repeat stand next to measurements."""
+    """Raise a DataError if the columns are single words that repeat, and measurements."""
     texts = found.texts
     is_measured = any(column.is_measured for column in found.others)
     if found.lists or not texts or not is_measured or not all(c.is_category for c in texts):

@@ -162,7 +162,7 @@ def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = Fal
 def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnProfile | None:
     """Return the column of the sequence id, or None if there is none.
 
-    Its values repeat, and each stands in rows of one label only. Columns named like codes are
+    Its values repeat, and all rows of a value have one label. Columns named like codes are
     preferred, then those whose rows are contiguous, then names and numbers that repeat. Of several
     such columns, the finest one is the id: it determines all others.
     """
@@ -231,7 +231,7 @@ def _growth(
 
 
 def _find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnProfile | None:
-    """Return the column that sorts the rows of an id, or None if none does.
+    """Return the column that sorts the rows of an id, or None if there is no such column.
 
     ISO dates come first, then times, then numbers that count up evenly within each id.
     """
@@ -354,7 +354,7 @@ def _unsorted(dates: Sequence[ColumnProfile]) -> Iterator[str]:
 
 
 def _mixed(table: StepTable, order: ColumnProfile) -> Iterator[str]:
-    """Yield a warning if the rows of an id are several sequences, told apart by a column."""
+    """Yield a warning if the rows of an id are several sequences that a column distinguishes."""
 
     def distinct(*arrays: npt.NDArray[np.generic]) -> int:
         return len(np.unique(np.stack(arrays, axis=1), axis=0))

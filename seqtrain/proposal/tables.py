@@ -183,7 +183,7 @@ def _western(file: str, block: bytes) -> str:
         DataError: If most letters are beyond ASCII, as in other scripts.
     """
     if b"\0" in block:
-        return "utf-8"  # not a text; the reader reports it
+        return "utf-8"  # the reader reports that it isn't a text
     letters = [c for c in block.decode("latin-1") if c.isalpha()]
     if sum(not c.isascii() for c in letters) > MOST_ACCENTS * len(letters):
         raise DataError(
@@ -211,7 +211,7 @@ def _kind_without_columns(path: str, format: FileFormat) -> str:
 def _read_columns(
     path: str, format: FileFormat, options: InitOptions, progress: ReadingProgress
 ) -> list[ColumnProfile]:
-    """Return the profiles of all columns of a table; without a header they are numbered."""
+    """Return the profiles of all columns of a table. Without a header they have indexes."""
     is_delimited = columns_of_format(format.name) == "delimited"
     schema = Schema(sequence=0 if is_delimited else None)
     source: Source = source_of(path, replace(format, header=False), schema)

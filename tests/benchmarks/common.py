@@ -1,4 +1,4 @@
-"""What the benchmarks share: their command line, and runs of the program."""
+"""Command line and runs of the program, for all benchmarks."""
 
 import argparse
 import json
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def make_parser(doc: str | None, *, config: bool = True) -> argparse.ArgumentParser:
-    """Return the parser of a script, with CONFIG and --set where it takes these."""
+    """Return the parser of a script, with CONFIG and --set if `config` is True."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     if config:
         parser.add_argument("config")

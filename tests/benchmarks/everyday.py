@@ -1,15 +1,18 @@
-"""What does a first model cost, and how good is it? One table row per data set, all in one run.
+"""Cost and accuracy of the first model on public data sets, one table row each.
 
     python tests/benchmarks/everyday.py [CONFIG]... [--seeds 0,1,2] [--set KEY=VALUE]... [--shipped]
 
-Without CONFIG: all of configs/ whose data is there. Of a config the data section alone is used:
-`seqtrain init` writes the config that is trained, unedited (--shipped: the given one is). Beside it
-stands the best of linear models: SVMs on TF-IDF of the config's own tokens (1 and 2 together) and
-of single characters or symbols; for series an SVM with an RBF kernel on summary statistics; and
-fastText where it is installed. Nothing of these is tuned. Rows are Markdown: accuracy on validation
-and test (mean, and each seed), seconds of processor and clock of one fit, peak memory, share of the
-recurrence's kernels in the time of updates, and accuracy and seconds of the linear model
-(for tables with a row per time step see tables.py).
+Without CONFIG, all configs in configs/ are used whose data exist. Only the data section of a config
+counts: `seqtrain init` writes the config that is trained, unedited. With --shipped, the config
+itself is trained.
+
+The best linear model serves as a floor. For texts and symbols, it is an SVM on TF-IDF of tokens
+(1 and 2) or of characters. For series, it is an SVM with an RBF kernel on summary statistics.
+fastText takes part if it is installed. None of these is tuned.
+
+Rows are Markdown: accuracy on validation and test (mean, and each seed), seconds of processor and
+clock of one fit, peak memory, share of the recurrence's kernels in the time of updates, and
+accuracy and seconds of the linear model. For tables with a row per time step see tables.py.
 """
 
 import os
@@ -45,7 +48,7 @@ Scores = tuple[float, float]
 
 
 def proposed(data: DataConfig, target: Path) -> Path:
-    """Let `seqtrain init` write a config for the same files."""
+    """Return the config that `seqtrain init` writes for the same files."""
     files = [x for x in (data.train, data.validation) if isinstance(x, str)]
     options = list[str]()
     for name, value in (("--test", data.test), ("--label", data.label)):
@@ -179,17 +182,17 @@ def shown(values: list[float]) -> str:
     return f"{100 * mean(values):.1f} ({each})" if len(values) > 1 else each
 
 
-def row(given: Any, path: Path) -> str:
+def row(arguments: Any, path: Path) -> str:
     """Train one data set with each seed, and return its row of the table."""
     with tempfile.TemporaryDirectory() as temporary:
         folder, data = Path(temporary), load_config(path, []).data
-        config = path if given.shipped else proposed(data, folder / "init.yaml")
+        config = path if arguments.shipped else proposed(data, folder / "init.yaml")
         ends = [
-            trained(config, [*given.set, f"seed={seed}"], folder / f"run{seed}")
-            for seed in given.seeds.split(",")
+            trained(config, [*arguments.set, f"seed={seed}"], folder / f"run{seed}")
+            for seed in arguments.seeds.split(",")
         ]
-        kernels = share_of_kernels(config, given.set, folder / "once")
-        used = load_config(config, given.set)
+        kernels = share_of_kernels(config, arguments.set, folder / "once")
+        used = load_config(config, arguments.set)
         has_floor = isinstance(used.data.test, str) and used.data.kind != "steps"
     cells = [
         path.stem,
@@ -210,12 +213,12 @@ def main() -> None:
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--shipped", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"| {' | '.join(COLUMNS + FLOOR)} |\n|{'---|' * len(COLUMNS + FLOOR)}")
-    for path in given.configs or sorted(CONFIGS.glob("*.yaml")):
+    for path in arguments.configs or sorted(CONFIGS.glob("*.yaml")):
         train = load_config(path, []).data.train
-        if given.configs or Path(str(train)).exists():
-            print(row(given, path), flush=True)
+        if arguments.configs or Path(str(train)).exists():
+            print(row(arguments, path), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Prediction against ONNX Runtime: the same weights, the same batches, the same threads.
+"""Speed of prediction compared with ONNX Runtime, with equal weights, batches and threads.
 
     pip install 'seqtrain[export]'
     OMP_WAIT_POLICY=PASSIVE python tests/benchmarks/onnx_runtime.py CONFIG
                             [--set KEY=VALUE]... [--seconds 20] [--threads 2]
 
-CONFIG's model with fresh weights, as `seqtrain export` writes it, on train in the batches that
-`predict` makes. Batches are made beforehand, padded for ONNX Runtime and packed for seqtrain; and,
-as `predict` does for many batches, the words' projection into the encoder. Both then take turns of
-half a second, in which the forward pass alone is timed.
+The model of CONFIG has initial weights and is exported by `seqtrain export`. It predicts train in
+the batches of `predict`. Batches are prepared before timing: padded for ONNX Runtime, packed for
+seqtrain. So is the projection of words into the encoder, as in `predict`. Then both take turns of
+half a second, in which only the forward pass is timed.
 """
 
 import time

@@ -1,11 +1,12 @@
-"""How many times as fast as the usual recipes? The ratios that the README of benchmarks promises.
+"""Speed of training relative to the usual recipes, as shown in the README of benchmarks.
 
     python tests/benchmarks/ratios.py CONFIG ROW... [--seconds 60] [--set KEY=VALUE]...
 
-CONFIG names the data; the model is 128/128, one layer, one direction, the last state, no dropout,
-in batches of 64. Each ROW is one comparison (`seqtrain compare` with fewer variants): gru, lstm,
-rnn; portable (gru without AVX); hidden (gru of 512). Prints each variant's tokens/s with the share
-of this machine's peak in float32 matrix products, and the ratios of native to the others.
+CONFIG names the data. The model has an embedding and a hidden state of 128, one layer, one
+direction, last-state pooling, no dropout, and batches of 64. Each ROW is one comparison, like
+`seqtrain compare` with fewer variants: gru, lstm, rnn, portable (gru without AVX) or hidden (gru of
+512). The script prints the tokens/s of each variant, as a share of this machine's peak in float32
+matrix products, and the ratios of native to the others.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""Memory of many short rows, step by step: reading them, preparing the training, updates.
+"""Memory for many short rows in each step: reading, preparation of training, updates.
 
     python tests/benchmarks/rows.py 1000000 [--files 4] [--validation 0.1]
 
-Rows of 5 tokens are written to a temporary folder ($TMPDIR), which is removed. Memory is what isn't
-mapped from files, in this process.
+Rows of 5 tokens are written to a temporary folder ($TMPDIR), which is removed. Memory is the part
+of this process that isn't mapped from files.
 """
 
 import random

@@ -1,7 +1,7 @@
-"""How fast a table with a row per time step is read and learned from, beside one column of jsonl.
+"""Speed of reading and learning from a table with one row per time step, compared with jsonl.
 
-Both files hold the same sequences of 20 steps; the table has three columns of tokens and two of
-numbers per step, the jsonl file the first column. Example:
+Both files hold the same sequences of 20 steps. The table has three columns of tokens and two of
+numbers per step. The jsonl file has the first column. Example:
 
     python tests/benchmarks/table_reading.py --ids 20000
 """
@@ -31,7 +31,7 @@ KEYS: dict[str, dict[str, Any]] = {
 
 
 def write(folder: Path, ids: int, *, mixed: bool) -> dict[str, Path]:
-    """Write both files; mixed: the rows of the table stand in the order of their times."""
+    """Write both files. With `mixed`, the rows of the table are sorted by their times."""
     draw, paths = random.Random(0), {"jsonl": folder / "a.jsonl", "table": folder / "a.csv"}
     lines = list[tuple[int, str]]()
     with paths["jsonl"].open("w") as sequences, paths["table"].open("w") as table:

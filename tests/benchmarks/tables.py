@@ -1,13 +1,13 @@
-"""How good is what `init` writes for tables with a row per time step? Beside models of no order.
+"""Accuracy of `init` and `fit` on tables with one row per time step, and of models without order.
 
     python tests/benchmarks/tables.py TRAIN TEST... [--seeds 0,1,2]
         [--init "--label COLUMN --id COLUMN"] [--set KEY=VALUE]...
 
-For each pair of files: `seqtrain init` and `seqtrain fit`, unedited, a run for each seed; a linear
-SVM (C by three folds of train) and scikit-learn's gradient-boosted trees (4,000 at most), both on
-the length, the counts of each token column (trees: of the 300 most frequent tokens) and the least,
-largest, mean, deviation, first, last and nine quantiles of each number column. Prints accuracies
-and macro F1.
+For each pair of files, `seqtrain init` and `seqtrain fit` run once per seed, unedited. They are
+compared with a linear SVM (C is chosen by three folds of train) and with scikit-learn's
+gradient-boosted trees (at most 4,000). Both see the length, counts of the tokens of each column
+(trees: the 300 most frequent tokens), and minimum, maximum, mean, standard deviation, first, last
+and nine quantiles of each number column. The script prints accuracies and macro F1.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def tokens_of(steps: Any) -> Counter[tuple[int, str]]:
 
 
 def numbers_of(steps: Any) -> list[float]:
-    """Describe the numbers of a sequence, of each column alone; zeros where all are missing."""
+    """Return statistics of each number column of a sequence; zeros if all are missing."""
     found = [float(len(steps))]
     for column in steps.numbers.T:
         known = column[~np.isnan(column)]

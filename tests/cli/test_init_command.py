@@ -1,4 +1,4 @@
-"""`seqtrain init` as people run it: what it takes of their data, what it says, what it refuses."""
+"""`seqtrain init` as users run it: use of columns, warnings, refusals."""
 
 import io
 import json
@@ -174,7 +174,7 @@ def test_rows_of_an_id_may_stand_anywhere_and_options_decide(init):
 
 
 def test_what_only_looks_like_a_row_per_time_step(init):
-    """A text of its own in each row is a sequence, though users, each with one label, come back."""
+    """Different texts are sequences, though each user has several rows and one label."""
     rows = [[i // 6, f"{word(i)}".replace(",", ""), LABELS[i // 6]] for i in range(60)]
     config, _ = init({"a.csv": table("user_id,text,label\n", rows)})
     assert (config.data.id, config.data.sequence) == (None, "text")
@@ -184,7 +184,7 @@ def test_what_only_looks_like_a_row_per_time_step(init):
 @pytest.mark.parametrize("seed", [None, 1, 2])
 @pytest.mark.parametrize("each", [True, False])
 def test_whole_numbers_are_codes_or_measurements(init, visits, seed, each):
-    """Even pages tell a label, wherever their numbers lie; a pulse is near the one before."""
+    """Even page numbers tell a label. A pulse is similar to the previous one."""
     draw = random.Random(0)
     rows = [
         [
@@ -204,7 +204,7 @@ def test_whole_numbers_are_codes_or_measurements(init, visits, seed, each):
 
 
 def visits(when: Any, patient: str = "P{}", mark: str = "?") -> dict[str, bytes]:
-    """Return rows of patients in any order: `when` of day and minute; prices; a few marks."""
+    """Return rows of patients in random order, with times, costs and marks for missing values."""
     draw = random.Random(1)
     rows = [
         [patient.format(7919 * p % 997), when(d, draw.randrange(60)), "abc"[draw.randrange(3)],

@@ -1,4 +1,4 @@
-"""What stands on disk: missing, strange, too large or wrongly encoded files."""
+"""Config files that are missing, strange, too large or wrongly encoded."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every wrong value gets one line: where, what was found, what is allowed, the nearest name."""
+"""Messages about wrong values: place, found value, allowed values, nearest name."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A rendered config reads back to itself; the schema serves editors."""
+"""Rendering of a config, which reads back to itself, and the schema for editors."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""YAML's traps are closed, in `--set section.key=value` too; a complaint names the option."""
+"""Strict YAML in files and in `--set section.key=value`."""
 
 from typing import Any
 

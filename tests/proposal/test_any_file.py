@@ -1,4 +1,4 @@
-"""Whatever a file looks like: `init` says what isn't clear, or writes a config that fit takes."""
+"""Files of any form: `init` reports what isn't clear, or writes a config that fit accepts."""
 
 import csv
 import io

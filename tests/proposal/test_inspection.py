@@ -1,4 +1,4 @@
-"""What `seqtrain init` sees in a file: columns, header, delimiter, kind of sequence."""
+"""Inspection of files by `seqtrain init`: columns, header, delimiter, kind of sequence."""
 
 import json
 import random
@@ -25,7 +25,7 @@ def sentence(draw: random.Random) -> str:
 
 
 def labelled(make: Make = sentence, rows: int = 60) -> list[tuple[str, str]]:
-    """Return (label, sequence) pairs, the label repeated in the sequence by chance alone."""
+    """Return (label, sequence) pairs; the label occurs in the sequence only by chance."""
     draw = random.Random(0)
     return [(("pos", "neg", "so so")[n % 3], make(draw)) for n in range(rows)]
 
