@@ -61,7 +61,8 @@ class _Composer(yaml.SafeLoader):
         mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
         refused, fault = _REFUSED.match(mark.buffer, mark.pointer), ""
         if refused:
-            fault = f"{shorten(refused[0], 60)} refused, as any alias, anchor or tag; write a plain value"
+            found = shorten(refused[0], 60)
+            fault = f"{found} refused, as any alias, anchor or tag; write a plain value"
         elif self.depth > DEPTH_LIMIT:
             fault = f"nested more than {DEPTH_LIMIT} levels deep"
         if fault:
