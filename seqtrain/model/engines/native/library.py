@@ -17,7 +17,7 @@ VARIABLE = "SEQTRAIN_NATIVE"
 """Environment variable that forces a vector path, or switches the library off."""
 CHOICES = ("auto", "avx512", "avx2", "portable", "neon", "off")
 """Values of the variable. Products in bfloat16 belong to avx512 and neon."""
-KINDS: dict[Cell, int] = {GRU: 0, LSTM: 1, RNN: 2}
+CELL_KINDS: dict[Cell, int] = {GRU: 0, LSTM: 1, RNN: 2}
 """Cells that the library has, with their numbers in `enum CellKind` of interface.h."""
 OPENMP = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
 """Functions of `Threads` by their names in the OpenMP libraries of GCC, LLVM and Intel."""

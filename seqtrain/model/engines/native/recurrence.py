@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.model.cells import Cell, cell_of
 from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.engines.native.library import (
-    KINDS,
+    CELL_KINDS,
     LayerCall,
     Library,
     address,
@@ -38,7 +38,7 @@ class NativeEngine(Engine):
     @classmethod
     def unavailable(cls, cell: Cell, device: torch.device, dtype: torch.dtype) -> str:
         """Return why the engine can't run with such weights, or an empty string."""
-        if cell not in KINDS:
+        if cell not in CELL_KINDS:
             return f"it has no {cell.name}"
         if device.type != "cpu":
             return f"it has no kernels for {device.type}"
@@ -112,7 +112,8 @@ class _RunLayer(torch.autograd.Function):
     ) -> tuple[Tensor | None, Tensor]:
         """Return outputs (N, D * H), or None if not needed, and last states (S, D, B, H)."""
         directions, hidden = len(parameters) // 4, parameters[1].shape[1]
-        tokens, kind, row = steps.tokens, KINDS[cell], library.gate_row(KINDS[cell], hidden)
+        tokens, kind = steps.tokens, CELL_KINDS[cell]
+        row = library.gate_row(kind, hidden)
         last = new(cell.tensors, directions, steps.batch, hidden)
         outputs = new(tokens, directions * hidden) if need_outputs else None
         gates = new(directions * tokens * row) if saving else None
