@@ -1,4 +1,4 @@
-"""Models of steps of several columns, with facts beside: batch-mates and padding don't count."""
+"""Models with several step columns and row features: batch-mates and padding change nothing."""
 
 from dataclasses import replace
 from typing import Any

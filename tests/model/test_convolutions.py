@@ -1,4 +1,4 @@
-"""Convolutions over packed sequences: each as if it were alone; padding is never seen."""
+"""Convolutions over packed sequences equal those of single sequences, without padding."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Which engine computes a model: chosen once, with a reason; none takes another's place unsaid."""
+"""Choice of the engine of a model: made once, with a reason, and never replaced silently."""
 
 from collections.abc import Iterator
 

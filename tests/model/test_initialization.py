@@ -1,4 +1,4 @@
-"""Names and initial values of the weights, and networks of shapes alone."""
+"""Names and initial values of the weights."""
 
 from typing import Any
 

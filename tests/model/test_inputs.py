@@ -1,4 +1,4 @@
-"""What stands before the encoder: subwords word by word, series standardised by themselves."""
+"""Input layers: subwords word by word, and series standardized by themselves."""
 
 import pytest
 import torch

@@ -152,7 +152,7 @@ def waves(count: int, seed: int) -> list[np.ndarray]:
 
 @pytest.fixture
 def config(tmp_path, monkeypatch) -> dict[str, dict[str, object]]:
-    """One update of a GRU that reads next to nothing; the bank does the work."""
+    """One update of a tiny GRU, so that only the kernels can classify."""
     monkeypatch.chdir(tmp_path)
     for name, count in (("train", 60), ("test", 100)):
         write_npz(

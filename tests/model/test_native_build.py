@@ -1,4 +1,4 @@
-"""The library is compiled where there is a compiler; without one the install goes on."""
+"""The library is compiled if there is a compiler. Without one, the installation continues."""
 
 import shutil
 
