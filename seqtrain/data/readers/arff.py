@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from seqtrain.data.examples import Example, Numbered
 from seqtrain.data.readers.delimited import read_records
 from seqtrain.data.readers.row_source import RowSource
-from seqtrain.data.readers.time_steps import Rows
+from seqtrain.data.readers.step_cells import Rows
 
 ATTRIBUTE = re.compile(
     r"""@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(\S+))""", re.IGNORECASE

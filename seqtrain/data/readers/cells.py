@@ -9,7 +9,8 @@ from seqtrain.data.examples import BadRow, Example, Numbered
 from seqtrain.data.read_options import EVERY_COLUMN, Column, column_names, keeps_all, missing_name
 from seqtrain.data.readers.row_source import RowSource, name_of
 from seqtrain.data.readers.sequences import json_type, sequence_from_cells
-from seqtrain.data.readers.time_steps import Rows, id_of, read_row_features
+from seqtrain.data.readers.step_cells import Rows, id_of
+from seqtrain.data.readers.time_steps import read_row_features
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
 

@@ -14,7 +14,7 @@ from seqtrain.data.examples import BadRow, Example, Numbered, RowProblems
 from seqtrain.data.read_options import Column, FileFormat, column_names, keeps_all, missing_name
 from seqtrain.data.readers.cells import read_cells
 from seqtrain.data.readers.row_source import LINE_BYTES, RowSource, without_end
-from seqtrain.data.readers.time_steps import Rows
+from seqtrain.data.readers.step_cells import Rows
 from seqtrain.errors import DataError
 from seqtrain.text import quote
 
@@ -191,29 +191,31 @@ def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: boo
     it has as many fields as the first record: `seqtrain predict` writes cells with line breaks so.
     """
     lines = enumerate(chain.from_iterable(source.blocks()), start=1)
-    waiting, width = deque[tuple[int, str]](), 0
-    while True:
-        row = waiting.popleft() if waiting else next(lines, None)
-        if row is None:
-            return
-        line, text = row
-        taken, whole = list[tuple[int, str]](), text
-        if with_quoted_records and text.startswith('"'):
-            while whole.count('"') % 2 and len(taken) < MOST_QUOTED_LINES:
-                following = waiting.popleft() if waiting else next(lines, None)
-                if following is None:
-                    break
-                taken.append(following)
-                whole += following[1]
-            fields = _quoted_fields(without_end(whole), delimiter)
-            if fields and len(fields) in (width, width or len(fields)):
-                width = len(fields)
-                yield line, fields
-                continue
-            waiting.extendleft(reversed(taken))
-        fields = without_end(text).split(delimiter)
-        width = width or len(fields)
-        yield line, fields
+    width = 0
+    for line, text in lines:
+        if not (with_quoted_records and text.startswith('"')):
+            fields = without_end(text).split(delimiter)
+            width = width or len(fields)
+            yield line, fields
+            continue
+        waiting = deque([(line, text)])
+        while waiting:
+            line, record = waiting.popleft()
+            taken = list[tuple[int, str]]()
+            if record.startswith('"'):
+                while record.count('"') % 2 and len(taken) < MOST_QUOTED_LINES:
+                    following = waiting.popleft() if waiting else next(lines, None)
+                    if following is None:
+                        break
+                    taken.append(following)
+                    record += following[1]
+            fields = _quoted_fields(without_end(record), delimiter) or []
+            if not fields or len(fields) != (width or len(fields)):
+                waiting.extendleft(reversed(taken))
+                record = record[: len(record) - sum(len(each) for _, each in taken)]
+                fields = without_end(record).split(delimiter)
+            width = width or len(fields)
+            yield line, fields
 
 
 def _quoted_fields(record: str, delimiter: str) -> list[str] | None:

@@ -17,7 +17,7 @@ from seqtrain.data.readers.npz import labels_file
 from seqtrain.data.readers.opening import file_digest, open_input
 from seqtrain.data.readers.plain import read_whole
 from seqtrain.data.readers.row_source import RowSource
-from seqtrain.data.readers.time_steps import Rows
+from seqtrain.data.readers.step_cells import Rows
 from seqtrain.errors import DataError
 from seqtrain.files.formats import FORMATS
 from seqtrain.files.reading import path_problems

@@ -10,7 +10,7 @@ from seqtrain.data.readers.cells import read_objects
 from seqtrain.data.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, refuse_bomb
 from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.sequences import duration_text
-from seqtrain.data.readers.time_steps import Rows
+from seqtrain.data.readers.step_cells import Rows
 from seqtrain.errors import DataError, missing_package
 from seqtrain.text import one_line, quote
 

@@ -124,10 +124,11 @@ class RowSource:
             rows: Line number and text, or fields, of each row.
             blank_rows: True if a blank line is a row; False if it is skipped.
         """
+        is_lenient = self.bad_rows == "blank"
         for line, row in rows:
             if not blank_rows and (row == [""] if type(row) is list else not row.strip()):
                 continue
-            if self.bad_rows == "blank":
+            if is_lenient:
                 try:
                     self.check(row if isinstance(row, str) else ",".join(row))
                 except BadRow as bad:

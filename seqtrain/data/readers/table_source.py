@@ -23,7 +23,7 @@ from seqtrain.data.read_options import Column, FileFormat, Schema, keeps_all, mi
 from seqtrain.data.readers.cells import read_objects
 from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.sequences import plain
-from seqtrain.data.readers.time_steps import Rows
+from seqtrain.data.readers.step_cells import Rows
 from seqtrain.errors import DataError
 from seqtrain.files.formats import IN_MEMORY, MEMORY
 

@@ -2,12 +2,8 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from functools import lru_cache
 from heapq import merge
-from itertools import chain, pairwise
-from operator import ne
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +11,24 @@ from seqtrain.data.examples import BLANK_LABEL, BadRow, Example, Features, Steps
 from seqtrain.data.labels import Labels
 from seqtrain.data.read_options import ColumnKinds, column_names, token_columns
 from seqtrain.data.readers.row_source import RowSource, name_of
-from seqtrain.data.readers.sequences import FLOAT32_MAX, number_of, plain_numbers, with_points
+from seqtrain.data.readers.sequences import FLOAT32_MAX, with_points
+from seqtrain.data.readers.step_cells import (
+    Cells,
+    Rows,
+    exact_array,
+    exact_cells,
+    float_cells,
+    id_cells,
+    is_array,
+    joined,
+    number_in,
+    runs_of,
+    taken,
+    token_cells,
+    with_shared_texts,
+)
 from seqtrain.data.readers.times import (
     DATE,
-    DURATION,
     NUMBER,
     ORDER_TYPES,
     SECOND,
@@ -27,22 +37,9 @@ from seqtrain.data.readers.times import (
 )
 from seqtrain.text import quote
 
-MISSING_TOKEN = "<unk>"
-"""Token in place of a blank cell."""
-Cells: TypeAlias = Any
-"""Cells of a column: a list or tuple, or an array of numbers."""
-Rows: TypeAlias = list[Cells]
-"""Rows that are time steps, column by column: lines, labels, groups, kept columns, ids; then, as
-in `Schema.sequence_columns`, order, tokens and numbers; then the row features."""
 LINE, LABEL, GROUP, KEPT, ID = range(5)
 AT_ONCE = 256
 """Rows of a file that are read together."""
-KNOWN_CELLS = 4096
-"""Number of cells whose tokens are remembered."""
-LARGEST_EXACT = 2**53
-"""From here on not every whole number is a float64."""
-PLAIN_TYPES = {str, int, float, bool, type(None)}
-"""Types of cells for which equal cells are the same token."""
 
 
 class _BadCell(BadRow):
@@ -70,8 +67,8 @@ def ids_are_scattered(parts: Iterable[Example | Rows]) -> bool:
     hashes, last = array("q"), None
     for rows in parts:
         if isinstance(rows, list):
-            ids = _ids(rows[ID])
-            hashes.extend(hash(ids[start]) for start, _ in _runs(ids)[ids[0] == last :])
+            ids = id_cells(rows[ID])
+            hashes.extend(hash(ids[start]) for start, _ in runs_of(ids)[ids[0] == last :])
             last = ids[-1]
     return len(np.unique(np.array(hashes, dtype=np.int64))) < len(hashes)
 
@@ -104,84 +101,45 @@ class SequenceBuilder:
         A row that can't be used makes its whole sequence one that can't be used. If such a row has
         no id, it belongs to the sequence of the row before it, or else of the row after it.
         """
-        sequences = self._consecutive(map(self._read, parts))
-        if not self.scattered:
-            yield from map(self._example, sequences)
-            return
-        yield from map(self._example, self._grouped(map(self._read, parts)))
+        named = _with_ids(map(self._read, parts))
+        sequences = self._grouped(named) if self.scattered else _consecutive(named)
+        yield from map(self._example, sequences)
 
     def _grouped(self, parts: Iterable[Example | Rows]) -> Iterator[_Sequence]:
         """Yield the rows of each id, wherever they occur in the file."""
         known, ranks, bad = dict[str, str](), dict[str | None, int](), dict[str | None, Example]()
-        good, last, orphan = list[Rows](), None, None
-        for part in parts:
-            if not isinstance(part, Example):
-                good.append([*part[:ID], *(_shared(cells, known) for cells in part[ID:])])
-                ids = part[ID]
-            elif part.id is None and last is None:
-                orphan = orphan or part  # it belongs to the first id that follows
-                continue
-            else:
-                ids = [part.id or last]
-                bad.setdefault(ids[0], part)
-            if orphan is not None:
-                bad.setdefault(ids[0], orphan)
-                orphan = None
-            for name in ids:
-                ranks.setdefault(name, len(ranks))
-            last = ids[-1]
-        if orphan is not None:
-            yield _Sequence(None, orphan)
-        ordered = list[Rows]()
-        if good:
-            whole = [*map(_joined, zip(*good, strict=True))]
-            del good
-            order = np.argsort([ranks[name] for name in whole[ID]], kind="stable")
-            ordered = [_taken(whole, order)]
-        with_rows = {*ordered[0][ID]} if ordered and bad else set[str]()
-        others = (_Sequence(name, x) for name, x in bad.items() if name not in with_rows)
-        found = merge(others, self._consecutive(ordered), key=lambda x: ranks[x.name])
-        for sequence in found:
-            sequence.bad = bad.get(sequence.name)
-            yield sequence
-
-    def _consecutive(self, parts: Iterable[Example | Rows]) -> Iterator[_Sequence]:
-        """Yield rows of the same id that follow one another."""
-        current: _Sequence | None = None
+        good, ranks_of_rows = list[Rows](), list[int]()
         for part in parts:
             if isinstance(part, Example):
-                name = part.id or (current.name if current else None)
-                runs: list[tuple[str | None, Any]] = [(name, part)]
+                ranks.setdefault(part.id, len(ranks))
+                bad.setdefault(part.id, part)
             else:
-                ids = part[ID]
-                runs = [(ids[a], [column[a:b] for column in part]) for a, b in _runs(ids)]
-            for name, rows in runs:
-                if current is not None and current.name is None:
-                    current.name = name  # rows without an id at the start of the file
-                if current is None or current.name != name:
-                    if current is not None:
-                        yield current
-                    current = _Sequence(name)
-                if isinstance(rows, Example):
-                    current.bad = current.bad or rows
-                else:
-                    current.parts.append(rows)
-        if current is not None:
-            yield current
+                ranks_of_rows += [ranks.setdefault(name, len(ranks)) for name in part[ID]]
+                good.append([*part[:ID], *(with_shared_texts(cells, known) for cells in part[ID:])])
+        ordered = list[Rows]()
+        if good:
+            whole = [*map(joined, zip(*good, strict=True))]
+            del good
+            ordered = [taken(whole, np.argsort(ranks_of_rows, kind="stable"))]
+        with_rows = {*ordered[0][ID]} if ordered and bad else set[str]()
+        others = (_Sequence(name, x) for name, x in bad.items() if name not in with_rows)
+        for sequence in merge(others, _consecutive(ordered), key=lambda x: ranks[x.name]):
+            sequence.bad = bad.get(sequence.name)
+            yield sequence
 
     def _read(self, rows: Example | Rows) -> Example | Rows:
         """Read whole columns at once, if all of their cells are as expected."""
         if isinstance(rows, Example):
             return rows
-        rows[ID] = _ids(rows[ID])
+        rows[ID] = id_cells(rows[ID])
         if self.source.format.decimal == ",":
             numbers = range(self.numbers, self.row_features)
             for at in (*numbers, *([] if self.order is None else [ID + 1])):
                 rows[at] = [*map(with_points, rows[at])]
         if self.order is not None and self.order_type in (None, NUMBER):
-            rows[ID + 1] = _whole_numbers(rows[ID + 1])
+            rows[ID + 1] = exact_cells(rows[ID + 1])
         for at in range(self.tokens, self.row_features):
-            rows[at] = (_tokens if at < self.numbers else _floats)(rows[at])
+            rows[at] = (token_cells if at < self.numbers else float_cells)(rows[at])
         return rows
 
     def _example(self, sequence: _Sequence) -> Example:
@@ -190,7 +148,7 @@ class SequenceBuilder:
         if not sequence.parts:
             assert bad is not None
             return bad._replace(id=name or None)
-        rows = [*map(_joined, zip(*sequence.parts, strict=True))]
+        rows = [*map(joined, zip(*sequence.parts, strict=True))]
         lines, labels = rows[LINE], None
         fields = {"kept": rows[KEPT][0], "id": name}
         try:
@@ -203,7 +161,7 @@ class SequenceBuilder:
             labels = self._labels(rows[LABEL], name, lines)
             times, order = self._times(rows)
             if order is not None:
-                rows = _taken(rows, order)
+                rows = taken(rows, order)
                 fields["kept"] = rows[KEPT][0]
             numbers = self._numbers(rows[self.numbers : self.row_features], times, len(lines))
             read = Steps(tuple(rows[self.tokens : self.numbers]), numbers)
@@ -246,13 +204,12 @@ class SequenceBuilder:
         if self.order is None:
             return None, None
         cells, lines = rows[ID + 1], rows[LINE]
-        if _is_array(cells) and not np.isnan(cells).any() and self._expects(NUMBER):
+        if is_array(cells) and not np.isnan(cells).any() and self._expects(NUMBER):
             times = cells
         else:
-            times = _exact([self._time(cell, row, lines[row]) for row, cell in enumerate(cells)])
-        if times.dtype.kind == "i" and len(times):
-            spread = int(times.max()) - int(times.min())
-            times = times if spread < 2**63 else times.astype(object)
+            times = exact_array(
+                [self._time(cell, row, lines[row]) for row, cell in enumerate(cells)]
+            )
         if not (times[1:] < times[:-1]).any():
             return times, None
         order = np.argsort(times, kind="stable")
@@ -299,15 +256,60 @@ class SequenceBuilder:
         """Return the numbers of each step, (T, F): columns of numbers, and growth of the order."""
         found, columns = list[Any](), iter(cells)
         for name, kind in self.kinds:
-            if kind == "order":
-                grown = np.diff(times, prepend=times[:1])
-                is_number = self.order_type == NUMBER
-                column = _each(_number, grown if is_number else grown / SECOND, f"{name}: ")
-            else:
-                column = next(columns)
-            found.append(column if _is_array(column) else _each(_number, column, f"{name}: "))
+            column = self._growth(times, name) if kind == "order" else next(columns)
+            found.append(column if is_array(column) else _each(number_in, column, f"{name}: "))
         table: Features = np.array(found, dtype=np.float32).reshape(len(found), length).T
         return table
+
+    def _growth(self, times: Any, name: str) -> Any:
+        """Return the difference of each time to the one before, in seconds for dates, (T,)."""
+        grown = np.diff(times, prepend=times[:1])
+        if (grown < 0).any():  # the difference of sorted times is beyond int64
+            grown = np.diff(times.astype(object), prepend=int(times[0]))
+        growth = np.asarray(grown if self.order_type == NUMBER else grown / SECOND, np.float64)
+        if (growth > FLOAT32_MAX).any():
+            row = int(np.argmax(growth > FLOAT32_MAX))
+            raise _BadCell(row, f"{name}: {growth[row]:g} is too large for float32")
+        return growth
+
+
+def _with_ids(parts: Iterable[Example | Rows]) -> Iterator[Example | Rows]:
+    """Yield rows; a bad row without an id gets that of the row before, or else of the row after."""
+    last: str | None = None
+    waiting = list[Example]()
+    for part in parts:
+        if isinstance(part, Example):
+            if part.id is None and last is None:
+                waiting.append(part)
+                continue
+            part = part._replace(id=part.id or last)
+        first, last = (part.id,) * 2 if isinstance(part, Example) else (part[ID][0], part[ID][-1])
+        yield from (bad._replace(id=first) for bad in waiting)
+        waiting.clear()
+        yield part
+    yield from waiting
+
+
+def _consecutive(parts: Iterable[Example | Rows]) -> Iterator[_Sequence]:
+    """Yield the rows of each id that follow one another."""
+    current: _Sequence | None = None
+    for part in parts:
+        if isinstance(part, Example):
+            runs: list[tuple[str | None, Any]] = [(part.id, part)]
+        else:
+            ids = part[ID]
+            runs = [(ids[a], [column[a:b] for column in part]) for a, b in runs_of(ids)]
+        for name, rows in runs:
+            if current is None or current.name != name:
+                if current is not None:
+                    yield current
+                current = _Sequence(name)
+            if isinstance(rows, Example):
+                current.bad = current.bad or rows
+            else:
+                current.parts.append(rows)
+    if current is not None:
+        yield current
 
 
 def read_row_features(columns: ColumnKinds, cells: Sequence[Any], decimal: str = ".") -> Steps:
@@ -316,13 +318,15 @@ def read_row_features(columns: ColumnKinds, cells: Sequence[Any], decimal: str =
     numbers = []
     for name, cell in zip(column_names(columns)[count:], cells[count:], strict=True):
         value = with_points(cell) if decimal == "," else cell
-        numbers += _each(_number, [value], f"{name}: ")
+        numbers += _each(number_in, [value], f"{name}: ")
     table = np.array(numbers, dtype=np.float32).reshape(1, len(numbers))
-    return Steps(tuple([token] for token in _tokens(cells[:count])), table)
+    return Steps(tuple([token] for token in token_cells(cells[:count])), table)
 
 
 def _check_equal(cells: Cells, what: str, name: str, lines: Sequence[int]) -> None:
     """Raise BadRow at the first row whose cell differs from that of the first row."""
+    if cells.count(cells[0]) == len(cells):
+        return
     for row, cell in enumerate(cells):
         if cell != cells[0]:
             found = f"id {quote(name)} has {what}{_shown(cell)} here, but {_shown(cells[0])}"
@@ -342,127 +346,3 @@ def _each(read: Callable[[Any], Any], cells: Cells, where: str = "") -> list[Any
         except BadRow as bad:
             raise _BadCell(row, f"{where}{bad}") from None
     return found
-
-
-def _is_array(cells: Cells) -> bool:
-    return isinstance(cells, np.ndarray)
-
-
-def _exact(numbers: list[Any]) -> Any:
-    """Return numbers as an array that loses nothing; whole numbers may be beyond int64."""
-    whole = [number for number in numbers if type(number) is int]
-    are_large = any(abs(number) >= LARGEST_EXACT for number in whole)
-    if len(whole) < len(numbers):
-        return np.array(numbers, dtype=object if are_large else np.float64)
-    try:
-        return np.array(numbers, dtype=np.int64)
-    except OverflowError:
-        return np.array(numbers, dtype=object)
-
-
-def _shared(cells: Cells, known: dict[str, str]) -> Cells:
-    """Return a column in which equal texts are one object, to save memory."""
-    if _is_array(cells):
-        return cells
-    return [known.setdefault(x, x) if type(x) is str else x for x in cells]
-
-
-def _joined(columns: Sequence[Cells]) -> Cells:
-    if len(columns) == 1:
-        return columns[0]
-    if all(map(_is_array, columns)):
-        return np.concatenate(columns)
-    return [*chain.from_iterable(x.tolist() if _is_array(x) else x for x in columns)]
-
-
-def _taken(rows: Rows, order: Any) -> Rows:
-    at = order.tolist()
-    return [x[order] if _is_array(x) else [*map(x.__getitem__, at)] for x in rows]
-
-
-def _ids(cells: Cells) -> Cells:
-    """Return the cells of the id column as texts, without surrounding blanks."""
-    try:
-        return [*map(str.strip, cells)]
-    except TypeError:
-        return ["" if _is_missing(cell) else _text(cell).strip() for cell in cells]
-
-
-def id_of(cell: object) -> str | None:
-    """Return an id as text, or None if the cell is blank."""
-    return _ids([cell])[0] or None
-
-
-def _runs(ids: Cells) -> list[tuple[int, int]]:
-    """Return the begin and the end of each run of equal ids."""
-    starts = np.flatnonzero([*map(ne, ids[1:], ids)]) + 1
-    return [*pairwise([0, *starts.tolist(), len(ids)])]
-
-
-def _tokens(cells: Cells) -> Cells:
-    # Other cells may be lists, or equal and yet written differently, as Decimals are.
-    is_plain = {*map(type, cells)} <= PLAIN_TYPES
-    return [*map(_token if is_plain else _token.__wrapped__, cells)]
-
-
-def _whole_numbers(cells: Cells) -> Cells:
-    """Return cells that are all whole numbers as int64; times may be beyond 2**53."""
-    found: Cells = plain_numbers(cells)
-    if found is None or not np.isfinite(found).all():
-        return cells
-    if {*map(type, cells)} <= {int, str}:
-        with suppress(ValueError, OverflowError):
-            return np.array([*map(int, cells)], np.int64)
-        if (np.abs(found) >= LARGEST_EXACT).any():
-            return cells  # read one by one, as exact integers
-    return found
-
-
-def _floats(cells: Cells) -> Cells:
-    """Return cells that are all numbers of float32's range, or missing, as an array."""
-    found = plain_numbers(cells)
-    return cells if found is None or (np.abs(found) > FLOAT32_MAX).any() else found
-
-
-def _is_missing(cell: object) -> bool:
-    return cell is None or cell != cell or (isinstance(cell, str) and not cell.strip())
-
-
-def _text(cell: object) -> str:
-    """Return a cell as text; a whole number has no fraction, as in text files."""
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
-
-
-@lru_cache(KNOWN_CELLS, typed=True)
-def _token(cell: Any) -> str:
-    """Return a cell as a token, the same for text files, JSON and tables from Python.
-
-    pandas writes True where JSON has true, and 2.0 for 2 if another row of the column is blank.
-    """
-    if _is_missing(cell):
-        return MISSING_TOKEN
-    text = _text(cell)
-    if text.endswith(".0") and text[:-2].lstrip("-").isdecimal():
-        return text[:-2]
-    return text.lower() if text.lower() in ("true", "false") else text
-
-
-def _number(cell: Any) -> float:
-    try:
-        number = number_of(cell.item() if isinstance(cell, np.generic) else cell)
-    except BadRow:
-        seconds = _seconds(cell)
-        if seconds is None:
-            raise
-        number = seconds
-    if abs(number) > FLOAT32_MAX:
-        raise BadRow(f"{cell} is infinite or too large for float32")
-    return number
-
-
-def _seconds(cell: object) -> float | None:
-    """Return the seconds of a time such as 12:30, or None if a cell is no time."""
-    with suppress(BadRow):
-        nanoseconds = read_time(cell, DURATION)[0]
-        return None if nanoseconds is None else nanoseconds / SECOND
-    return None

@@ -87,11 +87,10 @@ def read_time(cell: object, order_type: str) -> tuple[float | int | None, bool |
 
 def _date(text: str) -> tuple[int, bool]:
     """Return the nanoseconds since 1970 of an ISO date, and True if it names a time zone."""
-    found = DECIMALS.search(text)
-    decimals = found[2] if found else ""
-    plain = DECIMALS.sub(r"\1", text, count=1).replace("Z", "+00:00").replace("z", "+00:00")
-    if re.match("[0-9]{4}/", plain):
-        plain = plain.replace("/", "-")
+    plain, decimals = text.replace("Z", "+00:00").replace("/", "-"), ""
+    found = DECIMALS.search(plain) if "." in plain or "," in plain else None
+    if found is not None:
+        decimals, plain = found[2], DECIMALS.sub(r"\1", plain, count=1)
     try:
         moment = datetime.fromisoformat(plain)
     except ValueError:
@@ -103,8 +102,10 @@ def _date(text: str) -> tuple[int, bool]:
         except OverflowError:
             raise BadRow(f"found {quote(text)}; expected years from 1 to 9999") from None
     time = moment - EPOCH
-    nanoseconds = _nanoseconds(time.days * DAY + time.seconds, decimals)
-    return nanoseconds + time.microseconds * 1000, has_zone
+    rest = time.microseconds * 1000
+    if decimals:
+        return _nanoseconds(time.days * DAY + time.seconds, decimals) + rest, has_zone
+    return (time.days * DAY + time.seconds) * SECOND + rest, has_zone
 
 
 def _iso_date(text: str, *, day_first: bool) -> str:

@@ -1,0 +1,152 @@
+"""Columns of cells in tables whose rows are time steps: ids, tokens and numbers."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
+from itertools import chain, pairwise
+from operator import ne
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from seqtrain.data.examples import BadRow
+from seqtrain.data.readers.sequences import FLOAT32_MAX, number_of, plain_numbers
+from seqtrain.data.readers.times import DURATION, SECOND, read_time
+
+MISSING_TOKEN = "<unk>"
+"""Token in place of a blank cell."""
+Cells: TypeAlias = Any
+"""Cells of a column: a list or tuple, or an array of numbers."""
+Rows: TypeAlias = list[Cells]
+"""Rows that are time steps, column by column: lines, labels, groups, kept columns, ids; then, as
+in `Schema.sequence_columns`, order, tokens and numbers; then the row features."""
+KNOWN_CELLS = 4096
+"""Number of cells whose tokens are remembered."""
+LARGEST_EXACT = 2**53
+"""From here on not every whole number is a float64."""
+PLAIN_TYPES = {str, int, float, bool, type(None)}
+"""Types of cells for which equal cells are the same token."""
+
+
+def is_array(cells: Cells) -> bool:
+    return isinstance(cells, np.ndarray)
+
+
+def exact_array(numbers: list[Any]) -> Any:
+    """Return numbers as an array that loses nothing; whole numbers may be beyond int64."""
+    whole = [number for number in numbers if type(number) is int]
+    are_large = any(abs(number) >= LARGEST_EXACT for number in whole)
+    if len(whole) < len(numbers):
+        return np.array(numbers, dtype=object if are_large else np.float64)
+    try:
+        return np.array(numbers, dtype=np.int64)
+    except OverflowError:
+        return np.array(numbers, dtype=object)
+
+
+def with_shared_texts(cells: Cells, known: dict[str, str]) -> Cells:
+    """Return a column in which equal texts are one object, to save memory."""
+    if is_array(cells):
+        return cells
+    return [known.setdefault(x, x) if type(x) is str else x for x in cells]
+
+
+def joined(columns: Sequence[Cells]) -> Cells:
+    if len(columns) == 1:
+        return columns[0]
+    if all(map(is_array, columns)):
+        return np.concatenate(columns)
+    return [*chain.from_iterable(x.tolist() if is_array(x) else x for x in columns)]
+
+
+def taken(rows: Rows, order: Any) -> Rows:
+    at = order.tolist()
+    return [x[order] if is_array(x) else [*map(x.__getitem__, at)] for x in rows]
+
+
+def id_cells(cells: Cells) -> Cells:
+    """Return the cells of the id column as texts, without surrounding blanks."""
+    try:
+        return [*map(str.strip, cells)]
+    except TypeError:
+        return ["" if _is_missing(cell) else _text(cell).strip() for cell in cells]
+
+
+def id_of(cell: object) -> str | None:
+    """Return an id as text, or None if the cell is blank."""
+    return id_cells([cell])[0] or None
+
+
+def runs_of(ids: Cells) -> list[tuple[int, int]]:
+    """Return the begin and the end of each run of equal ids."""
+    starts = np.flatnonzero([*map(ne, ids[1:], ids)]) + 1
+    return [*pairwise([0, *starts.tolist(), len(ids)])]
+
+
+def token_cells(cells: Cells) -> Cells:
+    # Other cells may be lists, or equal and yet written differently, as Decimals are.
+    is_plain = {*map(type, cells)} <= PLAIN_TYPES
+    return [*map(_token if is_plain else _token.__wrapped__, cells)]
+
+
+def exact_cells(cells: Cells) -> Cells:
+    """Return cells that are all whole numbers as int64; times may be beyond 2**53."""
+    found: Cells = plain_numbers(cells)
+    if found is None or not np.isfinite(found).all():
+        return cells
+    if {*map(type, cells)} <= {int, str}:
+        with suppress(ValueError, OverflowError):
+            return np.array([*map(int, cells)], np.int64)
+        if (np.abs(found) >= LARGEST_EXACT).any():
+            return cells  # read one by one, as exact integers
+    return found
+
+
+def float_cells(cells: Cells) -> Cells:
+    """Return cells that are all numbers of float32's range, or missing, as an array."""
+    found = plain_numbers(cells)
+    return cells if found is None or (np.abs(found) > FLOAT32_MAX).any() else found
+
+
+def _is_missing(cell: object) -> bool:
+    return cell is None or cell != cell or (isinstance(cell, str) and not cell.strip())
+
+
+def _text(cell: object) -> str:
+    """Return a cell as text; a whole number has no fraction, as in text files."""
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+
+@lru_cache(KNOWN_CELLS, typed=True)
+def _token(cell: Any) -> str:
+    """Return a cell as a token, the same for text files, JSON and tables from Python.
+
+    pandas writes True where JSON has true, and 2.0 for 2 if another row of the column is blank.
+    """
+    if _is_missing(cell):
+        return MISSING_TOKEN
+    text = _text(cell)
+    if text.endswith(".0") and text[:-2].lstrip("-").isdecimal():
+        return text[:-2]
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
+def number_in(cell: Any) -> float:
+    try:
+        number = number_of(cell.item() if isinstance(cell, np.generic) else cell)
+    except BadRow:
+        seconds = _seconds(cell)
+        if seconds is None:
+            raise
+        number = seconds
+    if abs(number) > FLOAT32_MAX:
+        raise BadRow(f"{cell} is infinite or too large for float32")
+    return number
+
+
+def _seconds(cell: object) -> float | None:
+    """Return the seconds of a time such as 12:30, or None if a cell is no time."""
+    with suppress(BadRow):
+        nanoseconds = read_time(cell, DURATION)[0]
+        return None if nanoseconds is None else nanoseconds / SECOND
+    return None
