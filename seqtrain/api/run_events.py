@@ -36,7 +36,8 @@ class DataEvent:
     @cached_property
     def warnings(self) -> list[str]:
         """What the user should know, a line each."""
-        return warnings(self.data, self.summaries, self.config.data)
+        monitor = self.config.training.monitor
+        return warnings(self.data, self.summaries, self.config.data, monitor)
 
 
 @dataclass(frozen=True)

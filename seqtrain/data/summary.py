@@ -105,9 +105,19 @@ def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> t
 
 
 def warnings(
-    data: PreparedData, summaries: dict[str, SplitSummary], settings: DataConfig
+    data: PreparedData,
+    summaries: dict[str, SplitSummary],
+    settings: DataConfig,
+    monitor: str = "accuracy",
 ) -> list[str]:
-    """Return what a user should know before trusting a score, a line each, what was done first."""
+    """Return what a user should know before trusting a score, one line each.
+
+    Args:
+        data: Prepared splits.
+        summaries: Figures of each split.
+        settings: Section data of the config.
+        monitor: Value of training.monitor.
+    """
     rules, said = data.preprocessing, list[str]()
     if "validation" not in data.splits:
         said.append(
@@ -122,7 +132,7 @@ def warnings(
     said += [*number_doubts(data), *static_doubts(data), *_narrow(rules)]
     if data.vectors is not None:
         said += data.vectors.coverage.doubts()
-    return [*said, *_vocabulary(data), *_labels(data, settings), *_missing_labels(data)]
+    return [*said, *_vocabulary(data), *_labels(data, settings, monitor), *_missing_labels(data)]
 
 
 def _missing_labels(data: PreparedData) -> Iterator[str]:
@@ -214,7 +224,7 @@ def _vocabulary(data: PreparedData) -> Iterator[str]:
         )
 
 
-def _labels(data: PreparedData, settings: DataConfig) -> Iterator[str]:
+def _labels(data: PreparedData, settings: DataConfig, monitor: str) -> Iterator[str]:
     """Look-alike labels, classes of one row, more classes than rows to choose epochs by."""
     names, by_form = data.preprocessing.labels, dict[str, list[str]]()
     for name in names:
@@ -225,7 +235,8 @@ def _labels(data: PreparedData, settings: DataConfig) -> Iterator[str]:
             shown = listed([ascii(name) for name in alike])
             yield f"labels that look alike are different classes: {shown}"
     counts = class_counts(data.splits["train"].labels, len(names))
-    yield from label_doubts({x: int(n) for x, n in zip(names, counts, strict=True) if n})
+    by_name = {x: int(n) for x, n in zip(names, counts, strict=True) if n}
+    yield from label_doubts(by_name, monitor)
     single = np.flatnonzero(counts == 1)
     if len(single):
         train, hint = data.splits["train"], ""
@@ -328,11 +339,12 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
     return None
 
 
-def label_doubts(counts: Mapping[str, int]) -> Iterator[str]:
+def label_doubts(counts: Mapping[str, int], monitor: str = "accuracy") -> Iterator[str]:
     """Yield a warning if labels look like lists of labels or a quantity, or are very uneven.
 
     Args:
         counts: Number of rows of each label.
+        monitor: Value of training.monitor, the score that selects the epoch.
     """
     mark, rows = separator_of(counts), sum(counts.values())
     if mark is not None:
@@ -353,8 +365,10 @@ def label_doubts(counts: Mapping[str, int]) -> Iterator[str]:
             )
     most, least = max(counts, key=lambda x: counts[x]), min(counts, key=lambda x: counts[x])
     if are_uneven(counts):
+        advice = "; training.monitor: macro_f1 selects the epoch by the F1 of all classes"
+        advice = "" if monitor == "macro_f1" else advice
         yield (
             f"classes are very uneven: {counts[most] / rows:.1%} are {quote(most)}, "
-            f"{counts[least]:,} of {rows:,} rows {quote(least)}. Accuracy tells little about rare "
-            "classes; training.monitor: macro_f1 selects the epoch by the F1 of all classes"
+            f"{counts[least]:,} of {rows:,} rows {quote(least)}, so accuracy tells little about "
+            f"rare classes{advice}"
         )

@@ -14,35 +14,23 @@ MOST_LISTED = 20
 """Number of columns that a message lists."""
 
 
-def _is_named_label(column: ColumnProfile) -> float:
-    return 8.0 if column.name == "label" else 4.0 if column.name in LABEL_NAMES else 0.0
+def _has_few_values(column: ColumnProfile) -> bool:
+    return len(column.values) <= (FEW_NUMBERS if column.kind == "number" else FEW_VALUES)
 
 
-def _is_named_otherwise(column: ColumnProfile) -> float:
-    return -4.0 if column.name in (*TEXT_NAMES, *GROUP_NAMES) else 0.0
-
-
-def _has_few_values(column: ColumnProfile) -> float:
-    most = FEW_NUMBERS if column.kind == "number" else FEW_VALUES
-    return 1.0 if len(column.values) <= most else 0.0
-
-
-def _is_code_or_time(column: ColumnProfile) -> float:
-    return -1.0 if column.is_code or column.is_time else 0.0
-
-
-RULES: tuple[Callable[[ColumnProfile], float], ...] = (
-    _is_named_label,
-    _is_named_otherwise,
-    _has_few_values,
-    _is_code_or_time,
+RULES: tuple[tuple[int, Callable[[ColumnProfile], bool]], ...] = (
+    (4, lambda column: column.name == "label"),
+    (4, lambda column: column.name in LABEL_NAMES),
+    (-4, lambda column: column.name in (*TEXT_NAMES, *GROUP_NAMES)),
+    (1, _has_few_values),
+    (-1, lambda column: column.is_code or column.is_time),
 )
-"""Rules that score a column as the label; the column with the highest sum is chosen."""
+"""Points of a column as the label, each with its condition."""
 
 
-def label_score(column: ColumnProfile) -> float:
-    """Return the sum of all rules for a column."""
-    return sum(rule(column) for rule in RULES)
+def label_score(column: ColumnProfile) -> int:
+    """Return the points of a column; the label has most."""
+    return sum(points for points, applies in RULES if applies(column))
 
 
 def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:

@@ -79,7 +79,7 @@ def propose(
     for name in (name for name in splits if name != "train"):
         reading.step(f"reading {name}")
         rows[name] = _add_split(profile, files_of(name, splits[name]), options, reading)
-    warnings += [*profile.warnings, *label_doubts(profile.classes)]
+    warnings += profile.warnings
     share = next(share for limit, share in HELD_OUT if profile.total_rows < limit)
     splits.setdefault("validation", share if should_hold_out(profile) else None)
     set_by_user = options.setting("data.validation")
@@ -87,6 +87,7 @@ def propose(
         value = read_yaml(set_by_user)[0]
         splits["validation"] = None if isinstance(value, Unreadable) else value
     text, config = write_config(splits, rows, profile, options)
+    warnings += label_doubts(profile.classes, config.training.monitor)
     if profile.total_rows < TRIED_ROWS:
         try:
             data = prepare(config, cache_folder=None)

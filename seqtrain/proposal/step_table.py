@@ -260,10 +260,6 @@ def _reason_not_chosen(table: StepTable, column: ColumnProfile) -> str | None:
     return "not among --steps" if table.chosen and column not in table.chosen else None
 
 
-def _reason_list(table: StepTable, column: ColumnProfile) -> str | None:
-    return "" if column.kind in LIST_KINDS else None
-
-
 def _reason_constant(table: StepTable, column: ColumnProfile) -> str | None:
     if len(column.values) > 1 or column.has_no_labels:
         return None
@@ -288,15 +284,14 @@ def _reason_id_again(table: StepTable, column: ColumnProfile) -> str | None:
 
 
 def _reason_unique(table: StepTable, column: ColumnProfile) -> str | None:
-    """Return a blank reason for rows' numbers, dates, columns without a name, and free text."""
+    """Return a blank reason for lists, dates, unique values, free text, and nameless columns."""
     is_text = column.is_free_text and column.share_repeated < REPEATED_TEXT
-    is_other = column.is_id or is_text or column.kind == "date" or not column.column
+    is_other = column.is_id or is_text or column.kind in ("date", *LIST_KINDS) or not column.column
     return "" if is_other else None
 
 
 REASONS: tuple[Callable[[StepTable, ColumnProfile], str | None], ...] = (
     _reason_not_chosen,
-    _reason_list,
     _reason_constant,
     _reason_label_again,
     _reason_id_again,
