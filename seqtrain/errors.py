@@ -13,6 +13,7 @@ SeqtrainWarning         something that the user should know about data or result
 from __future__ import annotations
 
 import errno
+import re
 import warnings
 
 MACHINE_FAULTS = {
@@ -43,18 +44,48 @@ def ran_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(words in said for words in OUT_OF_MEMORY)
 
 
+FLAGS = {"force": "True", "resume": "True", "no-cache": "cache=False"}
+"""Options without a value, and what Python users write for them."""
+
+
+def python_names(problem: str) -> str:
+    """Return a message with the arguments of Python functions in place of options.
+
+    `--run-dir: …` becomes `run_dir: …`, `choose another --run-dir` becomes `choose another
+    run_dir=`, and `--force` becomes `force=True`. Commands such as `seqtrain fit … --resume` stay.
+    """
+
+    def argument(match: re.Match[str]) -> str:
+        if match["command"] or match["name"] == "set":
+            return match[0]
+        name = match["name"].replace("-", "_")
+        if match["place"]:
+            return f"{name}:"
+        flag = FLAGS.get(match["name"])
+        return f"{name}=" if flag is None else flag if "=" in flag else f"{name}={flag}"
+
+    pattern = r"(?P<command>\b(?:seqtrain|fit) [^;]*)|--(?P<name>[a-z]+(?:-[a-z]+)*)(?P<place>:)?"
+    return re.sub(pattern, argument, problem)
+
+
 class SeqtrainError(Exception):
     """Base of all errors meant for the user: one line per problem, no traceback.
 
+    `str(error)` names the arguments of Python functions, such as `run_dir=`. The command line
+    prints `problems`, which name its options, such as `--run-dir`.
+
     Args:
-        problems: each one line that says where, what was found, and what is allowed.
+        problems: One line each: where, what was found, what is allowed, what to do.
     """
 
     exit_code = 1
 
     def __init__(self, *problems: str) -> None:
-        super().__init__("\n".join(problems))
+        super().__init__("\n".join(map(python_names, problems)))
         self.problems = problems
+
+    def __reduce__(self) -> tuple[type[SeqtrainError], tuple[str, ...]]:
+        return type(self), self.problems
 
 
 class ConfigError(SeqtrainError):
@@ -94,7 +125,7 @@ class SeqtrainWarning(UserWarning):
 def warn(*lines: str, stacklevel: int = 3) -> None:
     """Issue a SeqtrainWarning for each line, by default at the caller of the calling function."""
     for line in lines:
-        warnings.warn(line, SeqtrainWarning, stacklevel=stacklevel)
+        warnings.warn(python_names(line), SeqtrainWarning, stacklevel=stacklevel)
 
 
 class Interrupted(KeyboardInterrupt):

@@ -125,7 +125,7 @@ def test_what_is_not_clear_is_said(tmp_path, file, lines, said):
 def test_labels_of_one_row_each_are_refused(tmp_path):
     rows = tmp_path / "a.csv"
     rows.write_text("text,label\n" + "".join(f"some words {n},{n % 2}\n" for n in range(9)))
-    with pytest.raises(DataError, match=r"each of 9 rows has a different label.*--label"):
+    with pytest.raises(DataError, match=r"each of 9 rows has a different label.*label="):
         propose([str(rows)], InitOptions(label="text", sequence=["label"]))
 
 

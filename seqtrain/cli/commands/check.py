@@ -1,4 +1,4 @@
-"""`seqtrain check [RUN]`: show that predictions don't depend on the batch."""
+"""Command `seqtrain check`: show that predictions don't depend on the batch."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def check(
     as_json: bool = AS_JSON,
 ) -> None:
     """Example: seqtrain check runs/mine --data new.csv"""
+    path = chosen_run(run, named)
+
     from contextlib import closing
     from dataclasses import asdict
 
@@ -28,7 +30,7 @@ def check(
     from seqtrain.cli.output.console import ProgressBar, note, say_json
 
     with closing(ProgressBar()) as progress:
-        result = run_check(chosen_run(run, named), data=data, device=device, listener=progress)
+        result = run_check(path, data=data, device=device, listener=progress)
     note(*result.lines())
     if as_json:
         say_json({**asdict(result), "run": str(result.run), "passed": result.passed})
@@ -40,7 +42,7 @@ def check(
 
 
 def _show(result: Check) -> None:
-    """Print the verdict, and a table of the differences: a row per way, a column per engine."""
+    """Print the verdict, and the differences by way of batching (rows) and engine (columns)."""
     from seqtrain.cli.output.console import say, stdout_console
     from seqtrain.cli.output.table import TableColumn, print_table
 

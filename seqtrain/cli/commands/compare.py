@@ -1,4 +1,4 @@
-"""`seqtrain compare CONFIG`: all variants of running it, on the user's own data and machine."""
+"""Command `seqtrain compare`: measure every way to handle unequal lengths on this machine."""
 
 from pathlib import Path
 

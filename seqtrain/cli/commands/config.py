@@ -1,4 +1,4 @@
-"""`seqtrain config CONFIG`: the resolved config, the schema for editors, the reference."""
+"""Command `seqtrain config`: print a resolved config, the JSON Schema, or the reference."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`seqtrain data CONFIG`: look at the data without training."""
+"""Command `seqtrain data`: look at the data of a config without training."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`seqtrain diff A B`: the difference of two runs on the same examples."""
+"""Command `seqtrain diff`: compare two runs on the same examples."""
 
 from seqtrain.cli import options
 from seqtrain.cli.options import argument

@@ -1,4 +1,4 @@
-"""`seqtrain eval [RUN]`: score a run, as tables or as JSON."""
+"""Command `seqtrain eval`: score a run, as tables or as JSON."""
 
 from seqtrain.cli import options
 from seqtrain.cli.options import chosen_run, flag
@@ -17,13 +17,15 @@ def eval(
     as_json: bool = options.AS_JSON,
 ) -> None:
     """Example: seqtrain eval runs/mine --split validation --json"""
+    path = chosen_run(run, named)
+
     from dataclasses import asdict
 
     from seqtrain.api.evaluate import evaluate
     from seqtrain.cli.output.console import note_rows, say_json
     from seqtrain.cli.output.score_screen import show_evaluation
 
-    result = evaluate(chosen_run(run, named), split=split, data=data, steps=steps, device=device)
+    result = evaluate(path, split=split, data=data, steps=steps, device=device)
     note_rows(result.run, result.data, result.split, result.warnings)
     if as_json:
         values = asdict(result.scores) | {"trained_on_rows": result.trained_on_rows}

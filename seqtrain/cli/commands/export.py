@@ -1,4 +1,4 @@
-"""`seqtrain export RUN DIR`: a trained model for programs and machines without torch."""
+"""Command `seqtrain export`: write a model for programs and machines without torch."""
 
 from seqtrain.cli.options import RUN, argument, chosen_run, flag, option, refuse
 

@@ -1,4 +1,4 @@
-"""`seqtrain reconstruct INPUT`: how a pretrained autoencoder reconstructs each row."""
+"""Command `seqtrain reconstruct`: show how a pretrained autoencoder reconstructs each row."""
 
 from itertools import chain, islice
 from typing import Literal
@@ -18,7 +18,7 @@ def reconstruct(
     from seqtrain.api.reconstruct import reconstruct as run_reconstruction
 
     found = run_reconstruction(source, run, max_steps=max_steps, device=device)
-    first = list(islice(found, 1))  # before the header: what can't be read leaves no output
+    first = list(islice(found, 1))
     if format == "tsv":
         print("agreement\tsequence\treconstruction")
     for index, row in enumerate(chain(first, found)):

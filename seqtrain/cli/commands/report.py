@@ -1,4 +1,4 @@
-"""`seqtrain report RUN... -o FILE.html`: runs on one offline page."""
+"""Command `seqtrain report`: write one offline HTML page about runs."""
 
 from seqtrain.cli import options
 from seqtrain.cli.options import argument, chosen_run, option

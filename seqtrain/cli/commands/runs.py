@@ -1,4 +1,4 @@
-"""`seqtrain runs`: the runs so far, as a table."""
+"""Command `seqtrain runs`: list the runs in a folder."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ from seqtrain.cli.options import AS_JSON, argument, option
 def runs(
     folder: str = argument("Folder that holds the run directories.", "FOLDER", "runs"),
     sort: str | None = option(
-        "Sort by accuracy, macro_f1, loss (of validation), test.accuracy, seconds, started, "
-        "or a key of the config. Default: the newest first.",
+        "Sort by a heading of the table, such as accuracy (of validation), test.accuracy or time, "
+        "or by a key of the config. Default: the newest first.",
         "KEY",
     ),
     as_json: bool = AS_JSON,

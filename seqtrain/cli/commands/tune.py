@@ -1,4 +1,4 @@
-"""`seqtrain tune CONFIG`: search for better settings; the last line of output is the best run."""
+"""Command `seqtrain tune`: search for better settings, and print the directory of the best run."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from seqtrain.cli import options
 from seqtrain.cli.options import flag, option
 from seqtrain.errors import ConfigError
-from seqtrain.text import counted
+from seqtrain.text import counted, duration
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 DEFAULT_BUDGET = 600.0
@@ -24,9 +24,9 @@ def tune(
     jobs: int = option("Number of trials at the same time.", "N", min=1, default=1),
     device: str | None = options.TRAIN_DEVICE,
     run_dir: str | None = option(
-        "Where to write. Default: runs/<config name>-tuned-<time>.", "DIR"
+        "Directory of the search. Default: runs/<config name>-tuned-<time>.", "DIR"
     ),
-    resume: bool = flag("Go on with the search in --run-dir.", "--resume"),
+    resume: bool = flag("Continue the search in --run-dir.", "--resume"),
     force: bool = flag("Replace an earlier search in --run-dir.", "--force"),
     quiet: bool = options.QUIET,
     no_cache: bool = options.NO_CACHE,
@@ -45,7 +45,7 @@ def tune(
 
     screen = TuneScreen(settings)
     if not quiet:
-        limits = [] if seconds is None else [f"{seconds:g} s"]
+        limits = [] if seconds is None else [duration(seconds)]
         limits += [] if trials is None else [counted(trials, "trial")]
         note(f"at most {' and '.join(limits)} (--budget, --trials)")
     found = run_tune(
@@ -67,6 +67,7 @@ def tune(
 
 
 def _seconds(text: str | None) -> float | None:
+    """Return the seconds of a time such as 90, 10m or 2h, or None if there is no text."""
     if text is None:
         return None
     parts = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)([smh]?)", text.strip())

@@ -1,1 +1,1 @@
-"""What the commands show and write: tables, bars and rows."""
+"""Output of the commands: tables, progress bars, and rows of predictions."""

@@ -1,4 +1,4 @@
-"""The figures of data: what `fit` shows first, and what `data` shows or prints as JSON."""
+"""Figures of data, which `fit` shows first, and which `data` shows or prints as JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -14,19 +14,19 @@ from seqtrain.data.summary import SplitSummary
 from seqtrain.text import counted, listed, quote
 
 SHOWN_ROWS = 4
-"""Rows of one group of equal ones that are named."""
+"""Number of rows of a group of equal rows that are named."""
 
 
 def show_splits(
     console: Console, preprocessing: Preprocessing, summaries: Mapping[str, SplitSummary]
 ) -> None:
-    """Print the figures of the splits, one column each."""
+    """Print the figures of the splits, one column for each split."""
     vocabulary = preprocessing.vocabulary
     classes = f"{len(preprocessing.labels)} classes"
     heading = f"{classes}, {len(vocabulary):,} tokens" if vocabulary else classes
     lengths = ["shortest", "5 %", "median", "95 %", "longest"]
     names = ["rows", "tokens" if vocabulary else "steps", *(f"length: {x}" for x in lengths)]
-    names += ["unknown tokens", "also in train", "always the largest class"]
+    names += ["unknown tokens", "also in train", "majority class"]
     columns = [
         [
             *(f"{count:,}" for count in (s.rows, s.steps, *s.length_quantiles)),
@@ -40,13 +40,13 @@ def show_splits(
 
 
 def padding_line(padding: tuple[float, float]) -> str:
-    """Say how much of train's batches is padding."""
+    """Return how much of the batches of train is padding."""
     without, within = padding
-    return f"padding: {without:.1%} in random batches, {within:.1%} in buckets of like length"
+    return f"padding: {without:.1%} in random batches, {within:.1%} in buckets of similar length"
 
 
 def inspection_json(found: Inspection) -> dict[str, Any]:
-    """Return what `data --json` prints."""
+    """Return the object that `data --json` prints."""
     splits = {
         name: {
             **{key: value for key, value in asdict(summary).items() if key != "length_quantiles"},
@@ -82,7 +82,12 @@ def _rows(group: Sequence[RowPlace]) -> list[dict[str, Any]]:
 
 
 def show_inspection(found: Inspection, top: int) -> None:
-    """Print what fit shows first, then lengths, labels, and rows to look at."""
+    """Print the figures that `fit` shows first, then lengths, labels, and rows to look at.
+
+    Args:
+        found: Figures of the data.
+        top: Number of rows and labels to show of each kind.
+    """
     console = stdout_console()
     show_splits(console, found.data.preprocessing, found.summaries)
     say(padding_line(found.padding))
@@ -98,7 +103,8 @@ def show_inspection(found: Inspection, top: int) -> None:
     print_table(console, [cut, *found.cut], zip(quantiles, *lengths, strict=True))
     train = found.labels["train"]
     rarest = sorted(train, key=lambda label: train[label])[:top]
-    named = TableColumn(f"{len(train):,} labels, the rarest", "words")
+    heading = f"rarest of {len(train):,} labels" if len(train) > top else "label"
+    named = TableColumn(heading, "words")
     counts = [(x, *(f"{own.get(x, 0):,}" for own in found.labels.values())) for x in rarest]
     print_table(console, [named, *found.labels], counts)
     say(*_lines(found, top))
@@ -115,15 +121,15 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
         if count:
             yield f"{split}: fit would refuse {counted(count, 'row')}"
     yield from (f"  {line}" for line in found.refused)
-    near = "alike but for case, marks, blanks and numbers"
-    for what, groups in (("written alike", found.duplicates), (near, found.near_duplicates)):
+    near = "that are equal except for case, punctuation, spaces and numbers"
+    for what, groups in (("that are equal", found.duplicates), (near, found.near_duplicates)):
         if groups:
             apart = [len({split for split, _, _ in group}) > 1 for group in groups]
-            yield f"sequences {what}: {len(groups):,}, of these {sum(apart):,} in several splits"
+            yield f"groups of sequences {what}: {len(groups):,} ({sum(apart):,} in several splits)"
             first = sorted(zip(apart, groups, strict=True), key=lambda each: not each[0])
             yield from (f"  {_named(group)}" for _, group in first[:top])
     if found.conflicts:
-        yield f"the same sequence under several labels: {len(found.conflicts):,}"
+        yield f"sequences with several different labels: {len(found.conflicts):,}"
         for group, labels in found.conflicts[:top]:
             yield f"  {_named(group)}: {listed([quote(label) for label in labels])}"
 

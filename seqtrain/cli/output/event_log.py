@@ -1,4 +1,4 @@
-"""`fit --log tensorboard`: the run's figures as event files. A log that fails stops no training."""
+"""Event files for TensorBoard (`fit --log tensorboard`). If they fail, training continues."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class EventLog:
     """A listener of `fit` that writes the figures of its events.
 
     Raises:
-        ConfigError: the package tensorboard isn't installed.
+        ConfigError: If the package tensorboard isn't installed.
     """
 
     def __init__(self) -> None:
@@ -31,12 +31,13 @@ class EventLog:
         try:
             if not self._failed:
                 self._write(event)
-        except Exception as error:  # whatever a tracker does, training goes on
+        except Exception as error:  # no error of the log may stop training
             self._failed = True
-            warn(f"--log: stopped by {type(error).__name__}: {error}; training goes on without it")
+            cause = f"{type(error).__name__}: {error}"
+            warn(f"--log: stopped by {cause}; training continues without it")
 
     def _write(self, event: Event) -> None:
-        """Write figures at the update's number; other trainings' have names of their own."""
+        """Write the figures of an event; pretraining and a refit have separate names."""
         if isinstance(event, StartEvent):
             self._writer = self._make(str(event.run / FOLDER), purge_step=event.resumed_at)
             return

@@ -1,4 +1,4 @@
-"""Predicting one input, or each file of many, and where the rows are written."""
+"""Prediction of one input, or of each file of many, and the output file."""
 
 import gzip
 import io
@@ -36,19 +36,28 @@ def write_predictions(
     open_file: Callable[[], AbstractContextManager[TextIO]],
     name: str = "input",
 ) -> None:
-    """Write a row, or rows of steps, per prediction as they come; say what became of the rows.
+    """Write the rows of each prediction as soon as it is known, then print notices about them.
 
-    The file is opened once the first row is known.
+    The output is opened once the first row is known, so that unreadable input leaves no output.
+
+    Args:
+        classifier: Model to predict with.
+        columns: Columns of the output.
+        options: Format of the input, and columns to copy.
+        source: Path of the input, or "-" for standard input.
+        open_file: Function that opens the output.
+        name: Name of the input in notices.
     """
     report, unknown, undecided = EncodingReport(), 0, 0
-    given = {"report": report, **vars(options)}
+    arguments = {"report": report, **vars(options)}
     predictions: Iterator[Any]
     if columns.steps:
         slow = one_model(classifier, "--steps").network.whole_sequence_key
-        note(*([] if slow is None else [f"{slow}: {SLOW_STEPS}"]))
-        predictions = predict_steps(source, classifier, **given)
+        if slow is not None:
+            note(f"{slow}: {SLOW_STEPS}")
+        predictions = predict_steps(source, classifier, **arguments)
     else:
-        predictions = predict(source, classifier, ranks=columns.read_ranks, **given)
+        predictions = predict(source, classifier, ranks=columns.read_ranks, **arguments)
     first = list[Any]()
     for prediction in predictions:
         first.append(prediction)
@@ -76,10 +85,22 @@ def write_predictions(
 def predict_files(
     source: str, folder: Path, ending: str, write: Callable[..., None], *, force: bool
 ) -> None:
-    """Predict each file into a file of its own, whole or not at all, but those done before.
+    """Predict each file that isn't predicted yet, and write the rows to a file of its own.
 
-    Two files of one name are refused, and a folder that holds input or can't be made. Of N
-    processes that a launcher started, with RANK and WORLD_SIZE, each takes every N-th file.
+    An output file gets its name when it is complete. If RANK and WORLD_SIZE are set, as a launcher
+    sets them, this process predicts every WORLD_SIZE-th file.
+
+    Args:
+        source: File, folder, or pattern of several files.
+        folder: Folder to write into; it is created.
+        ending: Ending of the output files, without a dot.
+        write: Function that predicts a file, as `write_predictions` does.
+        force: Predict files again that are predicted already.
+
+    Raises:
+        DataError: If there is no input file.
+        ConfigError: If two output files would have one name, or `folder` contains input files or
+            can't be created.
     """
     files = [path for path in matching_files(source) if os.path.isfile(path)]
     if not files:
@@ -108,10 +129,17 @@ def predict_files(
 
 @contextmanager
 def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
-    """Open the file to write to, or standard output (None).
+    """Open the output for writing.
 
-    With `line_by_line` each row is written at once, because a program may be waiting for it. Where
-    the disk is full, the file ends with a whole line.
+    If the disk is full, the last line of the file is complete.
+
+    Args:
+        path: Path of the file, or None for standard output.
+        line_by_line: Write each row at once, because a program may be waiting for it.
+
+    Raises:
+        ConfigError: If the file can't be opened.
+        RunError: If it can't be written.
     """
     if path is None:
         if isinstance(sys.stdout, io.TextIOWrapper):
@@ -132,11 +160,11 @@ def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        held = "it is cut off there" if compression else "it holds whole rows up to there"
+        state = "its end is cut off" if compression else "it ends with a complete row"
         if not compression:
             with suppress(OSError, ValueError), Path(path).open("r+b") as cut:  # no pipe can be
                 with mmap.mmap(cut.fileno(), 0) as content:
                     whole = content.rfind(b"\n") + 1
                 cut.truncate(whole)
         advice = "make room, and predict again with --force"
-        raise RunError(f"--output: {path}: {error.strerror}; {held}; {advice}") from None
+        raise RunError(f"--output: {path}: {error.strerror}; {state}; {advice}") from None

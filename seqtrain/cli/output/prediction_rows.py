@@ -1,4 +1,4 @@
-"""Predictions as rows of tsv, csv or jsonl, or as lines for people; also after every time step."""
+"""Predictions as rows of tsv, csv or jsonl, or as lines on a terminal; also for every time step."""
 
 from __future__ import annotations
 
@@ -29,40 +29,42 @@ NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
 IN_JSON = ("index", "label", "labels", "guess", "probability", "probabilities", "problem")
-"""Keys that a row of jsonl may have, which no kept column has."""
+"""Keys of jsonl rows; a copied column of the same name is renamed."""
 NOTHING: dict[str, Any] = {"label": None, "probability": None, "probabilities": {}}
 """A row of jsonl without a prediction."""
 ALWAYS = ("label", "probability", "guess", "label_1", "probability_1")
-"""Columns that lines for people never leave out."""
+"""Columns that are never left out on a terminal."""
 WIDEST_LABEL, GAP = 24, 2
 KEPT, SEQUENCE = 12, len("sequence")
-"""Width of a cell of the input at least, and of the text at least."""
+"""Smallest widths of a copied cell and of the sequence."""
 READ = 2000
-"""Most characters of a sequence that a line for people is made of."""
+"""Characters of a sequence from which its line on a terminal is made."""
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 SURE, UNSURE = 0.9, 0.5
-"""Probabilities from which a step is bold, and below which it is dim."""
+"""Probability from which a step is bold, and probability below which it is dim."""
 BARS = "▁▂▃▄▅▆▇█"
 SHOWN_STEPS = 100
-"""Steps at each end of a long sequence that its line shows."""
+"""Steps that are shown at each end of a long sequence."""
 LABEL_WIDTH = 32
 
 
 @dataclass(frozen=True)
 class PredictionColumns:
-    """Which columns, in their order: file, line, those kept of the input, and the prediction's.
+    """Columns of the output: the place of a row, columns copied from the input, and predictions.
 
     Attributes:
-        format: tsv, csv, jsonl, or lines for people.
-        top_k: how many labels, the most probable ones; None: one, in jsonl all.
-        each_class: the probability of each class in the order of the labels, too.
-        where: `file` and `line`, where rows of a folder name theirs.
-        threshold: probability from which on a label is written; below it the label is empty, with
-            the best guess beside it in every row, as `guess`. None: every label is written.
-        spreadsheet_safe: csv: put a ' before what a spreadsheet would run as a formula.
-        separator: stands between the labels of a row that may have several, and between their
-            probabilities.
-        steps: rows for every time step of a sequence, or a coloured line.
+        labels: Label of each class.
+        format: "tsv", "csv", "jsonl", or "lines" for a terminal.
+        top_k: Number of most probable labels to write, or None for one (for all in jsonl).
+        keep: Columns to copy from the input.
+        each_class: Also write the probability of each class, in the order of `labels`.
+        where: "file" and "line", or "file", if the rows of a folder are predicted.
+        threshold: Probability below which the label is left empty, or None if every label is
+            written. With a threshold, the column `guess` has the best label of every row.
+        spreadsheet_safe: In csv, put a ' before cells that a spreadsheet would run as a formula.
+        separator: Separator of the labels of a row, and of their probabilities, or None in a
+            single-label task.
+        steps: Write a row for every time step, or a coloured line on a terminal.
     """
 
     labels: Sequence[str]
@@ -78,19 +80,19 @@ class PredictionColumns:
 
     @property
     def read_ranks(self) -> int | None:
-        """How many labels have to be known of each prediction; None: all."""
+        """Number of most probable labels to compute for each prediction, or None for all."""
         every = self.each_class or (self.format == "jsonl" and not self.top_k)
         return None if every else min(self.top_k or 1, len(self.labels))
 
     @cached_property
     def own(self) -> dict[str, Any]:
-        """The columns of a prediction, with what stands in them where nothing is known."""
+        """Columns of a prediction, with example values."""
         first, shares = self.labels[0], dict.fromkeys(self.labels, 0.0)
         return self.values(Prediction(first, 0.0, shares, 0.0, labels=(first,)))
 
     @cached_property
-    def beside(self) -> list[str]:
-        """The columns before these; a kept one whose name is taken gets `input_` first."""
+    def copied(self) -> list[str]:
+        """Columns before the prediction; copied ones whose name is in use begin with `input_`."""
         taken = {*self.where, *(IN_JSON if self.format == "jsonl" else self.own)}
         found = [*self.where]
         for name in self.keep:
@@ -100,13 +102,13 @@ class PredictionColumns:
             found.append(new)
         return found
 
-    def values_beside(self, example: Example) -> list[Any]:
-        """Return what the columns before those of a prediction hold."""
+    def copied_values(self, example: Example) -> list[Any]:
+        """Return the values of the columns before those of the prediction."""
         kept = example.kept or {}
         return [*(getattr(example, name) for name in self.where), *map(kept.get, self.keep)]
 
     def values(self, prediction: Prediction) -> dict[str, Any]:
-        """Return what the columns of a prediction hold: texts, probabilities, or lists of these."""
+        """Return labels and probabilities, or lists of them, by the columns of a prediction."""
         found, label = prediction.probabilities, prediction.label
         multi_label = self.separator is not None
         if self.format == "jsonl":
@@ -128,12 +130,12 @@ class PredictionColumns:
         return row | guess | classes
 
     def is_undecided(self, prediction: Prediction) -> bool:
-        """Whether a prediction is less probable than the threshold."""
+        """Return True if a prediction is less probable than the threshold."""
         return self.threshold is not None and prediction.probability < self.threshold
 
     def cells(self, prediction: Prediction, form: str = ".6f") -> list[str]:
-        """Return a row of a table; where there is no prediction, its cells are empty."""
-        before = self.values_beside(prediction.example)
+        """Return the cells of a row; those of a missing prediction are empty."""
+        before = self.copied_values(prediction.example)
         texts = ["" if x is None else x if isinstance(x, str) else json_line(x) for x in before]
         if prediction.problem is not None:
             return texts + [""] * len(self.own)
@@ -145,7 +147,7 @@ class PredictionColumns:
         return texts
 
     def completed(self, first: Sequence[Any], *, whole_files: bool) -> PredictionColumns:
-        """Return them with what the first rows tell: whether these are of files, and all names."""
+        """Return the columns with the names that the first rows show: file, line, and copies."""
         keep = self.keep
         if keeps_all(keep):
             keep = list(first[-1].example.kept or ()) if first else []
@@ -156,18 +158,18 @@ class PredictionColumns:
         return replace(self, where=where, keep=keep)
 
     def begin(self, file: TextIO) -> Callable[[int, Any], str]:
-        """Write what stands above the rows; return what makes the lines of a prediction."""
+        """Write the heading, and return the function that makes the lines of a prediction."""
         if self.format == "jsonl":
             return self._objects
         if self.format == "lines":
             return shown_steps if self.steps else replace(self, where=())._begin_lines(file)
         is_shown = file.isatty()
-        file.write(self._joined([*self.beside, *self.own], is_shown))
+        file.write(self._joined([*self.copied, *self.own], is_shown))
         return lambda index, prediction: self._joined(self.cells(prediction), is_shown)
 
     def _objects(self, index: int, found: Any) -> str:
-        """Return a row of jsonl, or one per step."""
-        before = dict(zip(self.beside, self.values_beside(found.example), strict=True))
+        """Return the row of a prediction in jsonl, or one row per step."""
+        before = dict(zip(self.copied, self.copied_values(found.example), strict=True))
         rows: Iterable[dict[str, Any]] = [{**NOTHING, "problem": found.example.problem}]
         if self.steps:
             rows = step_rows(found, self.top_k)
@@ -176,7 +178,7 @@ class PredictionColumns:
         return "".join(json_line({"index": index, **before, **row}) + "\n" for row in rows)
 
     def _joined(self, cells: Sequence[str], is_shown: bool) -> str:
-        """Return a line of csv or tsv; one that a terminal shows has no control characters."""
+        """Return a line of csv or tsv; on a terminal, control characters are escaped."""
         texts = list(cells)
         if self.spreadsheet_safe and self.format == "csv":
             texts = [_as_text(cell) for cell in texts]
@@ -185,10 +187,10 @@ class PredictionColumns:
         return delimited_line(texts, "," if self.format == "csv" else "\t")
 
     def _begin_lines(self, file: TextIO) -> Callable[[int, Prediction], str]:
-        """Write the heading of lines for people; say on stderr how many columns have no room."""
+        """Write the heading of lines on a terminal; stderr counts columns that don't fit."""
         multi_label, columns = self.separator is not None, list[TableColumn]()
         wide = WIDEST_LABEL if multi_label else min(WIDEST_LABEL, max(map(cell_len, self.labels)))
-        values = dict.fromkeys(self.beside, "") | self.own
+        values = dict.fromkeys(self.copied, "") | self.own
         for rank, (name, value) in enumerate(values.items(), start=2):
             heading, rank = name, 0 if name in ALWAYS else rank
             if self.each_class:
@@ -221,7 +223,7 @@ def _as_text(cell: str) -> str:
 
 
 def step_rows(prediction: StepPredictions, top_k: int | None) -> Iterator[dict[str, Any]]:
-    """Yield a row per step, with so many labels, the most probable ones; None: all."""
+    """Yield a row per step, with the `top_k` most probable labels, or all if it is None."""
     probabilities = prediction.probabilities
     order = probabilities.argsort(dim=1, descending=True, stable=True)[:, :top_k].tolist()
     for step, (row, ranks) in enumerate(zip(probabilities.tolist(), order, strict=True)):
@@ -233,7 +235,7 @@ def step_rows(prediction: StepPredictions, top_k: int | None) -> Iterator[dict[s
 
 
 def shown_steps(index: int, prediction: StepPredictions) -> str:
-    """Return a sequence for people: its prediction, and below it its steps."""
+    """Return the prediction of a sequence and, below it, its coloured steps."""
     last, steps = prediction.predicted[-1], len(prediction.predicted)
     head = Text.assemble(
         (f"{prediction.example.id or index + 1}: ", "dim"),
@@ -249,10 +251,11 @@ def shown_steps(index: int, prediction: StepPredictions) -> str:
 
 
 def step_line(prediction: StepPredictions) -> Text:
-    """Return the steps in the colour of the prediction after each: bold if sure, dim if unsure.
+    """Return the steps in the colour of the prediction after each of them.
 
-    Where the prediction turns, and at the beginning, stands the label with its probability there. A
-    series of feature vectors shows bars, as high as the prediction is probable.
+    A step is bold if the prediction is sure, and dim if it is unsure. Each change of the prediction
+    is marked by the new label and its probability. Feature vectors are shown as bars whose height
+    is the probability.
     """
     line, before = Text(), None
     pieces = _pieces(prediction)

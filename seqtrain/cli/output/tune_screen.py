@@ -1,4 +1,4 @@
-"""A search on the screen: a line per trial, and what was found."""
+"""Screen of a search: a line per trial, and the best trial."""
 
 import math
 
@@ -13,7 +13,7 @@ from seqtrain.tuning.tune import Tuned
 
 
 class TuneScreen:
-    """A listener of `tune` for the trials of a config."""
+    """A listener of `tune` that prints a line for each trial of a config."""
 
     def __init__(self, config: Config) -> None:
         self._config, self._monitor = config, config.training.monitor
@@ -29,7 +29,7 @@ class TuneScreen:
         note(f"{trial.number:3d} {mark} {what} ({trial.seconds:.0f} s): {settings}")
 
     def show_end(self, found: Tuned) -> None:
-        """Name the best trial, and the score of the best one on rows that didn't choose it."""
+        """Print the best trial, its score on validation, and its score on test rows if there are any."""
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
         note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
