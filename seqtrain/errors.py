@@ -51,8 +51,8 @@ FLAGS = {"force": "True", "resume": "True", "no-cache": "cache=False"}
 def python_names(problem: str) -> str:
     """Return a message with the arguments of Python functions in place of options.
 
-    `--run-dir: …` becomes `run_dir: …`, `choose another --run-dir` becomes `choose another
-    run_dir=`, and `--force` becomes `force=True`. Commands such as `seqtrain fit … --resume` stay.
+    `--run-dir: …` becomes `run_dir: …`, `--label COLUMN` becomes `label=COLUMN`, and `--force`
+    becomes `force=True`. Commands such as `seqtrain fit … --resume` stay.
     """
 
     def argument(match: re.Match[str]) -> str:
@@ -64,8 +64,9 @@ def python_names(problem: str) -> str:
         flag = FLAGS.get(match["name"])
         return f"{name}=" if flag is None else flag if "=" in flag else f"{name}={flag}"
 
-    pattern = r"(?P<command>\b(?:seqtrain|fit) [^;]*)|--(?P<name>[a-z]+(?:-[a-z]+)*)(?P<place>:)?"
-    return re.sub(pattern, argument, problem)
+    command = r"(?P<command>\b(?:seqtrain|fit) [^;]*)"
+    option = r"--(?P<name>[a-z]+(?:-[a-z]+)*)(?P<place>:)?(?: (?=[A-Z]{2}))?"
+    return re.sub(f"{command}|{option}", argument, problem)
 
 
 class SeqtrainError(Exception):

@@ -1,5 +1,6 @@
 """A model's prediction for every example of a split, beside its text, line and label; a report."""
 
+import math
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from seqtrain.api.load import RunLike, directory_of
 from seqtrain.config import render_config
 from seqtrain.data.examples import Example, Steps
 from seqtrain.data.labels import class_counts, has_class
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.readers.times import NUMBER
 from seqtrain.data.sources import numbered_rows
 from seqtrain.evaluation.occlusion import occlusion_weights
 from seqtrain.evaluation.predicted_example import PredictedExample, most_confident_errors
@@ -19,7 +22,7 @@ from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.thresholds import coverage_points
 from seqtrain.files.reading import number_at
 from seqtrain.reports.facts import RunFacts, model_card
-from seqtrain.text import shorten
+from seqtrain.text import duration, shorten
 
 SHOWN_TEXT = 400
 """Characters of a sequence that a report shows at most."""
@@ -63,7 +66,7 @@ def predict_split(
     rows = [
         PredictedExample(
             line=example.line,
-            text=sequence_text(example.sequence, example.id),
+            text=sequence_text(example.sequence, example.id, classifier.preprocessing),
             labels=example.labels or (),
             predicted_labels=tuple(sorted(label_set.decode(best))),
             separator=label_set.separator,
@@ -93,7 +96,7 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
     named = [] if rules.static is None else rules.static.names
     beside = [f"{name}={cell}" for name, cell in zip(named, facts, strict=True)]
     if rules.steps is not None and isinstance(example.sequence, Steps):
-        kept = rules.lengths.cut(example.sequence.cells())
+        kept = rules.lengths.cut(readable_cells(example.sequence, rules))
         names = [
             f"{step}:{name}={cell}"
             for step, row in enumerate(kept, start=1)
@@ -117,10 +120,32 @@ def _read_again(found: Labelled) -> list[Example]:
     return [examples[number] for number in wanted]
 
 
-def sequence_text(sequence: Any, id: str | None = None) -> str:
-    """Return a sequence as a text for people: symbols joined by blanks, vectors by their size."""
+def readable_cells(steps: Steps, preprocessing: Preprocessing | None) -> list[list[str]]:
+    """Return the cells of each step as people read them; elapsed times are durations.
+
+    Args:
+        steps: Steps of one sequence.
+        preprocessing: Preprocessing of the model, or None to show elapsed times in seconds.
+    """
+    rows = steps.cells()
+    if preprocessing is None or preprocessing.steps is None:
+        return rows
+    schema, tokens = preprocessing.schema, len(steps.tokens)
+    if schema.steps is None or schema.order_type in (None, NUMBER):
+        return rows
+    for index, name in enumerate(preprocessing.steps.names):
+        if schema.steps.get(name) == "order":
+            for row, value in zip(rows, steps.numbers[:, index - tokens].tolist(), strict=True):
+                row[index] = row[index] if math.isnan(value) else duration(value)
+    return rows
+
+
+def sequence_text(
+    sequence: Any, id: str | None = None, preprocessing: Preprocessing | None = None
+) -> str:
+    """Return a sequence as people read it: symbols joined by spaces, vectors by their size."""
     if isinstance(sequence, Steps):
-        return " ".join([f"{id}:", *map(",".join, sequence.cells())])
+        return " ".join([f"{id}:", *map(",".join, readable_cells(sequence, preprocessing))])
     if isinstance(sequence, str):
         return sequence
     if isinstance(sequence, list):

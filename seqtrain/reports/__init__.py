@@ -1,4 +1,4 @@
-"""One HTML file about runs: offline, readable on a phone, in dark mode and on paper.
+"""HTML pages about runs: offline, readable on a phone, in dark mode and on paper.
 
-The facts of a run go into templates. Nothing here computes with a model.
+The figures of a run are inserted into templates. No module of this room computes with a model.
 """

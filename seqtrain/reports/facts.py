@@ -1,4 +1,4 @@
-"""What a report is made of: the figures in a run's files, and its predictions for one split."""
+"""Contents of a report: figures from the files of a run, and its predictions for one split."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,28 +11,37 @@ from seqtrain.evaluation.predicted_example import PredictedExample
 from seqtrain.files.reading import number_at
 from seqtrain.runs.overview import summarize_run
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
-from seqtrain.text import listed, shorten
+from seqtrain.text import duration, listed, shorten
 
+LOSSES = (
+    "the loss above is that of calibrated probabilities; in the curves, train loss is measured "
+    "during the epoch, with dropout, and validation loss before calibration"
+)
 LONGEST = 400
-"""Characters of a line of the model card at most."""
+"""Largest number of characters of an entry of the model card."""
 LABELS = 12
-"""Labels that the card names at most."""
+"""Largest number of labels that the card names."""
 OF_LABEL_SET = "of the whole set of labels"
-"""What a prediction's probability is of, where a row may have several labels."""
+"""Event whose probability is shown in a multi-label task."""
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """One run: its files, and its predictions for one split.
+    """Figures of one run, and its predictions for one split.
 
     Attributes:
-        config: the resolved config, as YAML.
-        epochs: the "epoch" lines of metrics.jsonl.
-        card: names and values of the model card, in order.
-        figures: headings and values of the main metrics.
-        scores, prefixes: as `eval --json` and `eval --steps --json` print them.
-        precision_recall: of the largest classes, recall and precision at some thresholds.
-        warnings: what limits these figures, a line each.
+        name: Name of the run directory.
+        config: The resolved config, as YAML.
+        environment: Contents of environment.json.
+        epochs: The "epoch" lines of metrics.jsonl.
+        card: Names and values of the model card, in order.
+        split: Split or file that was scored.
+        figures: Headings and values of the main metrics.
+        scores: The object that `eval --json` prints.
+        prefixes: Scores after each tenth of the sequences, or an empty list.
+        predictions: Prediction of each example of the split.
+        warnings: Limits of these figures, a line each.
+        precision_recall: Recall and precision at some thresholds, for the largest classes.
     """
 
     name: str
@@ -57,7 +66,16 @@ def model_card(
     scored: str,
     model: str,
 ) -> dict[str, str]:
-    """Return names and values of the card, in order; `model` says what it is, in words."""
+    """Return the names and values of the model card, in order.
+
+    Args:
+        run: The run.
+        config: Its config.
+        epochs: The "epoch" lines of its metrics.jsonl.
+        labels: Label of each class.
+        scored: Names of the files that were scored.
+        model: Description of the model.
+    """
     data, summary, environment = config.data, summarize_run(run), run.environment()
     best = "-" if summary.best_epoch is None else summary.best_epoch
     again = ", then retrained on train and validation (training.refit)" if summary.refit else ""
@@ -78,7 +96,8 @@ def model_card(
         "sequences": data.kind + (f", tokenizer {data.tokenizer}" if data.kind == "text" else ""),
         "model": model,
         "epochs": f"best {best} of {summary.epochs}{again}",
-        "time": f"{summary.seconds:,.1f} s on {environment.get('device', 'an unknown device')}",
+        "time": f"{duration(summary.seconds)} on {environment.get('device', 'an unknown device')}",
+        "losses": LOSSES,
         "versions": ", ".join(f"{name} {environment[name]}" for name in versions),
         "repeat with": f"seqtrain fit {quote(str(run.path / CONFIG))}",
     }

@@ -1,6 +1,7 @@
-"""The page: templates filled with the facts of runs. Every text is escaped where it is put in.
+"""HTML page of a report: templates that are filled with the figures of runs.
 
-A chart says where everything stands on a picture; `templates/charts.html` draws it as SVG.
+Every text is escaped when it is inserted. A `Chart` holds the coordinates of a picture, and
+`templates/charts.html` draws it as SVG.
 """
 
 import base64
@@ -21,9 +22,9 @@ from seqtrain.reports.facts import OF_LABEL_SET, RunFacts
 from seqtrain.text import printable
 
 MATRIX_CLASSES = 20
-"""Classes up to which the confusions are a matrix; above, a table of pairs."""
+"""Number of classes up to which the confusions are a matrix; above, they are a table of pairs."""
 SHOWN = 50
-"""Confused pairs and errors shown at most."""
+"""Largest number of confused pairs and of errors to show."""
 BINS, COLOURS = 10, 6
 CURVES = {
     "loss": (("train", "loss"), ("validation", "loss")),
@@ -31,18 +32,18 @@ CURVES = {
     "learning rate": (("lr",),),
     "time steps per second": (("tokens_per_second",),),
 }
-"""Charts of training: the keys of an epoch's figures, for each line of a chart."""
+"""Charts of training: for each line, the keys of its values in an "epoch" line."""
 LEFT, RIGHT, TOP, BOTTOM = 52, 400, 14, 183
 """Edges of the plotted area, on a picture of 420 × 220."""
 SMALLEST = 1e-300
-"""Least width of an axis: floats can't divide a smaller one."""
+"""Smallest range of an axis, because floats can't divide a smaller one."""
 
 Point: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a chart: its name in the legend, its points (x, y) and its CSS classes."""
+    """A line of a chart: name in the legend, points (x, y), and CSS classes."""
 
     name: str
     points: Sequence[Point]
@@ -51,11 +52,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture; its coordinates count from the upper left corner.
+    """A picture, with coordinates from the upper left corner.
 
     Attributes:
-        x_ticks, y_ticks: coordinate and text of each tick.
-        lines: a line of one point is a dot.
+        title: Title.
+        x_name: Name of the horizontal axis.
+        x_ticks: Coordinate and text of each tick of the horizontal axis.
+        y_ticks: Coordinate and text of each tick of the vertical axis.
+        lines: Lines; a line of one point is drawn as a dot.
     """
 
     title: str
@@ -66,9 +70,13 @@ class Chart:
 
 
 def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool = False) -> Chart:
-    """Lay out lines over common axes; x_name says what the horizontal axis counts.
+    """Return a chart of lines with common axes.
 
-    At least one line has a finite point; others are left out. With `percent` y counts fractions.
+    Args:
+        title: Title.
+        lines: Lines, at least one of which has a finite point. Other points are left out.
+        x_name: Name of the horizontal axis.
+        percent: Show the values of the vertical axis, which are shares, in percent.
     """
     finite = [[p for p in line.points if all(map(math.isfinite, p))] for line in lines]
     xs, ys = zip(*(point for points in finite for point in points), strict=True)
@@ -94,7 +102,7 @@ def _ticks(
 
 
 def _round_values(low: float, high: float, *, whole: bool = False) -> list[float]:
-    """Return about five round values that reach from below low to above high."""
+    """Return about five round values, from one below `low` to one above `high`."""
     if high - low < SMALLEST:
         margin = 1 if whole else abs(low) / 10 + 1e-9
         low, high = low - margin, high + margin
@@ -106,9 +114,9 @@ def _round_values(low: float, high: float, *, whole: bool = False) -> list[float
 
 
 def render(runs: Sequence[RunFacts], *, title: str) -> str:
-    """Return the page for one run, or for several side by side: one HTML document.
+    """Return the HTML document about one run or several.
 
-    It loads nothing from elsewhere; its policy forbids it to.
+    It loads nothing from other places; its content security policy forbids it.
     """
     return _environment().get_template("page.html").render(title=title, runs=runs)
 
@@ -143,14 +151,14 @@ def _environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    """Escape control characters and marks of direction in a text; its lines stay."""
+    """Escape control characters and marks of direction in a text; its line breaks stay."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return "\n".join(map(printable, value.split("\n")))
 
 
 def curves(runs: Sequence[RunFacts]) -> list[Chart]:
-    """Return loss, accuracy, learning rate and speed over the epochs, one colour per run."""
+    """Return charts of loss, accuracy, learning rate and speed by epoch, one colour per run."""
     charts = []
     for title, keys in CURVES.items():
         lines = []
@@ -167,7 +175,7 @@ def curves(runs: Sequence[RunFacts]) -> list[Chart]:
 
 
 def reliability(run: RunFacts) -> Chart | None:
-    """Return how often predictions of a given probability are right; None without examples."""
+    """Return a chart of accuracy by predicted probability, or None if there are no examples."""
     bins: dict[int, list[tuple[float, bool]]] = {}
     for row in run.predictions:
         number = min(BINS - 1, int(row.probability * BINS))
@@ -177,13 +185,13 @@ def reliability(run: RunFacts) -> Chart | None:
     if not points:
         return None
     of_what = OF_LABEL_SET if run.scores.get("multi_label") else "of the predicted label"
-    ideal = Line("as often as probable", [(0, 0), (100, 1)], "s5 dashed")
+    ideal = Line("perfect calibration", [(0, 0), (100, 1)], "s5 dashed")
     title, x_name = "accuracy by probability", f"% probability {of_what}"
     return line_chart(title, [Line("predictions", points), ideal], x_name, percent=True)
 
 
 def precision_recall(run: RunFacts) -> list[Chart]:
-    """Return how precise predictions of the largest classes are, by how much is found of them."""
+    """Return charts of precision by recall for the largest classes."""
     lines = [
         Line(label, [(100 * recall, precision) for recall, precision in points], f"s{number}")
         for number, (label, points) in enumerate(run.precision_recall.items())
@@ -194,7 +202,7 @@ def precision_recall(run: RunFacts) -> list[Chart]:
 
 
 def by_length(run: RunFacts) -> list[Chart]:
-    """Return accuracy by length, and by the share of each sequence that was read."""
+    """Return charts of accuracy by length, and by the share of each sequence that is read."""
     charts, of_length = [], [(row["max"], row["accuracy"]) for row in run.scores["by_length"]]
     if of_length:
         title, x_name = "accuracy by length", "time steps, up to"

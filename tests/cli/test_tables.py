@@ -205,3 +205,24 @@ def test_facts_stand_beside_texts_too(table_project: Path, cli: Cli) -> None:
     write_rows(table_project / "bad.csv", [{"text": "word1", "age": "old"}])
     refused = cli("predict", "bad.csv", "--run", "run", code=2).err
     assert "bad.csv:2: age: expected a number, found 'old'" in refused
+
+
+def test_elapsed_times_are_durations_for_people(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    lines = ["id,when,what,label"]
+    for number in range(20):
+        for day in (1, 15):
+            lines.append(f"{number},2024-01-{day:02}T00:00:00,{'ab'[number % 3 > 0]},{number % 2}")
+    Path("t.csv").write_text("\n".join(lines) + "\n")
+    steps = "steps: {what: token, elapsed: order}"
+    Path("c.yaml").write_text(
+        f"data: {{train: t.csv, validation: 0.4, id: id, order: when, {steps}, label: label}}\n"
+        "training: {max_epochs: 1, lr: 1.0e-6}\n"
+    )
+    cli("fit", "c.yaml", "--run-dir", "r", "--quiet")
+    for options in (["--explain"], ["--json"], ["--format", "jsonl"]):
+        shown = cli("errors", "r", "--split", "train", *options).out
+        assert "14 d" in shown
+        assert "1.2096e+06" not in shown
+    cli("report", "r", "--output", "r.html")
+    assert "14 d" in Path("r.html").read_text()

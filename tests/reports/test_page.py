@@ -72,7 +72,7 @@ def test_runs_stand_side_by_side(begun, cli):
     cli("fit", "c.yaml", "--run-dir", "other", "--set", "seed=1")
     cli("report", "r", "other", "-o", "r.html")
     words = Page(Path("r.html").read_text()).words
-    assert "Runs side by side" in words
+    assert "Comparison of runs" in words
     assert {"r validation", "other validation"} <= set(words)
 
 

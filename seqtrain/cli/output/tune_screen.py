@@ -29,7 +29,7 @@ class TuneScreen:
         note(f"{trial.number:3d} {mark} {what} ({trial.seconds:.0f} s): {settings}")
 
     def show_end(self, found: Tuned) -> None:
-        """Print the best trial, its score on validation, and its score on test rows if there are any."""
+        """Print the best trial, and its scores on validation and test."""
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
         note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
