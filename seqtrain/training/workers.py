@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import torch
 
+from seqtrain.errors import Interrupted
 from seqtrain.signals import STOPPING
 
 T = TypeVar("T")
@@ -73,7 +74,7 @@ class WorkerPool:
         # A new process inherits the mask. A signal can't end it before `_begin` has run.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         try:
-            return self._pool.submit(call)
+            return self._pool.submit(_run, call)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
@@ -91,3 +92,13 @@ def _begin(lifeline: Connection, threads: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     threading.Thread(target=watch, daemon=True).start()
     torch.set_num_threads(threads)
+
+
+def _run(call: Callable[[], T]) -> T:
+    """Make a call. A worker ends after a signal stopped its run: nobody waits for a result."""
+    try:
+        return call()
+    except Interrupted:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGTERM)
+        raise
