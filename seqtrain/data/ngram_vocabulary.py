@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +37,6 @@ ONLY = -1
 """Number of the column where a step has no others: it is one id."""
 COLUMN = 2**32
 """Distance between the ids of two columns."""
-
-Keys = TypeVar("Keys", bound=Any)
 
 
 class GramColumn(NamedTuple):
@@ -126,29 +124,26 @@ class NgramVocabulary:
 
 
 def streams(
-    values: Any, columns: Iterable[GramColumn], tokens: int | None = None
-) -> Iterator[tuple[Any, int, int]]:
+    values: npt.NDArray[Any], columns: Iterable[GramColumn]
+) -> Iterator[tuple[Ints, int, int]]:
     """Yield the ids whose n-grams count, and the sizes of these, for each column.
 
-    Columns' ids are far from each other, so that each has n-grams of its own. Ids from `tokens` on
-    count as <unk>, unless the column has a limit of its own.
+    The ids of different columns are far from each other, so that n-grams differ, too.
 
     Shape:
-        values: (N,) ids, or (N, K) with columns; an array or a tensor. Yields (N,) int64 each.
+        values: (N,) ids, or (N, K) with columns. Yields (N,) int64 each.
     """
-    for column, shortest, longest, own in columns:
-        ids, limit = values if column == ONLY else values[:, column], own or tokens
-        ids = ids.long() if hasattr(ids, "long") else ids.astype(np.int64)
+    for column, shortest, longest, limit in columns:
+        ids = (values if column == ONLY else values[:, column]).astype(np.int64)
         if limit is not None:
             ids = ids - (ids - UNK) * (ids >= limit)
         yield ids + max(0, column) * COLUMN, shortest, longest
 
 
-def folded(keys: Keys, ids: Keys) -> Keys:
-    """Return the keys, int64, of n-grams that are one id longer; of arrays or tensors."""
-    mixed = (keys + ids + 1) * MULTIPLIER  # wraps around
-    longer: Keys = mixed ^ ((mixed >> 32) & LOW_HALF)
-    return longer
+def folded(keys: Ints, ids: Ints) -> Ints:
+    """Return the keys of n-grams that are one id longer, int64."""
+    mixed: Ints = (keys + ids + 1) * MULTIPLIER  # wraps around
+    return mixed ^ ((mixed >> 32) & LOW_HALF)
 
 
 def fit_ngrams(

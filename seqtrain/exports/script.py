@@ -25,11 +25,11 @@ if __name__ == "__main__":
 from seqtrain.data.decisions import reached  # noqa: E402
 from seqtrain.data.encoding import EncodingReport  # noqa: E402
 from seqtrain.data.examples import Example  # noqa: E402
-from seqtrain.data.ngram_vocabulary import SPELLING_SHARE, NgramVocabulary, row_keys  # noqa: E402
+from seqtrain.data.ngram_values import ngram_values  # noqa: E402
+from seqtrain.data.ngram_vocabulary import NgramVocabulary  # noqa: E402
 from seqtrain.data.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.data.readers import read_rows  # noqa: E402
 from seqtrain.data.store import SequenceStore  # noqa: E402
-from seqtrain.data.vocabulary import WordGrams  # noqa: E402
 from seqtrain.errors import SeqtrainError  # noqa: E402
 from seqtrain.files.row_writer import delimited_line  # noqa: E402
 from seqtrain.text import display_name, one_line, printable  # noqa: E402
@@ -82,7 +82,10 @@ class ExportedModel:
         if rows.static is not None:
             given["static"] = rows.static
         if self.fitted.ngrams is not None:
-            given |= ngram_inputs(rows, self.fitted.ngrams, self.grams)
+            arrays = values, rows.offsets, self.fitted.ngrams, self.grams
+            found = ngram_values(*arrays, rows.spellings, rows.words)
+            given["ngrams"], given["ngram_rows"] = found.ngrams, found.rows
+            given["ngram_values"] = found.values
         if rows.spellings is not None and rows.words is not None and known is not None:
             beyond = rows.spellings >= 0
             words, own = np.unique(rows.spellings[beyond], return_inverse=True)
@@ -94,39 +97,6 @@ class ExportedModel:
             given["unknown_counts"] = np.array([len(each) for each in grams], dtype=np.int64)
             given["unknown_buckets"] = np.concatenate([[], *grams]).astype(np.int64)
         return given
-
-
-def ngram_inputs(
-    rows: SequenceStore, vocabulary: NgramVocabulary, grams: WordGrams | None
-) -> dict[str, Any]:
-    """Return the known n-grams of each sequence, and their values.
-
-    The values of a sequence are a vector of length 1. With model.ngrams_spelling, character n-grams
-    within words follow those of tokens.
-    """
-    found = row_keys(rows.values, rows.offsets, vocabulary.columns)
-    row, keys = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-    known = len(vocabulary.keys)
-    index = np.searchsorted(vocabulary.keys, keys).clip(max=known - 1)
-    is_known = vocabulary.keys[index] == keys
-    row, index, share = row[is_known], index[is_known], 0.0
-    if vocabulary.has_spelling and grams is not None:
-        words, share = rows.values.astype(np.int64), SPELLING_SHARE
-        if rows.spellings is not None and rows.words is not None:
-            words = np.where(rows.spellings < 0, words, len(grams) + rows.spellings)
-            grams = grams.concatenate([grams, rows.words])
-        buckets, counts = grams.gather(words)
-        of_steps = np.arange(len(rows)).repeat(rows.lengths)
-        row = np.append(row, of_steps.repeat(counts))
-        index = np.append(index, known + buckets)
-    pairs, times = np.unique(row * len(vocabulary) + index, return_counts=True)
-    row, index = np.divmod(pairs, len(vocabulary))
-    values = (1 + np.log(times)) * vocabulary.idf[index]
-    vector = 2 * row + (index >= known)  # n-grams of tokens, or of characters
-    squares = np.bincount(vector, values**2, minlength=2 * len(rows))
-    lengths = np.sqrt([1 - share, share] / np.where(squares > 0, squares, 1).reshape(-1, 2))
-    scaled = (values * lengths.ravel()[vector]).astype(np.float32)
-    return {"ngrams": index, "ngram_rows": row, "ngram_values": scaled}
 
 
 def load(folder: str) -> ExportedModel:
