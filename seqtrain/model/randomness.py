@@ -17,7 +17,6 @@ from enum import IntEnum
 import torch
 from torch import Tensor
 
-from seqtrain.data.transfer import to_device
 from seqtrain.model.engines.native.native_ops import ops_for
 from seqtrain.model.engines.ops import DROP_BITS, DropRule
 from seqtrain.model.packing import rows_and_steps
@@ -71,7 +70,8 @@ class RandomNumbers:
             values: rows of units.
             rate: probability, rounded to a multiple of 2**-16.
             purpose: a `Purpose`, or ABOVE_LAYER plus the number of a layer.
-            *keys: identity of each row, for example an example and a time step.
+            *keys: identity of each row, for example an example and a time step. For values on
+                CUDA, all keys may be on the CPU.
 
         Shape:
             values: (N, W). keys: (N,) int64 each. Returns: (N, W).
@@ -81,7 +81,9 @@ class RandomNumbers:
         if not dropped:
             return values
         seeds: Tensor | int = number(self.key, purpose)
-        *outer, last = (to_device(key, values.device) for key in keys)
+        if not values.is_cuda:
+            keys = tuple(key.to(values.device) for key in keys)
+        *outer, last = keys
         for key in outer:
             seeds = numbers(seeds, key)
         rule = DropRule(seeds, last, dropped - levels // 2, levels / (levels - dropped))

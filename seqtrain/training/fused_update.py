@@ -100,7 +100,8 @@ def fused_update(
     selections = [_Selection(update.gradient) for update in updates]
     gradients = [selection.values for selection in selections]
     norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-    failed.copy_(torch.maximum(failed, (norm + loss).isfinite().logical_not()))
+    total = norm + loss
+    torch.maximum(failed, (total - total != 0).to(failed.dtype), out=failed)  # not 0: not finite
     scale = None if limit == math.inf else ((norm + 1e-6) / limit).clamp(min=1.0)
     steps = [update.state["step"] for update in updates]
     torch._foreach_add_(steps, [1 - failed] * len(steps))

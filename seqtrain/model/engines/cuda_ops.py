@@ -12,8 +12,9 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from seqtrain.data.batch import entries_of
-from seqtrain.data.transfer import move_together
-from seqtrain.model.engines.ops import Ops, SparseRows
+from seqtrain.data.transfer import move_together, to_device
+from seqtrain.model.engines.ops import DropRule, Ops, SparseRows
+from seqtrain.model.splitmix64 import numbers
 
 
 class CudaOps(Ops):
@@ -37,6 +38,14 @@ class CudaOps(Ops):
         return functional.embedding_bag(
             place, vectors, starts, mode="sum", per_sample_weights=weights
         )
+
+    def drop(self, values: Tensor, rule: DropRule) -> Tensor:
+        """Multiply each unit by the rule's scale or by 0; see `Ops.drop`.
+
+        Seeds of rows are computed where their keys are. On the CPU that saves kernel launches.
+        """
+        seeds = to_device(numbers(rule.seeds, rule.keys), values.device)
+        return self.drop_units(values, seeds, rule)
 
     def distinct_rows(self, table: Tensor, rows: Tensor, *, sparse: bool) -> Tensor:
         """Return rows of a table, in ascending order without repetition; see `Ops`."""

@@ -94,7 +94,10 @@ class Ops:
         Shape:
             values: (N, E). Returns: (N, E).
         """
-        seeds = numbers(rule.seeds, rule.keys)
+        return self.drop_units(values, numbers(rule.seeds, rule.keys), rule)
+
+    def drop_units(self, values: Tensor, seeds: Tensor, rule: DropRule) -> Tensor:
+        """Multiply each unit by the rule's scale or by 0, with a seed for each row, (N,)."""
         width = values.shape[1]
         per_number = 64 // DROP_BITS
         columns = torch.arange(-(-width // per_number), dtype=torch.int64, device=values.device)
