@@ -81,6 +81,8 @@ def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool 
     finite = [[p for p in line.points if all(map(math.isfinite, p))] for line in lines]
     xs, ys = zip(*(point for points in finite for point in points), strict=True)
     across, up = _round_values(min(xs), max(xs), whole=True), _round_values(min(ys), max(ys))
+    if percent:  # a share is at most 1
+        up = [value for value in up if value <= 1 + 1e-9]
     x, y = _scale(across[0], across[-1], LEFT, RIGHT), _scale(up[0], up[-1], BOTTOM, TOP)
     placed = [
         Line(line.name, [(x(a), y(b)) for a, b in points], line.style)

@@ -40,6 +40,26 @@ sys.exit(1 if {"torch", "numpy", "pandas"} & sys.modules.keys() else 0)
     assert ended.returncode == 0
 
 
+def test_commands_that_compute_no_model_do_not_import_torch(trained, tmp_path):
+    """Wrong names of runs are found before torch is imported, too."""
+    script = """
+import sys
+from seqtrain.cli.main import run
+for arguments in (["runs", "."], ["runs", ".", "--json"], ["config", "c.yaml"], ["data", "c.yaml"],
+                  ["init", "train.tsv", "-o", "-"], ["eval", "nope"], ["errors", "nope"],
+                  ["predict", "test.tsv", "nope"], ["check", "nope"]):
+    try:
+        run(arguments)
+    except SystemExit as ended:
+        print("code", ended.code, file=sys.stderr)
+    assert "torch" not in sys.modules, arguments
+"""
+    command = [sys.executable, "-c", script]
+    ended = subprocess.run(command, cwd=trained, capture_output=True, text=True)
+    codes = [line for line in ended.stderr.splitlines() if line.startswith("code")]
+    assert codes == ["code 0"] * 5 + ["code 2"] * 4, ended.stderr
+
+
 def test_full_disk_behind_stdout_is_one_line():
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full here")

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.dom import minidom
 
+from seqtrain.reports.page import Line, line_chart
 from tests.helpers.tiny import Cli, listing, sets, write_jsonl
 
 EVIL = '"><script>alert("x")</script><img src=x onerror=y>&amp;\x1b[31m\u202e'
@@ -102,3 +103,8 @@ def test_of_many_classes_there_is_no_matrix(project, cli):
     assert "50 of " in " ".join(page.words)
     assert page.words.count("(unknown label)") == 1
     assert "matrix" not in [value for _, value in page.attributes]
+
+
+def test_an_axis_of_shares_ends_at_100_percent():
+    chart = line_chart("t", [Line("a", [(0, 1.0), (9, 1.0)])], "x", percent=True)
+    assert [text for _, text in chart.y_ticks][-1] == "100 %"

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from seqtrain.cli.output.console import note, stdout_console
-from seqtrain.cli.output.table import Record, TableColumn, figure, print_records, print_table
+from seqtrain.cli.output.table import (
+    LEAST_WIDTHS,
+    Record,
+    TableColumn,
+    figure,
+    print_records,
+    print_table,
+)
 from seqtrain.metrics import METRICS
 from seqtrain.text import printable, quote
 
@@ -97,7 +104,7 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
     for place, metric in enumerate(scores.shown_metrics()):
         rank = 1 if metric.smaller_is_better else 2 * (place > 2)
         figures[TableColumn(scores.title(metric), rank=rank)] = scores.text(metric)
-    print_records(console, [figures])
+    print_records(console, [figures], also="seqtrain eval --json")
     _print_classes(console, scores, every=every)
     if not _print_matrix(console, scores) and scores.confusions:
         words = [TableColumn("most frequent errors: label", "words")]
@@ -218,10 +225,10 @@ def _print_matrix(console: Console, scores: Scores) -> bool:
         rows.append([_count(scores.unknown_predicted[i]) for i in indices])
     corner = "label \\ predicted"
     widest = max(len(cell) for cell in (*headings, *(cell for row in rows for cell in row)))
-    if len(order) * (widest + 3) + len(corner) + 2 > console.width:
+    if len(order) * (widest + 3) + LEAST_WIDTHS["text"] + 2 > console.width:
         return False
     cells = [(name, *row) for name, row in zip(names, rows, strict=True)]
-    print_table(console, [TableColumn(corner, "words"), *headings], cells)
+    print_table(console, [TableColumn(corner, "text"), *headings], cells)
     return True
 
 
