@@ -80,7 +80,7 @@ def workplace(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def with_few_rows(workplace, tmp_path_factory) -> Path:
-    """The same with the first rows of the quickstart's data alone."""
+    """The same, with only the first rows of the quickstart's data."""
     folder = tmp_path_factory.mktemp("small") / "clone"
     shutil.copytree(workplace, folder, ignore=shutil.ignore_patterns("runs"))
     for path in (folder / "data" / "orders").glob("*.tsv"):
@@ -200,7 +200,7 @@ def test_scripts_and_tests_named_in_documents_exist():
 
 
 def test_files_of_the_rooms_exist():
-    """A name without a folder stands for a file of the room in whose row it is, or of any room."""
+    """A name without a folder means a file of the room in whose row it is, or of any room."""
     package = ROOT / "seqtrain"
     for line in DOCUMENTS["seqtrain/README.md"].splitlines():
         room = re.match(r"\| `(\w+)/` \|", line)

@@ -1,4 +1,4 @@
-"""What `seqtrain check` promises: every way in a table, exit 0 where they agree and 3 where not."""
+"""`seqtrain check`: every way in a table, exit 0 where they agree and 3 where not."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What `seqtrain data` promises: figures and rows to look at, without training."""
+"""`seqtrain data`: figures and rows to look at, without training."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What `seqtrain diff` promises: the metrics of both runs, an interval, and where they differ."""
+"""`seqtrain diff`: the metrics of both runs, an interval, and where they differ."""
 
 import shutil
 from pathlib import Path

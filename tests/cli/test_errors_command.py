@@ -1,4 +1,4 @@
-"""What `seqtrain errors` promises: the mistakes that eval counts, with their lines."""
+"""`seqtrain errors`: the wrong predictions that eval counts, with their lines."""
 
 import json
 import re

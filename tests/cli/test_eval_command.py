@@ -1,4 +1,4 @@
-"""What `seqtrain eval` promises: splits, other files, the keys of its JSON, and refusals."""
+"""`seqtrain eval`: splits, other files, the keys of its JSON, and refusals."""
 
 import hashlib
 import json

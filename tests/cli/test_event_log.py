@@ -1,4 +1,4 @@
-"""fit --log tensorboard: the figures of metrics.jsonl; a log that fails stops nothing."""
+"""fit --log tensorboard: the figures of metrics.jsonl. A log that fails stops no training."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `seqtrain fit` promises: the run directory, its files, and refusals that write nothing."""
+"""`seqtrain fit`: the run directory, its files, and refusals that write nothing."""
 
 import json
 import re
@@ -70,7 +70,7 @@ def test_a_model_that_learns_nothing_of_validation_says_what_to_look_at(project,
 
 
 def test_what_is_as_good_as_the_whole_is_named(project, cli):
-    """A branch alone, and always the largest class, of a model that learns next to nothing."""
+    """A branch, and the majority-class baseline, for a model that learns next to nothing."""
     examples = [(f"w{i % 5} w{i % 3}", "up" if i % 4 else "down") for i in range(40)]
     write_table(project / "train.tsv", examples)
     write_table(project / "test.tsv", examples[:20])

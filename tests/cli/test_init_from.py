@@ -106,7 +106,7 @@ def test_what_was_kept_is_said_and_remembered(old, project, cli):
     weights = json.loads(Path("new/best/manifest.json").read_text())["sha256"]
     assert lineage[0]["weights_sha256"] == weights["model.safetensors"]
     assert "lineage" not in environment("old")
-    # Held-out rows are encoded as the run did, not with a vocabulary of their own.
+    # Held-out rows are encoded as the run did, not with another vocabulary.
     scores = cli("eval", "newer", "--split", "validation", "--json").json
     best: Any = [line for line in metrics("newer") if line.get("best")][-1]["validation"]
     assert scores["accuracy"] == best["accuracy"]

@@ -1,6 +1,6 @@
 """Parts that a config adds to the model, through every command: fit, resume, eval, predict, check.
 
-Each part alone, and what it computes: tests/model.
+Tests of the single parts are in tests/model.
 """
 
 import json

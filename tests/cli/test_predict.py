@@ -1,4 +1,4 @@
-"""What `seqtrain predict` promises: a row for a row, in order, in every format; and refusals."""
+"""`seqtrain predict`: a row for a row, in order, in every format; and refusals."""
 
 import csv
 import gzip
@@ -217,7 +217,7 @@ def test_the_outputs_ending_says_how_it_is_written(trained, tmp_path, cli, name,
 
 @pytest.mark.parametrize("limit", [10, 20002])
 def test_file_that_may_not_grow_ends_with_a_whole_row(trained, tmp_path, cli, limit):
-    """A limit of a file's size stands in for a full disk."""
+    """A limit of a file's size simulates a full disk."""
     source, output = tmp_path / "in.txt", tmp_path / "out.tsv"
     source.write_text("rise\nfall the\n" * 1000)
     arguments = ("predict", source, trained / "run", "--output", output, "--force")

@@ -1,4 +1,4 @@
-"""What only a process of its own can show: imports, pipes, full disks and signals."""
+"""Behaviour that only a separate process shows: imports, pipes, full disks and signals."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`fit --resume`: goes on to the bit, and refuses what has changed."""
+"""`fit --resume`: bit-exact continuation, and refusal of changes."""
 
 import json
 import shutil
@@ -101,7 +101,7 @@ def test_damaged_checkpoint_is_skipped_for_the_one_before(project, cli, name):
     ],
 )
 def test_run_that_cannot_end_is_refused_before_data_are_read(project, cli, harmed, content):
-    """The best epoch is the first; the last checkpoint stands after the second."""
+    """The best epoch is the first. The last checkpoint was written after the second."""
     epochs = ("--set", "training.max_epochs=2", "--set", "training.lr=1e-30")
     cli("fit", "c.yaml", "--run-dir", "r", *epochs)
     for path in Path("r").glob(harmed):

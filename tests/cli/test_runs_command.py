@@ -1,4 +1,4 @@
-"""What `seqtrain runs` promises: each run in a line, with what differs, without touching any."""
+"""`seqtrain runs`: each run in a line, with what differs, without touching any."""
 
 import json
 import os

@@ -45,7 +45,7 @@ def project(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def events(project) -> list[Event]:
-    """What two fits told their listener; the second one trains longer."""
+    """Events of two fits, the second of which trains longer."""
     told: list[Event] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project)
@@ -134,7 +134,7 @@ def test_no_digit_is_cut(show, words):
         fitting = [line for line in shown.logical_lines() if line and len(line) <= width]
         assert [line for line in fitting if "\r" not in line and line not in lines] == []
         wide = [line for line in shown.logical_lines() if len(line) > width and "\r" not in line]
-        assert [line for line in wide if "   " in line.strip()] == [], width  # prose may go on
+        assert [line for line in wide if "   " in line.strip()] == [], width  # prose may wrap
         assert figures(fitting) <= whole, width
 
 

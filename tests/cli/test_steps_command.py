@@ -1,4 +1,4 @@
-"""What `predict --steps` and `eval --steps` promise: a row a step, the last the plain answer."""
+"""`predict --steps` and `eval --steps`: a row per step, the last the plain answer."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Every verb takes a table with a row per time step, and facts beside the sequence."""
+"""Every verb takes a table with a row per time step, and row features."""
 
 import csv
 import io

@@ -41,7 +41,7 @@ def embedding(model: str) -> dict[str, np.ndarray]:
 
 
 def as_in_the_file(found: dict[str, np.ndarray]) -> list[str]:
-    """Return the words whose vectors are those of the file, to the bit."""
+    """Return the words whose vectors equal the file's vectors bit by bit."""
     return [w for w in WORDS if w in found and np.array_equal(found[w], np.float32(vector(w, 4)))]
 
 

@@ -186,7 +186,7 @@ def _kept_columns(keep: list[str] | None) -> list[str]:
 
 
 def _with_id(kept: list[str], classifier: Classifier) -> list[str]:
-    """Return the columns to copy; for a model of step tables the id comes first."""
+    """Return the columns to copy, with the id first for a model of step tables."""
     from seqtrain.data.read_options import keeps_all
 
     id_column = classifier.preprocessing.schema.id
@@ -227,7 +227,7 @@ def _set_thresholds(
 
 
 def _input_path(source: str) -> str:
-    """Return the path of the input; a text of several words becomes standard input."""
+    """Return the path of the input. A text of several words becomes standard input."""
     from seqtrain.cli.output.console import note
     from seqtrain.files.formats import resolve_format
 
@@ -260,7 +260,7 @@ def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
 
 
 def _label_and_share(text: str, option: str) -> tuple[str, float]:
-    """Return label and number of LABEL=NUMBER; the label is empty if a threshold has none."""
+    """Return label and number of LABEL=NUMBER. The label of a bare threshold is empty."""
     label, _, number = text.rpartition("=")
     try:
         share = float(number)
@@ -275,12 +275,12 @@ def _label_and_share(text: str, option: str) -> tuple[str, float]:
 def _probability_for_precision(
     classifier: Classifier, precision: float, label: str | None = None
 ) -> float:
-    """Return the lowest probability at which predictions on validation had a precision; print it.
+    """Return and print the lowest probability that gives a precision on validation.
 
     Args:
         classifier: A single model.
         precision: Share of the predictions that must be right.
-        label: Class whose predictions count, or None for those of all classes.
+        label: Class whose predictions count, or None for all classes.
     """
     from seqtrain.api.predictors import one_model
     from seqtrain.cli.output.console import note

@@ -61,7 +61,7 @@ class EpochTable:
         self._console.print(line, style=style, markup=False, soft_wrap=True)
 
     def end(self) -> None:
-        """Let the next epoch begin a new line."""
+        """Finish the last line, so that the next epoch begins a new one."""
         self._group = []
 
     def _adds_nothing(self, event: EpochEvent) -> bool:
@@ -77,12 +77,12 @@ class EpochTable:
         return not event.is_best or shown in before
 
     def _number(self) -> str:
-        """Return the epochs that the last line stands for, such as "3" or "9-14"."""
+        """Return the epochs that the last line shows, such as "3" or "9-14"."""
         first, last = self._group[0].epoch, self._group[-1].epoch
         return f"{first}" if first == last else f"{first}-{last}"
 
     def _row(self) -> str:
-        """Return the row of the last epochs; the figures are those of the newest one."""
+        """Return the row of the last epochs, with the figures of the newest one."""
         if self._table is None:
             note(self._legend())
             self._table = GrowingTable(self._columns(), self._console.width)

@@ -18,7 +18,7 @@ SHOWN_TOKENS, STRONGEST = 200, 5
 
 
 def error_json(row: PredictedExample) -> dict[str, Any]:
-    """Return a wrong prediction as JSON has it; `weights` is left out if it wasn't computed."""
+    """Return a wrong prediction for JSON, without `weights` if they weren't computed."""
     names = ("line", "text", "label", "predicted", "probability", "length", "file")
     values = {name: getattr(row, name) for name in names}
     return values if row.weights is None else {**values, "weights": row.weights}
@@ -76,7 +76,7 @@ def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -
 
 
 def _strongest(weights: Sequence[tuple[str, float]]) -> str:
-    """Return the tokens of largest weight; the step is named where a token occurs repeatedly."""
+    """Return the tokens of largest weight, with their steps if a token occurs repeatedly."""
     occurrences = Counter(token for token, _ in weights)
     steps = sorted(enumerate(weights, start=1), key=lambda step: -abs(step[1][1]))
     parts = []

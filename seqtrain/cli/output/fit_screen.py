@@ -151,13 +151,13 @@ class FitScreen:
 
 
 def note_next(path: Path, *commands: str) -> None:
-    """Print which commands use a run; the newest run under runs/ needs no name."""
+    """Print which commands use a run. A run under runs/ is the newest one and needs no name."""
     name = "" if path.parent == RUNS else f" {path}"
     note(f"next: {', '.join(f'seqtrain {command}{name}' for command in commands)}")
 
 
 def score_text(name: str, value: float) -> str:
-    """Return a metric as tables show it; a word may precede its name, as in "test loss"."""
+    """Return a metric as tables show it. A word may precede its name, as in "test loss"."""
     return METRICS[name.rpartition(" ")[2]].text(value)
 
 

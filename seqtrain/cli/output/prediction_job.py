@@ -85,7 +85,7 @@ def write_predictions(
 def predict_files(
     source: str, folder: Path, ending: str, write: Callable[..., None], *, force: bool
 ) -> None:
-    """Predict each file that isn't predicted yet, and write the rows to a file of its own.
+    """Predict each file that isn't predicted yet into a separate output file.
 
     An output file gets its name when it is complete. If RANK and WORLD_SIZE are set, as a launcher
     sets them, this process predicts every WORLD_SIZE-th file.

@@ -103,7 +103,7 @@ class PredictionColumns:
         return found
 
     def copied_values(self, example: Example) -> list[Any]:
-        """Return the values of the columns before those of the prediction."""
+        """Return the values of the columns that precede the prediction."""
         kept = example.kept or {}
         return [*(getattr(example, name) for name in self.where), *map(kept.get, self.keep)]
 
@@ -134,7 +134,7 @@ class PredictionColumns:
         return self.threshold is not None and prediction.probability < self.threshold
 
     def cells(self, prediction: Prediction, form: str = ".6f") -> list[str]:
-        """Return the cells of a row; those of a missing prediction are empty."""
+        """Return the cells of a row. A missing prediction has empty cells."""
         before = self.copied_values(prediction.example)
         texts = ["" if x is None else x if isinstance(x, str) else json_line(x) for x in before]
         if prediction.problem is not None:

@@ -168,7 +168,7 @@ def _columns_that_fit(
     gap: int = GAP,
     edges: int = EDGES,
 ) -> list[int]:
-    """Return the indices of the columns to show: those of high rank are dropped first."""
+    """Return the indices of the columns to show. Columns of high rank are dropped first."""
     kept = list(range(len(columns)))
     while _total_width([least[i] for i in kept], gap, edges) > width:
         last = max(kept, key=lambda i: columns[i].rank)
