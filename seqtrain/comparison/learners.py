@@ -74,7 +74,7 @@ class SeqtrainLearner:
         next(map_batches(update, store, [rows], device, collate=self._collate, lower=lower))
 
     def logits(self, batches: Sequence[Ints]) -> Tensor:
-        """Return the logits of the rows of some batches. The rows are batched anew by length."""
+        """Return the logits of the rows of some batches. Batches are formed again, by length."""
         return self._classify(self.task.train, batches)
 
     def accuracy(self, examples: int) -> float:

@@ -1,4 +1,4 @@
-"""A trained classifier as an ONNX file: ids or feature vectors, and lengths, to probabilities."""
+"""Conversion of a trained classifier to an ONNX file."""
 
 import warnings
 from pathlib import Path
@@ -11,21 +11,23 @@ from seqtrain.exports.padded import PaddedClassifier
 from seqtrain.model.classifier import ClassifierNetwork
 
 OPERATORS = 17
-"""Version of ONNX's operators: those of 2022, which all runtimes know."""
+"""Version of ONNX's operators, from 2022, which all runtimes support."""
 LARGEST = 2**31 - 2**24
-"""Bytes of weights that one file holds at most; the format ends at 2 GiB."""
+"""Largest number of bytes of weights in one file. The format is limited to 2 GiB."""
 
 
 def to_onnx(network: ClassifierNetwork) -> bytes:
     """Return the model as an ONNX file.
 
-    Inputs are `input_ids` (B, T) int64 or `features` (B, T, F) float32, padded with anything, and
-    `lengths` (B,) int64, each from 1 to T; with data.static `static` (B, F) float32; for n-grams
-    and subwords those that `ExportedModel.inputs` makes. The output is `probabilities` (B, C)
-    float32, calibrated as the model is.
+    The output is `probabilities` (B, C) float32, with the calibration of the model. The inputs are:
+
+    - `input_ids` (B, T) int64 or `features` (B, T, F) float32, with any padding,
+    - `lengths` (B,) int64, each from 1 to T,
+    - `static` (B, F) float32 with row features,
+    - inputs for n-grams and subwords, which `ExportedModel.inputs` makes.
 
     Raises:
-        ConfigError: the model can't be exported, its weights are too many for one file, or a
+        ConfigError: If the model can't be exported, its weights are too many for one file, or a
             package isn't installed.
     """
     if network.config.initial_state == "carried":
@@ -44,7 +46,7 @@ def to_onnx(network: ClassifierNetwork) -> bytes:
     model = PaddedClassifier(network).eval()
     axes = {name: dict(enumerate(sizes)) for name, (_, sizes) in model.inputs.items()}
     with TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its age: the newer exporter lacks recurrent layers
+        warnings.simplefilter("ignore")  # a deprecation: the newer exporter lacks recurrent layers
         file = Path(folder, "model.onnx")
         torch.onnx.export(
             model,

@@ -62,7 +62,7 @@ def as_one_tensor(state: Tensor | tuple[Tensor, ...]) -> Tensor:
 
 
 def _gru(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Compute a GRU (Cho et al. 2014, arXiv:1406.1078); the reset gate is where torch has it."""
+    """Compute a GRU (Cho et al. 2014, arXiv:1406.1078), with torch's reset gate."""
     x_r, x_z, x_n = projected.chunk(3, 1)
     h_r, h_z, h_n = recurrent.chunk(3, 1)
     z = torch.sigmoid(x_z + h_z)

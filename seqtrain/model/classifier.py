@@ -27,7 +27,7 @@ SomeBranch = TypeVar("SomeBranch", bound=Branch)
 
 @dataclass(frozen=True)
 class LogitCalibration:
-    """Numbers that turn the logits of the branches into those of a prediction.
+    """Numbers that turn the logits of the branches into the logits of a prediction.
 
     Attributes:
         temperature: divides the logits; or one number for each class if there may be several.
@@ -178,7 +178,7 @@ class ClassifierNetwork(nn.Module):
         return self.combine([branch.step_logits(batch, context) for branch in self.branches])
 
     def combine(self, branches: Sequence[Tensor]) -> Tensor:
-        """Return the calibrated logits of a prediction, (B, C), from those of the branches."""
+        """Combine the branches' logits to the calibrated logits of a prediction, (B, C)."""
         calibration = self.calibration
         logits = combined(branches, calibration.branch_weights)
         if calibration.temperature != 1:
@@ -205,7 +205,7 @@ class ClassifierNetwork(nn.Module):
 
 
 def combined(branches: Sequence[Tensor], weights: Sequence[float] | None = None) -> Tensor:
-    """Return the weighted mean of the branches' logits, (…, C) each; None means equal weights.
+    """Return the weighted mean of the branches' logits, (…, C) each. None means equal weights.
 
     With one label per sequence it is the mean of log-probabilities, because softmax doesn't depend
     on a number that is added to all classes. The logits of a single branch stay as they are.

@@ -5,8 +5,8 @@ valid state and predicts the sequence, token by token. A language model predicts
 the encoder the next token of its direction. Backward, that is the token before (Peters et al. 2018,
 arXiv:1802.05365). Nothing is computed on padding. END is predicted at the end of a sequence.
 
-B sequences, N steps of all sequences, S tensors of a state, D directions, H hidden size, W width
-of the states that predict, V vocabulary.
+B sequences, N steps of all sequences, S tensors of a state. D directions, H hidden size, W width of
+the states that predict, V vocabulary.
 """
 
 from collections.abc import Callable
@@ -126,7 +126,7 @@ class LanguageModel(PretrainingModel):
         super().__init__(classifier, classifier.config.hidden_size, dropout)
 
     def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
-        """Return the loss of each prediction in nats; without random numbers there is no dropout.
+        """Return the loss of each prediction in nats. Without random numbers there is no dropout.
 
         Shape:
             Returns: (D * N,), direction by direction, packed.
@@ -165,7 +165,7 @@ class Autoencoder(PretrainingModel):
         self.decoder = decoder.float()
 
     def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
-        """Return the loss of each prediction in nats; the decoder reads the true tokens.
+        """Return the loss of each prediction in nats. The decoder reads the true tokens.
 
         Shape:
             Returns: (B + N,): the first tokens, then the tokens after each step, packed.
@@ -216,7 +216,7 @@ def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
     """
     sizes, ids = packed.batch_sizes, packed.data
     first = int(sizes[0])
-    # Index of the step before each step; the first B places are for the sequences' beginnings.
+    # Index of the step before each step. The first B places are the sequences' beginnings.
     starts = torch.cat((sizes.new_tensor([0, first]), first + sizes.cumsum(0)[:-1]))
     row, step = rows_and_steps(sizes)
     before = to_device(starts[step] + row, ids.device)

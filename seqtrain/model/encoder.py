@@ -7,7 +7,7 @@ segments but the last run without gradients. If states are pooled, gradients rea
 each within its segment, which is computed again in the backward pass (Chen et al. 2016,
 arXiv:1604.06174).
 
-B sequences, T longest length, N packed time steps, H hidden size, L layers, S tensors of a state: 1
+B sequences, T longest length, N packed time steps. H hidden size, L layers, S tensors of a state: 1
 (h), or 2 (h and c of an LSTM).
 """
 

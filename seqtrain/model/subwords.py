@@ -48,7 +48,7 @@ class Subwords(nn.Module):
 
         Args:
             ids: words of the vocabulary.
-            unknown_words: numbers of unknown words, whose sums follow those of `ids`, or None.
+            unknown_words: numbers of unknown words, whose sums follow, or None.
             unknown: n-grams of the unknown words of the batch, or None if there are none.
 
         Shape:

@@ -1,4 +1,4 @@
-"""The interface of branches: parts of the classifier that have logits of their own.
+"""The interface of branches: parts of the classifier with separate logits.
 
 B sequences, T longest length, C classes, H hidden size, L layers, D directions, S tensors of a
 state.

@@ -174,7 +174,7 @@ class KernelBranch(Branch):
         """Return the steps that kernels read, and the row of each step.
 
         Shape:
-            steps: (n,). Returns: (n, TAPS), where N stands for a step beyond the ends; and (n,).
+            steps: (n,). Returns: (n, TAPS), where N means a step beyond the ends; and (n,).
         """
         dilation, ends = self.dilations[number], lengths.cumsum(0)
         row = torch.searchsorted(ends, steps, right=True)

@@ -1,6 +1,6 @@
 """The recurrent branch: input layers, recurrent encoder, pooling, and a linear classifier.
 
-B sequences, T longest length, N packed time steps, H width of a state (both directions), C classes,
+B sequences, T longest length, N packed time steps, H width of a state (both directions). C classes,
 K poolings, L layers, D directions, S tensors of a state.
 """
 
@@ -94,7 +94,7 @@ class RecurrentBranch(Branch):
 
     @torch.no_grad()
     def initialize(self, generator: torch.Generator) -> None:
-        """Draw the initial weights; an initial state that is learned starts from zeros."""
+        """Draw the initial weights. A learned initial state starts from zeros."""
         std = self.config.embedding_std
         if isinstance(self.embedding, nn.Embedding):
             draw_embedding(self.embedding, std, generator)

@@ -129,5 +129,5 @@ def layout_of(spec: InputSpec) -> AggregateLayout:
 
 
 def _counted(vocabulary: Vocabulary) -> int:
-    """Return how many of the first ids of a vocabulary are counted, those of padding left out."""
+    """Return how many of the first ids of a vocabulary are counted, without padding."""
     return min(MAX_TOKENS, len(vocabulary) - 1)

@@ -2,8 +2,8 @@
 
 On CUDA, cuDNN computes them. It has conditions on types and weights for that.
 
-B batch, N packed time steps, T longest length, E input size, H hidden size, D directions,
-S tensors of a state: 1 (h), or 2 (h and c of an LSTM).
+B batch, N packed time steps, T longest length, E input size. H hidden size, D directions, S tensors
+of a state: 1 (h), or 2 (h and c of an LSTM).
 """
 
 from collections.abc import Sequence

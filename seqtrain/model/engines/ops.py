@@ -1,6 +1,6 @@
 """Operations around the recurrence: a reference in torch that a faster backend may override.
 
-B sequences, N packed time steps, H width of a state, V rows of a table, E size of a row, P entries
+B sequences, N packed time steps, H width of a state. V rows of a table, E size of a row, P entries
 of a sparse matrix of R rows.
 """
 

@@ -32,7 +32,7 @@ def _fields(kind: Any, names: str) -> tuple[tuple[str, Any], ...]:
 
 
 class LayerCall(ctypes.Structure):
-    """`struct LayerCall` of interface.h, field by field. Pointers are addresses; None is null."""
+    """`struct LayerCall` of interface.h, field by field. Pointers are addresses."""
 
     _fields_ = (
         *_fields(_NUMBER, "cell threads reverse tokens steps batch vectors"),
