@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from shlex import join
 
 from seqtrain.config import Config
 from seqtrain.config.document import Unreadable, read_yaml
@@ -166,7 +167,7 @@ def _shared_owner(profile: DataProfile, config: Config) -> Iterator[str]:
     name = profile.owner
     yield (
         f"rows with the same {name!r} are in train and among the held-out rows, so scores may be "
-        f"too good for a new {name}; --set data.group={name} keeps them together"
+        f"too good for a new {name}; {join(['--set', f'data.group={name}'])} keeps them together"
     )
 
 
