@@ -1,4 +1,4 @@
-"""The errors a user can meet, with their exit codes. First room: imports nothing of ours.
+"""Errors that a user can meet, with their exit codes. This module imports no other of ours.
 
 SeqtrainError
 ├── ConfigError      2  the configuration, an option or a device
@@ -20,9 +20,9 @@ MACHINE_FAULTS = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS),
     *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
 }
-"""Causes of an OSError that lie with the machine, not with what it was given."""
+"""Error numbers of an OSError whose cause is the machine, not the path."""
 REFUSALS = {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
-"""Causes of an OSError that lie with the path that was given."""
+"""Error numbers of an OSError whose cause is the path."""
 OUT_OF_MEMORY = (
     "DefaultCPUAllocator: can't allocate memory",
     "DefaultCPUAllocator: not enough memory",
@@ -35,13 +35,13 @@ OUT_OF_MEMORY = (
     "failed to map segment from shared object",
     "can't start new thread",
 )
-"""What torch, the loader of libraries and Python say where memory or threads have run out."""
+"""Messages of torch, the loader of libraries and Python if memory or threads have run out."""
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Whether memory, or the threads that the machine allows, ran out."""
-    said = str(error) if isinstance(error, RuntimeError | ImportError | OSError) else ""
-    return isinstance(error, MemoryError) or any(words in said for words in OUT_OF_MEMORY)
+    """Return True if an error means that memory, or the number of threads, ran out."""
+    message = str(error) if isinstance(error, RuntimeError | ImportError | OSError) else ""
+    return isinstance(error, MemoryError) or any(words in message for words in OUT_OF_MEMORY)
 
 
 FLAGS = {"force": "True", "resume": "True", "no-cache": "cache=False"}
@@ -90,7 +90,7 @@ class SeqtrainError(Exception):
 
 
 class ConfigError(SeqtrainError):
-    """The configuration, a command-line option or the device asked for is wrong."""
+    """The configuration, a command-line option or the device is wrong."""
 
     exit_code = 2
 
@@ -102,7 +102,7 @@ class DataError(SeqtrainError):
 
 
 def missing_package(what: str, package: str | None, extra: str) -> ConfigError:
-    """Return the error where what was asked for needs a package that isn't installed."""
+    """Return the error for something that needs a package that isn't installed."""
     install = f"install it with: pip install 'seqtrain[{extra}]'"
     return ConfigError(f"{what} needs the package {package}; {install}")
 

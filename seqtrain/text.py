@@ -1,7 +1,7 @@
-"""Text from outside, made safe and short for people to read. Imports nothing of ours.
+"""Text from outside, made safe and short for people. This module imports no other of ours.
 
-File names, labels, cells and config values may hold anything: control characters, marks that turn
-the direction of writing, a million characters. All messages and screens show them by this module.
+File names, labels, cells and config values may contain anything: control characters, marks that
+change the direction of writing, a million characters. All messages and screens use this module.
 """
 
 import json
@@ -13,22 +13,22 @@ from itertools import islice
 from typing import Any
 
 PROBLEM_LENGTH = 189
-"""Characters of a problem at most: with the program's name before it a line has fewer than 200."""
+"""Largest length of a problem. With the program's name a line has fewer than 200 characters."""
 QUOTE_LENGTH = 80
-"""Characters of a quoted piece of the user's data at most."""
+"""Largest length of a quoted piece of the user's data."""
 COMPARED = 1000
-"""Known names that a wrong one is compared with at most."""
+"""Largest number of known names with which a wrong one is compared."""
 LISTED = 5
-"""Names that a list in a message shows at most."""
+"""Largest number of names in a list of a message."""
 PATH_KEPT = 40
-"""Characters of a long path's end that a message keeps at least."""
+"""Least number of characters that a message keeps of the end of a long path."""
 
 
 class Summarized:
-    """What shows as one line, and in a notebook as a small table."""
+    """An object that is shown as one line, and in a notebook as a small table."""
 
     def summary(self) -> dict[str, str]:
-        """Return its figures by name, few and short."""
+        """Return a few short figures by name."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -53,7 +53,7 @@ def printable(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return a text on one line of at most `limit` characters: escaped, its end cut off."""
+    """Return a text on one line of at most `limit` characters, escaped and without its end."""
     shown = printable(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
@@ -70,7 +70,7 @@ def display_name(path: str) -> str:
 
 
 def one_line(problem: str) -> str:
-    """Return a problem on one line of `PROBLEM_LENGTH` characters; long paths keep their end."""
+    """Return a problem on one line of `PROBLEM_LENGTH` characters. Long paths keep their end."""
     line = printable(problem)
     for path in sorted(re.findall(r"(?![0-9])[^\s:;,()'\"]{41,}", line), key=len, reverse=True):
         excess = len(line) - PROBLEM_LENGTH
@@ -101,13 +101,13 @@ def duration(seconds: float) -> str:
 
 
 def listed(names: Sequence[str], limit: int = LISTED) -> str:
-    """Return names as a list, of a long one the beginning: `a, b, c, d, e and 3 more`."""
+    """Return names as a list, which is shortened to `a, b, c, d, e and 3 more`."""
     shown = ", ".join(names[:limit])
     return f"{shown} and {len(names) - limit:,} more" if len(names) > limit else shown
 
 
 def one_of(words: Sequence[str]) -> str:
-    """Join words as a choice: `a, b or c`."""
+    """Return words as a choice: `a, b or c`."""
     return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
@@ -138,9 +138,9 @@ def _is_slip(name: str, known: str) -> bool:
 
 
 def json_line(value: Any) -> str:
-    """Return a value as one line of JSON; nothing is lost.
+    """Return a value as one line of JSON, from which it can be read back.
 
-    Letters stay as they are; control characters and marks of direction are escaped.
+    Control characters and marks of direction are escaped; letters of all scripts aren't.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     if text.isprintable():

@@ -1,4 +1,4 @@
-"""Options of reading: how a file is written, which columns mean what, what prediction asks for."""
+"""Options of reading: the format of a file, the schema of its rows, and requests of prediction."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STDIN = "-"
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """How a data file is written. Saved with the model: other files are expected to be alike.
+    """Format of a data file. It is saved with the model: other files are expected to be alike.
 
     Attributes:
         name: Name of the format, a key of `FORMATS`.
@@ -83,7 +83,7 @@ class FileFormat:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Which columns of a row mean what. Saved with the model.
+    """Schema of the rows: the meaning of columns. It is saved with the model.
 
     Attributes:
         kind: Kind of the sequences: ``"text"``, ``"tokens"``, ``"features"`` or ``"steps"``.
@@ -145,7 +145,7 @@ class Schema:
         return columns if isinstance(columns, list) else [columns]
 
     def columns_read(self, present: Listed[str], keep: Listed[Column] = ()) -> list[str]:
-        """Return those of the present columns that reading needs."""
+        """Return the columns that reading needs, of all that are present."""
         if keeps_all(keep) or (self.kind == "features" and self.sequence is None):
             return [*present]
         needed = [*self.sequence_columns(), self.label, self.group, *keep]
@@ -183,7 +183,7 @@ class Schema:
 
 @dataclass(frozen=True)
 class PredictionOptions:
-    """What prediction asks for, per call. Nothing of it is saved.
+    """Requests of one call of prediction. They aren't saved.
 
     Attributes:
         input_format: Format of the input, or None if its name says it.

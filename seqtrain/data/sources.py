@@ -1,4 +1,4 @@
-"""Sources that a config names: which files there are, whether they exist, how each is read."""
+"""Sources that a config names: files, patterns and tables, and how each is read."""
 
 import glob
 import os
@@ -40,7 +40,7 @@ def data_sources(config: Config) -> list[tuple[str, Source]]:
 
 
 def config_source(data: DataConfig, path: str) -> Source:
-    """Return the source that a path in a config stands for, read as the config says."""
+    """Return the source with a path that a config names, read as the config says."""
     schema = Schema.from_config(data)
     if path.startswith(MEMORY):
         return table_named(path).with_schema(schema)
@@ -62,7 +62,7 @@ def source_of(path: str, format: FileFormat, schema: Schema) -> Source:
 
 
 def labelled_source(fitted: Preprocessing, path: str) -> Source:
-    """Return the source that a path stands for, read as the training files of a model were."""
+    """Return the source with a path, read as the training files of a model were."""
     if path.startswith(MEMORY):
         return table_named(path).with_schema(fitted.schema)
     return fitted.labelled_source(path)
@@ -77,8 +77,8 @@ def with_given_data(
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
-        given: By the name of a split: a table, or a value of the config's key: a path or pattern,
-            a list of these, a fraction, or a fold; or None to leave the config's value.
+        given: Data by the name of a split. Each is a table, or a value of the config's key, such
+            as a path or a fraction; or None to leave the config's value.
     """
     given = {name: value for name, value in given.items() if value is not None}
     tables = {name: value for name, value in given.items() if _config_value(value) is None}

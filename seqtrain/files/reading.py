@@ -1,4 +1,4 @@
-"""Reading what anybody may have written: regular files, no larger than allowed, strict JSON."""
+"""Reading of untrusted files: regular files, limits on size, strict JSON."""
 
 import errno
 import json
@@ -22,21 +22,21 @@ from seqtrain.errors import (
 from seqtrain.text import nearest, printable, quote
 
 LARGEST_NUMBER = 1e18
-"""Most that a number of a foreign file is believed to be: counts and sums stay finite."""
+"""Largest number of an untrusted file that is used, so that counts and sums stay finite."""
 LARGEST_JSON = 2**28
-"""Most bytes of a JSON file that is read."""
+"""Largest JSON file that is read, in bytes."""
 MOST_NAMES = 1000
-"""Names of a folder that a missing one is compared with at most."""
+"""Largest number of names of a folder with which a missing one is compared."""
 KINDS = {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
 
 
 def kind_of(path: str | Path) -> str:
-    """Name what stands at a path, or where a link leads: a file, a folder, a pipe, a device."""
+    """Return the kind of a path, after links: a file, a folder, a pipe, a device."""
     return KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "a device or socket")
 
 
 def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
-    """Return a descriptor of a regular file: an opener for `open`, which waits for no pipe."""
+    """Return a descriptor of a regular file: an opener for `open` that never waits for a pipe."""
     kind = kind_of(path)
     if kind != "a file":
         raise OSError(errno.EINVAL, f"is {kind}; expected a regular file", str(path))
@@ -49,25 +49,30 @@ def path_problem(
     wrong: type[SeqtrainError] = CheckpointError,
     advice: str = "",
 ) -> SeqtrainError:
-    """Word why the system refuses a path; a ValueError is of what can't be a path.
+    """Return the error to raise if the system refuses a path.
 
-    The error is of the class `wrong` where the path is wrong, or RunError where the machine failed.
+    Args:
+        path: The path.
+        error: Error of the system; a ValueError if no path can have this name.
+        wrong: Class of the error if the path is the cause. It is RunError if the machine is.
+        advice: What the user can do, or an empty text.
     """
-    shown, said = printable(str(path)) or "''", getattr(error, "strerror", None) or str(error)
+    shown = printable(str(path)) or "''"
+    reason = getattr(error, "strerror", None) or str(error)
     if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
         wrong = RunError
     elif isinstance(error, FileNotFoundError):
         near = nearest_file(path)
-        said = f"no such file (looked for {printable(os.path.abspath(path))})"
+        reason = f"no such file (looked for {printable(os.path.abspath(path))})"
         advice = f"did you mean {near}?" if near else advice
-    return wrong(f"{shown}: {said}" + (advice and f"; {advice}"))
+    return wrong(f"{shown}: {reason}" + (advice and f"; {advice}"))
 
 
 @contextmanager
 def path_problems(
     path: str | Path, wrong: type[SeqtrainError] = CheckpointError, advice: str = ""
 ) -> Iterator[None]:
-    """Raise what `path_problem` says where the system refuses a path in the block."""
+    """Raise the error of `path_problem` if the system refuses a path in the block."""
     try:
         yield
     except OSError as error:
@@ -75,7 +80,7 @@ def path_problems(
 
 
 def nearest_file(path: str | Path) -> str | None:
-    """Return the path in the same folder that a missing path is most like, if any is like it."""
+    """Return the most similar path in the folder of a missing path, or None."""
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:
@@ -96,12 +101,20 @@ def read_file(path: Path, limit: int = LARGEST_JSON) -> bytes:
 
 
 def read_json(path: Path) -> Any:
-    """Return the JSON value of a file; raises as `read_file`, or where it isn't JSON."""
+    """Return the JSON value of a file.
+
+    Raises:
+        CheckpointError: If the file is unreadable, too large, or isn't JSON.
+    """
     return json_of(path, read_file(path))
 
 
 def json_of(path: str | Path, content: bytes) -> Any:
-    """Return the JSON value of a file's content; CheckpointError where it isn't JSON."""
+    """Return the JSON value of a file's content.
+
+    Raises:
+        CheckpointError: If it isn't JSON.
+    """
     try:
         return parse_json(content.decode())
     except (UnicodeDecodeError, NotJSONError) as error:
@@ -109,14 +122,15 @@ def json_of(path: str | Path, content: bytes) -> Any:
 
 
 class NotJSONError(ValueError):
-    """A text isn't one JSON value; says why, and where that is known."""
+    """A text isn't one JSON value. The message gives the reason, and the place if it is known."""
 
 
 def parse_json(text: str) -> object:
-    """Parse one JSON value.
+    """Return the JSON value of a text.
 
-    NotJSONError: malformed, repeated keys, NaN and Infinity, lone surrogates, nested too deeply,
-    and integers too long to convert.
+    Raises:
+        NotJSONError: If the text is malformed or nested too deeply, or contains repeated keys,
+            NaN, Infinity, lone surrogates, or integers that are too long to convert.
     """
     try:
         value: object = _DECODER.decode(text)
@@ -136,7 +150,7 @@ def parse_json(text: str) -> object:
 
 
 def number_at(value: Any, *path: str) -> float | None:
-    """Return the number under keys of objects; None where none that can be computed with stands."""
+    """Return the number at a path of keys, or None if there is none that can be used."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -159,17 +173,17 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refu
 
 
 def compression_of(path: str) -> str:
-    """Return the ending that says how a file is compressed: .gz, .zst, or nothing."""
+    """Return the ending of a compressed file, .gz or .zst, or an empty text."""
     return next((ending for ending in (".gz", ".zst") if path.lower().endswith(ending)), "")
 
 
 def uncompressed(path: str) -> str:
-    """Return a file's name without the ending that says how it is compressed."""
+    """Return a file's name without the ending of its compression."""
     return path[: len(path) - len(compression_of(path))]
 
 
 def import_zstd() -> Any:
-    """Return the module `compression.zstd` of Python 3.14, or its copy for older ones."""
+    """Return the module `compression.zstd` of Python 3.14, or its copy for older versions."""
     name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
     try:
         return import_module(name)

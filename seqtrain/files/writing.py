@@ -1,5 +1,7 @@
-"""Files and folders that a kill or a power loss leaves old or new, never half; and one writer at a
-time. A folder has a manifest of digests, by which each file is checked.
+"""Atomic writing of files and folders, and locks.
+
+After a kill or a power loss a file or folder is either the old or the new one. A folder has a
+manifest with the digest of each of its files.
 """
 
 import json
@@ -28,38 +30,38 @@ from seqtrain.files.reading import (
 )
 
 Content: TypeAlias = bytes | Iterable[bytes | memoryview]
-"""What a file is to hold: all at once, or block by block, where it is large."""
+"""Content of a file, as a whole, or in blocks if it is large."""
 LOCK = ".lock"
-"""The file in a folder that its owner keeps locked; it holds its process id, and is removed."""
-UNTOUCHED = "what stood there before is untouched"
+"""Name of the file that the owner of a folder keeps locked. It contains the process id."""
+UNTOUCHED = "the old content is untouched"
 MANIFEST = "manifest.json"
 BLOCK = 2**20
-"""Bytes of a large file that are read at a time."""
+"""Bytes of a large file that are read together."""
 ATTEMPTS = 10
-"""Times a folder is read, for a writer may be replacing it."""
+"""Largest number of attempts to read a folder that a writer may be replacing."""
 
 T = TypeVar("T")
 
 
 def to_json(value: Any) -> bytes:
-    """Return a JSON value as indented UTF-8 text with a final newline; NaN is refused."""
+    """Return a JSON value as indented UTF-8 text with a final newline. NaN is a ValueError."""
     return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def blocks_of(content: Content) -> Iterable[bytes | memoryview]:
-    """Return what a file is to hold, block by block."""
+    """Return the content of a file in blocks."""
     return (content,) if isinstance(content, bytes) else content
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file beside its path, flush it to the disk, and rename it; a link is replaced."""
+    """Write a file under another name, flush it to the disk, and rename it. A link is replaced."""
     with path_problems(path, RunError, UNTOUCHED), replacing(path) as new:
         write_new(new, content)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a free path beside one; what stands there at the end of the block takes its place."""
+    """Yield a free path in the same folder, which replaces `path` at the end of the block."""
     new = free_path(path)
     try:
         yield new
@@ -70,17 +72,17 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def free_path(path: Path) -> Path:
-    """Return a path beside one where nothing stands; `is_stray` knows its name."""
+    """Return an unused path in the same folder. `is_stray` recognizes its name."""
     return path.with_name(f".{path.name}-{secrets.randbits(48)}")
 
 
 def is_stray(name: str) -> bool:
-    """Whether only a writer that was killed leaves a file or folder of this name."""
+    """Return True if a file or folder of this name was left by a writer that was killed."""
     return re.fullmatch(r"\..+-[0-9]+", name) is not None
 
 
 def write_new(path: Path, content: Content) -> str:
-    """Write a new file, flushed to the disk; return its SHA-256."""
+    """Write a new file, flush it to the disk, and return its SHA-256."""
     digest = sha256()
     with open(path, "xb") as file:
         for block in blocks_of(content):
@@ -92,7 +94,7 @@ def write_new(path: Path, content: Content) -> str:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to the disk, where the system can."""
+    """Flush the names in a folder to the disk, if the system supports it."""
     if os.name != "nt":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -102,7 +104,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove(path: Path) -> bool:
-    """Remove a file, a link, or a folder with all in it; return whether it is gone."""
+    """Remove a file, a link, or a folder with its content. Return True if it is gone."""
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -113,9 +115,12 @@ def remove(path: Path) -> bool:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep all other processes out of this block, for this folder; refuse where one is in it.
+    """Hold the lock of a folder during the block.
 
-    A file system without locks (some NFS) keeps nobody out.
+    On a file system without locks (some NFS) the lock has no effect.
+
+    Raises:
+        CheckpointError: If another process holds the lock.
     """
     path = folder / LOCK
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
@@ -134,7 +139,11 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _lock(path: Path, file: FileIO) -> None:
-    """Lock a file, unless another has, or had just now and removed it."""
+    """Lock a file.
+
+    Raises:
+        CheckpointError: If another process has locked it, or has just removed it.
+    """
     if sys.platform == "win32":
         return
     import fcntl
@@ -152,16 +161,16 @@ def _lock(path: Path, file: FileIO) -> None:
 
 
 def write_folder(target: Path, files: Mapping[str, Content], previous: Path | None = None) -> None:
-    """Write a folder of files with a manifest of their SHA-256, and put it in the target's place.
+    """Write a folder of files with a manifest of their SHA-256, in place of the target.
 
-    It is written beside. Then the old folder is renamed (to `previous`, or removed), and the new
-    one takes its name: wherever this stops, `complete_folder` finds the old one or the new. A link
-    that stands there is replaced, not followed.
+    The new folder is written under another name. Then the old one is renamed to `previous`, or
+    removed, and the new one gets its name. If this is interrupted, `complete_folder` finds the
+    old folder or the new one. A link is replaced, not followed.
 
     Raises:
-        RunError: the disk is full or the folder can't be written; the old one is untouched.
+        RunError: If the disk is full or the folder can't be written. The old one is untouched.
     """
-    new, old = free_path(target), _aside(target)
+    new, old = free_path(target), _old_name(target)
     try:
         with path_problems(target, RunError, UNTOUCHED):
             new.mkdir()
@@ -169,65 +178,69 @@ def write_folder(target: Path, files: Mapping[str, Content], previous: Path | No
             write_new(new / MANIFEST, to_json({"sha256": digests}))
             sync_folder(new)
             sync_folder(target.parent)
-            _put_back(target)
-            _make_free(old)
+            _restore(target)
+            _clear(old)
             if os.path.lexists(target):
                 os.rename(target, old)
                 sync_folder(target.parent)
             os.rename(new, target)
             sync_folder(target.parent)
             if previous is not None and os.path.lexists(old):
-                _make_free(previous)
+                _clear(previous)
                 os.rename(old, previous)
                 sync_folder(target.parent)
-            _make_free(old)
+            _clear(old)
     finally:
         remove(new)
         with suppress(OSError):
-            _put_back(target)
-            _make_free(old)
+            _restore(target)
+            _clear(old)
 
 
-def _aside(folder: Path) -> Path:
+def _old_name(folder: Path) -> Path:
     return folder.parent / f".{folder.name}-old"
 
 
-def _make_free(path: Path) -> None:
-    """Remove what stands at a path; what can't be removed is renamed, for `remove_strays`."""
+def _clear(path: Path) -> None:
+    """Remove a path, or rename it for `remove_strays` if it can't be removed."""
     if not remove(path):
         os.rename(path, free_path(path))
 
 
-def _put_back(target: Path) -> None:
+def _restore(target: Path) -> None:
     if complete_folder(target) != target:
         os.rename(complete_folder(target), target)
 
 
 def complete_folder(folder: Path) -> Path:
-    """Return the folder, or the old one where writing stopped between the two renames."""
-    old = _aside(folder)
+    """Return the folder, or the old one if writing was interrupted between the two renames."""
+    old = _old_name(folder)
     return old if not os.path.lexists(folder) and os.path.lexists(old) else folder
 
 
 def remove_strays(path: Path, targets: Sequence[str]) -> None:
-    """Clean up in a folder after a writer of these folders was killed there."""
+    """Remove the leftovers of a writer of these folders that was killed."""
     for name in targets:
-        _put_back(path / name)
-    old = {_aside(path / name).name for name in targets}
+        _restore(path / name)
+    old = {_old_name(path / name).name for name in targets}
     for name in os.listdir(path):
         if name in old or is_stray(name):
             remove(path / name)
 
 
 class VerifiedFolder:
-    """A folder that `write_folder` wrote, at `path`; its files are checked as they are read."""
+    """A folder that `write_folder` wrote, whose files are verified when they are read."""
 
     def __init__(self, folder: Path) -> None:
         self.path = complete_folder(folder)
 
     @cached_property
     def digests(self) -> dict[str, Any]:
-        """SHA-256 of each file, by name; CheckpointError where there is no manifest."""
+        """SHA-256 of each file, by name.
+
+        Raises:
+            CheckpointError: If there is no manifest.
+        """
         values = read_json(self.path / MANIFEST)
         digests = values.get("sha256") if isinstance(values, dict) else None
         if not isinstance(digests, dict):
@@ -235,13 +248,21 @@ class VerifiedFolder:
         return digests
 
     def read(self, name: str, limit: int = LARGEST_JSON) -> bytes:
-        """Return the content of a file of `limit` bytes at most; refuse what wasn't written so."""
+        """Return the content of a file of at most `limit` bytes.
+
+        Raises:
+            CheckpointError: If the content isn't that of the manifest.
+        """
         content = read_file(self.path / name, limit)
         self._check(name, sha256(content).hexdigest())
         return content
 
     def read_blocks(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a large file; it is sound once all of it has been yielded."""
+        """Yield the content of a large file, which is verified after the last block.
+
+        Raises:
+            CheckpointError: As `read`.
+        """
         total = sha256()
         path = self.path / name
         with path_problems(path), open(path, "rb", opener=open_regular) as file:
@@ -251,24 +272,31 @@ class VerifiedFolder:
         self._check(name, total.hexdigest())
 
     def read_json(self, name: str) -> Any:
-        """Return the JSON value of a file; raises as `read`, or where it isn't JSON."""
+        """Return the JSON value of a file.
+
+        Raises:
+            CheckpointError: As `read`, or if it isn't JSON.
+        """
         return json_of(self.path / name, self.read(name))
 
     def _check(self, name: str, found: str) -> None:
-        wanted = self.digests.get(name)
-        if not isinstance(wanted, str):
+        expected = self.digests.get(name)
+        if not isinstance(expected, str):
             raise CheckpointError(f"{self.path / name}: no SHA-256 of it in {MANIFEST}")
-        if found != wanted:
+        if found != expected:
             raise CheckpointError(
                 f"{self.path / name}: damaged: its SHA-256 is {found[:12]}…, the manifest says "
-                f"{wanted[:12]}…; restore it from a copy"
+                f"{expected[:12]}…; restore it from a copy"
             )
 
 
 def read_folder(folder: Path, read: Callable[[VerifiedFolder], T]) -> T:
-    """Return what `read` makes of a verified folder, or raise what it raises.
+    """Return the result of `read` for a verified folder.
 
-    All of it is of one writing: where the folder is replaced meanwhile, it is read again.
+    If the folder is replaced meanwhile, it is read again: all content comes from one writer.
+
+    Raises:
+        CheckpointError: As `read` raises it.
     """
     for attempt in range(1, ATTEMPTS):
         before = _identity(folder)

@@ -16,7 +16,7 @@ ESCAPED = re.compile(r"\\(.)")
 
 
 def read_arff(source: RowSource) -> Iterator[Example | Rows]:
-    """Read the rows of the data section; the attributes name the columns."""
+    """Read the rows of the data section, with the attributes as names of the columns."""
     return read_records(source, _records(source), has_header=True)
 
 

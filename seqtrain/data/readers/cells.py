@@ -34,13 +34,13 @@ class GetterFactory(Protocol):
 def read_cells(
     source: RowSource, rows: Numbered, getter: GetterFactory
 ) -> Iterator[Example | Rows]:
-    """Yield the example of each row; if rows are time steps, yield many rows at once.
+    """Yield the example of each row. If rows are time steps, many rows are yielded together.
 
     Args:
         source: Input.
         rows: Line number and content of each row, or a BadRow as its content.
-        getter: Called with the columns of label and group, then those of the sequence, of row
-            features, and those to keep.
+        getter: Called with the columns of label and group, then the columns of the sequence, the
+            row features, and the columns to keep.
     """
     schema, keep = source.schema, [*map(str, source.keep)]
     static = schema.static or {}
@@ -97,7 +97,7 @@ def read_cells(
 def read_jsonl(source: RowSource) -> Iterator[Example | Rows]:
     """Read JSON objects, one per line, or one array of objects.
 
-    An array is held in memory; its line numbers are those of its objects, from 1.
+    An array is held in memory. The line of an example is then the number of its object, from 1.
     """
     lines = source.lines()
     line, text = next((row for row in lines if row[1].strip()), (0, ""))

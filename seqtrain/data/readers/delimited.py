@@ -187,8 +187,9 @@ def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
 def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: bool) -> Numbered:
     """Yield the fields of each line, in which quotes are ordinary characters.
 
-    With `with_quoted_records`, a record whose fields are all in quotes is read as csv reads it, if
-    it has as many fields as the first record: `seqtrain predict` writes cells with line breaks so.
+    With `with_quoted_records`, a record whose fields are all in quotes is read as csv reads it.
+    It must have as many fields as the first record. `seqtrain predict` writes cells with line
+    breaks in this form.
     """
     lines = enumerate(chain.from_iterable(source.blocks()), start=1)
     width = 0
@@ -248,8 +249,9 @@ def _head(source: RowSource) -> str:
 def find_delimiter(format: FileFormat, head: str) -> str:
     """Return the character that separates the fields of a file.
 
-    It is that of the config; a tab in tsv; that of Excel's first line `sep=;`; or else the first of
-    comma, semicolon, tab and pipe that occurs equally often in each of the first lines.
+    The config decides first, then the format (a tab for tsv), then Excel's first line `sep=;`.
+    Otherwise it is the first of comma, semicolon, tab and pipe that occurs equally often in each
+    of the first lines.
 
     Args:
         format: How the file is written.

@@ -35,10 +35,10 @@ class Part:
 def class_folder(path: str) -> list[Part]:
     """Return the files of a folder whose names are labels, sorted by name.
 
-    The folder has either a sub-folder per class, with a file per example (of FASTA an example per
-    record), or a file ``<class>.txt`` (or ``.txt.gz``, ``.fasta``) per class, with an example per
-    line. Hidden names and folders such as ``unsup`` don't count, nor do aclImdb's ``urls_pos.txt``
-    next to a folder ``pos``.
+    The folder has either a sub-folder per class, with a file per example, or a file
+    ``<class>.txt`` (or ``.txt.gz``, ``.fasta``) per class, with an example per line. FASTA files
+    have an example per record. Hidden names and folders such as ``unsup`` don't count. Lists of
+    links such as aclImdb's ``urls_pos.txt`` don't count either.
 
     Raises:
         DataError: If the folder has neither, or both.

@@ -15,7 +15,7 @@ FASTTEXT_LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
 
 
 def read_txt(source: RowSource) -> Iterator[Example]:
-    """Read lines of label, tab, text; in prediction a line without a tab is text only."""
+    """Read lines of label, tab, text. In prediction a line without a tab is text only."""
 
     def parse(line: str) -> tuple[Any, ...]:
         label, tab, text = line.partition("\t")
@@ -29,7 +29,7 @@ def read_txt(source: RowSource) -> Iterator[Example]:
 
 
 def read_fasttext(source: RowSource) -> Iterator[Example]:
-    """Read lines of `__label__NAME text`; in prediction the label may be missing."""
+    """Read lines of `__label__NAME text`. In prediction the label may be missing."""
     is_multi_label = source.schema.label_separator is not None
 
     def parse(text: str) -> tuple[Any, ...]:

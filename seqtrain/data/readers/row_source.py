@@ -118,7 +118,7 @@ class RowSource:
         raise BadRow(f"byte {at} is not {self.format.encoding.upper()} (0x{byte:02x}); {advice}")
 
     def good(self, rows: Numbered, *, blank_rows: bool = True) -> Numbered:
-        """Yield rows, with a BadRow in place of those that aren't text.
+        """Yield rows, with a BadRow in place of each row that isn't text.
 
         Args:
             rows: Line number and text, or fields, of each row.

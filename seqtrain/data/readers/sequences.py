@@ -51,8 +51,8 @@ def sequence_from_text(text: str, kind: str, decimal: str = ".") -> Sequence:
     """Return the sequence in a cell of text.
 
     Tokens are separated by blanks, or a JSON list. Features are a JSON list, an array as numpy
-    prints it, or numbers separated by blanks, commas or semicolons: one line is one channel,
-    several lines are a time step each.
+    prints it, or numbers separated by blanks, commas or semicolons. One line is one channel.
+    Several lines are a time step each.
 
     Args:
         text: The cell.
@@ -315,7 +315,7 @@ def float32(values: npt.NDArray[np.float64]) -> Features:
 
 
 def plain(value: Any) -> Any:
-    """Return a Python value as JSON has it, as far as possible, or None if it is missing."""
+    """Return a Python value as a JSON value, as far as possible, or None if it is missing."""
     if _is_missing(value):
         return None
     if isinstance(value, np.datetime64):  # tolist() would lose nanoseconds

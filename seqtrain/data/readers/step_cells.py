@@ -113,7 +113,7 @@ def _is_missing(cell: object) -> bool:
 
 
 def _text(cell: object) -> str:
-    """Return a cell as text; a whole number has no fraction, as in text files."""
+    """Return a cell as text. A whole number has no fraction, as in text files."""
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 

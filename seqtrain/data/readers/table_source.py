@@ -1,8 +1,8 @@
 """Tables that are given from Python, as sources of rows.
 
 A table is a DataFrame (pandas, polars), a Dataset of Hugging Face, a table of pyarrow, a dict of
-lists, or a list of dicts. None of these packages is imported: a table lists the names of its
-columns (`column_names`, `columns` or its keys), and returns a column by its name.
+lists, or a list of dicts. None of these packages is imported. A table only needs to list the names
+of its columns (`column_names`, `columns` or its keys), and to return a column by its name.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class TableSource:
         return other
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """Yield each row as JSON has it; arrays of numbers are kept in columns of sequences.
+        """Yield each row as JSON values. Arrays of numbers are kept in columns of sequences.
 
         Raises:
             DataError: At the end, if the table has changed since the digest was first computed.
@@ -201,13 +201,13 @@ _TABLES: WeakValueDictionary[int, TableSource] = WeakValueDictionary()
 
 
 def remember_table(table: TableSource) -> TableSource:
-    """Let a config refer to a table by its path, for as long as something else holds the table."""
+    """Make a table known by its path to configs, for as long as something else holds it."""
     _TABLES[id(table)] = table
     return table
 
 
 def table_named(path: str, key: str = "data") -> TableSource:
-    """Return the table to which a config refers; of several equal tables, the last one.
+    """Return the table to which a config refers, the last one of several equal tables.
 
     Raises:
         DataError: If the table isn't in memory any more.

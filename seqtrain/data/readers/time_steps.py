@@ -338,7 +338,7 @@ def _shown(cell: object) -> str:
 
 
 def _each(read: Callable[[Any], Any], cells: Cells, where: str = "") -> list[Any]:
-    """Return what `read` returns for each cell; a BadRow names the row."""
+    """Return the result of `read` for each cell. A BadRow names the row."""
     found = []
     for row, cell in enumerate(cells):
         try:
