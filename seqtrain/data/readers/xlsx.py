@@ -26,7 +26,7 @@ def read_xlsx(source: RowSource) -> Iterator[Example | Rows]:
     """
     name = source.problems.name
     try:
-        import openpyxl  # type: ignore[import-untyped]
+        import openpyxl
     except ImportError:
         (problem,) = missing_package("format xlsx", "openpyxl", "excel").problems
         raise ConfigError(f"{problem}; or save the sheet as csv") from None
