@@ -168,7 +168,7 @@ def _hold_out_again(
     run: RunDirectory, config: Config, classifier: Classifier, split: str
 ) -> Labelled:
     known = classifier.preprocessing if has_grown(run) else None
-    prepared = prepare(config, cache_folder=default_folder(), known=known)
+    prepared = prepare(config, cache_folder=default_folder(), known=known, read_only=True)
     scored = ("data.validation", "data.test")
     check_same_data(run, config, prepared, classifier.preprocessing, scored)
     named = config.data.train

@@ -1,16 +1,17 @@
-"""Data encoded before, kept under the user's cache folder in verified folders named by recipe."""
+"""Cache of encoded data in the user's cache folder: one verified folder per recipe."""
 
 import hashlib
 import json
 import os
-import sys
 import time
 from contextlib import suppress
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from platformdirs import user_cache_path
 
 from seqtrain.data.store import IN_MEMORY, Array, blocks
 from seqtrain.errors import SeqtrainError
@@ -23,46 +24,52 @@ from seqtrain.files.writing import (
     write_folder,
 )
 
-FORMAT = 21
-"""Counts up when what is stored, or how rows are read and encoded, changes."""
-KEPT_ENTRIES = 32
+PACKAGE = Path(__file__).parents[1]
+SOURCES = ("data/**/*.py", "files/*.py", "text.py")
+"""Files of the package that read and encode rows."""
+MOST_BYTES = 10 * 2**30
+"""Largest size of all entries together. Those that were used least recently are removed."""
 ABANDONED_SECONDS = 86400
-"""Age at which an entry that was never finished is taken for abandoned."""
+"""Age at which an entry that was never finished counts as abandoned."""
 ENTRY = "entry.json"
 
 
 class Entry(NamedTuple):
-    """What an entry holds: JSON values by name, and arrays by part and name."""
+    """Content of an entry: JSON values by name, and arrays by part and name."""
 
     values: dict[str, Any]
     arrays: dict[str, dict[str, Array]]
 
 
 def default_folder() -> Path | None:
-    """Return the cache folder: $SEQTRAIN_CACHE, else the system's own; None without a home."""
+    """Return the cache folder: $SEQTRAIN_CACHE, or the system's; None without a home folder."""
     chosen = os.environ.get("SEQTRAIN_CACHE")
-    if chosen:
-        return Path(chosen)
-    try:
-        home = Path.home()
-    except RuntimeError:
-        return None
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return base / "seqtrain"
+    folder = Path(chosen) if chosen else user_cache_path("seqtrain", appauthor=False)
+    return folder if chosen or folder.is_absolute() else None
 
 
 def entry_name(recipe: Any) -> str:
-    """Return the name of the entry for a recipe, a JSON value."""
-    return hashlib.sha256(json.dumps([FORMAT, recipe], sort_keys=True).encode()).hexdigest()
+    """Return the name of the entry for a recipe, a JSON value.
+
+    The name also depends on the source code that reads and encodes, so that another version of it
+    has other entries.
+    """
+    content = json.dumps([source_digest(), recipe], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+@cache
+def source_digest() -> str:
+    """Return the SHA-256 of the source files that read and encode rows."""
+    total = hashlib.sha256()
+    for file in sorted(file for pattern in SOURCES for file in PACKAGE.glob(pattern)):
+        digest = hashlib.sha256(file.read_bytes()).hexdigest()
+        total.update(f"{file.relative_to(PACKAGE).as_posix()} {digest}\n".encode())
+    return total.hexdigest()
 
 
 def load(path: Path) -> Entry | None:
-    """Return what an entry holds, large arrays mapped from its files; None: absent or damaged."""
+    """Return an entry, or None if it is absent or damaged. Large arrays are memory-mapped."""
     try:
         return read_folder(path, _read_entry)
     except (OSError, LookupError, TypeError, ValueError, SeqtrainError):
@@ -70,45 +77,55 @@ def load(path: Path) -> Entry | None:
 
 
 def save(path: Path, entry: Entry) -> bool:
-    """Write an entry, whole or not at all, in place of another; return whether it could be."""
+    """Write an entry, whole or not at all; return True if it was written."""
     arrays = {f"{part}.{name}": x for part, own in entry.arrays.items() for name, x in own.items()}
+    if sum(array.nbytes for array in arrays.values()) > MOST_BYTES:
+        return False
     forms = {name: [str(array.dtype), list(array.shape)] for name, array in arrays.items()}
     content = {name: (block.tobytes() for block in blocks(x)) for name, x in arrays.items()}
-    listed = to_json({"arrays": forms, "values": entry.values})
+    description = to_json({"arrays": forms, "values": entry.values})
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_folder(path, {**content, ENTRY: listed})
+        write_folder(path, {**content, ENTRY: description})
     except (OSError, SeqtrainError):
         return False
     with suppress(OSError):
-        _forget_oldest(path.parent)
+        _remove_oldest(path.parent)
     return True
 
 
 def _read_entry(saved: VerifiedFolder) -> Entry:
-    listed = saved.read_json(ENTRY)
+    description = saved.read_json(ENTRY)
     arrays: dict[str, dict[str, Array]] = {}
-    for file, form in listed["arrays"].items():
+    for file, form in description["arrays"].items():
         part, _, name = file.rpartition(".")
         arrays.setdefault(part, {})[name] = _read_array(saved, file, *form)
     with suppress(OSError):
         os.utime(saved.path)
-    return Entry(listed["values"], arrays)
+    return Entry(description["values"], arrays)
 
 
 def _read_array(saved: VerifiedFolder, file: str, kind: str, shape: list[int]) -> Array:
     if prod(shape) * np.dtype(kind).itemsize < IN_MEMORY:
         return np.frombuffer(bytearray().join(saved.read_blocks(file)), kind).reshape(shape)
-    for _ in saved.read_blocks(file):
+    for _ in saved.read_blocks(file):  # verifies the digest
         pass
     return np.memmap(saved.path / file, kind, "r", shape=tuple(shape))
 
 
-def _forget_oldest(path: Path) -> None:
-    """Keep the entries used last, and those that another process is writing now."""
-    used = {entry.name: entry.stat().st_mtime for entry in os.scandir(path)}
-    entries = sorted((name for name in used if len(name) == 64), key=used.__getitem__)
+def _remove_oldest(folder: Path) -> None:
+    """Remove abandoned entries, and the entries used least recently above MOST_BYTES together.
+
+    Entries that another process is writing stay.
+    """
+    used = {entry.name: entry.stat().st_mtime for entry in os.scandir(folder)}
     abandoned = time.time() - ABANDONED_SECONDS
-    strays = [name for name in used if is_stray(name) and used[name] < abandoned]
-    for name in entries[:-KEPT_ENTRIES] + strays:
-        remove(path / name)
+    removed = [name for name in used if is_stray(name) and used[name] < abandoned]
+    total = 0
+    entries = (name for name in used if len(name) == hashlib.sha256().digest_size * 2)
+    for name in sorted(entries, key=used.__getitem__, reverse=True):
+        total += sum(file.stat().st_size for file in os.scandir(folder / name))
+        if total > MOST_BYTES:
+            removed.append(name)
+    for name in removed:
+        remove(folder / name)

@@ -66,15 +66,23 @@ class PreparedData:
 
 
 def prepare(
-    config: Config, *, cache_folder: Path | None, known: Preprocessing | None = None
+    config: Config,
+    *,
+    cache_folder: Path | None,
+    known: Preprocessing | None = None,
+    read_only: bool = False,
 ) -> PreparedData:
-    """Read, split, fit and encode the data of a config, or take it from the cache.
+    """Read, split, fit and encode the data of a config, or load it from the cache.
 
-    `known` is an older preprocessing, which is kept and grows by the tokens and labels of train;
-    then the cache isn't used.
+    Args:
+        config: The config.
+        cache_folder: Folder of the cache, or None for no cache.
+        known: Preprocessing of an earlier model, or None. It is kept and grows by the tokens and
+            labels of train. Then entries of the cache are written but not loaded.
+        read_only: True to write no entry.
 
     Raises:
-        DataError: a file is missing, has bad rows (all named by line), or changes meanwhile.
+        DataError: If a file is missing, has bad rows (all are named by line), or changes meanwhile.
     """
     sources = data_sources(config)
     files = [(key, source.path) for key, source in sources]
@@ -84,8 +92,7 @@ def prepare(
         if data and data.digests == digests_of(source for _, source in sources):
             return data
         data = _Preparation(config, known).run()
-    content = _entry_of(data)
-    is_saved = entry is not None and cache.save(entry, content)
+    is_saved = entry is not None and not read_only and cache.save(entry, _entry_of(data))
     return replace(data, entry=entry if is_saved else None)
 
 

@@ -16,6 +16,8 @@ Part: TypeAlias = float | Mapping[Any, int]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 BLANK = 0
 """Key of blank rows, which are never held out: whether they are rows at all is the encoding's."""
+LEAST_OF_CLASS, ENOUGH_OF_CLASS = 10, 30
+"""Rows of a class that validation holds at least, if the class has enough rows."""
 MANY_ROWS = 100
 """Rows of validation from which on all of them are hardly right by chance."""
 
@@ -38,7 +40,8 @@ def hold_out(
     for name, part in parts.items():
         if isinstance(part, float):
             share = min(part * rows / max(1, int(left.sum())), 1.0)
-            held = _fraction(labels, first, left, share, seed)
+            least = LEAST_OF_CLASS if name == "validation" else 0
+            held = _fraction(labels, first, left, share, seed, least=least)
         else:
             held = _fold(labels, first, left, part["fold"], part["of"], seed)
         left &= ~held
@@ -55,7 +58,9 @@ def first_alike(keys: Ints) -> Ints:
     return first
 
 
-def _fraction(labels: Ints, first: Ints, left: Mask, share: float, seed: int) -> Mask:
+def _fraction(
+    labels: Ints, first: Ints, left: Mask, share: float, seed: int, *, least: int
+) -> Mask:
     """Hold out a share of the rows of every class, of those that are left.
 
     The rarest class chooses first. What rounding leaves over goes to the next class, so that small
@@ -68,12 +73,15 @@ def _fraction(labels: Ints, first: Ints, left: Mask, share: float, seed: int) ->
         rows = true_rows(left & (labels == label))
         sets, sizes = np.unique(first[rows], return_counts=True)
         known = int(sizes[held[sets]].sum())
-        wanted, least = len(rows) * share + carry - known, int(len(rows) * share) - known
+        exact = len(rows) * share + carry - known
+        count = max(round(exact), int(len(rows) * share) - known)
+        raised = least - known if len(rows) >= ENOUGH_OF_CLASS else 0
         order = np.random.default_rng([seed, label]).permutation(np.flatnonzero(free[sets]))
-        chosen = _up_to(max(round(wanted), least), sizes, order)
+        chosen = _up_to(max(count, raised), sizes, order)
         held[sets[chosen]] = True
         free[sets] = False
-        carry = min(wanted - int(sizes[chosen].sum()), 0.5)
+        # Rows beyond the share, for the sake of rare classes, aren't taken from other classes.
+        carry = min(exact - int(sizes[chosen].sum()) + max(0, raised - count), 0.5)
     return _learnable(labels, first, left, held[first] & left)
 
 

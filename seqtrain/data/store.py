@@ -5,13 +5,14 @@ Arrays grow in memory while they are small, beyond that in a temporary file.
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -129,6 +130,21 @@ def run_starts(ordered: Ints) -> Ints:
     return np.flatnonzero(np.append(ordered[:1] == ordered[:1], np.diff(ordered)))
 
 
+class _Pair(NamedTuple):
+    values: Array
+    label: int | Array
+
+
+class StoredSequence(_Pair):
+    """One sequence of a store: a pair of its steps and its encoded labels.
+
+    Attributes:
+        source: The store and the row. `store_of_items` takes all other arrays from there.
+    """
+
+    source: tuple[SequenceStore, int]
+
+
 @dataclass(frozen=True)
 class SequenceStore:
     """Sequences of unequal length, side by side. A map-style torch Dataset.
@@ -186,13 +202,24 @@ class SequenceStore:
         before = [(name, start) for name, start in self.files if start < line]
         return f"{before[-1][0]}:{line - before[-1][1]}" if before else f"{line}"
 
-    def __getitem__(self, row: int) -> tuple[Array, int | Array]:
-        """Return one sequence, (T,) or (T, C), and its class index, or its columns of labels."""
-        start, stop = self.offsets[row], self.offsets[row + 1]
-        label = self.labels[row]
-        return self.values[start:stop], label if label.ndim else int(label)
+    def __getitem__(self, row: int) -> StoredSequence:
+        """Return one sequence, (T,) or (T, C), and its encoded labels. Negative rows count back.
+
+        Raises:
+            IndexError: If there is no such row.
+        """
+        number = operator.index(row)
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"row {number}: expected {-len(self)} to {len(self) - 1}")
+        number %= len(self)
+        start, stop = self.offsets[number], self.offsets[number + 1]
+        label = self.labels[number]
+        found = StoredSequence(self.values[start:stop], label if label.ndim else int(label))
+        found.source = self, number
+        return found
 
     def __getitems__(self, rows: Ints) -> SequenceStore:
+        """Return some rows as a new store."""
         rows = np.asarray(rows)
         return self.prefixes(rows, self.offsets[rows + 1] - self.offsets[rows])
 
@@ -275,3 +302,9 @@ def joined_stores(stores: Sequence[SequenceStore]) -> SequenceStore:
         end += int(store.lines.max(initial=0))
         parts.append(replace(store, lines=lines, keys=None, groups=None, spellings=spellings))
     return stacked(parts, tuple(files), WordGrams.concatenate(tables) if tables else None)
+
+
+def store_of_items(items: Sequence[StoredSequence]) -> SequenceStore:
+    """Return sequences of any stores as one store, such as those of a torch ConcatDataset."""
+    parts = [store.__getitems__(np.array([row])) for store, row in (x.source for x in items)]
+    return joined_stores(parts)

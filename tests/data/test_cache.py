@@ -1,11 +1,15 @@
 """Data from the cache equals data read from its files, whatever happened to the cache."""
 
 import os
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import seqtrain
+from seqtrain.api.predictions import predict_split
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import cache
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare
@@ -138,14 +142,68 @@ def test_a_cache_that_cannot_be_written_is_no_failure(make, tmp_path, below):
     assert blocked.read_text() == ""
 
 
-def test_old_entries_go_and_those_in_use_stay(make, folder):
-    for age in range(cache.KEPT_ENTRIES + 5):
+def test_other_source_code_means_another_entry(make, folder, monkeypatch, tmp_path):
+    prepare(make(), cache_folder=folder)
+    copy = tmp_path / "package"
+    shutil.copytree(cache.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    monkeypatch.setattr(cache, "PACKAGE", copy)
+    cache.source_digest.cache_clear()
+    assert prepare(make(), cache_folder=folder).from_cache
+    with (copy / "data" / "columns" / "text_column.py").open("a") as file:
+        file.write("# another version\n")
+    cache.source_digest.cache_clear()
+    assert not prepare(make(), cache_folder=folder).from_cache
+    monkeypatch.undo()
+    cache.source_digest.cache_clear()
+
+
+def test_the_size_in_bytes_is_bounded(make, folder, monkeypatch):
+    for age in range(9):
         entry = folder / f"{age:064}"
         entry.mkdir(parents=True)
+        (entry / "content").write_bytes(bytes(10_000))
         os.utime(entry, (1_000_000 - age, 1_000_000 - age))
     (folder / "unrelated").mkdir()
-    prepare(make(), cache_folder=folder)
+    monkeypatch.setattr(cache, "MOST_BYTES", 60_000)
+    new = prepare(make(), cache_folder=folder).entry
+    assert new is not None
     left = {path.name for path in folder.iterdir()}
-    assert {f"{0:064}", "unrelated"} <= left
-    assert f"{cache.KEPT_ENTRIES + 4:064}" not in left
-    assert len([name for name in left if len(name) == 64]) == cache.KEPT_ENTRIES
+    assert {f"{0:064}", "unrelated", new.name} <= left
+    assert f"{8:064}" not in left
+    assert sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) <= 60_000
+
+
+def test_an_entry_above_the_bound_is_not_written(make, folder, monkeypatch):
+    monkeypatch.setattr(cache, "MOST_BYTES", 100)
+    assert prepare(make(), cache_folder=folder).entry is None
+    assert not folder.exists()
+
+
+def test_a_read_only_use_writes_no_entry_and_loads_one(make, folder):
+    assert not prepare(make(), cache_folder=folder, read_only=True).from_cache
+    assert not folder.exists()
+    prepare(make(), cache_folder=folder)
+    assert prepare(make(), cache_folder=folder, read_only=True).from_cache
+
+
+def test_the_folder_is_the_systems_unless_a_variable_names_one(monkeypatch, tmp_path):
+    monkeypatch.setenv("SEQTRAIN_CACHE", str(tmp_path))
+    assert cache.default_folder() == tmp_path
+    monkeypatch.delenv("SEQTRAIN_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    if sys.platform == "linux":
+        assert cache.default_folder() == tmp_path / "xdg" / "seqtrain"
+
+
+def test_what_fit_does_not_cache_no_other_function_caches(make, folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("SEQTRAIN_CACHE", str(folder))
+    config = make("training.max_epochs=1", "model.hidden_size=4", "model.embedding_dim=4")
+    run = tmp_path / "run"
+    seqtrain.fit(config, run_dir=run, cache=False)
+    seqtrain.evaluate(run)
+    seqtrain.evaluate(run, split="train")
+    seqtrain.diff(run, run)
+    seqtrain.check(run)
+    seqtrain.report(run, tmp_path / "report.html")
+    predict_split(run)
+    assert not folder.exists()

@@ -74,3 +74,15 @@ def test_folds_share_out_every_class_evenly(labels, folds):
     for label in set(labels):
         counts = [sum(labels[row] == label for row in own) for own in found]
         assert max(counts) - min(counts) <= 1
+
+
+@given(CLASSES, st.floats(0.01, 0.3), st.integers(0, 2**63 - 1))
+@example([0] * 30 + [1] * 400, 0.02, 0)
+def test_validation_holds_ten_rows_of_each_class_that_has_thirty(classes, share, seed):
+    labels = np.array(classes)
+    rows = hold_out(labels, {"validation": share}, seed)["validation"]
+    plain = hold_out(labels, {"test": share}, seed)["test"]
+    for label in set(classes):
+        count, taken = classes.count(label), int((labels[rows] == label).sum())
+        assert taken >= 10 or count < 30
+        assert taken <= max(10, int((labels[plain] == label).sum()) + 1)

@@ -8,9 +8,10 @@ import pytest
 
 from seqtrain.data import store
 from seqtrain.data.dataset import prepare
-from seqtrain.data.store import GrowingArray
+from seqtrain.data.store import GrowingArray, store_of_items
 from seqtrain.data.summary import summarize
 from seqtrain.errors import RunError
+from tests.helpers.stores import store_of
 
 
 @pytest.fixture
@@ -55,3 +56,24 @@ def test_no_room_names_what_to_set(little_memory, monkeypatch):
     array = GrowingArray(np.int32)
     with pytest.raises(RunError, match=r"a temporary file for encoded data: .*; set TMPDIR to"):
         array.append_rows(np.arange(100, dtype=np.int32))
+
+
+def test_rows_are_indexed_as_those_of_a_list():
+    rows = store_of([[2, 3], [4], [5, 6, 7]], labels=[0, 1, 2])
+    for index in (-3, -1, np.int64(-2), 0, 2, np.int32(1)):
+        values, label = rows[index]
+        assert values.tolist() == [[2, 3], [4], [5, 6, 7]][index]
+        assert label == [0, 1, 2][index]
+    for index in (3, -4, 10**9):
+        with pytest.raises(IndexError):
+            rows[index]
+    with pytest.raises(TypeError):
+        rows["1"]  # type: ignore[index]
+    assert [label for _, label in rows] == [0, 1, 2]
+
+
+def test_items_of_several_stores_are_one_store():
+    some = [store_of([[2, 3], [4]], labels=[0, 1]), store_of([[5, 6, 7]], labels=[2])]
+    joined = store_of_items([some[1][0], some[0][-1]])
+    assert joined.values.tolist() == [5, 6, 7, 4]
+    assert joined.labels.tolist() == [2, 1]

@@ -69,11 +69,11 @@ class TokenEncoder:
         if self._characters > REMEMBERED_CHARACTERS:
             self._ids, self._characters = {}, 0
         known = self._ids
-        for piece in dict.fromkeys(chain.from_iterable(pieces)):
-            if piece not in known:
-                ids = self.index.ids(self._tokenizer.split(piece))
-                known[piece] = array("i", ids).tobytes()
-                self._characters += len(piece)
+        new = set[str]().union(*pieces).difference(known)
+        for piece in sorted(new):  # in the same order for every hash seed
+            ids = self.index.ids(self._tokenizer.split(piece))
+            known[piece] = array("i", ids).tobytes()
+            self._characters += len(piece)
         of_cells = [b"".join(map(known.__getitem__, own)) for own in pieces]
         values = np.frombuffer(b"".join(of_cells), dtype=np.int32)
         return Encoded(values, [len(own) // values.itemsize for own in of_cells])
