@@ -138,11 +138,11 @@ def random_biases(network: ClassifierNetwork) -> Iterator[None]:
     Initial biases are zero, and so is the vector of <pad>. An encoder that reads padding from a
     state of zeros would stay there, and its mistake would show only after training.
     """
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator("cpu").manual_seed(0)
     biases = [weight for name, weight in network.named_parameters() if "bias" in name]
     before = [bias.clone() for bias in biases]
     for bias in biases:
-        bias.copy_(torch.rand(bias.shape, generator=generator) - 0.5)
+        bias.copy_(torch.rand(bias.shape, generator=generator, device="cpu") - 0.5)
     try:
         yield
     finally:

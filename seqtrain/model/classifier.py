@@ -182,8 +182,9 @@ class ClassifierNetwork(nn.Module):
         calibration = self.calibration
         logits = combined(branches, calibration.branch_weights)
         if calibration.temperature != 1:
-            divisor = torch.tensor(calibration.temperature, dtype=torch.float32)
-            logits = logits.float() / divisor.to(logits.device)
+            device = logits.device
+            divisor = torch.tensor(calibration.temperature, dtype=torch.float32, device=device)
+            logits = logits.float() / divisor
         if calibration.shift is not None:
             logits = logits + logits.new_tensor(calibration.shift)
         return logits
