@@ -117,9 +117,10 @@ def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) 
         boosting = Boosting(values[~is_held], targets[~is_held], multi_label, generator)
         curves.append(boosting.held_out_losses(values[is_held], targets[is_held]))
     longest = max(map(len, curves), default=0)
-    summed = torch.zeros(longest, dtype=torch.float64)
+    summed = torch.zeros(longest, dtype=torch.float64, device="cpu")
     for curve in curves:
-        summed += torch.tensor(curve + curve[-1:] * (longest - len(curve)), dtype=torch.float64)
+        padded = curve + curve[-1:] * (longest - len(curve))
+        summed += torch.tensor(padded, dtype=torch.float64, device="cpu")
     boosting = Boosting(values, targets, multi_label, generator)
     for _ in range(int(summed.argmin()) + 1 if longest else 0):
         boosting.add_round()
@@ -185,9 +186,9 @@ class Boosting:
     def trees(self) -> Trees:
         """Return the trees so far, without those that a class of two doesn't need."""
         shape = (len(self.rounds), len(self.start))
-        column = torch.zeros(*shape, SPLITS, dtype=torch.long)
-        cut = torch.full((*shape, SPLITS), LARGEST)
-        leaf = torch.zeros(*shape, 2**DEPTH)
+        column = torch.zeros(*shape, SPLITS, dtype=torch.long, device="cpu")
+        cut = torch.full((*shape, SPLITS), LARGEST, dtype=torch.float32, device="cpu")
+        leaf = torch.zeros(*shape, 2**DEPTH, dtype=torch.float32, device="cpu")
         for number, grown in enumerate(self.rounds):
             for k, (own, last, value) in zip(self.grown, grown, strict=True):
                 column[number, k], leaf[number, k] = own, value.float()
@@ -207,8 +208,8 @@ class Boosting:
 
 def _leaves(bins: Tensor, column: Tensor, last: Tensor) -> Tensor:
     """Return the leaf of each example (B,), of bins (A, B)."""
-    node = torch.zeros(bins.shape[1], dtype=torch.long)
-    rows = torch.arange(len(node))
+    node = torch.zeros(bins.shape[1], dtype=torch.long, device=bins.device)
+    rows = torch.arange(len(node), device=bins.device)
     for _ in range(DEPTH):
         node = 2 * node + 1 + (bins[column[node], rows].long() > last[node]).long()
     return node - len(column)
