@@ -3,6 +3,7 @@
 LABEL_NAMES = (
     *("label", "labels", "class", "target", "category", "y", "intent", "topic", "sentiment"),
     *("tag", "type", "language", "lang", "genre", "rating", "stars", "gold", "classification"),
+    *("outcome", "result"),
 )
 TEXT_NAMES = (
     *("text", "sequence", "sentence", "tokens", "content", "document", "review", "message"),
