@@ -11,13 +11,13 @@ from typing import Any
 from seqtrain.config import resolved_config
 from seqtrain.config.document import flow
 from seqtrain.config.schema import Config, DataConfig
-from seqtrain.data.examples import BadRow, Example
+from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.read_options import EVERY_COLUMN, Column, FileFormat, Schema
 from seqtrain.data.readers import Digests, FileSource, Source, TableSource, read_rows, was_changed
 from seqtrain.data.readers.folders import holds_whole_files
 from seqtrain.data.readers.table_source import remember_table, table_named
-from seqtrain.data.readers.times import DAY_FIRST, MONTH_FIRST, possible_types, read_time
+from seqtrain.data.readers.times import DAY_FIRST, MONTH_FIRST, common_type, possible_types
 from seqtrain.errors import DataError
 from seqtrain.files.formats import MEMORY, columns_of_format, names_of
 from seqtrain.files.reading import nearest_file
@@ -218,10 +218,18 @@ def completed_schema(sources: Sequence[Source]) -> Schema:
     if schema.order is None:
         return schema
     has_header = True if isinstance(schema.order, str) else format.header
-    types = possible_types(_first_row(first, has_header=has_header).get(str(schema.order)))
+    column = str(schema.order)
+    types = possible_types(_first_row(first, has_header=has_header).get(column))
+    order_type = next(iter(sorted(types, reverse=True)), None)
     if types == {DAY_FIRST, MONTH_FIRST}:
-        return replace(schema, order_type=_order_of_day_and_month(sources))
-    return replace(schema, order_type=next(iter(sorted(types, reverse=True)), None))
+        rows = (row for source in sources for row in _every_row(source, has_header=has_header))
+        order_type = common_type(row.get(column) for row in rows)
+        if order_type is None:
+            raise DataError(
+                f"{first.name}: {column}: its dates don't tell if the day or the month comes "
+                "first; write ISO dates, such as 2024-12-31"
+            )
+    return replace(schema, order_type=order_type)
 
 
 def numbered_rows(source: Source, start: int, digests: Digests) -> Iterator[tuple[int, Example]]:
@@ -245,11 +253,11 @@ def numbered_rows(source: Source, start: int, digests: Digests) -> Iterator[tupl
 
 def _first_row(source: Source, *, has_header: Any) -> dict[str, Any]:
     """Return the cells of the first row that can be read, by column."""
-    return next(_every_row(source, has_header=has_header), (0, {}))[1]
+    return next(_every_row(source, has_header=has_header), {})
 
 
-def _every_row(source: Source, *, has_header: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line and the cells, by column, of each row that can be read."""
+def _every_row(source: Source, *, has_header: Any) -> Iterator[dict[str, Any]]:
+    """Yield the cells, by column, of each row that can be read."""
     anything = Schema(sequence=[])
     if isinstance(source, TableSource):
         everything: Source = TableSource(source.data, anything, source.name, keep=[EVERY_COLUMN])
@@ -259,28 +267,7 @@ def _every_row(source: Source, *, has_header: Any) -> Iterator[tuple[int, dict[s
         everything = replace(source, format=format, schema=anything, keep=[EVERY_COLUMN])
     for example in read_rows(everything, labelled=False):
         if example.problem is None:
-            yield example.line, example.kept or {}
-
-
-def _order_of_day_and_month(sources: Sequence[Source]) -> str:
-    """Return the order of day and month that all dates of the training files fit."""
-    column = str(sources[0].schema.order)
-    fitting = {DAY_FIRST: True, MONTH_FIRST: True}
-    for source in sources:
-        for line, cells in _every_row(source, has_header=True):
-            for order_type in [each for each, fits in fitting.items() if fits]:
-                try:
-                    read_time(cells.get(column), order_type)
-                except BadRow as bad:
-                    fitting[order_type] = False
-                    if not any(fitting.values()):
-                        raise DataError(f"{source.name}:{line}: {column}: {bad}") from None
-    if all(fitting.values()):
-        raise DataError(
-            f"{sources[0].name}: {column}: its dates fit both day first and month first; "
-            "write ISO dates, such as 2024-12-31"
-        )
-    return next(each for each, fits in fitting.items() if fits)
+            yield example.kept or {}
 
 
 def _named(config: Config) -> list[tuple[str, object]]:

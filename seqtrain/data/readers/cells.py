@@ -42,56 +42,81 @@ def read_cells(
         getter: Called with the columns of label and group, then the columns of the sequence, the
             row features, and the columns to keep.
     """
-    schema, keep = source.schema, [*map(str, source.keep)]
-    static = schema.static or {}
-    named = schema.sequence_columns()
-    steps, count = len(named), len(named) + len(static)
-    label = schema.label_column(source.format.name, labelled=source.labelled)
-    get = getter([label, schema.group, *named, *column_names(static), *source.keep])
-
-    def kept(cells: Sequence[Any]) -> dict[str, Any]:
-        found = dict(zip(keep, cells, strict=True))
-        whole = found.get(EVERY_COLUMN) if keeps_all(keep) else None
-        return whole if isinstance(whole, dict) else found
-
-    def parse(row: Any) -> tuple[Any, ...]:
-        label, group, *cells = get(row)
-        decimal = source.format.decimal
-        sequence = sequence_from_cells(cells[:steps], schema.kind, named, decimal)
-        features = read_row_features(static, cells[steps:count], decimal) if static else None
-        group = None if group is None else name_of(group, "the group")
-        copied = kept(cells[count:]) if keep else None
-        return sequence, source.labels(label), group, copied, None, features
-
-    def columns(part: list[tuple[int, Any]]) -> Rows:
-        lines, rows = zip(*part, strict=True)
-        for row in rows:
-            if isinstance(row, BadRow):
-                raise row
-        label, group, *cells = zip(*map(get, rows), strict=True)
-        copied = [*map(kept, zip(*cells[count:], strict=True))] if keep else (None,) * len(lines)
-        return [lines, label, group, copied, *cells[:count]]
-
-    def bad_step(line: int, row: Any, problem: str) -> Example:
-        """Return a row that can't be used, with its id as far as it can be read."""
-        name = None
-        with suppress(BadRow, NotJSONError):
-            if not isinstance(row, BadRow):
-                name = id_of(getter([schema.id, None], partial=True)(row)[0])
-        return Example("", None, line, problem=problem, id=name)
-
-    if schema.steps is None:
-        yield from source.examples(rows, parse)
+    parser = _RowParser(source, getter)
+    if source.schema.steps is None:
+        yield from source.examples(rows, parser.parse)
         return
     while part := [*islice(rows, source.at_once)]:
         try:
-            yield columns(part)
+            yield parser.parse_columns(part)
         except (BadRow, NotJSONError):
-            for line, row in part:
-                try:
-                    yield columns([(line, row)])
-                except (BadRow, NotJSONError) as bad:
-                    yield bad_step(line, row, str(bad))
+            for row in part:
+                yield parser.parse_step(row)
+
+
+class _RowParser:
+    """Parser of the rows of one input.
+
+    Args:
+        source: Input.
+        getter: As in `read_cells`.
+    """
+
+    def __init__(self, source: RowSource, getter: GetterFactory) -> None:
+        self.source, schema = source, source.schema
+        self.keep, self.static = [*map(str, source.keep)], schema.static or {}
+        self.columns = schema.sequence_columns()
+        label = schema.label_column(source.format.name, labelled=source.labelled)
+        features = column_names(self.static)
+        self.get = getter([label, schema.group, *self.columns, *features, *source.keep])
+        self.steps, self.count = len(self.columns), len(self.columns) + len(features)
+        if schema.steps is not None:
+            self.get_id = getter([schema.id, None], partial=True)
+
+    def parse(self, row: Any) -> tuple[Any, ...]:
+        """Return the fields of a row's example, as `RowSource.examples` takes them."""
+        label, group, *cells = self.get(row)
+        source, decimal = self.source, self.source.format.decimal
+        own, features = cells[: self.steps], cells[self.steps : self.count]
+        return (
+            sequence_from_cells(own, source.schema.kind, self.columns, decimal),
+            source.labels(label),
+            None if group is None else name_of(group, "the group"),
+            self._kept(cells[self.count :]),
+            None,
+            read_row_features(self.static, features, decimal) if features else None,
+        )
+
+    def parse_columns(self, rows: Sequence[tuple[int, Any]]) -> Rows:
+        """Return rows that are time steps, column by column."""
+        lines, contents = zip(*rows, strict=True)
+        for content in contents:
+            if isinstance(content, BadRow):
+                raise content
+        label, group, *cells = zip(*map(self.get, contents), strict=True)
+        kept: Sequence[Any] = (None,) * len(lines)
+        if self.keep:
+            kept = [*map(self._kept, zip(*cells[self.count :], strict=True))]
+        return [lines, label, group, kept, *cells[: self.count]]
+
+    def parse_step(self, row: tuple[int, Any]) -> Example | Rows:
+        """Return one time step, or an example with its problem and, if it has one, its id."""
+        try:
+            return self.parse_columns([row])
+        except (BadRow, NotJSONError) as bad:
+            problem, (line, content), name = str(bad), row, None
+        with suppress(BadRow, NotJSONError):
+            if not isinstance(content, BadRow):
+                name = id_of(self.get_id(content)[0])
+        return Example("", None, line, problem=problem, id=name)
+
+    def _kept(self, cells: Sequence[Any]) -> dict[str, Any] | None:
+        """Return the cells of the columns to keep, by column, or None if there are none."""
+        if not self.keep:
+            return None
+        found = dict(zip(self.keep, cells, strict=True))
+        whole = found.get(EVERY_COLUMN) if keeps_all(self.keep) else None
+        return whole if isinstance(whole, dict) else found
 
 
 def read_jsonl(source: RowSource) -> Iterator[Example | Rows]:

@@ -150,19 +150,9 @@ def _nanoseconds(seconds: int, decimals: str) -> int:
 
 
 def common_type(cells: Iterable[object]) -> str | None:
-    """Return the one type as which all cells can be read, or None if there is none, or several."""
-    left: set[str] | None = None
+    """Return the one type of all cells that aren't blank, or None if there is none, or several."""
+    left = {*ORDER_TYPES}
     for cell in cells:
-        left = possible_types(cell) if left is None else {x for x in left if is_of_type(cell, x)}
-        if not left:
-            return None
-    return left.pop() if left is not None and len(left) == 1 else None
-
-
-def seconds_of(cell: object, order_type: str = DATE) -> float:
-    """Return a date as seconds since 1970, or a duration in seconds, or NaN if it is none."""
-    try:
-        found = read_time(cell, order_type)[0]
-    except BadRow:
-        return float("nan")
-    return float("nan") if found is None else found / SECOND
+        if cell is not None and str(cell).strip():
+            left = {order_type for order_type in left if is_of_type(cell, order_type)}
+    return left.pop() if len(left) == 1 else None
