@@ -80,12 +80,12 @@ def bin_edges(values: Tensor) -> Tensor:
         values: (B, A), NaN where missing.
     """
     values = values[:: -(-len(values) // EDGE_ROWS)]
-    edges = torch.full((values.shape[1], BINS - 2), torch.inf, dtype=values.dtype)
+    edges = torch.full((values.shape[1], BINS - 2), torch.inf, dtype=values.dtype, device="cpu")
     for number, column in enumerate(values.T):
         present = column[column.isfinite()].sort().values
         distinct = present.unique_consecutive()
         if len(distinct) > BINS - 1:
-            ranks = torch.linspace(0, len(present) - 1, BINS)[1:-1].long()
+            ranks = torch.linspace(0, len(present) - 1, BINS, device="cpu")[1:-1].long()
             distinct = present[ranks].unique_consecutive()
         middle = ((distinct[1:].double() + distinct[:-1].double()) / 2).to(values.dtype)
         edges[number, : len(middle)] = torch.where(middle < distinct[1:], middle, distinct[:-1])

@@ -71,7 +71,7 @@ class TreeBranch(Branch):
     @torch.no_grad()
     def fit(self, train: SequenceStore, seed: int) -> None:
         """Fit the trees on labelled sequences."""
-        values = torch.empty(len(train), self.layout.width)
+        values = torch.empty(len(train), self.layout.width, dtype=torch.float32, device="cpu")
         for rows in plan_in_order_of_length(
             train.lengths, BatchingConfig(max_tokens=STEPS_AT_ONCE)
         ):
