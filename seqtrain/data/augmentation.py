@@ -1,4 +1,4 @@
-"""Random shift and window of series in training, a function of seed, epoch and batch alone."""
+"""Random shifts and windows of series in training. They depend on seed, epoch and batch only."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import numpy as np
 from seqtrain.data.store import SequenceStore
 
 DRAWS = 0x617567
-"""Tells these draws from the batch plan's, which have the seed and the epoch alone."""
+"""Part of the seed that makes these draws differ from those of the batch plan."""
 
 
 def augmented(

@@ -5,7 +5,7 @@ B batch, T longest length, N packed time steps, C channels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from seqtrain.data.precision import float32_products
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.data.store import Ints, SequenceStore, StoredSequence, store_of_items
 from seqtrain.data.transfer import move_together
 from seqtrain.data.vocabulary import WordGrams
 from seqtrain.errors import RunError, ran_out_of_memory
@@ -75,9 +75,11 @@ class Spellings(Grams):
 
 
 def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings | None:
-    """Return a batch's unknown words, by their numbers in the store, -1 where a step is none.
+    """Return the unknown words of a batch, or None if it has none.
 
-    None: no step is one.
+    Args:
+        numbers: Number of the unknown word of each step in the store, or -1.
+        words: Character n-grams of all unknown words of the store.
     """
     if numbers.max(initial=-1) < 0:
         return None
@@ -93,16 +95,17 @@ class Batch:
     """Sequences as the classifier takes them.
 
     Attributes:
-        inputs: packed, longest sequence first; or padded with 0, in the order they came in.
-        lengths: time steps of each sequence, on the CPU.
-        labels: class index of each sequence, -1 where unknown.
-        groups: number of the group of each sequence, -1: alone.
-        sorted_indices: for each row of the batch, its index in the order they came in; on the CPU.
-        unsorted_indices: for each example as it came in, its row in the batch; on the CPU.
-        examples: row numbers in the store, in the order they came in.
-        spellings: of the words that the vocabulary lacks; None: there are none, or none counts.
-        static: what stands beside each sequence, row by row of the inputs.
-        on_host: the batch on the CPU that this one is a copy of, or None.
+        inputs: Steps, packed with the longest sequence first, or padded with 0 in the order of the
+            examples.
+        lengths: Number of steps of each sequence, on the CPU.
+        labels: Encoded labels of each sequence, as `LabelSet.encode` returns them.
+        groups: Number of the group of each sequence, or -1.
+        sorted_indices: Index in `examples` of each row of the batch, on the CPU.
+        unsorted_indices: Row in the batch of each of the `examples`, on the CPU.
+        examples: Row numbers in the store, in the order in which they were requested.
+        spellings: Spelling of unknown words, or None if there are none or it isn't used.
+        static: Row features of each sequence, row by row of the inputs.
+        on_host: The batch on the CPU that this one is a copy of, or None.
 
     Shape:
         static: (B, K) float32.
@@ -169,12 +172,17 @@ class Batch:
         )
 
 
-def collate(rows: SequenceStore, sort: str = "collate") -> Batch:
-    """Put the sequences of one batch together, on the CPU; a `collate_fn` for DataLoader.
+def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate") -> Batch:
+    """Return the sequences of one batch on the CPU. It is a `collate_fn` of a torch DataLoader.
 
-    Sort is collate (here, by length, stable, longest first, and packed) or module (padded as they
-    come, for the classifier to sort).
+    Args:
+        rows: Sequences of one store, or a list of items of any stores, as a DataLoader of a
+            ConcatDataset has them.
+        sort: "collate" sorts by length (stable, longest first) and packs. "module" pads the
+            sequences in their order, for the classifier to sort.
     """
+    if not isinstance(rows, SequenceStore):
+        rows = store_of_items(rows)
     is_padded, spelled = sort == "module", None
     order = np.arange(len(rows)) if is_padded else np.argsort(-rows.lengths, kind="stable")
     starts, lengths = rows.offsets[:-1][order], rows.lengths[order]

@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 
 
 def default_folder() -> Path | None:
-    """Return the cache folder: $SEQTRAIN_CACHE, or the system's; None without a home folder."""
+    """Return $SEQTRAIN_CACHE or the system's cache folder, or None without a home folder."""
     chosen = os.environ.get("SEQTRAIN_CACHE")
     folder = Path(chosen) if chosen else user_cache_path("seqtrain", appauthor=False)
     return folder if chosen or folder.is_absolute() else None

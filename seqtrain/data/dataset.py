@@ -1,4 +1,4 @@
-"""From a config to encoded splits: read, split, fit, encode; or taken from the cache."""
+"""Preparation of the data of a config: read, split, fit and encode, or load from the cache."""
 
 import os
 import unicodedata
@@ -42,16 +42,18 @@ UNLABELLED = "unlabelled"
 
 @dataclass(frozen=True)
 class PreparedData:
-    """What training needs to know of the data.
+    """The encoded data of a config.
 
     Attributes:
-        splits: the stores of train and, where given, validation and test.
-        reports: what encoding did to the rows of each split, and of each file of pretraining.data.
-        eligible_tokens: distinct tokens that may enter the vocabulary; 0 for features.
-        digests: SHA-256 of each data file, by path as configured.
-        entry: of the cache, which `load_prepared` takes in another process; None: there is none.
-        unlabelled: what to pretrain on, where the config says so: train and pretraining.data.
-        vectors: initial word vectors, where the config names a file.
+        splits: Stores of train and, if the config has them, validation and test.
+        preprocessing: The fitted preprocessing.
+        reports: Counts of encoding, by split and by file of pretraining.data.
+        eligible_tokens: Number of distinct tokens that could be in the vocabularies.
+        digests: SHA-256 of each data file, by its path in the config.
+        from_cache: True if the data was loaded from the cache.
+        entry: Entry of the cache, which other processes load, or None.
+        unlabelled: Sequences of train and pretraining.data for pretraining, or None.
+        vectors: Initial word vectors, or None.
     """
 
     splits: dict[str, SequenceStore]
@@ -97,7 +99,7 @@ def prepare(
 
 
 def load_prepared(config: Config, entry: Path) -> PreparedData | None:
-    """Return data that `prepare` saved for a config as this entry; None: absent or damaged."""
+    """Return the data that `prepare` saved as this entry, or None if it is absent or damaged."""
     found = cache.load(entry)
     if found is None:
         return None
@@ -126,9 +128,9 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
 
 
 def held_out_fractions(data: DataConfig) -> dict[str, Part]:
-    """Return the splits that are held out of train's file, and how much of it each is.
+    """Return the splits that are held out of train's file, with the part of it.
 
-    A fold comes last: whichever it is, the test split is the same.
+    A fold comes last, so that the test split is the same for every fold.
     """
     both = [("validation", data.validation), ("test", data.test)]
     both.sort(key=lambda part: isinstance(part[1], dict))
@@ -158,7 +160,7 @@ def _entry_of(data: PreparedData) -> cache.Entry:
 
 
 def _entry_name(config: Config, files: list[tuple[str, str]], known: Preprocessing | None) -> str:
-    """Return the name of the cache entry: by all that encoded data depends on but the files."""
+    """Return the name of the cache entry. It depends on all settings that encoding depends on."""
     data, model, pretraining = config.data, config.model, config.pretraining
     recipe = {
         "data": data.model_dump(),
@@ -180,7 +182,7 @@ def _is_bpe(data: DataConfig) -> bool:
 
 @dataclass(frozen=True)
 class _Preparation:
-    """The data of a config while they are read, held out, fitted and encoded."""
+    """The steps of preparation that share a config and an earlier preprocessing."""
 
     config: Config
     known: Preprocessing | None
@@ -256,7 +258,7 @@ class _Preparation:
         )
 
     def _trained_bpe(self, rules: Preprocessing, sources: list[Source]) -> str:
-        """Learn merges from train's rows that aren't held out: files are read twice for it."""
+        """Learn merges from the rows of train that aren't held out. Files are read twice for it."""
         by_words = replace(
             rules,
             sequence=TextColumn(tokenizer_name="whitespace"),
@@ -289,7 +291,7 @@ class _Preparation:
     def _held_out(
         self, combinations: list[Labels], read: SequenceStore
     ) -> tuple[dict[str, Ints], Mask]:
-        """Return the rows of each part that is held out, and which rows are left, (B,)."""
+        """Return the rows of each part that is held out, and a mask of the other rows, (B,)."""
         _, inverse = np.unique(_strata(combinations, read.labels), return_inverse=True)
         ranks: Ints = inverse.astype(np.int32)
         keys = read.keys

@@ -1,4 +1,4 @@
-"""A closer look at data than `fit` takes: every row is read once more, as it is written."""
+"""Inspection of data for `seqtrain data`: every row is read again as it is written."""
 
 import unicodedata
 from collections import Counter, defaultdict
@@ -19,25 +19,25 @@ RARE = 5
 """Rows of train below which a label is rare."""
 LENGTH_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 LENIENT = {"bad_rows": "drop", "empty": "drop", "overlong": "head"}
-"""What each policy is set to so that a row that fit would refuse can be counted."""
+"""Policies with which rows that fit refuses can be counted."""
 
 RowPlace = tuple[str, str | None, int]
-"""Split, file where it has several, and line there."""
+"""Split, file (or None if the split is one file), and line."""
 
 
 class Inspection:
-    """What was found, row by row; of a sequence only hashes are kept.
+    """Figures of all rows of a config's data. Of sequences only hashes are kept.
 
     Attributes:
-        data: the splits, encoded, without rows that fit would refuse.
-        summaries: the figures that fit shows, by split.
-        padding: as in `padding_shares`.
-        warnings: what fit warns of.
-        labels: rows of each label, by split.
-        lengths: steps before any cut at `LENGTH_QUANTILES`, by split.
-        cut: rows, and their share, that data.max_length cuts, by split.
-        refused: rows that fit refuses, as `FILE:LINE: …` lines; of each split the first few.
-        num_refused: how many there are, by split.
+        data: The encoded splits, without rows that fit refuses.
+        summaries: The figures that fit shows, by split.
+        padding: Result of `padding_shares`.
+        warnings: Warnings that fit gives.
+        labels: Number of rows of each label, by split.
+        lengths: Quantiles of the number of steps before any cut, by split.
+        cut: Number and share of rows that data.max_length cuts, by split.
+        refused: The first rows of each split that fit refuses, as ``FILE:LINE: …`` lines.
+        num_refused: Number of rows that fit refuses, by split.
     """
 
     def __init__(self, config: Config, *, cache_folder: Path | None) -> None:
@@ -69,7 +69,7 @@ class Inspection:
 
     @property
     def rare_labels(self) -> dict[str, int]:
-        """Labels of train with fewer than `RARE` rows."""
+        """Labels with fewer than `RARE` rows in train."""
         return {name: n for name, n in self.labels["train"].items() if n < RARE}
 
     @property
@@ -81,19 +81,19 @@ class Inspection:
 
     @property
     def duplicates(self) -> list[list[RowPlace]]:
-        """Places of each sequence that is written more than once alike."""
+        """Places of each sequence that occurs more than once."""
         return [[*places] for places in self._places.values() if len(places) > 1]
 
     @property
     def near_duplicates(self) -> list[list[RowPlace]]:
-        """Places of sequences that differ in case, marks, blanks or digits alone."""
+        """Places of sequences that differ only in case, punctuation, whitespace or digits."""
         firsts = {key: next(iter(places)) for key, places in self._places.items()}
         several = (keys for keys in self._plain.values() if len(keys) > 1)
         return [sorted(firsts[key] for key in keys) for keys in several]
 
     @property
     def conflicts(self) -> list[tuple[list[RowPlace], list[str]]]:
-        """Places of each sequence that has several labels, with these."""
+        """Places and labels of each sequence that has different labels."""
         found = (([*places], sorted({*places.values()})) for places in self._places.values())
         return [(places, labels) for places, labels in found if len(labels) > 1]
 

@@ -1,7 +1,7 @@
-"""N-grams of encoded sequences: their keys, and the vocabulary that train chooses.
+"""N-grams of encoded sequences: their keys, and the choice of a vocabulary on train.
 
-N-grams of two ids and more also begin before the first step and end behind the last one, where the
-boundary stands for a step. A key of 64 bits is folded id by id, equal on every machine.
+A boundary before the first step and after the last step counts as a step for n-grams of two ids and
+more. The key of an n-gram has 64 bits, is computed id by id, and is the same on every machine.
 
 N steps of all sequences, B sequences, K n-grams of ids.
 """
@@ -21,20 +21,20 @@ from seqtrain.data.vocabulary import BUCKETS, PAD, UNK, WordGrams
 from seqtrain.errors import DataError
 
 BOUNDARY = PAD
-"""Stands before the first and behind the last step; no step has this id."""
+"""Id of the boundary before the first and after the last step. No step has it."""
 NO_KEY = 0
 """Key of no ids, from which `folded` goes on."""
 MULTIPLIER = -7046029254386353131
 """2^64 divided by the golden ratio, odd, as a signed number (Knuth, volume 3, section 6.4)."""
 LOW_HALF = 0xFFFF_FFFF
 SPELLING_SHARE = 1 / 3
-"""What n-grams of characters have of the squared length of a sequence's values."""
+"""Share of n-grams of characters in the squared norm of a sequence's values."""
 CHUNK_STEPS = 2**21
 """Steps whose n-grams are counted at a time."""
 MOST_DISTINCT = 2**24
-"""Distinct n-grams counted at a time; beyond, the rarest of what was read so far are forgotten."""
+"""Largest number of distinct n-grams counted at a time. The rarest so far are dropped above it."""
 ONLY = -1
-"""Number of the column where a step has no others: it is one id."""
+"""Number of the column if a step is a single id."""
 COLUMN = 2**32
 """Distance between the ids of two columns."""
 
@@ -57,13 +57,17 @@ class GramColumn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NgramVocabulary:
-    """The n-grams that a model knows; arrays that can't be theirs are a ValueError.
+    """The n-grams that a model knows.
 
     Attributes:
-        columns: of which columns of tokens, at least one.
-        keys: ascending, (K,) int64.
-        idf: ln((1 + sequences) / (1 + sequences that hold it)) + 1, of each, (K,) float32; where
-            spelling counts, buckets of characters follow, (K + BUCKETS,), 0 of those never seen.
+        columns: Token columns whose n-grams count, at least one.
+        keys: Keys in ascending order, (K,) int64.
+        idf: Inverse document frequency of each n-gram, (K,) float32:
+            ln((1 + sequences) / (1 + sequences with it)) + 1. With n-grams of characters their
+            buckets follow, (K + BUCKETS,); a bucket that train lacks has 0.
+
+    Raises:
+        ValueError: If the arrays can't be those of a vocabulary.
     """
 
     columns: tuple[GramColumn, ...]
@@ -95,7 +99,7 @@ class NgramVocabulary:
 
     @property
     def has_spelling(self) -> bool:
-        """Whether it knows n-grams of characters within words."""
+        """True if it also holds n-grams of characters within words."""
         return len(self.idf) > len(self.keys)
 
     def __eq__(self, other: object) -> bool:
@@ -149,7 +153,7 @@ def folded(keys: Ints, ids: Ints) -> Ints:
 def fit_ngrams(
     values: npt.NDArray[Any], offsets: Ints, *columns: GramColumn, most: int
 ) -> NgramVocabulary:
-    """Choose the n-grams that occur most often, of equal ones those of the least keys.
+    """Choose the most frequent n-grams. Equally frequent ones are chosen by ascending key.
 
     Shape:
         values: (N,), or with columns (N, K). offsets: (B + 1,).
@@ -184,7 +188,7 @@ def _idf(holders: Ints, offsets: Ints) -> npt.NDArray[np.float32]:
 def with_spelling(
     vocabulary: NgramVocabulary, words: npt.NDArray[np.int64], offsets: Ints, grams: WordGrams
 ) -> NgramVocabulary:
-    """Let a vocabulary know the n-grams of characters within words, too.
+    """Return a vocabulary that also holds the n-grams of characters within words.
 
     Shape:
         words: word at each step, (N,). offsets: (B + 1,).
@@ -245,7 +249,7 @@ def _total(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
 
 
 def _parts(values: npt.NDArray[Any], offsets: Ints) -> Iterator[tuple[npt.NDArray[Any], Ints]]:
-    """Yield the sequences, CHUNK_STEPS or so at a time; a longer one is alone."""
+    """Yield sequences in parts of about CHUNK_STEPS. A longer sequence is a part."""
     chunk: Ints = offsets[1:] // CHUNK_STEPS
     cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(chunk)]
     for first, stop in pairwise(cuts):

@@ -6,9 +6,9 @@ from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.store import Ints, row_numbers
 
 POOL_BATCHES = 50
-"""Batches a pool: rows are sorted by length within a pool, so that epochs still differ."""
+"""Batches of a pool. Rows are sorted by length within a pool only, so that epochs differ."""
 GROUP_BATCHES = 8
-"""Batches that the first rows of the groups under way fill: they go on side by side."""
+"""Batches that the first rows of the current groups fill. Groups advance in parallel."""
 
 
 def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int) -> list[Ints]:
@@ -37,8 +37,9 @@ def plan_epoch_of_groups(
 ) -> list[Ints]:
     """Return the batches of one epoch, each row in a later batch than its group's row before it.
 
-    Groups are shuffled and taken until their rows fill some batches: all their first rows, then all
-    second rows, and so on, each round batched as `plan_epoch` does it. Group -1 stands alone.
+    Groups are shuffled, and enough of them to fill some batches advance together: first their
+    first rows, then their second rows, and so on. Each of these rounds is batched as by
+    `plan_epoch`. A row with group -1 is its only row.
     """
     generator = np.random.default_rng([seed, epoch])
     rank, group = rows_in_groups(groups)
@@ -58,7 +59,7 @@ def plan_epoch_of_groups(
 def plan_in_order_of_length(
     lengths: Ints, batching: BatchingConfig, groups: Ints | None = None
 ) -> list[Ints]:
-    """Return batches that hold every row once, longest first, those of a group in their order."""
+    """Return batches of all rows, longest first. The rows of a group keep their order."""
     order = np.argsort(-lengths, kind="stable")
     if groups is None:
         return _cut(order, lengths, batching)
@@ -68,7 +69,7 @@ def plan_in_order_of_length(
 
 
 def rows_in_groups(groups: Ints) -> tuple[Ints, Ints]:
-    """Return how many rows of its own group stand before each row, and groups counted from 0."""
+    """Return how many rows of its group precede each row, and the groups counted from 0."""
     alone = groups < 0
     distinct = np.where(alone, groups.max(initial=0) + 1 + np.arange(len(groups)), groups)
     _, group, count = np.unique(distinct, return_inverse=True, return_counts=True)
@@ -107,7 +108,7 @@ def _sort_within_pools(order: Ints, lengths: Ints, pool_size: int) -> Ints:
 
 
 def _cut(order: Ints, lengths: Ints, batching: BatchingConfig) -> list[Ints]:
-    """Cut the ordered rows by count, or by padded steps (a longer row is a batch alone)."""
+    """Cut the ordered rows by count, or by padded steps. A longer row is a batch."""
     if batching.max_tokens is None:
         return np.split(order, range(batching.batch_size, len(order), batching.batch_size))
     batches, start = [], 0

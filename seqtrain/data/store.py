@@ -1,6 +1,6 @@
-"""Sequences side by side: an array of steps, one of offsets, one of labels; nothing is padded.
+"""Stores of sequences: flat arrays of steps, offsets and labels, without padding.
 
-Arrays grow in memory while they are small, beyond that in a temporary file.
+Small arrays grow in memory, large ones in a temporary file.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ Ints = npt.NDArray[np.int64]
 FileLines: TypeAlias = tuple[tuple[str, int], ...]
 
 ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings", "keys", "static")
-"""Attributes that are arrays; the last four aren't always there."""
+"""Attributes that are arrays. The last four can be None."""
 BYTES_PER_ROW = 64
-"""Taken by what is known of a row, while some rows of many are chosen."""
+"""Memory that a row takes while rows are selected."""
 IN_MEMORY = 2**26
-"""Bytes of an array from which on it is kept in a file."""
+"""Bytes above which an array is kept in a file."""
 BLOCK = 2**24
 """Bytes that are worked on at a time."""
 DISK = Path("/var/tmp")
-"""Where temporary files go unless $TMPDIR says: /tmp is memory on many systems."""
+"""Folder of temporary files without $TMPDIR: on many systems /tmp is memory."""
 COMPARED, PASSES = 2**20, 16
-"""Keys compared at once, in about 50 bytes each; more where keys would be read too many times."""
+"""Keys compared at once, and the largest number of passes over all keys."""
 
 
 class GrowingArray:
-    """An array of any length, appended bit by bit in bounded memory."""
+    """An array that grows by appended rows in bounded memory."""
 
     def __init__(self, dtype: npt.DTypeLike, shape: tuple[int, ...] = ()) -> None:
         self._dtype, self._shape = np.dtype(dtype), shape
@@ -47,13 +47,17 @@ class GrowingArray:
         self._file: IO[bytes] | None = None
 
     def append_rows(self, rows: Array) -> None:
-        """Append rows; raises a RunError where there is no room for the temporary file."""
+        """Append rows.
+
+        Raises:
+            RunError: If there is no room for the temporary file.
+        """
         self._content += np.ascontiguousarray(rows, dtype=self._dtype).data
         if len(self._content) >= IN_MEMORY:
             self._move_to_file()
 
     def build(self) -> Array:
-        """Return what was appended, memory-mapped if large; append no more afterwards."""
+        """Return the appended rows, memory-mapped if large. Nothing can be appended afterwards."""
         if self._file is None:
             return np.frombuffer(self._content, dtype=self._dtype).reshape(-1, *self._shape)
         self._move_to_file()
@@ -76,14 +80,14 @@ class GrowingArray:
 
 
 def blocks(array: Array) -> Iterator[Array]:
-    """Yield an array in parts of BLOCK bytes or so, at least one."""
+    """Yield an array in at least one part of about BLOCK bytes."""
     size = max(1, BLOCK * len(array) // max(1, array.nbytes))
     for start in range(0, max(1, len(array)), size):
         yield np.asarray(array[start : start + size])
 
 
 def concatenate(parts: Iterable[Array]) -> Array:
-    """Return arrays, at least one and all of one type, as one: memory-mapped where it is large."""
+    """Return at least one array of the same type as one array, memory-mapped if large."""
     whole: GrowingArray | None = None
     for part in parts:
         whole = whole or GrowingArray(part.dtype, part.shape[1:])
@@ -101,13 +105,13 @@ def counts_of(ids: Array, size: int) -> Ints:
 
 
 def row_numbers(count: int) -> Ints:
-    """Return 0, 1, 2, … of so many rows, in 32 bits each where they suffice."""
+    """Return 0, 1, 2, … up to `count`, in 32 bits each if these suffice."""
     numbers: Ints = np.arange(count, dtype=np.int32 if count < 2**31 - 1 else np.int64)
     return numbers
 
 
 def true_rows(chosen: npt.NDArray[np.bool_]) -> Ints:
-    """Return the rows for which this is true, ascending."""
+    """Return the indices of True in a mask, ascending."""
     found, start = [row_numbers(0)], 0
     for block in blocks(chosen):
         found.append((np.flatnonzero(block) + start).astype(row_numbers(0).dtype))
@@ -116,7 +120,7 @@ def true_rows(chosen: npt.NDArray[np.bool_]) -> Ints:
 
 
 def equal_keys(keys: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield rows sorted by key, stable, and where each key begins; all of one key in one part."""
+    """Yield parts of the rows, sorted by key, with the start of each key. A key is in one part."""
     parts = min(PASSES, 1 + len(keys) // COMPARED)
     for part in range(parts):
         rows = true_rows(concatenate(block % parts == part for block in blocks(keys)))
@@ -147,21 +151,21 @@ class StoredSequence(_Pair):
 
 @dataclass(frozen=True)
 class SequenceStore:
-    """Sequences of unequal length, side by side. A map-style torch Dataset.
+    """Sequences of unequal length. A map-style torch Dataset.
 
     Attributes:
-        values: steps of all sequences: ids, or feature vectors.
-        offsets: where each sequence begins in values; the last entry is the number of steps.
-        labels: class index of each sequence, or class marks, as `LabelSet.encode` returns them.
-        lines: line of its file on which each sequence was read, from 1, counted on through several
-            files; for a folder the number of the row through its files.
-        groups: number of the group (conversation, session) that each sequence belongs to, whose
-            rows stand in order; -1: alone. None: all are alone.
-        spellings: of each step that is <unk>, which of `words` it was; -1 elsewhere.
-        words: the character n-grams of the words that the vocabulary lacks.
-        files: the names of the files, each with how many lines stand before its own; or none.
-        keys: as `row_keys` has them.
-        static: row features of each sequence, as `ColumnTable` encodes them.
+        values: Steps of all sequences: ids, or vectors of numbers.
+        offsets: Start of each sequence in `values`. The last entry is the number of steps.
+        labels: Class indices or class marks, as `LabelSet.encode` returns them.
+        lines: Line of each sequence in its file, from 1, counted on through several files. For a
+            folder, the number of the row through its files.
+        groups: Number of the group (conversation, session) of each sequence, or -1. The rows of a
+            group are in order. None if there are no groups.
+        spellings: Index in `words` of each step that is <unk>, else -1. None without subwords.
+        words: Character n-grams of the words that the vocabulary lacks, or None.
+        files: Name of each file, with the number of lines of the files before it.
+        keys: Key of each sequence, as `row_keys` returns them, or None.
+        static: Row features of each sequence, as `ColumnTable` encodes them, or None.
 
     Shape:
         values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels: (B,), or (B, C) int8.

@@ -1,7 +1,7 @@
-"""From text to tokens: the five tokenizers, in two steps.
+"""Tokenizers: splitting of texts into tokens, in two steps.
 
-A text is divided into pieces (at blanks and marks, between characters, or not at all), then each
-piece is split into its tokens. So what a piece was split into can be remembered.
+A text is divided into pieces (at whitespace and punctuation, or between characters). Then each
+piece is split into its tokens. So the tokens of a piece can be remembered.
 """
 
 import re
@@ -19,22 +19,28 @@ from seqtrain.text import shorten
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 """A run of letters, digits and underscores (with inner apostrophes), or one other mark."""
 SET_OFF = '.,"()?!-/<>:;'
-"""Common marks, each a token wherever it stands; without them, words repeat more often."""
+"""Punctuation marks that are set off by spaces, so that pieces repeat more often."""
 _SHOWN = [*range(33, 127), *range(161, 173), *range(174, 256)]
 _HIDDEN = [byte for byte in range(256) if byte not in _SHOWN]
 ALPHABET = {b: chr(b) for b in _SHOWN} | {b: chr(256 + i) for i, b in enumerate(_HIDDEN)}
-"""bpe: the character that stands for each byte."""
+"""Character that represents each byte in byte-pair encoding."""
 BPE_PIECE = re.compile(
     r"'(?:[stmd]|re|ve|ll)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+", re.ASCII
 )
-"""What merges don't cross; letters, digits and blanks beyond ASCII are replaced before."""
+"""Pieces that merges don't cross. Characters beyond ASCII are replaced by similar ones before."""
 STAND_INS = {"L": "a", "N": "0", "Z": "\t"}
 BLANKS = "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """Makes a text ready, or several with NULs between, divides it into pieces, splits these."""
+    """A tokenizer: normalization of texts, division into pieces, and splitting of pieces.
+
+    Attributes:
+        divide: Function that divides a text into pieces.
+        split: Function that splits a piece into tokens.
+        ready: Function that normalizes texts joined by NUL, or None.
+    """
 
     divide: Callable[[Any], Iterable[str]]
     split: Callable[[str], Iterable[str]]
@@ -88,9 +94,15 @@ BPE = "bpe"
 
 
 def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) -> Tokenizer:
-    """Return a tokenizer, which gives no tokens for blanks alone (but char and byte keep blanks).
+    """Return a tokenizer. Only "char" and "byte" keep whitespace.
 
-    `bpe_model` is JSON of the trained model; raises as `read_merges`.
+    Args:
+        name: Name of the tokenizer, as data.tokenizer has it.
+        lowercase: True to convert texts to lower case first.
+        bpe_model: Merges as JSON for "bpe", else None.
+
+    Raises:
+        ValueError: If the merges aren't valid.
     """
     if bpe_model is None:
         tokenizer = TOKENIZERS[name]
@@ -106,10 +118,10 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
 
 
 def read_merges(model: str) -> list[tuple[str, str]]:
-    """Return the pairs of tokens that a trained model joins, and nothing else of its JSON.
+    """Return the pairs of tokens that a trained model joins.
 
     Raises:
-        ValueError: pairs join no tokens.
+        ValueError: If the JSON has no merges, or a pair joins something that is no token.
     """
     try:
         description: Any = parse_json(model)
@@ -134,7 +146,7 @@ def _bpe_pieces(text: str) -> list[str]:
 
 
 def _merged(piece: str, ranks: dict[tuple[str, str], int]) -> list[str]:
-    """Join the bytes of a piece, the pair that was learned first before all others."""
+    """Return the tokens of a piece: bytes, joined pair by pair in the order of learning."""
     tokens = [ALPHABET[byte] for byte in piece.encode()]
     while len(tokens) > 1:
         best = min(pairwise(tokens), key=lambda pair: ranks.get(pair, len(ranks)))

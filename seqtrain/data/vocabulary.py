@@ -1,7 +1,7 @@
-"""Tokens and their ids: <pad> is 0, <unk> is 1, then the tokens of train, most frequent first.
+"""Vocabularies: <pad> is 0, <unk> is 1, then the tokens of train, most frequent first.
 
-Words are also known by their spelling: buckets of their character n-grams. V words, G n-grams of
-all of them.
+The spelling of a word is the set of its character n-grams, hashed into buckets. V words, G n-grams
+of all words.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import numpy.typing as npt
 PAD, UNK = 0, 1
 SPECIAL = ("<pad>", "<unk>")
 MOST_SPELLINGS = 2**20
-"""Distinct unknown words of a file, or of a chunk of it, that are told apart."""
+"""Largest number of unknown words of a file, or a chunk, whose spelling is kept."""
 BUCKETS = 2**15
-"""Buckets of n-grams; the table that they share has a row for each, or for several."""
+"""Number of buckets of n-grams. A row of their table belongs to one or more buckets."""
 MOST_GRAMS = 1024
-"""n-grams of a word that are read: those at its beginning."""
+"""Largest number of n-grams of a word. The first ones count."""
 
 
 class TokenIndex(Protocol):
@@ -105,7 +105,11 @@ class SpelledTokens:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The tokens that a model knows, by id."""
+    """The tokens that a model knows.
+
+    Attributes:
+        tokens: Tokens in the order of their ids.
+    """
 
     tokens: tuple[str, ...]
 
@@ -117,7 +121,7 @@ class Vocabulary:
         return {}
 
     def grams(self, shortest: int, longest: int) -> WordGrams:
-        """Return the n-grams of each word's characters, by id; <pad> and <unk> have none."""
+        """Return the character n-grams of each word. <pad> and <unk> have none."""
         sizes = shortest, longest
         if sizes not in self._grams:
             words = [""] * len(SPECIAL) + list(self.tokens[len(SPECIAL) :])
@@ -138,10 +142,17 @@ def fit_vocabulary(
     max_size: int,
     known: Vocabulary | None = None,
 ) -> tuple[Vocabulary, npt.NDArray[np.int32], int]:
-    """Choose the vocabulary by frequency in train; equal counts go in order of the token itself.
+    """Choose a vocabulary by frequency. Tokens of equal frequency are sorted.
 
-    Known tokens keep their ids, others follow. `max_size` includes <pad> and <unk>. Returns the
-    vocabulary, the final id of each provisional one, and how many tokens could be in it.
+    Args:
+        tokens: All tokens, by provisional id.
+        counts: Number of occurrences in train, by provisional id.
+        min_count: Smallest number of occurrences in the vocabulary.
+        max_size: Largest size, including <pad> and <unk>.
+        known: Vocabulary of an earlier model, or None. Its tokens keep their ids; others follow.
+
+    Returns:
+        The vocabulary, the final id of each provisional one, and how many tokens could be in it.
 
     Shape:
         tokens, counts: (V,), by provisional id.
@@ -160,7 +171,12 @@ def fit_vocabulary(
 
 @dataclass(frozen=True, eq=False)
 class WordGrams:
-    """Buckets of the n-grams of some words, (G,) int32, and where each word's begin, (V + 1,)."""
+    """Character n-grams of words.
+
+    Attributes:
+        buckets: Buckets of the n-grams of all words, (G,) int32.
+        offsets: Start of the n-grams of each word, and the end, (V + 1,).
+    """
 
     buckets: npt.NDArray[np.int32]
     offsets: npt.NDArray[np.int64]
@@ -171,7 +187,7 @@ class WordGrams:
     def gather(
         self, words: npt.NDArray[np.integer[Any]]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the buckets of some words one after another, and how many each has."""
+        """Return the buckets of some words, word after word, and the number of each word."""
         starts = self.offsets[words]
         counts = self.offsets[words + 1] - starts
         ends = counts.cumsum()
@@ -179,22 +195,22 @@ class WordGrams:
         return self.buckets[index].astype(np.int64), counts
 
     def table_rows(self) -> int:
-        """Return how many rows suit these n-grams: a power of two, at least two for each."""
+        """Return a suitable number of rows for the table of these n-grams, a power of two."""
         distinct = len(np.unique(self.buckets))
         return min(BUCKETS, 1 << (2 * distinct).bit_length())
 
     @classmethod
     def concatenate(cls, tables: Sequence[WordGrams]) -> WordGrams:
-        """Return the words of all tables, at least one, in one."""
+        """Return the words of at least one table as one table."""
         buckets = np.concatenate([table.buckets for table in tables])
         counts = np.concatenate([np.diff(table.offsets) for table in tables])
         return cls(buckets, np.append(0, counts.cumsum()))
 
 
 def word_grams(words: Iterable[str], shortest: int, longest: int) -> WordGrams:
-    """Return the n-grams of each "<word>", of so many characters at least and at most, by size.
+    """Return the n-grams of each "<word>", from the shortest to the longest size.
 
-    Their buckets are the CRC-32 of their UTF-8, modulo BUCKETS; an empty word has none.
+    Their buckets are the CRC-32 of their UTF-8, modulo BUCKETS. An empty word has none.
 
     Reference:
         Bojanowski et al. 2017, arXiv:1607.04606, section 3.2, with another hash.

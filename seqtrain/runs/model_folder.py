@@ -1,4 +1,4 @@
-"""A model on its own: weights, architecture, preprocessing and labels in one folder, no code."""
+"""Model folders: weights, architecture, preprocessing and labels of one model, without code."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabular
 NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
 NGRAM_BYTES = 12
-"""Of an n-gram's key and idf."""
+"""Bytes of the key and the idf of an n-gram."""
 TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
-"""What tensors that are saved consist of, as safetensors names it."""
+"""Types of saved tensors, as safetensors names them."""
 LARGEST_HEADER = 2**20
-"""Most bytes of a safetensors file beside its tensors."""
+"""Largest size of the header of a safetensors file, in bytes."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A trained network and what it needs to read a user's rows; calibrated on validation."""
+    """A trained network with its preprocessing and its calibration on validation."""
 
     network: ClassifierNetwork
     preprocessing: Preprocessing

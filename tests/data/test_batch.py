@@ -1,5 +1,6 @@
 """A batch against torch's own padding and packing, and the loop over batches."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn.utils.rnn import pack_sequence, pad_sequence
-from torch.utils.data import DataLoader
+from torch.utils.data import ConcatDataset, DataLoader
 
 from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.batch import collate, sort_and_pack
@@ -72,3 +73,19 @@ def test_a_torch_loader_takes_store_plan_and_collate_as_they_are():
     )
     labels = [batch.restore(batch.labels).tolist() for batch in loader]
     assert labels == [rows.tolist() for rows in plan]
+
+
+@pytest.mark.parametrize("sort", ["collate", "module"])
+def test_a_torch_loader_takes_several_stores(sort):
+    stores = [make_store([5, 1, 2]), make_store([7, 3])]
+    loader = DataLoader(
+        ConcatDataset(stores),
+        batch_size=4,
+        collate_fn=partial(collate, sort=sort),
+        generator=torch.Generator(),
+    )
+    batches = [*loader]
+    lengths = [batch.restore(batch.lengths).tolist() for batch in batches]
+    assert lengths == [[5, 1, 2, 7], [3]]
+    first = batches[0].restore(batches[0].input_ids)
+    assert first[3].tolist() == stores[1][0].values.tolist()
