@@ -316,7 +316,7 @@ class RowEncoder:
     def _labels(
         self, examples: list[Example], source: str, report: EncodingReport, *, labelled: bool
     ) -> LabelArray:
-        """Return the encoded labels of examples; the report counts those that are no class."""
+        """Return the encoded labels of examples, and count unknown labels in the report."""
         rows = [example.labels if labelled else None for example in examples]
         labels = self.labels.encode(rows)
         for number in np.flatnonzero(unknown_rows(labels)).tolist():

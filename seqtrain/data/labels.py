@@ -39,7 +39,7 @@ class LabelEncoder(Protocol):
     """Encoding of labels as numbers, before or after the classes are known."""
 
     def encode(self, rows: Sequence[Labels | None]) -> LabelArray:
-        """Return the encoded labels of each row; None is an example without labels."""
+        """Return the encoded labels of each row. A row without labels is None."""
 
     def unknown(self, row: Labels) -> Labels:
         """Return the labels of a row that are no class."""

@@ -201,7 +201,7 @@ class SequenceStore:
         return concatenate(block.astype(np.int64) @ drawn for block in blocks(self.labels))
 
     def place(self, row: int) -> str:
-        """Return FILE:LINE of a row; without files its line alone."""
+        """Return FILE:LINE of a row, or its line if the store has no files."""
         line = int(self.lines[row])
         before = [(name, start) for name, start in self.files if start < line]
         return f"{before[-1][0]}:{line - before[-1][1]}" if before else f"{line}"
@@ -309,6 +309,6 @@ def joined_stores(stores: Sequence[SequenceStore]) -> SequenceStore:
 
 
 def store_of_items(items: Sequence[StoredSequence]) -> SequenceStore:
-    """Return sequences of any stores as one store, such as those of a torch ConcatDataset."""
+    """Return items of one or more stores as one store. A torch ConcatDataset has such items."""
     parts = [store.__getitems__(np.array([row])) for store, row in (x.source for x in items)]
     return joined_stores(parts)

@@ -1,4 +1,4 @@
-"""What a data set looks like before training: sizes, lengths, padding, repeats; and warnings."""
+"""Figures and warnings about a data set before training."""
 
 import re
 import unicodedata
@@ -26,23 +26,23 @@ from seqtrain.text import counted, listed, quote
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 MOSTLY = 0.9
-"""Share of train's sequences from which on they are taken to be of one sort."""
+"""Share of sequences above which they all count as being of one kind."""
 FEWEST = 20
-"""Rows of train from which on they show of what sort they are."""
+"""Smallest number of rows from which their kind can be judged."""
 SHOWN = 3
 WORDS = ("word", "whitespace")
 """Tokenizers whose tokens are words, numbers and marks."""
 MARKS = "|;,"
-"""What may stand between several labels."""
+"""Separators that lists of labels may have."""
 MANY_NUMBERS = 20
-"""Labels that are numbers, above which they may be a quantity."""
+"""Number of numeric labels above which they may be a quantity."""
 FEW_STEPS = 32
-"""Steps between float32's numbers in a deviation, below which values are hardly told apart."""
+"""Smallest standard deviation, in distances between neighboring float32 numbers."""
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
 UNEVEN = 20
-"""Rows of the largest class for one of the smallest, above which classes are very uneven."""
+"""Ratio of the largest to the smallest class above which classes are very uneven."""
 ROUNDING = 0.01
-"""How far a whole number may be off once it was scaled and scaled back."""
+"""Largest error of a whole number that was scaled and scaled back."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,12 @@ class SplitSummary:
     """Figures of one split.
 
     Attributes:
-        length_quantiles: steps at least, at 5 %, at the median, at 95 %, and at most.
-        unknown: share of steps that are <unk>, in [0, 1].
-        repeats: sequences that stand in train too, but for case and outer blanks (0 for train).
-        majority: accuracy of always predicting the class (or set of them) most frequent in train.
+        rows: Number of sequences.
+        steps: Number of steps of all sequences.
+        length_quantiles: Steps of the shortest sequence, at 5 %, 50 % and 95 %, and of the longest.
+        unknown: Share of steps that are <unk>, in [0, 1].
+        repeats: Sequences that train also has, apart from case and outer whitespace. 0 for train.
+        majority: Accuracy of the majority-class baseline.
     """
 
     rows: int
@@ -198,7 +200,7 @@ def _unknown(data: PreparedData) -> Iterator[str]:
 
 
 def _symbols(data: PreparedData, settings: DataConfig) -> Iterator[str]:
-    """Say where features, by the file's format alone, look like symbols: few whole numbers."""
+    """Yield a warning if features of an npz file look like symbols: few whole numbers."""
     series, is_set = data.preprocessing.series, "kind" in settings.model_fields_set
     is_npz = data.preprocessing.file_format.name == "npz"
     if series is None or is_set or not is_npz or series.channels > 1:
@@ -265,7 +267,7 @@ def _repeats(store: SequenceStore, train: SequenceStore) -> int:
 
 
 def number_doubts(data: PreparedData) -> Iterator[str]:
-    """Say where most words of train are numbers."""
+    """Yield a warning if most words of train are numbers."""
     column, train = data.preprocessing.sequence, data.splits["train"]
     if not _splits_words(column) or column.vocabulary is None:
         return
@@ -300,7 +302,7 @@ def _splits_words(column: SequenceColumn) -> TypeGuard[TextColumn]:
 
 
 def static_doubts(data: PreparedData) -> list[str]:
-    """Say which columns of data.static have one value in train."""
+    """Return a warning for each column of data.static with only one value in train."""
     coding, cells = data.preprocessing.static, data.splits["train"].static
     if coding is None or cells is None:
         return []

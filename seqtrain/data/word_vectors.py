@@ -1,6 +1,7 @@
-"""Word vectors trained elsewhere: .vec, word2vec's text format and GloVe's, read as a stream.
+"""Pretrained word vectors in the text formats of fastText, word2vec and GloVe.
 
-Only the numbers of words that are kept are parsed, so a large file takes little memory.
+A file is read as a stream. Only the numbers of words that are kept are parsed, so that a large file
+takes little memory.
 """
 
 import re
@@ -25,20 +26,22 @@ from seqtrain.text import counted, display_name, quote
 
 BLANKS = re.compile("[ \t]+")
 FEW = 0.5
-"""Share of train's tokens with a vector below which something may be wrong."""
+"""Share of train's tokens with a vector below which a warning is given."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How a file of vectors and a vocabulary meet.
+    """Coverage of a vocabulary by a file of vectors.
 
     Attributes:
-        counted: words that its first line counts; None: it counts none.
-        size: numbers of a vector.
-        tokens: of the vocabulary, those that the file alone adds left out.
-        found: how many of these have a vector.
-        share: of train's steps that are such tokens, in [0, 1].
-        more: words that the file adds to the vocabulary.
+        file: Path of the file.
+        words: Number of words in the file.
+        counted: Number of words according to its first line, or None if it doesn't say.
+        size: Numbers of a vector.
+        tokens: Number of tokens of train in the vocabulary.
+        found: Number of these tokens that have a vector.
+        share: Share of train's steps whose token has a vector, in [0, 1].
+        more: Number of words that the file adds to the vocabulary.
     """
 
     file: str
@@ -51,14 +54,14 @@ class Coverage:
     more: int = 0
 
     def line(self) -> str:
-        """Say what the vectors are to train, in one line."""
+        """Return the coverage in one line for people."""
         return (
             f"vectors: {display_name(self.file)} has {self.found:,} of {self.tokens:,} tokens "
             f"({self.share:.1%} of train's text); {self.more:,} of its other words are kept"
         )
 
     def doubts(self) -> list[str]:
-        """Return what a user should know of the file, a line each."""
+        """Return warnings about the file, one per line."""
         name, lines = display_name(self.file), []
         if self.share < FEW:
             lines.append(

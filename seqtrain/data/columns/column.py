@@ -53,7 +53,7 @@ class CellEncoder(Protocol):
         """Take the width of vectors from the first cell that isn't empty."""
 
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Any]:
-        """Return the cells, with empty ones in place of those that can't be encoded.
+        """Return the cells, and an empty cell for each one that can't be encoded.
 
         Args:
             cells: One cell for each row.

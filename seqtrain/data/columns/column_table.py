@@ -107,7 +107,7 @@ class ColumnTable:
 
     @property
     def num_numbers(self) -> int:
-        """How many numbers of the vector encode the number columns, without indicators."""
+        """Numbers of the vector that encode number columns, without indicators."""
         return sum(column.width for column in self.numbers)
 
     @property
@@ -247,7 +247,7 @@ class TableEncoder:
         return Steps(((),) * len(self.indexes), numbers)
 
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Steps]:
-        """Return the steps, empty ones in place of those with a missing number that is refused."""
+        """Return the steps, and empty steps for each cell with a missing number."""
         checked = list[Steps]()
         for row, steps in enumerate(cells):
             if row in problems or steps is None or not len(steps):

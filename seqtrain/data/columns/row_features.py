@@ -25,7 +25,7 @@ class RowFeatureEncoder:
         return self.table.check(cells, problems)
 
     def encode(self, cells: Sequence[Steps]) -> Features:
-        """Return the vector of each example, (B, K); of an example without features a blank one."""
+        """Return the vector of each example, (B, K). Missing row features have a blank one."""
         values = self.table.blank().repeat(len(cells), axis=0)
         values[[len(steps) > 0 for steps in cells]] = self.table.encode(cells)
         return values

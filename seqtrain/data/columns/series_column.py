@@ -39,7 +39,7 @@ class SeriesEncoder:
             self._channels = cell.shape[1]
 
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Features]:
-        """Return the series, empty ones in place of those that can't be encoded."""
+        """Return the series, and an empty series for each one that can't be encoded."""
         checked, nothing = [], self.blank()[:0]
         for row, series in enumerate(cells):
             if row in problems or not len(series):
@@ -138,7 +138,7 @@ class SeriesColumn:
         return {"missing": self.missing, "standardize": self.standardize}
 
     def pieces(self, cell: Any) -> None:
-        """Return None: steps are bare numbers."""
+        """Return None, because steps are bare numbers."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column as JSON values."""

@@ -26,7 +26,7 @@ class StepsEncoder:
         """Do nothing: the columns are known."""
 
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Steps]:
-        """Return the steps, empty ones in place of those that can't be encoded."""
+        """Return the steps, and empty steps for each cell that can't be encoded."""
         return self.table.check(cells, problems)
 
     def encode(self, cells: Sequence[Steps]) -> Encoded:

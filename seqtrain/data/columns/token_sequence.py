@@ -123,7 +123,7 @@ class TokenSequence(ABC):
         return TokenEncoder(self.tokenizer, index)
 
     def encoder(self) -> CellEncoder:
-        """Return an encoder of cells; with subwords each one numbers its own unknown words."""
+        """Return an encoder of cells. With subwords each encoder numbers its unknown words."""
         if self.vocabulary is None:
             return TokenEncoder(self.tokenizer, GrowingTokens(SPECIAL))
         if self.subwords is None:
