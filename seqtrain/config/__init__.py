@@ -6,8 +6,8 @@ from seqtrain.config.loading import (
     parse_config,
     resolved_config,
 )
-from seqtrain.config.rendering import config_schema, key_reference, render_config
-from seqtrain.config.schema import Config, values_by_key
+from seqtrain.config.rendering import config_schema, key_reference, render_config, values_by_key
+from seqtrain.config.schema import Config
 
 __all__ = [
     "Config",

@@ -15,7 +15,8 @@ from seqtrain.config.problems import (
     config_error,
     nearest_key,
 )
-from seqtrain.config.schema import SECTIONS, Config, Section
+from seqtrain.config.schema import SECTIONS, Config
+from seqtrain.config.value_types import Section
 from seqtrain.errors import ConfigError
 from seqtrain.files.formats import resolve_format
 from seqtrain.files.reading import open_regular, path_problem

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from seqtrain.config.document import Keys, Unreadable, brief
-from seqtrain.config.schema import SECTIONS, Config, Section
-from seqtrain.config.value_types import BROKEN_RULE
+from seqtrain.config.schema import SECTIONS, Config
+from seqtrain.config.value_types import BROKEN_RULE, Section
 from seqtrain.errors import ConfigError
 from seqtrain.text import nearest, one_line, one_of, shorten
 

@@ -1,4 +1,4 @@
-"""A config as YAML, the schema for editors, and the reference table of all keys."""
+"""A config as YAML and by key, the schema for editors, and the reference table of all keys."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,8 @@ from typing import Any
 
 from seqtrain.config.document import flow
 from seqtrain.config.problems import expected
-from seqtrain.config.schema import Config, Section
+from seqtrain.config.schema import SECTIONS, Config
+from seqtrain.config.value_types import Section
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -66,3 +67,9 @@ def _reference(section: type[Section], above: str) -> Iterator[str]:
 def _cell(text: str | None) -> str:
     one_line = " ".join((text or "").split())
     return _NOT_PLAIN.sub(lambda part: f"`{part[0]}`", one_line).replace("|", "\\|")
+
+
+def values_by_key(config: Config) -> dict[str, Any]:
+    """Return every value of a config by its dotted key."""
+    dotted = {f"{name}.{key}": value for name in SECTIONS for key, value in getattr(config, name)}
+    return {"seed": config.seed, **dotted}

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     ModelWrapValidatorHandler,
     ValidationError,
@@ -44,6 +42,7 @@ from seqtrain.config.value_types import (
     Positive,
     PositiveInt,
     Schedule,
+    Section,
     StaticColumns,
     StepColumns,
     Tokenizer,
@@ -58,14 +57,6 @@ TRAINING_ONLY = {
     *("embedding_dropout", "vectors", "vectors_keep", "freeze"),
 }
 """Keys of the model section that change no prediction of a trained model."""
-
-
-class Section(BaseModel):
-    """Group of keys: immutable, without unknown keys, with strict types."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
 
 
 class DataConfig(Section):
@@ -342,8 +333,7 @@ class TuneConfig(Section):
     """Settings of `seqtrain tune`. fit ignores them."""
 
     space: TunedKeys | None = None
-    """Values to try for each key: a list, or {low: number, high: number}. null: the key isn't
-    tuned."""
+    """Values to try for each key: a list, or {low: number, high: number}. null: none."""
 
 
 class Config(Section):
@@ -408,9 +398,3 @@ SECTIONS: dict[str, type[Section]] = {
     if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
 }
 """The sections of a config, by name."""
-
-
-def values_by_key(config: Config) -> dict[str, Any]:
-    """Return every value of a config by its dotted key."""
-    dotted = {f"{name}.{key}": value for name in SECTIONS for key, value in getattr(config, name)}
-    return {"seed": config.seed, **dotted}

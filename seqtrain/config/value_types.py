@@ -1,9 +1,9 @@
-"""Types of the values of config keys: ranges, choices, and the words that messages use for them."""
+"""Types of config values, with the words that messages use for them, and the base of sections."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic_core import PydanticCustomError
 
 from seqtrain.config.document import brief
@@ -17,6 +17,14 @@ BROKEN_RULE = "broken_rule"
 def rule_error(text: str) -> PydanticCustomError:
     """Return a validation error whose message is `text`."""
     return PydanticCustomError(BROKEN_RULE, "{text}", {"text": text})
+
+
+class Section(BaseModel):
+    """Group of keys: immutable, without unknown keys, with strict types."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 def _described(words: str, **limits: Any) -> Any:

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn import functional
 
-from seqtrain.config.schema import Section
+from seqtrain.config.value_types import Section
 from seqtrain.evaluation.thresholds import (
     CoveragePoint,
     Share,

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from seqtrain.config.schema import Section
+from seqtrain.config.value_types import Section
 
 TIE = 1e-12
 """Scores that differ by less are equal but for rounding."""

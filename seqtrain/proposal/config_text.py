@@ -118,10 +118,6 @@ def _column_choices(profile: DataProfile) -> Iterator[Choice]:
     format, schema = profile.format, profile.schema
     dropped = profile.unlabelled + profile.unreadable
     is_series = schema.kind == "features"
-    sequence = "column of the sequence"
-    if isinstance(schema.sequence, list):
-        joined = "the texts of these columns, joined"
-        sequence = "its channels or time steps" if is_series else joined
     label = f"column of the label: {shown_labels(profile)}"
     if flow(schema.label).startswith('"'):
         label += " (in quotes, as YAML could read it as another value)"
@@ -139,7 +135,7 @@ def _column_choices(profile: DataProfile) -> Iterator[Choice]:
         ("delimiter", format.delimiter, "separates the columns"),
         ("encoding", format.encoding, "UTF-8 is read, too"),
         ("decimal", format.decimal, "numbers have a decimal comma"),
-        ("sequence", schema.sequence, sequence),
+        ("sequence", schema.sequence, _sequence_reason(profile)),
         ("id", schema.id, "the rows of one value are a sequence"),
         ("order", schema.order, "sorts them"),
         ("steps", schema.steps, "columns of a time step"),
@@ -158,6 +154,13 @@ def _column_choices(profile: DataProfile) -> Iterator[Choice]:
     for key, value, reason in values:
         if value != DataConfig.model_fields[key].default:
             yield Choice(f"data.{key}", value, reason)
+
+
+def _sequence_reason(profile: DataProfile) -> str:
+    if not isinstance(profile.schema.sequence, list):
+        return "column of the sequence"
+    is_series = profile.schema.kind == "features"
+    return "its channels or time steps" if is_series else "the texts of these columns, joined"
 
 
 def _lines(found: Iterable[Choice]) -> Iterator[str]:

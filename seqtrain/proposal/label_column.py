@@ -29,7 +29,7 @@ RULES: tuple[tuple[int, Callable[[ColumnProfile], bool]], ...] = (
 
 
 def label_score(column: ColumnProfile) -> int:
-    """Return the points of a column; the label has most."""
+    """Return the points of a column. The label is the column with most points."""
     return sum(points for points, applies in RULES if applies(column))
 
 

@@ -151,6 +151,11 @@ def _uses(profile: DataProfile) -> Iterator[str]:
         yield f"row features = {listed(columns, 8)}"
     if profile.ignored:
         yield f"ignored: {listed(profile.ignored, 8)}"
+    yield from _rows_left_out(profile)
+
+
+def _rows_left_out(profile: DataProfile) -> Iterator[str]:
+    """Yield lines about the rows that were not looked at or can't be used."""
     if profile.note:
         yield profile.note
     if profile.unlabelled:
