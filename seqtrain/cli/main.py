@@ -89,7 +89,7 @@ class _Stopped(Exception):
     """An Interrupted on its way through Typer, which would turn it into exit code 130."""
 
     def __init__(self, interruption: Interrupted) -> None:
-        self.interruption = interruption
+        self.problems, self.exit_code = interruption.problems, interruption.exit_code
 
 
 def _with_interruptions(function: Any) -> Any:
@@ -165,14 +165,11 @@ def _exit_code(arguments: list[str]) -> int:
         if code == INTERRUPTED:  # Typer returns it after SIGINT
             _print_problems("interrupted")
         return code if isinstance(code, int) else 0
-    except SeqtrainError as error:
+    except (SeqtrainError, _Stopped) as error:
         is_bad_input = error.exit_code == BAD_USAGE
         shorten = one_line if is_bad_input else str
         _print_problems(*map(shorten, error.problems))
         return error.exit_code
-    except _Stopped as stopped:
-        _print_problems(*stopped.interruption.problems)
-        return stopped.interruption.exit_code
     except typer.Exit as end:
         return end.exit_code
     except (BrokenPipeError, SystemExit) as end:  # Typer turns a closed pipe into exit code 1

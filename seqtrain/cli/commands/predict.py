@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -106,8 +106,7 @@ def predict(
     path = chosen_run(run, named)
 
     from seqtrain.api.load import load
-    from seqtrain.cli.output.console import note
-    from seqtrain.cli.output.prediction_job import open_output, predict_files, write_predictions
+    from seqtrain.cli.output.prediction_job import predict_files, write_predictions
     from seqtrain.data.read_options import PredictionOptions
 
     classifier = load(path, device=device)
@@ -120,11 +119,21 @@ def predict(
     write = partial(write_predictions, classifier, replace(columns, steps=steps), reading)
     if output_dir is not None:
         predict_files(source, Path(output_dir), written, write, force=force)
-        return
-    if run is None and named is None:
-        note(f"run: {path}")
-    source = _input_path(source)
-    write(source, partial(open_output, output, line_by_line=source == "-"))
+    else:
+        _predict_one(source, output, write, None if run or named else path)
+
+
+def _predict_one(
+    source: str, output: str | None, write: Callable[..., None], newest_run: str | None
+) -> None:
+    """Predict one input; if the newest run was chosen, print its path."""
+    from seqtrain.cli.output.console import note
+    from seqtrain.cli.output.prediction_job import open_output
+
+    if newest_run is not None:
+        note(f"run: {newest_run}")
+    path = _input_path(source)
+    write(path, partial(open_output, output, line_by_line=path == "-"))
 
 
 def _columns(
