@@ -1,4 +1,4 @@
-"""Which files a config names; data in several files is the data of one that holds all."""
+"""Files that a config names. Rows in several files give the same data as in one file."""
 
 import json
 import random
@@ -97,9 +97,7 @@ def test_files_are_read_in_the_order_given_and_those_of_a_pattern_by_name(
 
 
 @pytest.mark.parametrize("absolute", [False, True])
-def test_two_stars_stand_for_any_folders_and_follow_no_links(
-    write, tmp_path, monkeypatch, absolute
-):
+def test_two_stars_match_any_folders_and_follow_no_links(write, tmp_path, monkeypatch, absolute):
     for name in ("a.tsv", "x/b.tsv", "x/y/c.tsv", "x/.hidden/d.tsv", ".e.tsv"):
         write(name, [("x", "1")])
     for number in range(12):  # where they were followed, each file had 12^40 names
@@ -128,7 +126,7 @@ def test_bad_rows_are_named_by_file_and_line(write, make_config):
         prepare(make_config(train=[a, b], kind="features"), cache_folder=None)
 
 
-def test_what_is_odd_is_named_by_file_and_line(write, make_config):
+def test_bad_rows_are_named_by_file_and_line(write, make_config):
     first = write("p1.tsv", [(f"word{i}", "12"[i % 2]) for i in range(20)])
     second = write("p2.tsv", [("other", "1"), ("word3", "1"), ("word4", "1")])
     config = make_config(train=[first, second])
@@ -140,7 +138,7 @@ def test_what_is_odd_is_named_by_file_and_line(write, make_config):
     assert places == [(first, 6), (second, 4)]
 
 
-def test_what_is_named_wrong_is_told(write, make_config, tmp_path, monkeypatch):
+def test_missing_files_are_named(write, make_config, tmp_path, monkeypatch):
     write("a.tsv", [("x", "1")])
     write("configs/near.tsv", "x")
     monkeypatch.chdir(tmp_path)

@@ -8,7 +8,7 @@ from seqtrain.data.splits import Part, hold_out
 
 
 def held(labels: list[int], part: Part, seed: int = 0, keys: list[int] | None = None) -> list[int]:
-    """Return the rows of one part; keys are written from 0, and stand for sets."""
+    """Return the rows of one part. Keys are numbers of sets, from 0."""
     sets = None if keys is None else np.array(keys) + 1
     return hold_out(np.array(labels), {"part": part}, seed, sets)["part"].tolist()
 

@@ -22,8 +22,8 @@ def read_examples(source: Source, *, labelled: bool = True) -> Iterator[Example]
     """Yield the rows that can be used, as `read_rows` reads them.
 
     Raises:
-        DataError: Also, at the end, for all bad rows together: the first five with their lines,
-            and the total; if the source drops them, only if no row is left.
+        DataError: Also at the end, for all bad rows together. If the source drops bad rows, it is
+            raised only if no row is left.
     """
     problems, rows = RowProblems(source.name), 0
     for example in read_rows(source, problems, labelled=labelled):

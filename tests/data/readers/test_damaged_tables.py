@@ -56,7 +56,7 @@ def written(row: Row, number: int, format: str) -> str:
 
 
 def owners(rows: Sequence[Row], format: str) -> list[str]:
-    """Return the id to which each row belongs; a row without one to that of the row before."""
+    """Return the id to which each row belongs. A row without an id has that of the row before."""
     found: list[str | None] = []
     for row in rows:
         is_unknown = format == "jsonl" and row.kind == "long"

@@ -81,7 +81,7 @@ def test_rows(read, content, options, expected):
     assert seen(read(content, "a.csv", **options)) == expected
 
 
-def test_a_quoted_field_may_go_on_behind_the_lines_that_tell_the_delimiter(read):
+def test_a_quoted_field_may_extend_beyond_the_lines_that_give_the_delimiter(read):
     long = "one;\n" * delimited.SNIFFED_LINES
     content = f'text;label\na;x\n"{long}";y\n'
     assert seen(read(content, "a.csv", **CSV)) == [("a", "x", 2), (long, "y", 3)]

@@ -146,7 +146,7 @@ def test_damage_never_escapes_as_another_error(read):
 
 
 @pytest.mark.parametrize(("x", "y"), [("X.npy", "y.npy"), ("train_x.npy", "train_y.npy")])
-def test_labels_stand_beside_an_array_of_series(x, y, tmp_path):
+def test_labels_of_an_array_are_in_a_second_file(x, y, tmp_path):
     path = str(tmp_path / x)
     series = np.array([[1.0, 2.0, np.nan], [3.0, 4.0, 5.0]])
     np.save(path, series)

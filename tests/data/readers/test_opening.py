@@ -1,4 +1,4 @@
-"""What is opened, decompressed and decoded, and what is refused before a row is read."""
+"""Opening, decompression and decoding of files, and refusals before a row is read."""
 
 import gzip
 import io
@@ -206,7 +206,7 @@ def test_a_byte_order_mark_is_dropped_however_few_bytes_come_at_first():
 
 
 @pytest.mark.parametrize("sizes", [(3,), (1, 40), (200, 1, 1)])
-def test_the_delimiter_is_found_behind_short_members_of_gzip(sizes, tmp_path):
+def test_short_members_of_gzip_do_not_hide_the_delimiter(sizes, tmp_path):
     content = b"label;text\n" + b"".join(b"x;one, two, three\n" for _ in range(40))
     parts, start = list[bytes](), 0
     for size in (*sizes, len(content)):

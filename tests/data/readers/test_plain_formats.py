@@ -133,7 +133,7 @@ def test_folders_that_hold_nothing(tmp_path):
     assert folder_problems(tmp_path) == ["F/pos/deeper: is a folder; expected a regular file"]
 
 
-def test_a_folder_of_recordings_and_one_with_files_beside(tmp_path):
+def test_a_folder_of_recordings_with_other_files(tmp_path):
     write(tmp_path, {"up/1.csv": b"x,y\n1,2\n3,4\n", "unsup/1.txt": b"x", "urls_up.txt": b"y"})
     (row,) = read_examples(file_source(str(tmp_path), "txt", kind="features"))
     assert (row.sequence.tolist(), only_label(row)) == ([[1, 2], [3, 4]], "up")

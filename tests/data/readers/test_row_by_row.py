@@ -15,7 +15,7 @@ from tests.helpers.reading import file_source, read_examples
 
 
 class Form(NamedTuple):
-    """How rows are written in a format: a good one with its number, and one that can't be used."""
+    """Templates of a good row, with its number, and of a row that can't be used."""
 
     source: FileSource
     head: bytes

@@ -162,7 +162,7 @@ def test_one_row_of_an_id_has_its_label_and_blanks_around_ids_count_not(tmp_path
     assert (other.line, other.problem) == (4, "the label is blank")
 
 
-def test_several_labels_stand_on_any_row_of_an_id(tmp_path: Path) -> None:
+def test_any_row_of_an_id_can_have_its_labels(tmp_path: Path) -> None:
     rows = steps_of(("i", 1, "a", 1, ""), ("i", 2, "b", 1, "y|x"), ("j", 1, "c", 1, ""))
     found = read(write_rows(tmp_path / "a.csv", rows), label_separator="|")
     assert [[*x.labels] for x in found] == [["x", "y"], []]

@@ -125,7 +125,7 @@ def test_a_file_whose_dates_have_no_order_is_refused(texts, words, tmp_path):
         (["2024-01-01", "2024-01-01T00:00:00.0000000001"], "2024-01-01T00:00:00.0000000001"),
     ],
 )
-def test_an_odd_cell_of_the_order_makes_its_sequence_bad(texts, value, tmp_path):
+def test_a_bad_cell_of_the_order_makes_its_sequence_bad(texts, value, tmp_path):
     (found,) = sequences(tmp_path / "a.csv", texts)
     assert (found.line, found.id) == (3, "i")
     assert found.problem is not None
