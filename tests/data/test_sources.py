@@ -126,7 +126,7 @@ def test_bad_rows_are_named_by_file_and_line(write, make_config):
         prepare(make_config(train=[a, b], kind="features"), cache_folder=None)
 
 
-def test_bad_rows_are_named_by_file_and_line(write, make_config):
+def test_labels_and_repeats_are_named_by_file_and_line(write, make_config):
     first = write("p1.tsv", [(f"word{i}", "12"[i % 2]) for i in range(20)])
     second = write("p2.tsv", [("other", "1"), ("word3", "1"), ("word4", "1")])
     config = make_config(train=[first, second])

@@ -65,11 +65,10 @@ class _Sequence:
 def ids_are_scattered(parts: Iterable[Example | Rows]) -> bool:
     """Return True if rows of other ids occur between the rows of an id."""
     hashes, last = array("q"), None
-    for rows in parts:
-        if isinstance(rows, list):
-            ids = id_cells(rows[ID])
-            hashes.extend(hash(ids[start]) for start, _ in runs_of(ids)[ids[0] == last :])
-            last = ids[-1]
+    for part in _with_ids(map(_read_ids, parts)):
+        ids = [part.id] if isinstance(part, Example) else part[ID]
+        hashes.extend(hash(ids[start]) for start, _ in runs_of(ids)[ids[0] == last :])
+        last = ids[-1]
     return len(np.unique(np.array(hashes, dtype=np.int64))) < len(hashes)
 
 
@@ -129,9 +128,9 @@ class SequenceBuilder:
 
     def _read(self, rows: Example | Rows) -> Example | Rows:
         """Read whole columns at once, if all of their cells are as expected."""
+        rows = _read_ids(rows)
         if isinstance(rows, Example):
             return rows
-        rows[ID] = id_cells(rows[ID])
         if self.source.format.decimal == ",":
             numbers = range(self.numbers, self.row_features)
             for at in (*numbers, *([] if self.order is None else [ID + 1])):
@@ -271,6 +270,13 @@ class SequenceBuilder:
             row = int(np.argmax(growth > FLOAT32_MAX))
             raise _BadCell(row, f"{name}: {growth[row]:g} is too large for float32")
         return growth
+
+
+def _read_ids(part: Example | Rows) -> Example | Rows:
+    """Return rows with their ids as texts."""
+    if not isinstance(part, Example):
+        part[ID] = id_cells(part[ID])
+    return part
 
 
 def _with_ids(parts: Iterable[Example | Rows]) -> Iterator[Example | Rows]:

@@ -92,6 +92,17 @@ def test_ids_with_a_damaged_row_are_bad_and_the_others_are_whole(
                 assert example.labels == (f"label {example.id}",)
 
 
+@pytest.mark.parametrize("kinds", [["good", "short", "good"], ["short", "good", "short"]])
+def test_an_id_that_only_damaged_rows_interrupt_is_one_sequence(kinds, tmp_path):
+    rows = [Row(name, 0, kind) for name, kind in zip("aba", kinds, strict=True)]
+    lines = [written(row, number, "csv") for number, row in enumerate(rows)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,t,place,heat,l", *lines, ""]))
+    source = file_source(str(tmp_path / "a.csv"), "csv", bad_rows="drop", **KEYS)
+    found = {x.id: x.problem is None for x in read_rows(source)}
+    assert found == {"a": kinds[0] == "good", "b": kinds[1] == "good"}
+    assert len(list(read_rows(source))) == 2
+
+
 def test_many_ids_are_the_same_however_their_rows_are_mixed(tmp_path):
     draw = random.Random(1)
     rows = [Row(f"i{n % 97}", n, "good") for n in range(2000)]
