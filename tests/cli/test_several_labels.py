@@ -135,7 +135,7 @@ def test_mistakes_report_check_and_differences(beside: Path, tmp_path: Path, cli
     page = tmp_path / "page.html"
     cli("report", "run", "-o", str(page))
     assert "precision of the largest classes" in page.read_text()
-    assert "There is no confusion matrix" in page.read_text()
+    assert "no confusion matrix" in page.read_text()
     of_set = "probability of the whole set of labels"
     assert of_set in page.read_text()
     assert of_set.replace("ty of", "ty: of") in cli("errors", "run").err
