@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from seqtrain.api.load import load as load
     from seqtrain.api.predict import predict as predict
     from seqtrain.api.predict import predict_steps as predict_steps
+    from seqtrain.api.prediction import Prediction as Prediction
+    from seqtrain.api.prediction import Predictions as Predictions
     from seqtrain.api.predictors import Classifier as Classifier
-    from seqtrain.api.predictors import Prediction as Prediction
     from seqtrain.api.reconstruct import reconstruct as reconstruct
     from seqtrain.api.report import report as report
     from seqtrain.api.run_events import Run as Run
@@ -40,7 +41,8 @@ __version__ = "0.1.0"
 _MODULES = {
     "Classifier": "seqtrain.api.predictors",
     "Config": "seqtrain.config",
-    "Prediction": "seqtrain.api.predictors",
+    "Prediction": "seqtrain.api.prediction",
+    "Predictions": "seqtrain.api.prediction",
     "Run": "seqtrain.api.run_events",
     "SeqtrainWarning": "seqtrain.errors",
     "check": "seqtrain.api.check",

@@ -2,7 +2,7 @@
 
     SequenceClassifier(hidden_size=64).fit(texts, labels).predict(["some text"])
 
-Needs the package scikit-learn: pip install 'seqtrain[sklearn]'.
+It needs the package scikit-learn: pip install 'seqtrain[sklearn]'.
 """
 
 from __future__ import annotations
@@ -17,25 +17,43 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.api.fit import fit
-from seqtrain.api.predictors import Classifier, Prediction, as_list
+from seqtrain.api.prediction import Predictions
+from seqtrain.api.predictors import Classifier, as_list
+from seqtrain.api.progress import Progress
+from seqtrain.api.run_events import Event
+from seqtrain.config.schema import Config
 from seqtrain.data.read_options import Schema
 from seqtrain.data.readers import TableSource
 from seqtrain.data.readers.sequences import plain
 from seqtrain.data.readers.table_source import columns_of
 from seqtrain.data.sources import with_given_data
-from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError
+from seqtrain.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    Interrupted,
+    SeqtrainError,
+    warn,
+)
 from seqtrain.evaluation.devices import select_device
 from seqtrain.files.writing import blocks_of, write_folder
 from seqtrain.runs.model_folder import FILES as MODEL_FILES
 from seqtrain.runs.model_folder import Model, load_model, model_files
 from seqtrain.text import quote
+from seqtrain.training.events import EpochEvent
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.metrics import accuracy_score
     from sklearn.preprocessing import MultiLabelBinarizer
     from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
-    from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+    from sklearn.utils.validation import (
+        _check_sample_weight,
+        check_array,
+        check_is_fitted,
+        validate_data,
+    )
 except ImportError as error:
     raise ConfigError(
         f"seqtrain.sklearn needs scikit-learn 1.6 or newer ({error}); "
@@ -47,92 +65,158 @@ RUN = "run"
 KEYS = {
     **{name: f"model.{name}" for name in ("rnn", "embedding_dim", "hidden_size", "dropout")},
     **{name: f"training.{name}" for name in ("lr", "max_epochs", "device")},
+    "class_weight": "training.class_weights",
+    "validation_fraction": "data.validation",
 }
-"""Keys of the config that are parameters of their own."""
+"""Keys of the config that are parameters with names of their own."""
+SECTIONS = tuple(Config.model_fields)
+LAYOUTS = ("time_channels", "channels_time")
 IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
-"""Begins a message about sequences in memory, which are X here."""
+"""Start of a message about sequences in memory, which are X here."""
 
 
 class InputError(DataError, ValueError):
-    """X, y or a parameter is wrong; a ValueError too, as scikit-learn's tools expect."""
+    """X, y or a parameter is wrong. It is a ValueError too, as scikit-learn's tools expect."""
 
 
 class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # has no types
     """Classifier of sequences of unequal length, as a scikit-learn estimator.
 
-    X is a list of texts, of lists of symbols, or of arrays (T, F) of feature vectors; an array
-    (B, T) holds series of one channel, with NaN behind shorter ones, (B, T, F) of several; or a
-    table, as `seqtrain.fit` takes it, of which `sequence` names a column (without it, one of
-    numbers is an array). A fitted one is pickled as the files of its model folder.
+    X is one of:
+
+    - a list (or an array of objects) of texts, of lists of symbols, or of arrays (T, C),
+    - an array (B, T) of series with one channel; NaN behind a shorter series is padding,
+    - an array (B, T, C) of series; trailing steps that are NaN in all channels are padding,
+    - a table as `seqtrain.fit` takes it, of which `sequence` names a column.
+
+    A fitted estimator is pickled as the files of its model folder.
 
     Args:
-        sequence: column of the sequence where X is a table; None: the only one.
-        rnn, embedding_dim, hidden_size, dropout: as in the config's section model.
-        lr, max_epochs: as in its section training.
-        settings: any other keys of the config, as {"data.validation": 0.1, "model.num_layers": 2}.
-        random_state: seed of weights, batches and the held-out share.
+        sequence: Column of the sequence if X is a table, or None for its only column.
+        layout: Order of the axes of a series: time_channels (T, C), or channels_time (C, T) as in
+            aeon and sktime.
+        rnn, embedding_dim, hidden_size, dropout: As in the config's section model.
+        lr, max_epochs: As in its section training.
+        class_weight: None, "balanced", or a weight for each label.
+        validation_fraction: Share of the examples that choose the best epoch, or None to use all
+            examples for training. `fit` takes other examples as `validation_data`.
+        settings: Other keys of the config, such as {"training.patience": 5}.
+        random_state: Seed of weights, batches and the held-out share.
         device: auto, cpu, cuda, cuda:N or mps.
+        verbose: True to show the epochs on stderr, or in a notebook as a table.
+        keys: Other keys of the config as parameters: `model__num_layers`, `training__patience`.
 
     Attributes:
-        classes_: the labels, sorted; the columns of y, where it holds 0s and 1s for several labels.
-        classifier_: the trained `seqtrain.Classifier`, whose labels are indices of classes_.
-        n_features_in_: T, where X was an array (B, T).
+        classes_: The labels, sorted; in a multi-label task with 0s and 1s, the columns of y.
+        classifier_: The trained `seqtrain.Classifier`. Its labels are indices of `classes_`.
+        history_: For each epoch a dict of epoch, train_loss, train_accuracy, and with validation
+            examples validation_loss and the like.
+        n_features_in_: Number of columns, if X was a table of numbers or a DataFrame.
+        feature_names_in_: Names of the columns, if X was a DataFrame.
     """
 
     def __init__(
         self,
         *,
         sequence: str | None = None,
+        layout: str = "time_channels",
         rnn: str = "gru",
         embedding_dim: int | None = 128,
         hidden_size: int = 128,
         dropout: float = 0.5,
         lr: float = 0.004,
         max_epochs: int | str = "auto",
+        class_weight: Mapping[Any, float] | str | None = None,
+        validation_fraction: float | None = None,
         settings: dict[str, Any] | None = None,
         random_state: Any = 0,
         device: str = "auto",
+        verbose: bool = False,
+        **keys: Any,
     ) -> None:
         self.sequence = sequence
+        self.layout = layout
         self.rnn = rnn
         self.embedding_dim = embedding_dim
         self.hidden_size = hidden_size
         self.dropout = dropout
         self.lr = lr
         self.max_epochs = max_epochs
+        self.class_weight = class_weight
+        self.validation_fraction = validation_fraction
         self.settings = settings
         self.random_state = random_state
         self.device = device
+        self.verbose = verbose
+        for name, value in keys.items():
+            if not _is_key(name):
+                raise TypeError(f"SequenceClassifier() has no parameter {name!r}")
+            setattr(self, name, value)
 
-    def fit(self, X: Any, y: Any) -> SequenceClassifier:
-        """Train on sequences and their labels; an InputError says what is wrong with them."""
-        binarizer = MultiLabelBinarizer() if _are_lists(y) else None
-        y = y if binarizer is None else binarizer.fit_transform(y)
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, those named as keys of the config included."""
+        keys = {name: value for name, value in vars(self).items() if _is_key(name)}
+        params: dict[str, Any] = super().get_params(deep=deep)
+        return params | keys
+
+    def set_params(self, **params: Any) -> SequenceClassifier:
+        """Set parameters; a name such as `model__num_layers` is a key of the config."""
+        for name in filter(_is_key, params):
+            setattr(self, name, params[name])
+        super().set_params(**{name: x for name, x in params.items() if not _is_key(name)})
+        return self
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        validation_data: tuple[Any, Any] | None = None,
+    ) -> SequenceClassifier:
+        """Train on sequences and their labels.
+
+        Args:
+            X: Sequences; see the class.
+            y: Labels, (B,); in a multi-label task 0s and 1s, (B, C), or a list of lists of labels.
+            sample_weight: Weight of each example in the loss, (B,), or None.
+            validation_data: Other sequences and labels that choose the best epoch, or None.
+
+        Raises:
+            InputError: If X, y or a parameter is wrong.
+            Interrupted: If a signal stopped training.
+        """
+        self._binarizer = MultiLabelBinarizer() if _are_lists(y) else None
+        y = y if self._binarizer is None else self._binarizer.fit_transform(y)
         sequences = self._sequences(X, y, reset=True)
-        self._listed = binarizer is not None
-        self._multi_label = type_of_target(y) == "multilabel-indicator"
-        y = check_array(y, accept_sparse=False) if self._multi_label else column_or_1d(y, warn=True)
-        check_consistent_length(sequences, y)
-        if any(label is None for label in y.flat):
-            raise InputError("y: found None; expected a label for each sequence")
-        check_classification_targets(y)
-        self.classes_, indices = np.unique(y, return_inverse=True)
-        labels: list[Any] = indices.tolist()
-        if self._multi_label:
-            self.classes_ = np.arange(y.shape[1]) if binarizer is None else binarizer.classes_
-            labels = [np.flatnonzero(row).tolist() for row in y]
-        if len(self.classes_) < 2:
-            raise InputError(
-                f"y: found one class, {self.classes_.tolist()[0]!r}; expected at least two"
-            )
-        rows = {"s": sequences, "l": labels}
+        y = self._checked_labels(y, sequences)
+        rows = {"train": {"s": sequences, "l": self._encoded(y)}}
+        if validation_data is not None:
+            others, labels = validation_data
+            if self._binarizer is not None:
+                labels = self._binarizer.transform(labels)
+            others = self._sequences(others, reset=False)
+            check_consistent_length(others, labels)
+            rows["validation"] = {"s": others, "l": self._encoded(np.asarray(labels))}
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, sequences, ensure_non_negative=True)
+        self.history_: list[dict[str, float]] = []
         with TemporaryDirectory() as folder:
             try:
-                config, _held = with_given_data(self._config(sequences), {"train": rows})
-                fit(config, run_dir=Path(folder, RUN), cache=False)
+                config, _tables = with_given_data(self._config(sequences), rows)
+                fit(
+                    config,
+                    run_dir=Path(folder, RUN),
+                    cache=False,
+                    listener=self._listener(),
+                    sample_weight=weights,
+                )
                 model = load_model(Path(folder, RUN, "best"))
             except SeqtrainError as error:
                 raise InputError(*_renamed(error)) from None
+            except Interrupted as stop:
+                problem = "fit was stopped; the estimator isn't trained"
+                raise Interrupted(stop.signal_number, problem) from None
         self.classifier_ = self._classifier(model)
         return self
 
@@ -140,20 +224,71 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """Return the label of each sequence, (B,); or 0s and 1s, (B, C), or lists, as y was."""
         found = self._predictions(X)
         if not self._multi_label:
-            return np.array([self.classes_[int(each.label)] for each in found])
-        indices = [sorted(map(int, each.labels)) for each in found]
-        if self._listed:
-            return [self.classes_[each].tolist() for each in indices]
-        classes = np.arange(len(self.classes_))
-        return np.array([np.isin(classes, each) for each in indices]).astype(int)
+            return self.classes_[[int(each.label) for each in found]]
+        has = np.zeros((len(found), len(self.classes_)), dtype=int)
+        for row, each in zip(has, found, strict=True):
+            row[[int(label) for label in each.labels]] = 1
+        if self._binarizer is None:
+            return has
+        return [self.classes_[row > 0].tolist() for row in has]
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each of classes_ for each sequence, (B, C)."""
+        """Return the probability of each of `classes_` for each sequence, (B, C)."""
         found = self._predictions(X)
-        names = [str(index) for index in range(len(self.classes_))]
-        return np.array([[each.probabilities.get(name, 0.0) for name in names] for each in found])
+        probabilities = np.zeros((len(found), len(self.classes_)))
+        columns = [int(label) for label in self.classifier_.labels]
+        probabilities[:, columns] = found.probabilities
+        return probabilities
 
-    def _predictions(self, X: Any) -> list[Prediction]:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy; in a multi-label task all labels of an example must be right."""
+        predicted = self.predict(X)
+        if self._binarizer is not None:
+            binarizer = MultiLabelBinarizer().fit([*y, *predicted])
+            y, predicted = binarizer.transform(y), binarizer.transform(predicted)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    def _checked_labels(self, y: Any, sequences: list[Any]) -> Array:
+        """Check y, and set `classes_`."""
+        self._multi_label = type_of_target(y) == "multilabel-indicator"
+        y = check_array(y, accept_sparse=False) if self._multi_label else column_or_1d(y, warn=True)
+        check_consistent_length(sequences, y)
+        if any(label is None for label in y.flat):
+            raise InputError("y: found None; expected a label for each sequence")
+        check_classification_targets(y)
+        if self._binarizer is not None:
+            self.classes_ = self._binarizer.classes_
+        else:
+            self.classes_ = np.arange(y.shape[1]) if self._multi_label else np.unique(y)
+        if len(self.classes_) < 2:
+            found = self.classes_.tolist()[0]
+            raise InputError(f"y: found one class, {found!r}; expected at least two")
+        labels: Array = y
+        return labels
+
+    def _encoded(self, y: Array) -> list[Any]:
+        """Return the indices of labels in `classes_`, as the data's cells."""
+        if self._multi_label:
+            return [np.flatnonzero(row).tolist() for row in y]
+        index = {label: number for number, label in enumerate(self.classes_.tolist())}
+        return [index.get(label, "unknown") for label in y.tolist()]
+
+    def _listener(self) -> Any:
+        progress = Progress() if self.verbose else None
+
+        def follow(event: Event) -> None:
+            if progress is not None:
+                progress(event)
+            if isinstance(event, EpochEvent) and not event.refit:
+                row = {"epoch": event.epoch, "train_loss": event.loss}
+                row["train_accuracy"] = event.accuracy
+                scores = event.validation.figures() if event.validation else {}
+                row |= {f"validation_{name}": value for name, value in scores.items()}
+                self.history_.append(row)
+
+        return follow
+
+    def _predictions(self, X: Any) -> Predictions:
         check_is_fitted(self)
         sequences = self._sequences(X, reset=False)
         try:
@@ -162,59 +297,109 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise InputError(*_renamed(error)) from None
 
     def _config(self, sequences: list[Any]) -> dict[str, Any]:
+        """Return the sections of the config."""
+        values: dict[str, Any] = {
+            "data.sequence": "s",
+            "data.label": "l",
+            "data.empty": "unk",
+            "data.kind": _kind(sequences),
+            "data.label_separator": "," if self._multi_label else None,
+        }
+        values |= {key: getattr(self, name) for name, key in KEYS.items()}
+        nested = self.get_params(deep=False)
+        values |= {name.replace("__", "."): x for name, x in nested.items() if _is_key(name)}
+        values |= self.settings or {}
         seed = int(check_random_state(self.random_state).randint(2**31))
         sections: dict[str, Any] = {"seed": seed}
-        keys = {"data.sequence": "s", "data.label": "l", "data.empty": "unk"}
-        keys["data.kind"] = _kind(sequences)
-        if self._multi_label:
-            keys["data.label_separator"] = ","
-        keys |= {key: getattr(self, name) for name, key in KEYS.items()}
-        for name, value in {**keys, **(self.settings or {})}.items():
+        for name, value in values.items():
             section, _, key = name.partition(".")
             if not key:
                 raise ConfigError(f"settings: found {name!r}; expected names as training.patience")
             sections.setdefault(section, {})[key] = value
-        weights = sections["training"].get("class_weights")
+        weights = sections["training"]["class_weights"]
         if isinstance(weights, Mapping):
-            given = {str(label): weight for label, weight in weights.items()}
-            names = [*map(str, self.classes_.tolist())]
-            if given.keys() != {*names}:
-                found = f"found {', '.join(given)}; expected the labels {', '.join(names)}"
-                raise InputError(f"training.class_weights: {found}")
-            indices = {str(index): given[name] for index, name in enumerate(names)}
-            sections["training"]["class_weights"] = indices
+            sections["training"]["class_weights"] = self._class_weights(weights)
         return sections
+
+    def _class_weights(self, weights: Mapping[Any, float]) -> dict[str, float]:
+        """Return weights by index of the label, 1 for a label without one."""
+        by_name = {str(label): weight for label, weight in weights.items()}
+        names = [str(label) for label in self.classes_.tolist()]
+        unknown = [name for name in by_name if name not in names]
+        if unknown:
+            found = f"found {', '.join(unknown)}; expected the labels {', '.join(names)}"
+            raise InputError(f"class_weight: {found}")
+        return {str(index): by_name.get(name, 1.0) for index, name in enumerate(names)}
 
     def _classifier(self, model: Model) -> Classifier:
         return Classifier([model], select_device(self.device), Path("SequenceClassifier"))
 
     def _sequences(self, X: Any, *y: Any, reset: bool) -> list[Any]:
-        """Return X as a list of sequences; of a table, its column of them."""
+        """Return X as a list of sequences; y, if given, is checked with a table of numbers."""
+        if self.layout not in LAYOUTS:
+            raise InputError(f"layout: found {self.layout!r}; expected {' or '.join(LAYOUTS)}")
         if y and y[0] is None:
             raise InputError("SequenceClassifier requires y to be passed, but the target y is None")
         array = np.asarray(X) if hasattr(X, "__array__") else X
         is_numeric = getattr(getattr(array, "dtype", None), "kind", "O") in "biuf"
-        names = None if is_numeric and self.sequence is None else columns_of(X)
-        is_sparse = hasattr(array, "toarray")  # and refused
-        if names is None and (is_sparse or getattr(array, "ndim", 1) == 2):
-            try:
-                given = {"reset": reset, "dtype": np.float64, "ensure_all_finite": "allow-nan"}
-                given |= {"multi_output": True} if y else {}
-                checked = validate_data(self, X, *y, **given)
-            except ValueError as error:
-                if "could not convert string" not in str(error):
-                    raise
-                raise InputError("X: found a table of texts; give one column of it") from None
-            rows = checked[0] if y else checked
-            array = [row[: 1 + max(np.flatnonzero(~np.isnan(row)), default=-1)] for row in rows]
+        dimensions = getattr(array, "ndim", 1)
         try:
-            array = array if names is None else self._column_of(X, [*map(str, names)])
-            sequences = [_checked(sequence) for sequence in as_list(array)]
+            names = None if is_numeric and self.sequence is None else columns_of(X)
+            if names is not None:
+                if hasattr(X, "shape"):
+                    validate_data(self, X, reset=reset, skip_check_array=True)
+                rows = self._column_of(X, [*map(str, names)])
+            elif dimensions == 3 and is_numeric:
+                rows = self._series(np.asarray(array))
+            elif dimensions == 2 and array.shape[1] == 1 and not is_numeric:
+                rows = array[:, 0].tolist()
+            elif dimensions == 2 or hasattr(array, "toarray"):  # sparse ones are refused
+                rows = self._rows_of_numbers(X, *y, reset=reset)
+            else:
+                rows = as_list(array)
+                if self.layout == "channels_time":
+                    rows = [np.asarray(x).T if getattr(x, "ndim", 1) == 2 else x for x in rows]
+            sequences = [_checked(sequence) for sequence in rows]
         except DataError as error:
             raise InputError(*_renamed(error)) from None
         if not sequences:
             raise InputError("X: found no sequences (0 samples)")
+        if reset and _are_whole_numbers(sequences[0]) and "data__kind" not in vars(self):
+            warn(
+                "X: lists of whole numbers were read as series; if they are ids of tokens, set "
+                "data__kind='tokens', and data__kind='features' if they are measurements",
+                stacklevel=4,
+            )
+        if getattr(self, "data__kind", None) == "tokens":
+            sequences = [[*map(str, x)] if _are_whole_numbers(x) else x for x in sequences]
         return sequences
+
+    def _rows_of_numbers(self, X: Any, *y: Any, reset: bool) -> list[Any]:
+        """Return the rows of an array (B, T) of numbers without the NaN at their ends."""
+        options = {"reset": reset, "dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        if y:
+            options["multi_output"] = True
+        try:
+            checked = validate_data(self, X, *y, **options)
+        except ValueError as error:
+            if "could not convert string" not in str(error):
+                raise
+            raise InputError("X: found a table of texts; give one column of it") from None
+        return [_without_padding(row) for row in (checked[0] if y else checked)]
+
+    def _series(self, array: Array) -> list[Any]:
+        """Return the series of an array with three axes, in the layout (T, C), without padding."""
+        if self.layout == "channels_time":
+            array = array.transpose(0, 2, 1)
+        steps, channels = array.shape[1:]
+        if steps < channels:
+            other = LAYOUTS[1 - LAYOUTS.index(self.layout)]
+            warn(
+                f"X: its series have {steps:,} steps of {channels:,} channels; if the axes are the "
+                f"other way round, set layout={other!r}",
+                stacklevel=5,
+            )
+        return [_without_padding(row) for row in array]
 
     def _column_of(self, X: Any, names: list[str]) -> list[Any]:
         if self.sequence not in names and len(names) != 1:
@@ -233,12 +418,12 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read the model folder; refuse anything but its files, for a pickle may hold any."""
+        """Load the model folder; refuse other files, because a pickle may hold any."""
         super().__setstate__(state)
         files = state.get("classifier_")
         if files is not None:
-            whole = isinstance(files, dict) and all(isinstance(f, bytes) for f in files.values())
-            if not whole or not files.keys() <= MODEL_FILES:
+            is_whole = isinstance(files, dict) and all(isinstance(f, bytes) for f in files.values())
+            if not is_whole or not files.keys() <= MODEL_FILES:
                 raise CheckpointError("classifier_: expected the files of a model folder")
             with TemporaryDirectory() as folder:
                 write_folder(Path(folder, "best"), files)
@@ -253,8 +438,20 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return tags
 
 
+def _is_key(name: str) -> bool:
+    """Return True for a parameter named as a key of the config: section__key."""
+    section, _, key = name.partition("__")
+    return bool(key) and section in SECTIONS
+
+
+def _without_padding(series: Array) -> Array:
+    """Return a series without the steps at its end that are NaN in all channels."""
+    valid = ~np.isnan(series.reshape(len(series), -1)).all(axis=1)
+    return series[: 1 + max(np.flatnonzero(valid), default=-1)]
+
+
 def _renamed(error: SeqtrainError) -> list[str]:
-    """Name X, and its row, where the data in memory is named."""
+    """Return an error's problems with X, and its row, in place of the table in memory."""
     return [
         IN_MEMORY.sub(lambda found: "X: row " if found[0].endswith(":") else "X: ", line)
         for line in error.problems
@@ -262,7 +459,7 @@ def _renamed(error: SeqtrainError) -> list[str]:
 
 
 def _checked(sequence: Any) -> Any:
-    """Return a sequence; refuse what can't be one. A missing one is empty."""
+    """Return a sequence, or raise an InputError if it can't be one. A missing one is empty."""
     if not isinstance(sequence, str | Sequence | np.ndarray) and plain(sequence) is not None:
         raise InputError(
             f"X: found {type(sequence).__name__}; expected texts, lists of symbols or arrays. "
@@ -272,15 +469,24 @@ def _checked(sequence: Any) -> Any:
 
 
 def _are_lists(y: Any) -> bool:
-    """Whether each row has a list of labels, which are no 0s and 1s."""
+    """Return True if each row has a list of labels, which aren't 0s and 1s."""
     is_list = isinstance(y, list | tuple)
     if not is_list or not all(isinstance(each, list | tuple | set) for each in y):
         return False
     return len({*map(len, y)}) > 1 or any(isinstance(label, str) for each in y for label in each)
 
 
+def _are_whole_numbers(sequence: Any) -> bool:
+    """Return True for a list of whole numbers."""
+    return (
+        isinstance(sequence, list | tuple)
+        and bool(sequence)
+        and all(isinstance(value, int) and not isinstance(value, bool) for value in sequence)
+    )
+
+
 def _kind(sequences: list[Any]) -> str:
-    """Return text, tokens or features, by what the first sequence that isn't empty holds."""
+    """Return text, tokens or features, by the content of the first sequence that isn't empty."""
     first = next((each for each in sequences if hasattr(each, "__len__") and len(each)), "")
     if isinstance(first, str):
         return "text"

@@ -33,7 +33,7 @@ from seqtrain.config import Config, resolved_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare
 from seqtrain.data.sources import check_files
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.store import Array, SequenceStore
 from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError, DataError, Interrupted
 from seqtrain.evaluation.calibration import adjustment, calibrate
@@ -45,7 +45,7 @@ from seqtrain.runs import run_directory
 from seqtrain.runs.model_folder import model_files
 from seqtrain.runs.run_directory import CONFIG, RUNS
 from seqtrain.training.distributed import Processes, connected
-from seqtrain.training.objectives import shared_logits
+from seqtrain.training.objectives import Classification, shared_logits
 from seqtrain.training.trainer import Trainer
 
 WHOLE_BATCHES = "their batch normalisation must see whole batches; train with one process"
@@ -63,6 +63,7 @@ def fit(
     init_from: str | Path | None = None,
     listener: Listener = lambda event: None,
     finish: bool = True,
+    sample_weight: Array | None = None,
 ) -> Run:
     """Train a classifier and write its run directory.
 
@@ -77,6 +78,8 @@ def fit(
         init_from: a run directory or model folder whose weights training begins from.
         listener: is called with every event.
         finish: False ends it where the best epoch is known: `resume` then refits, and scores test.
+        sample_weight: Weight of each row of train in the loss, (N,), or None. A resumed run must be
+            given the same weights.
 
     Raises:
         ConfigError, DataError, CheckpointError: what was given is wrong; nothing was written.
@@ -107,6 +110,8 @@ def fit(
             point, origin = start.point, start.origin
             state = run_state.resume(setting, point) if point else run_state.begin(setting, origin)
         state.follow_first()
+        if sample_weight is not None and isinstance(state.trainer.objective, Classification):
+            state.trainer.objective.weigh(sample_weight)
         if processes.is_first:
             recorder = _recorder(held, state, start, listener)
         return _train(state, recorder, finish=finish)

@@ -16,10 +16,9 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.load import RunLike, load
+from seqtrain.api.prediction import NO_EXAMPLE, Prediction
 from seqtrain.api.predictors import (
-    NO_EXAMPLE,
     Classifier,
-    Prediction,
     one_model,
     refuse_multi_label,
 )

@@ -60,7 +60,7 @@ def predict_split(
     classifier, store = found.classifier, found.store
     logits, scores, alone = found.scores()
     probabilities = classifier.network.probabilities(logits)
-    _, decided, sure = classifier.ranked(probabilities, 1)
+    decided, sure = classifier.decide(probabilities)
     examples, label_set = _read_again(found), classifier.preprocessing.label_set
     columns = decided, sure, store.lengths.tolist()
     rows = [
@@ -90,7 +90,7 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
     """
     classifier, rules = found.classifier, found.classifier.preprocessing
     model = classifier.network, found.store, index, classifier.device
-    thresholds = [*classifier.thresholds.values()]
+    thresholds = classifier.decision_thresholds
     weights, of_facts = occlusion_weights(*model, thresholds, rules.steps, rules.static)
     facts = [] if example.static is None or rules.static is None else example.static.cells()[0]
     named = [] if rules.static is None else rules.static.names

@@ -1,20 +1,21 @@
-"""Sequences in, predictions out, in input order: by one model, or by several together."""
+"""Classifiers: predictions for sequences, by one model or by an ensemble."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as List
-from dataclasses import dataclass, field
 from itertools import chain, tee
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from seqtrain.api.prediction import Prediction, Predictions
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.decisions import reached
+from seqtrain.data.decisions import best_class, reached
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import BadRow, Example
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing, chunked
@@ -24,8 +25,14 @@ from seqtrain.data.readers.sequences import sequence_from_python
 from seqtrain.data.readers.table_source import columns_of
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.evaluation.calibration import Calibration
-from seqtrain.evaluation.logits import CarriedStates, check_finite, predict_logits
+from seqtrain.evaluation.logits import (
+    CarriedStates,
+    check_finite,
+    embed_sequences,
+    predict_logits,
+)
 from seqtrain.evaluation.thresholds import CoveragePoint, most_covered
+from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.runs.model_folder import Model
 from seqtrain.runs.run_directory import name_one
@@ -33,56 +40,22 @@ from seqtrain.text import Summarized, listed, nearest, quote
 
 MOST_COLUMNS = 8
 """Columns of a table that a message names at most."""
-NO_EXAMPLE = Example("", None, 0)
-
-
-@dataclass(frozen=True, repr=False)
-class Prediction(Summarized):
-    """What is predicted for one sequence.
-
-    Attributes:
-        label: the most probable label; empty where there is a problem. Where there may be several,
-            all that reach their thresholds, joined by data.label_separator.
-        probability: of it, in [0, 1]; not a number where there is a problem. Where there may be
-            several, of the whole set of labels: that all of these, and no others, are right, taken
-            as independent. Each label's own is in `probabilities`, and what the command `predict`
-            writes.
-        probabilities: of every label (or of those asked for), most probable first.
-        unknown: share of the sequence's tokens that the model doesn't know, in [0, 1].
-        example: what was classified: its sequence, line, file and kept columns.
-        labels: each label, in the order of the classes.
-    """
-
-    label: str
-    probability: float
-    probabilities: dict[str, float]
-    unknown: float
-    example: Example = field(default=NO_EXAMPLE, repr=False, compare=False)
-    labels: tuple[str, ...] = ()
-
-    def summary(self) -> dict[str, str]:
-        """Return the prediction, or why there is none."""
-        if self.problem is not None:
-            return {"problem": self.problem}
-        return {"label": self.label, "probability": f"{self.probability:.2%}"}
-
-    @property
-    def problem(self) -> str | None:
-        """Why there is no prediction; None where there is one."""
-        return self.example.problem
 
 
 class Classifier(Summarized):
-    """A trained model, ready to predict; or several, by the mean of their probabilities.
+    """A trained model, or an ensemble that predicts by the mean of its probabilities.
 
-    Rows are read as the first one's preprocessing says.
+    Sequences are read as the first model's preprocessing says. A classifier can be pickled.
+
+    Args:
+        models: Models with the same labels and kind of sequences.
+        device: Device that computes.
+        path: Directory that they were loaded from.
 
     Attributes:
-        models: their networks are on the device.
-        path: where they were loaded from.
-        thresholds: from which probability on a label is predicted. Where a row may have several,
-            validation chose them; else a label that you set here is predicted from there on, and
-            never below.
+        thresholds: Probability from which on a label is predicted. In a multi-label task each label
+            has one, chosen on validation. Otherwise `set_threshold` adds labels, which are
+            predicted from their threshold on and never below it.
     """
 
     def __init__(self, models: List[Model], device: torch.device, path: Path) -> None:
@@ -90,13 +63,20 @@ class Classifier(Summarized):
         for model in models:
             model.network.to(device)
         self.preprocessing: Preprocessing = models[0].preprocessing
-        means = map(fmean, zip(*(model.thresholds for model in models), strict=True))
-        multi_label = self.preprocessing.multi_label
-        self.thresholds = dict(zip(self.labels, means, strict=True)) if multi_label else {}
+        self.thresholds: dict[str, float] = {}
+        if self.preprocessing.multi_label:
+            self.thresholds = dict(zip(self.labels, self._fitted_thresholds(), strict=True))
         self._rules: dict[object, Preprocessing] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_rules": {}}  # a cache, whose parts can't be pickled
+
+    def _fitted_thresholds(self) -> list[float]:
+        """Return the mean of the models' thresholds for each class."""
+        return [fmean(each) for each in zip(*(x.thresholds for x in self.models), strict=True)]
+
     def summary(self) -> dict[str, str]:
-        """Return where it was loaded from, and what it is."""
+        """Return path, architecture, number of classes, kind of sequences and device."""
         fitted, members = self.preprocessing, len(self.models)
         found = {
             "path": str(self.path),
@@ -109,12 +89,12 @@ class Classifier(Summarized):
 
     @property
     def network(self) -> ClassifierNetwork:
-        """The network of the only model; a ConfigError where there are several."""
+        """The network; an ensemble raises a ConfigError."""
         return one_model(self).models[0].network
 
     @property
     def calibration(self) -> Calibration:
-        """What validation said of the only model; a ConfigError where there are several."""
+        """The calibration; an ensemble raises a ConfigError."""
         return one_model(self).models[0].calibration
 
     @property
@@ -123,68 +103,104 @@ class Classifier(Summarized):
         return self.preprocessing.label_set.separator
 
     def set_threshold(self, label: str, probability: float) -> None:
-        """Set from which probability on a label is predicted; a ConfigError where none has it."""
+        """Set the probability from which on a label is predicted.
+
+        Raises:
+            ConfigError: If there is no such label.
+        """
         if label not in self.labels:
             near = nearest(label, self.labels)
             hint = f"; did you mean {quote(near)}?" if near else ""
             raise ConfigError(f"threshold: no label {quote(label)}{hint}")
         self.thresholds[label] = probability
 
-    def ranked(
-        self, probabilities: Tensor, ranks: int | None = None
-    ) -> tuple[Tensor, list[list[int]], list[float]]:
-        """Return the classes of each row, most probable first; those predicted, and how surely.
-
-        Shape:
-            probabilities: (B, C). Returns: (B, C), or (B, 1) of one rank where a row has one label.
-        """
-        own = [self.thresholds.get(label, math.nan) for label in self.labels]
-        least, scores = torch.tensor(own, dtype=torch.float64, device="cpu"), probabilities
+    @property
+    def decision_thresholds(self) -> list[float]:
+        """Threshold of each class as `decisions` takes it, those that were set included."""
         if self.preprocessing.multi_label:
-            chosen = torch.from_numpy(reached(scores, least))
-            sure = torch.where(chosen, scores, 1 - scores).prod(1)
-            order = scores.argsort(dim=1, descending=True, stable=True)
-            every = [[i for i, is_chosen in enumerate(row) if is_chosen] for row in chosen.tolist()]
-            return order, every, sure.tolist()
+            return [*self.thresholds.values()]
+        return self._fitted_thresholds()
+
+    def decide(self, probabilities: Tensor) -> tuple[list[list[int]], list[float]]:
+        """Return the predicted classes of each example, and the probability of the prediction.
+
+        Args:
+            probabilities: Probability of each class, (B, C) float64.
+        """
+        if self.preprocessing.multi_label:
+            chosen = torch.from_numpy(reached(probabilities, self.decision_thresholds))
+            sure = torch.where(chosen, probabilities, 1 - probabilities).prod(1)
+            return [row.nonzero().flatten().tolist() for row in chosen], sure.tolist()
+        best = torch.from_numpy(best_class(probabilities, self.decision_thresholds))
         if self.thresholds:
-            scores = scores + (scores >= least).double() - (scores < least).double()
-        order = scores.argmax(dim=1, keepdim=True)
-        if ranks != 1:
-            order = scores.argsort(dim=1, descending=True, stable=True)
-        sure = probabilities.gather(1, order[:, :1])[:, 0]
-        return order, order[:, :1].tolist(), sure.tolist()
+            own = [self.thresholds.get(label, math.nan) for label in self.labels]
+            least = torch.tensor(own, dtype=torch.float64, device="cpu")
+            # A class at its threshold comes before all others, and one below it after all others.
+            ranks = (probabilities >= least).double() - (probabilities < least).double()
+            best = (probabilities + 2 * ranks).argmax(dim=1)
+        sure = probabilities.gather(1, best.unsqueeze(1)).squeeze(1)
+        return best.unsqueeze(1).tolist(), sure.tolist()
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels, in the order of the class indices."""
+        """Label of each class index."""
         return self.preprocessing.labels
 
     def predict(
         self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
-    ) -> list[Prediction]:
-        """Classify sequences; return one prediction for each, in their order.
+    ) -> Predictions:
+        """Return a prediction for each sequence, in their order.
 
-        An empty sequence gets no label, as an empty row of a file: see `Prediction.problem`.
+        An empty sequence gets no label, as an empty row of a file; see `Prediction.problem`.
 
         Args:
-            sequences: strings, lists of sentences or chats (kind text), lists of symbols (tokens),
+            sequences: Strings, lists of sentences or chats (kind text), lists of symbols (tokens),
                 or arrays (T, C) (features); or a table with the columns that the model was trained
                 on: a DataFrame, a Dataset, a dict of lists, or a list of dicts.
-            groups: name of each sequence's group, in which a model with `initial_state: carried`
-                goes on from one to the next; None: each stands alone.
+            groups: Name of each sequence's group, or None. A model with `initial_state: carried`
+                starts a sequence from the state at the end of the one before it in its group.
 
         Raises:
-            DataError: a sequence is of another kind; its number from 1 is named; or there aren't
-                as many groups as sequences.
+            DataError: If a sequence is of another kind (its number from 1 is named), or if there
+                aren't as many groups as sequences.
         """
-        return list(self.predict_examples([self.rows_of(sequences, groups)], "sequences"))
+        rows = self.rows_of(sequences, groups)
+        return Predictions(self.predict_examples([rows], "sequences"), self.labels)
+
+    def embed(
+        self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
+    ) -> npt.NDArray[np.float32]:
+        """Return a vector for each sequence, (B, H), for search, clustering or other models.
+
+        It is the pooled hidden state of the recurrent branch, before the last layer. The row of an
+        empty sequence is NaN.
+
+        Args:
+            sequences: As for `predict`.
+            groups: As for `predict`.
+
+        Raises:
+            ConfigError: If this is an ensemble.
+            DataError: As `predict`.
+        """
+        network, carried = one_model(self, "embed").network, CarriedStates()
+        vectors = [np.zeros((0, recurrent_branch(network).pooled_width), dtype=np.float32)]
+        rules = self._prediction_rules(0, None, "error")
+        for examples, store in rules.encode_chunks([self.rows_of(sequences, groups)], "sequences"):
+            found = embed_sequences(network, store, self.device, carried).numpy()
+            found[[example.problem is not None for example in examples]] = np.nan
+            vectors.append(found)
+        return np.concatenate(vectors)
 
     def rows_of(
         self, given: Any, groups: Iterable[str | None] | None = None, keep: List[Column] = ()
     ) -> Iterable[Example]:
-        """Return sequences, or the rows of a table, as a reader does; takes them as `predict`.
+        """Return sequences, or the rows of a table, as a reader returns them.
 
-        `keep` are columns of a table to be kept; groups are for sequences alone.
+        Args:
+            given: Sequences or a table, as for `predict`.
+            groups: Group of each sequence, or None; a table has a column for it.
+            keep: Columns of a table whose cells are kept.
         """
         if columns_of(given) is not None:
             if groups is not None:
@@ -219,20 +235,20 @@ class Classifier(Summarized):
         empty: str | None = None,
         bad_rows: str = "error",
     ) -> Iterator[Prediction]:
-        """Classify examples as they come, in their order; memory stays flat.
+        """Yield a prediction for each example, in their order, as they come; memory is bounded.
 
         Args:
-            bursts: examples that come together; carried states pass from burst to burst.
-            source: name for messages, such as the file's.
-            report: counts the rows, and those cut or empty.
-            ranks: how many labels, the most probable ones, have a probability; None: all.
-            empty: error, unk (an unknown token is read) or blank (no prediction, in its place) for
-                empty sequences; None: as in training, and blank where training refused them.
+            bursts: Examples that arrive together. Carried states pass from burst to burst.
+            source: Name of the source in messages, such as a file's.
+            report: Counts of rows that were read, cut or empty.
+            ranks: Number of most probable labels that have a probability, or None for all.
+            empty: error, unk (an unknown token is read) or blank (no prediction) for empty
+                sequences; or None for the rule of training, with blank in place of error.
             bad_rows: error or blank, for rows that can't be read.
 
         Raises:
-            DataError: a row can't be read; the predictions of the rows before it come first.
-            RunError: memory ran out, or a prediction isn't finite.
+            DataError: If a row can't be read; predictions for the rows before it come first.
+            RunError: If memory ran out, or a prediction isn't finite.
         """
         copies = tee(_lists(bursts), len(self.models))
         streams = [
@@ -244,11 +260,12 @@ class Classifier(Summarized):
         most = None if label_set.multi_label else ranks  # a multi-label row may have any of them
         for found in zip(*streams, strict=True):
             mean = torch.stack([own for _, own, _ in found]).mean(dim=0)
-            order, *decided = self.ranked(mean, most)
-            columns = names[order.numpy()].tolist(), mean.gather(1, order).tolist(), *decided
+            decided, sure_of = self.decide(mean)
+            order = self._ranked(mean, decided, most)
+            columns = names[order.numpy()].tolist(), mean.gather(1, order).tolist()
             examples, _, unknown = found[0]
             for example, share, own, row, best, sure in zip(
-                examples, unknown, *columns, strict=True
+                examples, unknown, *columns, decided, sure_of, strict=True
             ):
                 if example.problem is None:
                     labels = label_set.decode(best)
@@ -258,13 +275,25 @@ class Classifier(Summarized):
                 else:
                     yield Prediction("", math.nan, {}, 0.0, example)
 
-    def threshold(self, precision: float, label: str | None = None) -> CoveragePoint:
-        """Return the lowest probability above which this share of validation was right.
+    def _ranked(self, probabilities: Tensor, decided: list[list[int]], ranks: int | None) -> Tensor:
+        """Return the classes of each example, the predicted one first, then by probability."""
+        if self.preprocessing.multi_label:
+            return probabilities.argsort(dim=1, descending=True, stable=True)
+        best = torch.tensor(decided, device="cpu")
+        if ranks == 1:
+            return best
+        scores = probabilities.scatter_add(1, best, torch.ones_like(probabilities))
+        return scores.argsort(dim=1, descending=True, stable=True)
 
-        It is that of all predictions, or of those of a label.
+    def threshold(self, precision: float, label: str | None = None) -> CoveragePoint:
+        """Return the lowest threshold above which this share of validation predictions was right.
+
+        Args:
+            precision: Share of right predictions, in [0, 1].
+            label: Count predictions of this label only, or None for all.
 
         Raises:
-            ConfigError: there is none, or training had no validation split to find it.
+            ConfigError: If there is none, or training had no validation split.
         """
         option, given, points = "--precision", "--min-probability", self.calibration.coverage
         if label is not None:
@@ -297,26 +326,37 @@ class Classifier(Summarized):
         report: EncodingReport | None,
         policy: tuple[str | None, str],
     ) -> Iterator[tuple[list[Example], Tensor, list[float]]]:
-        """Classify examples by one of the models, chunk by chunk, batched by length.
+        """Yield the predictions of one of the models, chunk by chunk.
 
-        Yields the rows; the probability of each class, (B, C) float64; the share of each row's
-        tokens that are unknown. Where a row has a problem, its figures mean nothing.
+        Yields:
+            The examples; the probability of each class, (B, C) float64; the share of unknown tokens
+            of each. The numbers of an example with a problem mean nothing.
         """
-        model, carried, (empty, bad_rows) = self.models[number], CarriedStates(), policy
-        if empty is None and model.preprocessing.lengths.empty == "error":
-            empty = "blank"
-        if (number, policy) not in self._rules:  # what they look up, they remember
-            rules = model.preprocessing.for_prediction(empty=empty, bad_rows=bad_rows)
-            self._rules[number, policy] = rules
-        rules = self._rules[number, policy]
+        model, carried = self.models[number], CarriedStates()
+        rules = self._prediction_rules(number, *policy)
         for examples, store in rules.encode_chunks(bursts, source, report):
             logits = predict_logits(model.network, store, self.device, carried=carried)
             found = model.network.probabilities(check_finite(logits, store))
             yield examples, found, unknown_shares(store, rules.token_columns)
 
+    def _prediction_rules(self, number: int, empty: str | None, bad_rows: str) -> Preprocessing:
+        """Return a model's preprocessing for prediction, which remembers what it looked up."""
+        fitted = self.models[number].preprocessing
+        if empty is None and fitted.lengths.empty == "error":
+            empty = "blank"
+        key = number, empty, bad_rows
+        if key not in self._rules:
+            self._rules[key] = fitted.for_prediction(empty=empty, bad_rows=bad_rows)
+        return self._rules[key]
+
 
 def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
-    """Refuse models, by name, of other labels or another kind of sequences than the first."""
+    """Raise a CheckpointError if models differ in their labels or kind of sequences.
+
+    Args:
+        fitted: Preprocessing of each model by its name.
+        path: Directory for messages.
+    """
     tasks = {name: (x.labels, x.kind, x.multi_label) for name, x in fitted.items()}
     first, task = next(iter(tasks.items()))
     for name, other in tasks.items():
@@ -328,20 +368,20 @@ def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
 
 
 def one_model(classifier: Classifier, option: str = "") -> Classifier:
-    """Return a classifier; refuse an ensemble, which can't do what is asked for."""
+    """Return the classifier, or raise a ConfigError if it is an ensemble."""
     if len(classifier.models) > 1:
         raise ConfigError(f"{option}: ".lstrip(": ") + name_one(classifier.path))
     return classifier
 
 
 def refuse_multi_label(classifier: Classifier) -> None:
-    """Refuse a model of several labels per row where one is followed."""
+    """Raise a ConfigError if the task is multi-label."""
     if classifier.preprocessing.multi_label:
         raise ConfigError("--steps: follows one label; a row may have several here")
 
 
 def as_list(sequences: Any) -> list[Any]:
-    """Return sequences given from Python as a list; a DataError where they are none."""
+    """Return sequences from Python as a list, or raise a DataError if they are no list."""
     try:
         if not isinstance(sequences, str | bytes):
             return list(sequences)
@@ -364,7 +404,7 @@ def _branches(config: ModelConfig) -> str:
 
 
 def _lists(bursts: Iterable[Iterable[Example]]) -> Iterator[list[Example]]:
-    """Yield examples in lists of one chunk at most; where reading fails, the rows before it."""
+    """Yield examples in lists of one chunk at most; the rows before an error come first."""
     for rows, fault in chain.from_iterable(chunked(burst, CHUNK_ROWS) for burst in bursts):
         yield rows
         if fault is not None:

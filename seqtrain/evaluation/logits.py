@@ -157,6 +157,35 @@ def branch_logits(
     )
 
 
+@torch.inference_mode()
+def embed_sequences(
+    model: ClassifierNetwork, store: SequenceStore, device: torch.device, carried: CarriedStates
+) -> Tensor:
+    """Return the pooled states of the recurrent branch for every sequence, (B, H) on the CPU.
+
+    Args:
+        model: The network, on the device.
+        store: The sequences.
+        device: Device that computes.
+        carried: States at which groups start, if the model carries states.
+    """
+    groups, branch = carried_groups(model, store), recurrent_branch(model)
+
+    def compute(batch: Batch) -> Tensor:
+        start = None if groups is None else carried.starts(batch.groups, model)
+        pooled, states = branch.embed(batch, ForwardContext(start=start))
+        if groups is not None:
+            carried.keep(batch.groups, states)
+        return pooled.float().cpu()
+
+    vectors = torch.zeros((len(store), branch.pooled_width), dtype=torch.float32, device="cpu")
+    plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
+    model.eval()
+    for batch, found in map_batches(compute, store, plan, device):
+        vectors[torch.from_numpy(batch.examples)] = batch.restore(found)
+    return vectors
+
+
 def are_right(logits: Tensor, labels: Tensor) -> Tensor:
     """Return whether all labels of each example are right, with a threshold of 0.5: (B,) bool."""
     if labels.ndim == 1:

@@ -142,6 +142,7 @@ class Classification(Objective):
         self.refit = refit
         self.sort = config.batching.sort
         self.classifier = model
+        self.sample_weight: Tensor | None = None
         self.prepared = model.prepare(train)
         self._fixed_logits: list[Tensor] | None = None
         self.names = names
@@ -155,6 +156,15 @@ class Classification(Objective):
         if validation is not None and one:
             largest = class_counts(train.labels, len(names)).argmax()
             self.chance = float((validation.labels == largest).mean())
+
+    def weigh(self, weights: Array) -> None:
+        """Multiply the loss of each example by a weight; the weights are scaled to a mean of 1.
+
+        Args:
+            weights: Weight of each row that was read, (N,); `lines` of a store number the rows.
+        """
+        own = torch.from_numpy(weights[self.store.lines - 1])
+        self.sample_weight = own / own.mean()
 
     def changed(self, rows: SequenceStore, epoch: int, number: int) -> SequenceStore:
         """Return the sequences of a batch, changed as training.augment says."""
@@ -180,6 +190,8 @@ class Classification(Objective):
         labels = torch.cat([batch.labels] * len(branches))
         each = example_losses(torch.cat(branches), labels, self.class_weights, self.settings)
         each = each.view(len(branches), -1).sum(0)
+        if self.sample_weight is not None:
+            each = each * self.sample_weight[batch.examples].to(each)
         return Losses(each, are_right(combined(branches), batch.labels).sum())
 
     def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:

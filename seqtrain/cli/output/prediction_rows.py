@@ -14,8 +14,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from seqtrain.api.predict import StepPredictions
+from seqtrain.api.prediction import Prediction
 from seqtrain.api.predictions import sequence_text
-from seqtrain.api.predictors import Prediction
 from seqtrain.cli.output.console import stdout_console
 from seqtrain.cli.output.table import GrowingTable, TableColumn
 from seqtrain.data.examples import Example

@@ -1,0 +1,103 @@
+"""Predictions: one for a sequence, and a list of them as an array or a data frame."""
+
+import math
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from seqtrain.data.examples import Example
+from seqtrain.errors import ConfigError
+from seqtrain.text import Summarized
+
+NO_EXAMPLE = Example("", None, 0)
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction(Summarized):
+    """Prediction for one sequence.
+
+    Attributes:
+        label: The predicted label, or an empty text if there is a problem. In a multi-label task
+            all predicted labels, joined by ``data.label_separator``.
+        probability: Its probability, in [0, 1], or NaN if there is a problem. In a multi-label task
+            the probability that exactly these labels are right, if labels are independent.
+        probabilities: Probability of each label (or of the most probable ones, if only some were
+            asked for), most probable first.
+        unknown: Share of the sequence's tokens that the model doesn't know, in [0, 1].
+        example: The sequence, its line, file and kept columns.
+        labels: Each predicted label, in the order of the classes.
+    """
+
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+    unknown: float
+    example: Example = field(default=NO_EXAMPLE, repr=False, compare=False)
+    labels: tuple[str, ...] = ()
+
+    def summary(self) -> dict[str, str]:
+        """Return the prediction, or the problem."""
+        if self.problem is not None:
+            return {"problem": self.problem}
+        return {"label": self.label, "probability": f"{self.probability:.2%}"}
+
+    @property
+    def problem(self) -> str | None:
+        """Reason why there is no prediction, or None if there is one."""
+        return self.example.problem
+
+
+class Predictions(list[Prediction]):
+    """Predictions in the order of their sequences; a list with an array of probabilities.
+
+    Attributes:
+        classes: The labels in the order of the columns of `probabilities`.
+    """
+
+    def __init__(self, predictions: Iterable[Prediction], classes: tuple[str, ...]) -> None:
+        super().__init__(predictions)
+        self.classes = classes
+
+    @property
+    def labels(self) -> list[str]:
+        """The predicted label of each sequence."""
+        return [each.label for each in self]
+
+    @property
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        """Probability of each class, (B, C); a row is NaN if its sequence has a problem."""
+        rows = [
+            [each.probabilities.get(label, math.nan) for label in self.classes] for each in self
+        ]
+        return np.array(rows, dtype=np.float64).reshape(len(self), len(self.classes))
+
+    def to_frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """Return a data frame of label, probability, and the probability of each class.
+
+        Args:
+            library: pandas or polars. By default the one that the program has imported, or else
+                the one that is installed.
+
+        Raises:
+            ConfigError: If the library isn't installed.
+        """
+        names = ("pandas", "polars") if library is None else (library,)
+        installed = [name for name in names if find_spec(name) is not None]
+        if not installed:
+            raise ConfigError(
+                f"to_frame: needs {' or '.join(names)}; install it with: pip install {names[0]}"
+            )
+        name = next((name for name in installed if name in sys.modules), installed[0])
+        columns: dict[str, Any] = {
+            "label": self.labels,
+            "probability": [each.probability for each in self],
+        }
+        for label, values in zip(self.classes, self.probabilities.T, strict=True):
+            columns[f"probability of {label}"] = values
+        return import_module(name).DataFrame(columns)
