@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.api.fit import fit
+from seqtrain.api.packed_model import pack_model, unpack_model
 from seqtrain.api.prediction import Predictions
 from seqtrain.api.predictors import Classifier, as_list
 from seqtrain.api.progress import Progress
@@ -28,7 +29,6 @@ from seqtrain.data.readers.sequences import plain
 from seqtrain.data.readers.table_source import columns_of
 from seqtrain.data.sources import with_given_data
 from seqtrain.errors import (
-    CheckpointError,
     ConfigError,
     DataError,
     Interrupted,
@@ -36,9 +36,7 @@ from seqtrain.errors import (
     warn,
 )
 from seqtrain.evaluation.devices import select_device
-from seqtrain.files.writing import blocks_of, write_folder
-from seqtrain.runs.model_folder import FILES as MODEL_FILES
-from seqtrain.runs.model_folder import Model, load_model, model_files
+from seqtrain.runs.model_folder import Model, load_model
 from seqtrain.text import quote
 from seqtrain.training.events import EpochEvent
 
@@ -412,9 +410,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         state: dict[str, Any] = super().__getstate__()
         trained = state.get("classifier_")
         if trained is not None:
-            saved = model_files(trained.models[0])
-            files = {name: b"".join(blocks_of(x)) for name, x in saved.items()}
-            state = {**state, "classifier_": files}
+            state = {**state, "classifier_": pack_model(trained.models[0])}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -422,12 +418,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         super().__setstate__(state)
         files = state.get("classifier_")
         if files is not None:
-            is_whole = isinstance(files, dict) and all(isinstance(f, bytes) for f in files.values())
-            if not is_whole or not files.keys() <= MODEL_FILES:
-                raise CheckpointError("classifier_: expected the files of a model folder")
-            with TemporaryDirectory() as folder:
-                write_folder(Path(folder, "best"), files)
-                self.classifier_ = self._classifier(load_model(Path(folder, "best")))
+            self.classifier_ = self._classifier(unpack_model(files))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

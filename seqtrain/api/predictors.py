@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from seqtrain.api.packed_model import pack_model, unpack_model
 from seqtrain.api.prediction import Prediction, Predictions
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.decisions import best_class, reached
@@ -25,6 +26,7 @@ from seqtrain.data.readers.sequences import sequence_from_python
 from seqtrain.data.readers.table_source import columns_of
 from seqtrain.errors import CheckpointError, ConfigError, DataError
 from seqtrain.evaluation.calibration import Calibration
+from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import (
     CarriedStates,
     check_finite,
@@ -69,7 +71,17 @@ class Classifier(Summarized):
         self._rules: dict[object, Preprocessing] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_rules": {}}  # a cache, whose parts can't be pickled
+        return {
+            "models": [pack_model(model) for model in self.models],
+            "device": str(self.device),
+            "path": str(self.path),
+            "thresholds": self.thresholds,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        models = [unpack_model(files) for files in state["models"]]
+        Classifier.__init__(self, models, select_device(state["device"]), Path(state["path"]))
+        self.thresholds = state["thresholds"]
 
     def _fitted_thresholds(self) -> list[float]:
         """Return the mean of the models' thresholds for each class."""

@@ -1,6 +1,8 @@
 """The estimator in scikit-learn's own tools, with sequences of unequal length."""
 
+import os
 import pickle
+import signal
 import tempfile
 from typing import Any
 
@@ -12,8 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from seqtrain.errors import CheckpointError, DataError
+from seqtrain.errors import CheckpointError, DataError, SeqtrainWarning
 from seqtrain.sklearn import SequenceClassifier
+from seqtrain.training.events import UpdateEvent
 from tests.helpers.tiny import rows
 
 SMALL = {
@@ -151,7 +154,7 @@ def test_mistakes_are_value_errors(fitted):
         ("a text", "X: found one str; expected a list of sequences"),
         ({"a": "text"}, "X: the column a is a str; expected its values"),
         ({"a": ["text"], "b": ["text"]}, "X: found the columns 'a, b'; name the sequence's"),
-        (np.array([["a"], ["b"]]), "X: found a table of texts; give one column of it"),
+        (np.array([["a", "b"], ["c", "d"]]), "X: found a table of texts; give one column of it"),
         (["a", 1.5], "X: found float; expected texts"),
         (np.array([0.5, 1.0]), "X: found float64; expected texts"),
     ):
@@ -182,3 +185,130 @@ def test_columns_of_a_table(sequence):
     np.testing.assert_array_equal(of_table.predict_proba(table), expected)
     rows = [dict(zip(table, cells, strict=True)) for cells in zip(*table.values(), strict=True)]
     np.testing.assert_array_equal(of_table.predict_proba(rows), expected)
+
+
+def test_keys_of_the_config_are_parameters():
+    estimator = small(model__num_layers=2, training__patience=1)
+    assert clone(estimator).get_params()["model__num_layers"] == 2
+    estimator.set_params(model__num_layers=3, hidden_size=5)
+    assert (estimator.get_params()["model__num_layers"], estimator.hidden_size) == (3, 5)
+    search = GridSearchCV(small(max_epochs=1), {"model__num_layers": [1, 2]}, cv=2)
+    assert search.fit(list(TEXTS), list(LABELS)).best_params_["model__num_layers"] in (1, 2)
+    with pytest.raises(TypeError, match="num_layerz"):
+        small(num_layerz=2)
+    with pytest.raises(ValueError, match=r"model\.num_layerz"):
+        small(model__num_layerz=2).fit(list(TEXTS), list(LABELS))
+
+
+def test_steps_that_are_nan_in_all_channels_at_the_end_are_padding():
+    draw = np.random.default_rng(0)
+    series = draw.normal(size=(40, 6, 2))
+    lengths = 2 + np.arange(40) % 5
+    series[np.arange(6) >= lengths[:, None]] = np.nan
+    series[0, 0, 1] = np.nan
+    fitted = small(max_epochs=2, settings={"data.missing": "mask"}).fit(series, LABELS[:40])
+    cut = [row[:length] for row, length in zip(series, lengths, strict=True)]
+    padded, plain = fitted.predict_proba(series), fitted.predict_proba(cut)
+    np.testing.assert_allclose(padded, plain, atol=1e-6)
+
+
+def test_channels_may_come_before_time():
+    series = np.random.default_rng(0).normal(size=(40, 2, 6))
+    with pytest.warns(SeqtrainWarning, match="layout='channels_time'"):
+        small(max_epochs=1).fit(series, LABELS[:40])
+    plain = small(max_epochs=2).fit(series.transpose(0, 2, 1), LABELS[:40])
+    other = small(max_epochs=2, layout="channels_time").fit(series, LABELS[:40])
+    expected = plain.predict_proba(series.transpose(0, 2, 1))
+    np.testing.assert_array_equal(other.predict_proba(series), expected)
+    np.testing.assert_allclose(other.predict_proba([*series]), expected, atol=1e-6)
+
+
+def test_weights_of_examples_decide_between_labels():
+    texts, labels = ["the same words"] * 60, np.array(["down", "up"] * 30)
+    for heavy in ("down", "up"):
+        weights = np.where(labels == heavy, 20.0, 0.5)
+        fitted = small(max_epochs=20).fit(texts, labels, sample_weight=weights)
+        assert fitted.predict(texts[:1]).tolist() == [heavy]
+        fitted = small(max_epochs=20, class_weight={heavy: 20.0}).fit(texts, labels)
+        assert fitted.predict(texts[:1]).tolist() == [heavy]
+
+
+def test_validation_data_and_the_history_of_epochs():
+    texts, labels = list(TEXTS), list(LABELS)
+    plain = small(max_epochs=2).fit(texts[:40], labels[:40])
+    assert [row["epoch"] for row in plain.history_] == [1, 2]
+    assert "validation_loss" not in plain.history_[0]
+    fitted = small(max_epochs=2).fit(texts[:40], labels[:40], validation_data=(texts, labels))
+    assert 0 <= fitted.history_[-1]["validation_accuracy"] <= 1
+    held_out = small(max_epochs=2, validation_fraction=0.25).fit(texts, labels)
+    assert "validation_macro_f1" in held_out.history_[-1]
+
+
+def test_scores_of_lists_of_labels_count_whole_sets():
+    given = [[label, "all"] if i % 3 else ["all"] for i, label in enumerate(LABELS)]
+    fitted = small(max_epochs=2).fit(list(TEXTS), given)
+    found = fitted.predict(list(TEXTS))
+    right = np.mean([{*a} == {*b} for a, b in zip(found, given, strict=True)])
+    assert fitted.score(list(TEXTS), given) == pytest.approx(right)
+    assert fitted.score(list(TEXTS), [["never seen"]] * len(TEXTS)) == 0
+
+
+def test_columns_of_one_text_and_names_of_features():
+    pandas = pytest.importorskip("pandas")
+    column = np.array(TEXTS, dtype=object)[:, None]
+    expected = small(max_epochs=1).fit(list(TEXTS), LABELS).predict_proba(list(TEXTS))
+    fitted = small(max_epochs=1).fit(column, LABELS)
+    np.testing.assert_array_equal(fitted.predict_proba(column), expected)
+    frame = pandas.DataFrame({"text": TEXTS})
+    fitted = small(max_epochs=1).fit(frame, LABELS)
+    assert fitted.feature_names_in_.tolist() == ["text"]
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.predict(frame.rename(columns={"text": "other"}))
+
+
+def test_lists_of_whole_numbers_say_how_they_were_read():
+    lists = [[3, 1, 2 + i % 2] for i in range(40)]
+    with pytest.warns(SeqtrainWarning, match="whole numbers were read as series"):
+        small(max_epochs=1).fit(lists, LABELS[:40])
+    tokens = small(max_epochs=1, data__kind="tokens").fit(lists, LABELS[:40])
+    assert tokens.classifier_.preprocessing.kind == "tokens"
+
+
+def test_a_stop_ends_cross_validation_with_advice_of_no_folder(monkeypatch):
+    def stop(event: object) -> None:
+        if isinstance(event, UpdateEvent):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(SequenceClassifier, "_listener", lambda self: stop)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        cross_val_score(small(), list(TEXTS), list(LABELS), cv=2)
+    assert "--resume" not in str(caught.value)
+    assert tempfile.gettempdir() not in str(caught.value)
+
+
+def test_a_classifier_is_pickled_after_it_predicted(fitted):
+    classifier = fitted.classifier_
+    found = classifier.predict(list(TEXTS))
+    again = pickle.loads(pickle.dumps(classifier)).predict(list(TEXTS))
+    np.testing.assert_array_equal(again.probabilities, found.probabilities)
+
+
+def test_predictions_are_an_array_and_a_frame(fitted):
+    classifier = fitted.classifier_
+    found = classifier.predict([*TEXTS[:3], ""])
+    assert found.probabilities.shape == (4, 2)
+    np.testing.assert_allclose(found.probabilities[:3].sum(1), 1)
+    for library in ("pandas", "polars"):
+        pytest.importorskip(library)
+        frame = found.to_frame(library)
+        assert [*frame.columns][:2] == ["label", "probability"]
+        assert list(frame["label"]) == found.labels
+
+
+def test_embeddings_are_those_of_one_sequence_at_a_time(fitted):
+    classifier = fitted.classifier_
+    together = classifier.embed(list(TEXTS[:7]))
+    assert together.shape == (7, 8)
+    alone = np.concatenate([classifier.embed([text]) for text in TEXTS[:7]])
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+    assert classifier.embed([]).shape == (0, 8)

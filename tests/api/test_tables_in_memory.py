@@ -145,7 +145,7 @@ def test_a_table_is_read_as_a_file_is(kind: str, of_files: seqtrain.Run, tmp_pat
 
 def test_a_run_remembers_the_data_that_it_was_given(run: seqtrain.Run) -> None:
     found = seqtrain.evaluate(run, split="validation")
-    assert found.scores.num_examples == 12
+    assert 0 < found.scores.num_examples < len(ROWS)
     assert seqtrain.evaluate(run).scores == run.test
     assert seqtrain.check(run).passed
 
