@@ -7,8 +7,7 @@ It needs the package scikit-learn: pip install 'seqtrain[sklearn]'.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,6 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.api.estimator_input import (
+    InputError,
+    are_lists,
+    are_whole_numbers,
+    checked_sequence,
+    kind_of_sequences,
+    renamed,
+    without_padding,
+)
 from seqtrain.api.fit import fit
 from seqtrain.api.packed_model import pack_model, unpack_model
 from seqtrain.api.prediction import Predictions
@@ -25,7 +33,6 @@ from seqtrain.api.run_events import Event
 from seqtrain.config.schema import Config
 from seqtrain.data.read_options import Schema
 from seqtrain.data.readers import TableSource
-from seqtrain.data.readers.sequences import plain
 from seqtrain.data.readers.table_source import columns_of
 from seqtrain.data.sources import with_given_data
 from seqtrain.errors import (
@@ -69,12 +76,6 @@ KEYS = {
 """Keys of the config that are parameters with names of their own."""
 SECTIONS = tuple(Config.model_fields)
 LAYOUTS = ("time_channels", "channels_time")
-IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
-"""Start of a message about sequences in memory, which are X here."""
-
-
-class InputError(DataError, ValueError):
-    """X, y or a parameter is wrong. It is a ValueError too, as scikit-learn's tools expect."""
 
 
 class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # has no types
@@ -183,7 +184,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             InputError: If X, y or a parameter is wrong.
             Interrupted: If a signal stopped training.
         """
-        self._binarizer = MultiLabelBinarizer() if _are_lists(y) else None
+        self._binarizer = MultiLabelBinarizer() if are_lists(y) else None
         y = y if self._binarizer is None else self._binarizer.fit_transform(y)
         sequences = self._sequences(X, y, reset=True)
         y = self._checked_labels(y, sequences)
@@ -211,7 +212,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 )
                 model = load_model(Path(folder, RUN, "best"))
             except SeqtrainError as error:
-                raise InputError(*_renamed(error)) from None
+                raise InputError(*renamed(error)) from None
             except Interrupted as stop:
                 problem = "fit was stopped; the estimator isn't trained"
                 raise Interrupted(stop.signal_number, problem) from None
@@ -292,7 +293,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         try:
             return self.classifier_.predict(sequences)
         except SeqtrainError as error:
-            raise InputError(*_renamed(error)) from None
+            raise InputError(*renamed(error)) from None
 
     def _config(self, sequences: list[Any]) -> dict[str, Any]:
         """Return the sections of the config."""
@@ -300,7 +301,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             "data.sequence": "s",
             "data.label": "l",
             "data.empty": "unk",
-            "data.kind": _kind(sequences),
+            "data.kind": kind_of_sequences(sequences),
             "data.label_separator": "," if self._multi_label else None,
         }
         values |= {key: getattr(self, name) for name, key in KEYS.items()}
@@ -349,7 +350,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 rows = self._column_of(X, [*map(str, names)])
             elif dimensions == 3 and is_numeric:
                 rows = self._series(np.asarray(array))
-            elif dimensions == 2 and array.shape[1] == 1 and not is_numeric:
+            elif dimensions == 2 and array.shape[1] == 1 and array.dtype.kind in "OUT":
                 rows = array[:, 0].tolist()
             elif dimensions == 2 or hasattr(array, "toarray"):  # sparse ones are refused
                 rows = self._rows_of_numbers(X, *y, reset=reset)
@@ -357,19 +358,19 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 rows = as_list(array)
                 if self.layout == "channels_time":
                     rows = [np.asarray(x).T if getattr(x, "ndim", 1) == 2 else x for x in rows]
-            sequences = [_checked(sequence) for sequence in rows]
+            sequences = [checked_sequence(sequence) for sequence in rows]
         except DataError as error:
-            raise InputError(*_renamed(error)) from None
+            raise InputError(*renamed(error)) from None
         if not sequences:
             raise InputError("X: found no sequences (0 samples)")
-        if reset and _are_whole_numbers(sequences[0]) and "data__kind" not in vars(self):
+        if reset and are_whole_numbers(sequences[0]) and "data__kind" not in vars(self):
             warn(
                 "X: lists of whole numbers were read as series; if they are ids of tokens, set "
                 "data__kind='tokens', and data__kind='features' if they are measurements",
                 stacklevel=4,
             )
         if getattr(self, "data__kind", None) == "tokens":
-            sequences = [[*map(str, x)] if _are_whole_numbers(x) else x for x in sequences]
+            sequences = [[*map(str, x)] if are_whole_numbers(x) else x for x in sequences]
         return sequences
 
     def _rows_of_numbers(self, X: Any, *y: Any, reset: bool) -> list[Any]:
@@ -383,7 +384,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             if "could not convert string" not in str(error):
                 raise
             raise InputError("X: found a table of texts; give one column of it") from None
-        return [_without_padding(row) for row in (checked[0] if y else checked)]
+        return [without_padding(row) for row in (checked[0] if y else checked)]
 
     def _series(self, array: Array) -> list[Any]:
         """Return the series of an array with three axes, in the layout (T, C), without padding."""
@@ -397,7 +398,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 f"other way round, set layout={other!r}",
                 stacklevel=5,
             )
-        return [_without_padding(row) for row in array]
+        return [without_padding(row) for row in array]
 
     def _column_of(self, X: Any, names: list[str]) -> list[Any]:
         if self.sequence not in names and len(names) != 1:
@@ -433,52 +434,3 @@ def _is_key(name: str) -> bool:
     """Return True for a parameter named as a key of the config: section__key."""
     section, _, key = name.partition("__")
     return bool(key) and section in SECTIONS
-
-
-def _without_padding(series: Array) -> Array:
-    """Return a series without the steps at its end that are NaN in all channels."""
-    valid = ~np.isnan(series.reshape(len(series), -1)).all(axis=1)
-    return series[: 1 + max(np.flatnonzero(valid), default=-1)]
-
-
-def _renamed(error: SeqtrainError) -> list[str]:
-    """Return an error's problems with X, and its row, in place of the table in memory."""
-    return [
-        IN_MEMORY.sub(lambda found: "X: row " if found[0].endswith(":") else "X: ", line)
-        for line in error.problems
-    ]
-
-
-def _checked(sequence: Any) -> Any:
-    """Return a sequence, or raise an InputError if it can't be one. A missing one is empty."""
-    if not isinstance(sequence, str | Sequence | np.ndarray) and plain(sequence) is not None:
-        raise InputError(
-            f"X: found {type(sequence).__name__}; expected texts, lists of symbols or arrays. "
-            "Reshape your data"
-        )
-    return plain(sequence) if isinstance(sequence, str) else sequence
-
-
-def _are_lists(y: Any) -> bool:
-    """Return True if each row has a list of labels, which aren't 0s and 1s."""
-    is_list = isinstance(y, list | tuple)
-    if not is_list or not all(isinstance(each, list | tuple | set) for each in y):
-        return False
-    return len({*map(len, y)}) > 1 or any(isinstance(label, str) for each in y for label in each)
-
-
-def _are_whole_numbers(sequence: Any) -> bool:
-    """Return True for a list of whole numbers."""
-    return (
-        isinstance(sequence, list | tuple)
-        and bool(sequence)
-        and all(isinstance(value, int) and not isinstance(value, bool) for value in sequence)
-    )
-
-
-def _kind(sequences: list[Any]) -> str:
-    """Return text, tokens or features, by the content of the first sequence that isn't empty."""
-    first = next((each for each in sequences if hasattr(each, "__len__") and len(each)), "")
-    if isinstance(first, str):
-        return "text"
-    return "tokens" if isinstance(first[0], str) else "features"

@@ -1,6 +1,7 @@
 """A run's best model, labelled rows to score it on (a split, or another file), and its scores."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -17,10 +18,11 @@ from seqtrain.api.start import has_grown
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import held_out_fractions, prepare
+from seqtrain.data.labels import unknown_rows
 from seqtrain.data.readers import Source, TableSource, unchanged
 from seqtrain.data.sources import files_of, labelled_source, named_text
 from seqtrain.data.store import Array, SequenceStore
-from seqtrain.errors import CheckpointError, ConfigError, DataError, warn
+from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError, warn
 from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.evaluation.scores import Scores, score, score_branches, single_class_warnings
@@ -89,13 +91,18 @@ def load_labelled(
     classifier = load_one(directory.path, device=device)
     if data is not None:
         found = _read_data(classifier, data)
+        learned = _learned_files(directory, found.digests)
+        if learned:
+            line = f"the model was trained on these rows ({learned}), so its scores are too high"
+            found.warnings.insert(0, line)
+            found = replace(found, trained_on_rows=True)
     else:
         found = read_split(directory, classifier, split or default_split(directory.path))
         if found.split == "validation" and split is None:
             found.warnings.insert(0, NO_TEST)
     if not len(found.store):
         raise DataError(f"{found.source}: no rows to score")
-    if (found.store.labels < 0).all():
+    if unknown_rows(found.store.labels).all():
         known = listed([*map(quote, classifier.labels)])
         raise DataError(f"{found.source}: none of its labels is one of the model's: {known}")
     return found
@@ -138,6 +145,27 @@ def learned_rows(config: Config, split: str | None) -> str:
     if split == "validation" and config.training.refit:
         return "these rows too (training.refit)"
     return "these rows" if split == "train" else ""
+
+
+def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
+    """Return the config's key of a file that the model was trained on, or an empty text.
+
+    Args:
+        run: The run, or a model folder, of which nothing is known.
+        digests: SHA-256 of each file to score on.
+    """
+    if not (run.holds(CONFIG) and run.holds(ENVIRONMENT)):
+        return ""
+    config, recorded = run.config(), run.environment()["data"]
+    for split in ("train", "validation"):
+        named = getattr(config.data, split)
+        if not learned_rows(config, split) or not isinstance(named, str | list):
+            continue
+        with suppress(SeqtrainError):  # files that moved are no reason to refuse others
+            known = {recorded.get(path) for path in files_of(f"data.{split}", named)}
+            if known & {*digests.values()}:
+                return f"data.{split}"
+    return ""
 
 
 def _read_data(classifier: Classifier, data: Any) -> Labelled:

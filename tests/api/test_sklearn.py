@@ -39,9 +39,19 @@ def fitted() -> SequenceClassifier:
     return small().fit(list(TEXTS), list(LABELS))
 
 
+NAN = "a missing value within a series needs data.missing: mask; at its end it is padding"
+NOT_APPLICABLE = {
+    "check_do_not_raise_errors_in_init_or_set_params": "a keyword must be a key of the config",
+    "check_estimators_pickle": NAN,
+    "check_sample_weight_equivalence_on_dense_data": "batches of a repeated example differ",
+}
+"""Checks of scikit-learn that don't apply, and why."""
+
+
 @pytest.mark.slow
 @parametrize_with_checks(
     [small(max_epochs=40, settings={"model.embedding_dropout": 0.0})],
+    expected_failed_checks=lambda estimator: NOT_APPLICABLE,
 )
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)

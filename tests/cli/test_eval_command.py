@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import seqtrain
 from seqtrain.metrics import METRICS
 from tests.helpers.tiny import fit, rows, write_table
 
@@ -114,6 +115,8 @@ def test_time_steps_that_train_names_are_found_by_name(tmp_path, monkeypatch, cl
         Path(f"{file}.csv").write_text("\n".join(lines))
     fit(tmp_path, "data: {train: train.csv, kind: features, label: kind}")
     scores = [cli("eval", "run", "--data", x, "--json").json for x in ("train.csv", "other.csv")]
+    learned = [each.pop("trained_on_rows") for each in scores]
+    assert learned == [True, None]
     assert scores[0] == scores[1]
     assert "less.csv:1: no column 'h2'" in cli("eval", "run", "--data", "less.csv", code=2).err
 
@@ -128,3 +131,14 @@ def test_every_metric_is_in_json_and_those_of_epochs_wherever_scores_are(name, b
     cli("runs", ".", "--sort", name, "--json", code=0 if METRICS[name].each_epoch else 2)
     code = 0 if METRICS[name].monitored else 2
     cli("config", "c.yaml", "--set", f"training.monitor={name}", code=code)
+
+
+def test_a_file_that_was_learned_is_said_to_be(beside, tmp_path, cli):
+    shutil.copy("train.tsv", tmp_path / "copy.tsv")
+    for data in ("train.tsv", tmp_path / "copy.tsv"):
+        ended = cli("eval", "run", "--data", data, "--json")
+        assert ended.json["trained_on_rows"] is True
+        assert "data.train" in ended.err
+        found = seqtrain.evaluate("run", data=str(data))
+        assert "data.train" in repr(found)
+    assert cli("eval", "run", "--data", "test.tsv", "--json").json["trained_on_rows"] is None
