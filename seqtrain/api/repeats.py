@@ -104,7 +104,7 @@ def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Ru
     with StopSignals() as signals, WorkerPool(jobs) as workers:
         calls = [workers.submit(train) for train in fits]
         waiting = {*calls}
-        while waiting and not any(_failed(call) for call in calls):
+        while waiting and not (workers.has_lost_worker or any(map(_failed, calls))):
             _, waiting = wait(waiting, POLL_SECONDS, FIRST_EXCEPTION)
             if signals.received:
                 workers.stop()
@@ -112,13 +112,13 @@ def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Ru
         if waiting:
             workers.stop()
         errors = [error for call in calls if (error := _failed(call))]
-        if not errors:
+        if not waiting and not errors:
             return [call.result() for call in calls]
     # Stopping the others gives them errors of their own, which say nothing about the cause.
     own = [e for e in errors if not isinstance(e, Interrupted | BrokenProcessPool)]
     if own:
         raise own[0]
-    if isinstance(errors[0], Interrupted):
+    if errors and isinstance(errors[0], Interrupted):
         raise errors[0]
     problem = "a run's process was killed; memory may have run out"
     raise RunError(f"{problem}; the others are saved; continue all with --resume")

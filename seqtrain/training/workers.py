@@ -10,6 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 import torch
@@ -18,6 +19,8 @@ from seqtrain.errors import Interrupted
 from seqtrain.signals import STOPPING
 
 T = TypeVar("T")
+_STOPPING = threading.Event()
+"""Set in a worker that was asked to stop."""
 
 
 class WorkerPool:
@@ -36,6 +39,7 @@ class WorkerPool:
         self._jobs = jobs
         self._pool: ProcessPoolExecutor | None = None
         self._lifeline: Connection | None = None
+        self._processes: list[BaseProcess] = []
 
     def __enter__(self) -> WorkerPool:
         return self
@@ -57,6 +61,15 @@ class WorkerPool:
             self.stop()
             return self._submit(call)
 
+    @property
+    def has_lost_worker(self) -> bool:
+        """True if a worker was killed.
+
+        Running futures may learn of it late: CPython doesn't watch a worker that starts while it
+        waits for another one.
+        """
+        return any(not process.is_alive() for process in self._processes)
+
     def stop(self) -> None:
         """Make each worker save its run and stop; return when all have ended."""
         if self._pool is None or self._lifeline is None:
@@ -64,6 +77,7 @@ class WorkerPool:
         self._lifeline.close()
         self._pool.shutdown(cancel_futures=True)
         self._pool = self._lifeline = None
+        self._processes = []
 
     def _submit(self, call: Callable[[], T]) -> Future[T]:
         if self._pool is None:
@@ -74,7 +88,9 @@ class WorkerPool:
         # A new process inherits the mask. A signal can't end it before `_begin` has run.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         try:
-            return self._pool.submit(_run, call)
+            future = self._pool.submit(_run, call)
+            self._processes = [*{*self._processes, *multiprocessing.active_children()}]
+            return future
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
@@ -85,6 +101,7 @@ def _begin(lifeline: Connection, threads: int) -> None:
     def watch() -> None:
         with suppress(EOFError, OSError):
             lifeline.recv()
+        _STOPPING.set()
         signal.raise_signal(signal.SIGTERM)
 
     for number in STOPPING:
@@ -95,10 +112,13 @@ def _begin(lifeline: Connection, threads: int) -> None:
 
 
 def _run(call: Callable[[], T]) -> T:
-    """Make a call. A worker ends after a signal stopped its run: nobody waits for a result."""
+    """Make a call. A worker that was asked to stop ends then: nobody waits for the result."""
     try:
         return call()
     except Interrupted:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.raise_signal(signal.SIGTERM)
+        _STOPPING.set()
         raise
+    finally:
+        if _STOPPING.is_set():
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGTERM)
