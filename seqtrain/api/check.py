@@ -1,4 +1,4 @@
-"""Proof on the user's own data that predictions don't depend on the batch or on what computes."""
+"""Check on the user's data that predictions don't depend on the batch or on the engine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,14 +20,18 @@ TOLERANCE = 1e-5
 
 @dataclass(frozen=True, repr=False)
 class Check(Summarized):
-    """What was compared, and what came out.
+    """Result of `check`.
 
     Attributes:
-        num_examples, available: sequences compared, a sample, and those that the file holds.
-        steps: of the sequences compared.
-        cut: sequences among these of which only the first steps were compared.
-        carried: whether each starts from the state that the row before it in its group ended in.
-        allowed: the largest difference of logits that passes.
+        run: Directory of the run.
+        data: Name of the data.
+        num_examples: Number of sequences that were compared, a sample.
+        available: Number of sequences of the data.
+        steps: Number of time steps that were compared.
+        cut: Number of sequences of which only the first steps were compared.
+        carried: True if each sequence starts from the state of the row before it in its group.
+        allowed: Largest difference of logits that passes.
+        differences: Largest difference of each way to compute.
     """
 
     run: Path
@@ -41,7 +45,7 @@ class Check(Summarized):
     differences: list[LogitDifference]
 
     def summary(self) -> dict[str, str]:
-        """Return the verdict and what it rests on."""
+        """Return the verdict and its grounds."""
         worst = max(difference.logits for difference in self.differences)
         return {
             "verdict": "passed" if self.passed else "failed",
@@ -50,7 +54,7 @@ class Check(Summarized):
         }
 
     def lines(self) -> list[str]:
-        """Say what was compared."""
+        """Return a line that describes the data."""
         line = f"run: {self.run}, data: {self.data}, {self.num_examples:,} sequences"
         if self.num_examples < self.available:
             which = "the first" if self.carried else "evenly spaced by length"
@@ -62,7 +66,7 @@ class Check(Summarized):
 
     @property
     def passed(self) -> bool:
-        """Whether no way differs by more than rounding."""
+        """True if no difference is larger than rounding."""
         return all(difference.logits <= self.allowed for difference in self.differences)
 
 
@@ -73,14 +77,18 @@ def check(
     device: str = "auto",
     listener: Callable[[str, float], None] = lambda doing, share: None,
 ) -> Check:
-    """Compare a model's predictions alone, in batches of all sorts, and by every engine.
+    """Compare predictions of single sequences with those in batches of all kinds, by every engine.
 
     Args:
-        run: as for `evaluate`, whose errors this has too.
-        data: a file of sequences, or a table as `fit` takes it, labelled or not; None: the run's
-            test split, or the first that it has of validation and train.
-        device: as for `evaluate`.
-        listener: is called with what is being done, and the share of all that is done.
+        run: As for `evaluate`.
+        data: A file of sequences, or a table as `fit` takes it, with or without labels; or None for
+            the first of test, validation and train that the run has.
+        device: As for `evaluate`.
+        listener: Function that is called with the current way and the share that is done.
+
+    Raises:
+        ConfigError, CheckpointError, DataError: As `evaluate`.
+        RunError: If a prediction isn't finite.
     """
     directory = directory_of(run)
     path, classifier = directory.path, load_one(directory.path, device=device)

@@ -20,13 +20,17 @@ Pair: TypeAlias = tuple[PredictedExample, PredictedExample]
 
 @dataclass(frozen=True)
 class RunDifference:
-    """Two runs side by side.
+    """Differences of two runs.
 
     Attributes:
-        num_examples, left_out: examples that both predicted, and that one of them alone did.
-        counts: examples by who is right: both, only_a, only_b, neither.
-        rows: the pairs of predictions that differ: those where one is right first, then the others,
-            each from the most confident on.
+        runs: Directories of both runs.
+        data: Name of the data.
+        metrics: Each metric of both, and the interval of the difference.
+        num_examples: Number of examples that both predicted.
+        left_out: Number of examples that only one run predicted.
+        counts: Number of examples by who is right: both, only_a, only_b, neither.
+        rows: Pairs of different predictions: those with a right one first, then by confidence.
+        warnings: Limits of these figures, one line each.
     """
 
     runs: tuple[Path, Path]
@@ -47,10 +51,12 @@ def diff(
     data: str | None = None,
     device: str = "auto",
 ) -> RunDifference:
-    """Compare two runs, a and b, on the same split; other arguments and errors as `evaluate`.
+    """Compare two runs, a and b, on the same examples.
+
+    The other arguments and errors are those of `evaluate`.
 
     Raises:
-        DataError: the runs name different data, or other labels for a row.
+        DataError: If the runs name different data, or different labels for a row.
     """
     name = split or (default_split(a, b) if data is None else None)
     warnings = [NO_TEST] if name == "validation" and split is None else []

@@ -1,4 +1,4 @@
-"""A run's best model, labelled rows to score it on (a split, or another file), and its scores."""
+"""Scores of a run on one of its splits or on other labelled data."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -50,11 +50,14 @@ class Labelled:
     """A classifier, and labelled sequences for it.
 
     Attributes:
-        source: the file that was read, or the files, as they were named.
+        classifier: The classifier.
+        source: Name of the file or files that were read.
+        files: What was read.
         digests: SHA-256 of each file, by path.
-        split: which of the run's config; None where a file was given.
-        trained_on_rows: whether scores promise too much, as the model was trained on these rows;
-            None where a file was given.
+        store: The encoded sequences.
+        warnings: Notices about the rows, one line each.
+        split: Split of the run's config, or None for other data.
+        trained_on_rows: As in `Evaluation`.
     """
 
     classifier: Classifier
@@ -67,14 +70,14 @@ class Labelled:
     trained_on_rows: bool | None = None
 
     def scores(self) -> tuple[Tensor, Scores, dict[str, Scores]]:
-        """Return the logits, their scores, and those of each branch alone."""
+        """Return the logits, their scores, and the scores of each branch by name."""
         one = self.classifier
         branches = branch_logits(one.network, self.store, one.device)
         thresholds = [*one.thresholds.values()]
         return score_branches(one.network, branches, self.store, one.labels, thresholds)
 
     def by_share(self) -> list[dict[str, float]]:
-        """Return how good predictions are before each sequence ends, as `score_prefixes` does."""
+        """Return the scores before each sequence ends, as `score_prefixes` does."""
         refuse_multi_label(self.classifier)
         return score_prefixes(self.classifier.network, self.store, self.classifier.device)
 
@@ -82,7 +85,7 @@ class Labelled:
 def load_labelled(
     run: RunLike, *, split: str | None = None, data: Any = None, device: str = "auto"
 ) -> Labelled:
-    """Load a run's best model and what to score it on; as `evaluate`."""
+    """Load a run's best model and the rows to score; `evaluate` has the arguments and errors."""
     if split not in (*SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
     if split is not None and data is not None:
@@ -109,7 +112,7 @@ def load_labelled(
 
 
 def default_split(*runs: RunLike) -> str:
-    """Return test, or validation where not every run has a test split but each has that one."""
+    """Return test if every run has a test split, else validation if every run has that one."""
     configs = [run.config() for run in (directory_of(run) for run in runs) if run.holds(CONFIG)]
     for name in ("test", "validation"):
         if all(getattr(config.data, name) is not None for config in configs):
@@ -118,7 +121,7 @@ def default_split(*runs: RunLike) -> str:
 
 
 def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelled:
-    """Return a split of the run's config; raises as `evaluate`."""
+    """Return a split of the run's config; `evaluate` lists the errors."""
     if not run.holds(CONFIG):
         raise CheckpointError(f"{run.path}: a model folder names no splits; give {A_FILE}")
     config = run.config()
@@ -141,7 +144,7 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
 
 
 def learned_rows(config: Config, split: str | None) -> str:
-    """Name a split's rows where a model learned from them, so that its scores promise too much."""
+    """Return words for a split that the model was trained on, or an empty text."""
     if split == "validation" and config.training.refit:
         return "these rows too (training.refit)"
     return "these rows" if split == "train" else ""
@@ -169,7 +172,7 @@ def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
 
 
 def _read_data(classifier: Classifier, data: Any) -> Labelled:
-    """Return labelled rows that were given in place of a split."""
+    """Return the labelled rows of a file or table in place of a split."""
     fitted = classifier.preprocessing
     if isinstance(data, str | PathLike):
         return _read_files(classifier, fspath(data), "--data")
@@ -208,15 +211,19 @@ def _hold_out_again(
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(Summarized):
-    """What was scored, and how it went.
+    """Scores of a run on a split or on other data.
 
     Attributes:
-        warnings: what limits the scores, a line each.
-        by_share: how good predictions are after 10 %, 20 % … of each sequence, as
-            `score_prefixes` returns it.
-        parts: scores of each branch of the model alone, by name; of an ensemble: of each run.
-        split: which of the run's config; None where a file was given.
-        trained_on_rows: as in `Labelled`.
+        run: Directory of the run.
+        data: Name of the data.
+        scores: The scores.
+        warnings: Limits of the scores, one line each.
+        by_share: Scores after 10 %, 20 % … of each sequence, by `score_prefixes`, or None.
+        parts: Scores of each branch by name; of an ensemble, of each run.
+        split: Split of the run's config, or None for other data.
+        ensemble: True if several runs predicted together.
+        trained_on_rows: True if the model was trained on these rows, so scores are too high; None
+            if other data isn't known to be learned.
     """
 
     run: Path
@@ -230,7 +237,7 @@ class Evaluation(Summarized):
     trained_on_rows: bool | None = None
 
     def summary(self) -> dict[str, str]:
-        """Return what was scored, and the main figures."""
+        """Return the split or file, the main metrics, and the warnings."""
         source = {"split": self.split} if self.split else {}
         found = {**source, "data": display_name(self.data), **self.scores.summary()}
         return found | ({"warnings": "; ".join(self.warnings)} if self.warnings else {})
@@ -246,20 +253,21 @@ def evaluate(
 ) -> Evaluation:
     """Score a run's best model.
 
+    Warnings are also issued as `SeqtrainWarning`.
+
     Args:
-        run: a run directory, a model folder, or what `fit` returned; None: the newest run.
-        split: test, validation or train, as the run's config names them; None: test, or validation
-            where there is no test.
-        data: a labelled file, a pattern of several, or a table as `fit` takes it, to score on
-            instead.
-        steps: score also the predictions before each sequence ends.
+        run: A run directory, a model folder, what `fit` returned, or None for the newest run.
+        split: test, validation or train, as the run's config names them; or None for test, or
+            validation if there is no test split.
+        data: A labelled file, a pattern of several, or a table as `fit` takes it, to score instead.
+        steps: Also score predictions before each sequence ends.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
-        CheckpointError: there is no whole model there.
-        ConfigError: the run has no such split, or there is no such device.
-        DataError: the file is missing or has rows that can't be used.
-        RunError: memory ran out, or a prediction isn't finite.
+        CheckpointError: If there is no complete model.
+        ConfigError: If the run has no such split, or there is no such device.
+        DataError: If a file is missing or has rows that can't be used.
+        RunError: If memory ran out, or a prediction isn't finite.
     """
     path = directory_of(run).path
     runs = members(path)
@@ -285,8 +293,10 @@ def evaluate(
 
 
 def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[str, Scores]]:
-    """Score each of several classifiers, and the mean of their probabilities; or, on validation of
-    folds, the prediction for each row by the one that held it out, with a warning.
+    """Score the models of an ensemble, each and together.
+
+    Together they predict by the mean of their probabilities. On the validation splits of folds each
+    row is predicted by the model that held it out, with a warning.
     """
     check_alike({x.classifier.path.name: x.classifier.preprocessing for x in each}, path)
     first, labels = each[0], each[0].classifier.labels

@@ -1,4 +1,4 @@
-"""Which run is meant, and loading its classifier, or an ensemble of the runs in one directory."""
+"""Loading of classifiers: one run, or an ensemble of the runs in a directory."""
 
 import os
 from functools import cache, partial
@@ -15,27 +15,31 @@ from seqtrain.runs.model_folder import load_model
 from seqtrain.runs.run_directory import RunDirectory, find, members, model_folder
 
 RunLike: TypeAlias = Run | str | PathLike[str] | None
-"""A run directory, a model folder, or what `fit` returned; None: the newest run."""
+"""A run directory, a model folder, what `fit` returned, or None for the newest run."""
 
 
 def directory_of(run: RunLike) -> RunDirectory:
-    """Return the directory of a run; raises a CheckpointError where there is none."""
+    """Return the directory of a run.
+
+    Raises:
+        CheckpointError: If there is none.
+    """
     return find(run.path if isinstance(run, Run) else None if run is None else Path(run))
 
 
 def load(run: RunLike | Classifier = None, *, device: str = "auto") -> Classifier:
     """Load the classifier of a run.
 
-    A process forked later computes with one thread; spawned ones with as many as torch chooses.
+    A forked process computes with one thread; a spawned process with as many as torch chooses.
 
     Args:
-        run: a run directory, a model folder, or what `fit` returned; None: the newest run. What is
-            loaded already is returned as it is.
+        run: A run directory, a model folder, what `fit` returned, or None for the newest run. A
+            classifier is returned unchanged.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
-        CheckpointError: there is no whole model there.
-        ConfigError: there is no such device.
+        CheckpointError: If there is no complete model.
+        ConfigError: If there is no such device.
     """
     if isinstance(run, Classifier):
         return run
@@ -48,12 +52,16 @@ def load(run: RunLike | Classifier = None, *, device: str = "auto") -> Classifie
 
 
 def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:
-    """Load the classifier of one run; refuse several in one directory."""
+    """Load the classifier of one run.
+
+    Raises:
+        ConfigError: If the directory holds several runs.
+    """
     return one_model(load(run, device=device))
 
 
 @cache
 def _one_thread_after_fork() -> None:
-    """Let a forked process predict: OpenMP's threads stay behind, and waiting for them hangs."""
+    """Compute with one thread in forked processes, because OpenMP's threads aren't forked."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))

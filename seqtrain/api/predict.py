@@ -1,4 +1,4 @@
-"""Classifying the rows of a file or of standard input, as they come; also after every step."""
+"""Prediction for the rows of a file or of standard input, as they arrive; also after every step."""
 
 import os
 import queue
@@ -121,7 +121,7 @@ def predict(
 def _bursts(
     source: Any, classifier: Classifier, options: PredictionOptions
 ) -> tuple[Iterable[Iterable[Example]], str]:
-    """Return the rows of what is named or given, as they come, and its name for messages."""
+    """Return the rows of a source as they arrive, and its name for messages."""
     if not isinstance(source, str | PathLike):
         return [classifier.rows_of(source, keep=options.keep)], "sequences"
     found = input_source(source, classifier, options)
@@ -163,9 +163,9 @@ def reading_doubts(
 
 
 def arrivals(source: Source) -> Iterator[Iterable[Example]]:
-    """Yield the examples of a file at once, those of standard input as they come in.
+    """Yield the examples of a file at once, and examples of standard input as they arrive.
 
-    A burst of these is what a second thread has read: a prediction waits for no later row.
+    A burst holds the examples that a second thread has read: no prediction waits for a later row.
     """
     examples = read_rows(source, labelled=False)
     if source.path != STDIN:
@@ -234,7 +234,7 @@ class StepPredictions:
 
     @property
     def decided(self) -> int:
-        """The step, from 1, from which on the predicted label stays what it is at the end."""
+        """The first step, from 1, after which the predicted label doesn't change any more."""
         return max(self.turns, default=1)
 
 

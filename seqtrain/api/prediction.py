@@ -54,7 +54,7 @@ class Prediction(Summarized):
 
 
 class Predictions(list[Prediction]):
-    """Predictions in the order of their sequences; a list with an array of probabilities.
+    """A list of predictions, in the order of their sequences.
 
     Attributes:
         classes: The labels in the order of the columns of `probabilities`.
@@ -71,7 +71,7 @@ class Predictions(list[Prediction]):
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
-        """Probability of each class, (B, C); a row is NaN if its sequence has a problem."""
+        """Probability of each class, (B, C). A row is NaN if its sequence has a problem."""
         rows = [
             [each.probabilities.get(label, math.nan) for label in self.classes] for each in self
         ]

@@ -1,4 +1,4 @@
-"""A model's prediction for every example of a split, beside its text, line and label; a report."""
+"""Predictions for every example of a split, and the facts of a report."""
 
 import math
 from dataclasses import asdict, dataclass, replace
@@ -32,9 +32,9 @@ CURVES, CURVE_POINTS = 6, 50
 
 @dataclass(frozen=True)
 class SplitPredictions:
-    """The predictions of one run, in the order of the files, and their probabilities, (B, C).
+    """Predictions of one run, in the order of the files, and their probabilities, (B, C).
 
-    `branches` is the accuracy of each branch alone, of a model that has several.
+    `branches` is the accuracy of each branch by name, if there are several.
     """
 
     found: Labelled
@@ -84,9 +84,9 @@ def predict_split(
 
 
 def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:
-    """Return each time step of a row as people read it, and how much it speaks for the label.
+    """Return each time step of a row as people read it, and its weight for the label.
 
-    Of steps with columns each cell, as step:column=cell; facts beside the sequence follow.
+    In a table of steps each cell has a weight, named step:column=cell. Row features follow.
     """
     classifier, rules = found.classifier, found.classifier.preprocessing
     model = classifier.network, found.store, index, classifier.device
@@ -109,7 +109,7 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
 
 
 def _read_again(found: Labelled) -> list[Example]:
-    """Read the rows as they were written, for a store holds numbers alone."""
+    """Read the text of the rows, because a store holds numbers only."""
     wanted = dict.fromkeys(found.store.lines.tolist())
     examples: dict[int, Example] = {}
     for source, (_, start) in zip(found.files, found.store.files, strict=True):
@@ -162,7 +162,7 @@ def run_facts(
     steps: bool = False,
     device: str = "auto",
 ) -> RunFacts:
-    """Gather what a report shows of a run; takes and raises as `evaluate`."""
+    """Collect the facts of a run for a report; `evaluate` has the arguments and errors."""
     directory = directory_of(run)
     config, environment = directory.config(), directory.environment()
     held_out = config.data.test or config.data.validation

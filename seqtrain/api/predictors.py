@@ -101,12 +101,12 @@ class Classifier(Summarized):
 
     @property
     def network(self) -> ClassifierNetwork:
-        """The network; an ensemble raises a ConfigError."""
+        """The network. An ensemble raises a ConfigError."""
         return one_model(self).models[0].network
 
     @property
     def calibration(self) -> Calibration:
-        """The calibration; an ensemble raises a ConfigError."""
+        """The calibration. An ensemble raises a ConfigError."""
         return one_model(self).models[0].calibration
 
     @property
@@ -416,7 +416,7 @@ def _branches(config: ModelConfig) -> str:
 
 
 def _lists(bursts: Iterable[Iterable[Example]]) -> Iterator[list[Example]]:
-    """Yield examples in lists of one chunk at most; the rows before an error come first."""
+    """Yield examples in lists of one chunk at most. The rows before an error come first."""
     for rows, fault in chain.from_iterable(chunked(burst, CHUNK_ROWS) for burst in bursts):
         yield rows
         if fault is not None:

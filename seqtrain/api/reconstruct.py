@@ -1,4 +1,4 @@
-"""What a pretrained autoencoder makes of sequences: read, then unrolled freely."""
+"""Reconstruction of sequences by a pretrained autoencoder."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from seqtrain.runs.model_folder import load_autoencoder
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """A sequence as the model reads it, the decoder's tokens, the share of steps that agree."""
+    """A sequence as the model reads it, the decoder's tokens, and the share of equal steps."""
 
     sequence: tuple[str, ...]
     tokens: tuple[str, ...]

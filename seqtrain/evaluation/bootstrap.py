@@ -1,4 +1,4 @@
-"""How sure the difference of two classifiers on the same examples is: a paired bootstrap.
+"""Paired bootstrap: the confidence interval of the difference of two classifiers.
 
 N examples, K distinct outcomes, C classes, R resamples.
 """
@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class MetricDifference:
-    """A metric of two classifiers, a and b; b - a, and the interval of that difference."""
+    """A metric of two classifiers, a and b; their difference b - a, and its interval."""
 
     metric: str
     a: float
@@ -36,12 +36,14 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
     """Compare accuracy, then macro F1, of two classifiers on the same examples.
 
     A resample draws N examples with replacement, as multinomial counts of the distinct outcomes.
-    Intervals are of percentiles. Where an example may have several labels, accuracy is that of
-    whole sets, and micro F1 takes the place of macro F1.
+    Intervals are percentiles. In a multi-label task accuracy is that of whole label sets, and micro
+    F1 replaces macro F1.
 
-    Shape:
-        labels, and the predicted classes a and b: (N,), from 0; or which of the classes an example
-        has, (N, C) bool; N at least 1.
+    Args:
+        labels: Class indices, (N,), or the classes of each example, (N, C) bool. N is at least 1.
+        a: Predictions of the first classifier, in the same form.
+        b: Predictions of the second classifier.
+        seed: Seed of the resamples.
     """
     multi_label = labels.ndim == 2
     names = ("accuracy", "micro_f1" if multi_label else "macro_f1")
@@ -55,7 +57,7 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
         shared, sizes = (each.sum(2, keepdims=True) for each in (shared, sizes))
 
     def metrics(times: npt.NDArray[Any]) -> Floats:
-        """Return both metrics of a and b, (2, R, 2), of outcomes that come (R, K) times."""
+        """Return both metrics of a and b, (2, R, 2), for counts of the outcomes, (R, K)."""
         times = times.astype(np.float64)
         hits, all_of_them = (np.tensordot(times, each, 1) for each in (shared, sizes))
         occurs = all_of_them > 0

@@ -1,4 +1,4 @@
-"""Choosing the device: what was asked for, or an error that lists those present."""
+"""Devices: choosing one by name."""
 
 import threading
 
@@ -8,7 +8,7 @@ from seqtrain.errors import ConfigError, RunError
 
 
 def available_devices() -> list[str]:
-    """Return the names of the devices present, cpu first."""
+    """Return the names of the available devices, cpu first."""
     cuda = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
     return ["cpu", *cuda, *["mps"] * torch.backends.mps.is_available()]
 

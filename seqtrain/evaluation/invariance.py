@@ -1,7 +1,7 @@
-"""Do predictions depend on the batch, or on what computes them? The same sequences in many ways.
+"""Invariance of predictions: the same sequences in many batches, by every engine.
 
-Each way's logits are compared with those of one sequence at a time in torch's own module, where
-there is neither padding nor another sequence.
+Each result is compared with the logits of one sequence at a time in torch's own module, which sees
+neither padding nor another sequence.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,18 +25,23 @@ from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.choice import engines_by_name
 
 SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 20_000, 10_000
-"""Compared at most: sequences, steps of all together, and steps of one, which is cut there."""
+"""Limits of a sample: sequences, steps in all, and steps of one sequence."""
 BATCH_SIZES = (2, 3, 8, 16, 64)
 SHUFFLED_SIZE = 16
 FOREIGN_FEATURE = 1e4
-"""What padded steps of feature vectors hold in one of the ways; real ones are standardised."""
+"""Value of padded steps of feature vectors in one of the ways; real values are standardized."""
 
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """How far predictions of one way to batch are from those of one sequence at a time, at most.
+    """Largest difference between one way to batch and one sequence at a time.
 
-    labels: sequences with another predicted label.
+    Attributes:
+        way: Name of the way to batch.
+        variant: Engine or unroll that computes.
+        logits: Largest difference of logits.
+        probabilities: Largest difference of probabilities.
+        labels: Number of sequences with another predicted label.
     """
 
     way: str
@@ -52,9 +57,9 @@ def differences(
     device: torch.device,
     listener: Callable[[str, float], None],
 ) -> tuple[Tensor, list[LogitDifference]]:
-    """Return the logits of each sequence alone, (B, C), and how far every other way is from them.
+    """Return the logits of each sequence by itself, (B, C), and the differences of all other ways.
 
-    The listener is called with what is being done, and the share of all that is done.
+    The listener is called with the current way and the share of all ways that is done.
     """
     groups = carried_groups(model, store)
     ways = _ways(store, model.input_size, groups)
@@ -90,9 +95,10 @@ def differences(
 
 
 def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]:
-    """Return a sample of the sequences, and how many were cut at SAMPLE_LENGTH.
+    """Return a sample of the sequences, and the number that were cut at SAMPLE_LENGTH.
 
-    Where states are carried, these are the first rows; else evenly spaced by length, shuffled.
+    If states are carried, the sample is the first rows. Otherwise it is evenly spaced by length
+    and shuffled.
     """
     lengths, count = np.minimum(store.lengths, SAMPLE_LENGTH), min(len(store), SAMPLE_ROWS)
     rows = np.arange(count)
@@ -108,7 +114,7 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
 def _ways(
     store: SequenceStore, input_size: int, groups: Ints | None
 ) -> dict[str, tuple[list[Ints], Callable[..., Batch]]]:
-    """Return ways to batch, by name: the rows of each batch, and what collates them.
+    """Return the rows of each batch and the collate function of each way, by name.
 
     With groups, no batch holds two rows of one group.
     """
@@ -133,7 +139,7 @@ def _ways(
 
 
 def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
-    """Collate rows for the model to sort and pack, with a value of its own behind each."""
+    """Collate rows for the model to sort and pack, with `value` behind each sequence."""
     batch = collate(rows, "module")
     padded = batch.input_ids.clone()
     padded[torch.arange(padded.shape[1], device="cpu") >= batch.lengths[:, None]] = value

@@ -1,4 +1,4 @@
-"""Logits of a whole store, batched by length, in its order; states that groups carry on."""
+"""Logits of a store, computed in batches of similar length; states that are carried in groups."""
 
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
@@ -22,9 +22,9 @@ EVALUATION_BATCHING = BatchingConfig(max_tokens=32768)
 
 
 class CarriedStates:
-    """The state that the last row of each group ended in, detached: where its next row starts.
+    """State at the end of the last row of each group, detached: the start of its next row.
 
-    While `frozen`, states stay. G groups; the other letters are those of `seqtrain/README.md`.
+    While `frozen` is True, states don't change. G groups.
     """
 
     def __init__(self) -> None:
@@ -32,14 +32,14 @@ class CarriedStates:
         self._states: dict[int, Tensor] = {}
 
     def starts(self, groups: Ints | None, model: ClassifierNetwork) -> Tensor | None:
-        """Return each row's state, (P, L, B, H): zeros for the first of a group, or -1 (alone)."""
+        """Return each row's start state, (P, L, B, H); zeros for a group's first row."""
         if groups is None:
             return None
         zeros = recurrent_branch(model).zero_state(1)[:, :, 0]
         return torch.stack([self._states.get(group, zeros) for group in groups.tolist()], dim=2)
 
     def keep(self, groups: Ints | None, states: Tensor) -> None:
-        """Remember the states (P, L, B, H) that rows of these groups ended in, detached."""
+        """Store the states (P, L, B, H) at the end of these groups' rows, detached."""
         if groups is None or self.frozen:
             return
         for group, state in zip(groups.tolist(), states.detach().unbind(2), strict=True):
@@ -47,7 +47,7 @@ class CarriedStates:
                 self._states[group] = state.clone()
 
     def forget(self) -> None:
-        """Let every group start from zeros again."""
+        """Reset every group to zeros."""
         self._states.clear()
 
     def tensors(self, model: ClassifierNetwork) -> dict[str, Tensor]:
@@ -58,7 +58,11 @@ class CarriedStates:
         return {"carried.groups": groups, "carried.states": states}
 
     def load(self, tensors: dict[str, Tensor], model: ClassifierNetwork) -> None:
-        """Put back what `tensors` returned; ValueError where they don't fit the model."""
+        """Restore what `tensors` returned.
+
+        Raises:
+            ValueError: If the tensors don't fit the model.
+        """
         self.forget()
         groups, states = tensors.get("carried.groups"), tensors.get("carried.states")
         if groups is None or states is None:
@@ -109,7 +113,7 @@ def predict_logits(
     batching: BatchingConfig = EVALUATION_BATCHING,
     carried: CarriedStates | None = None,
 ) -> Tensor:
-    """Return the calibrated logits of every sequence, (B, C); arguments as `branch_logits`."""
+    """Return the calibrated logits of every sequence, (B, C); `branch_logits` has the arguments."""
     return model.combine(branch_logits(model, store, device, batching, carried))
 
 
@@ -187,7 +191,7 @@ def embed_sequences(
 
 
 def are_right(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return whether all labels of each example are right, with a threshold of 0.5: (B,) bool."""
+    """Return True for each example whose labels are all right at a threshold of 0.5, (B,) bool."""
     if labels.ndim == 1:
         return logits.argmax(1) == labels
     known: Tensor = ~unknown_rows(labels)
@@ -195,12 +199,16 @@ def are_right(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def carried_groups(model: ClassifierNetwork, store: SequenceStore) -> Ints | None:
-    """Return the group of each sequence where the model carries states between them, else None."""
+    """Return the group of each sequence if the model carries states, or None."""
     return store.groups if model.config.initial_state == "carried" else None
 
 
 def check_finite(logits: Tensor, store: SequenceStore) -> Tensor:
-    """Return logits (B, C); refuse those that aren't finite, as very large weights give."""
+    """Return the logits, (B, C).
+
+    Raises:
+        RunError: If a logit isn't finite, as very large weights give.
+    """
     finite = logits.isfinite().all(dim=1)
     if not bool(finite.all()):
         raise RunError(

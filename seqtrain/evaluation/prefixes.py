@@ -1,8 +1,8 @@
 """Predictions before a sequence ends: after every step, and after shares of each sequence.
 
-In one direction the states of one run hold the predictions after all steps. A model that looks
-ahead (a backward direction, convolutions, a series' own mean) or has n-grams reads every prefix
-again, T (T + 1) / 2 steps for T.
+A model with one direction reads each sequence once, and its states give the predictions after all
+steps. A model that looks ahead reads every prefix again, T (T + 1) / 2 steps for T. It has a
+backward direction, convolutions, n-grams, or scaling by a series' own mean.
 
 T steps of one sequence, C classes.
 """
@@ -42,7 +42,11 @@ def predict_step_logits(
 ) -> list[Tensor]:
     """Return the logits after every step of every sequence, (T, C) float32 each, on the CPU.
 
-    The model is in evaluation mode; `carried` is as for `predict_logits`.
+    Args:
+        model: The network, in evaluation mode.
+        store: The sequences.
+        device: Device that computes.
+        carried: States at which groups start, or None for zeros.
     """
     if not len(store):
         return []
@@ -64,13 +68,14 @@ def predict_step_logits(
 def score_prefixes(
     model: ClassifierNetwork, store: SequenceStore, device: torch.device
 ) -> list[dict[str, float]]:
-    """Score a model after 10 %, 20 % … 100 % of each sequence: how early can one decide?
+    """Score a model after 10 %, 20 % … 100 % of each sequence.
 
-    Shares are rounded up to whole steps. Where states are carried, each row starts from the end of
-    the whole row before it in its group.
+    Shares are rounded up to whole steps. If states are carried, each row starts from the end of the
+    whole row before it in its group.
 
-    Returns, as fractions in [0, 1]: for each share the share itself, accuracy, and agreement with
-    the prediction at the end; and the median number of steps read.
+    Returns:
+        For each share: the share, the median number of steps, accuracy, and agreement with the
+        prediction at the end, as fractions.
     """
     rows, starts = np.arange(len(store)), _starts(model, store, device, CarriedStates())
     ends = [-(-store.lengths * part // SHARES) for part in range(1, SHARES + 1)]
@@ -90,7 +95,7 @@ def score_prefixes(
 def _by_one_run(
     model: ClassifierNetwork, store: SequenceStore, device: torch.device, carried: CarriedStates
 ) -> list[Tensor]:
-    """Read each sequence once; return its time steps' logits, in the store's order."""
+    """Return the logits of each sequence's time steps in the store's order, by reading it once."""
     groups = carried_groups(model, store)
 
     def compute(batch: Batch) -> list[Tensor]:
@@ -142,7 +147,7 @@ def _after(
     device: torch.device,
     starts: CarriedStates | None,
 ) -> Tensor:
-    """Return the logits after the first steps of these rows, (P, C), each row from its start."""
+    """Return the logits after the first steps of some rows, (P, C), each from its start state."""
     cut = store.prefixes(rows, ends)
     if starts is None:
         return predict_logits(model, cut, device)

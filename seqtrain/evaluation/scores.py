@@ -79,7 +79,7 @@ class Scores(Metrics, Summarized):
         }
 
     def shown_metrics(self) -> list[Metric]:
-        """Return the metrics that screens show for this task; the loss comes last."""
+        """Return the metrics that screens show for this task, with the loss at the end."""
         tasks = {"all", "multi-label" if self.multi_label else "single-label"}
         if self.has_rare_class:
             tasks.add("rare class")

@@ -1,4 +1,4 @@
-"""The values that a search may try: by key, for each kind of data. Free of torch."""
+"""Search space: the values that a search tries, by key, for each kind of data (no torch)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from seqtrain.data.read_options import token_columns
 from seqtrain.errors import ConfigError
 
 LOGARITHMIC = 10
-"""A range whose ends differ by this factor or more is searched by factors, not by differences."""
+"""Ratio of high to low from which a range is searched on a logarithmic scale."""
 FIXED = {
     *("data.train", "data.validation", "data.test", "data.format", "data.header", "data.quoting"),
     *("data.delimiter", "data.kind", "data.sequence", "data.label", "data.group", "data.empty"),
@@ -23,7 +23,7 @@ TUNED = ("data", "batching", "model", "training", "pretraining")
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from low to high, both included; whole: whole numbers alone."""
+    """Numbers from low to high, both included; only whole numbers if `whole` is True."""
 
     low: float
     high: float
@@ -31,7 +31,7 @@ class Range:
 
 
 Space: TypeAlias = dict[str, Range | list[Any]]
-"""What may be tried, by `section.key`: a range, or one of a few values."""
+"""Values to try by `section.key`: a range, or a list."""
 
 DROPOUTS = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
 EVERY_KIND: dict[str, list[Any]] = {
@@ -64,11 +64,11 @@ KINDS: dict[str, dict[str, list[Any]]] = {
         "training.augment": [None, {"shift": 0.1}, {"shift": 0.3}, {"slice": 0.2}],
     },
 }
-"""What is tried beside EVERY_KIND and the learning rate."""
+"""Values to try for each kind of data, in addition to EVERY_KIND and the learning rate."""
 
 
 def kind_of(config: Config) -> str:
-    """Return which of KINDS a config's sequences are of."""
+    """Return the key in KINDS of a config's sequences."""
     data = config.data
     if data.kind != "text":
         return "features" if data.kind == "features" else "symbols"
@@ -109,7 +109,7 @@ def space_of(config: Config) -> Space:
 
 
 def setting(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
-    """Return the value that Optuna's stands for; numbers but the config's own have three digits."""
+    """Return the value for Optuna's choice; numbers except the config's own have three digits."""
     if isinstance(tried, list):
         return next(value for value in tried if flow(value) == chosen)
     is_exact = tried.whole or chosen == own
@@ -117,7 +117,11 @@ def setting(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
 
 
 def changed(config: Config, settings: Mapping[str, Any]) -> Config:
-    """Return a config with other values at some keys; ConfigError where it can't be so."""
+    """Return a config with other values at some keys.
+
+    Raises:
+        ConfigError: If the config can't have these values.
+    """
     mapping = config.model_dump(exclude_unset=True)
     for key, value in settings.items():
         section, _, name = key.partition(".")
@@ -132,7 +136,7 @@ def differing(config: Config, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rounded(value: float) -> float:
-    """Return a number of three digits, as people write it."""
+    """Return a number rounded to three digits."""
     return float(f"{value:.3g}")
 
 

@@ -1,4 +1,4 @@
-"""The trials of a search: Optuna's study of them, and what trials.jsonl and best.yaml keep."""
+"""Trials of a search: Optuna's study, and the files trials.jsonl and best.yaml."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Trial:
 
     @property
     def order(self) -> tuple[float, float, int]:
-        """The best trial has the most of it: the best value, the lower loss, the earlier number."""
+        """Sort key: the greatest value, then the lower loss, then the lower number is best."""
         return self.curve[-1][1], -(self.loss or 0.0), -self.number
 
     def after(self, event: EpochEvent, monitor: str) -> Trial:
@@ -78,7 +78,11 @@ def best_of(trials: Iterable[Trial]) -> Trial | None:
 
 
 def import_optuna() -> Any:
-    """Return the package optuna; ConfigError where it isn't installed."""
+    """Return the package optuna.
+
+    Raises:
+        ConfigError: If it isn't installed.
+    """
     try:
         import optuna
     except ImportError as error:
@@ -89,7 +93,7 @@ def import_optuna() -> Any:
 
 @dataclass(frozen=True)
 class Study:
-    """Optuna's study of a search, in a journal; its name is of the config and the data."""
+    """Optuna's study of a search, in a journal. Its name depends on the config and the data."""
 
     journal: Path
     name: str
@@ -98,7 +102,7 @@ class Study:
 
     @cached_property
     def optuna(self) -> Any:
-        """Optuna's study, opened; CheckpointError where the journal is damaged."""
+        """Optuna's study, opened; a damaged journal raises a CheckpointError."""
         optuna, path = import_optuna(), str(self.journal)
         lock = optuna.storages.journal.JournalFileOpenLock(path, grace_period=GRACE)
         backend = optuna.storages.journal.JournalFileBackend(path, lock_obj=lock)
@@ -126,9 +130,10 @@ class Study:
         return CheckpointError(f"{self.journal}: damaged: {reason}; restore it, or use --force")
 
     def begin(self) -> tuple[Any, Trial]:
-        """Begin the next trial: the config itself, then about half of it, then what was good.
+        """Start the next trial: the config itself, then half of its values, then Optuna's choice.
 
-        Returns Optuna's trial, which takes the values of epochs, and ours.
+        Returns:
+            Optuna's trial, which takes the values of epochs, and ours.
         """
         known = len(self.optuna.trials)
         is_first = best_of(self.trials()) is None and not self.under_way()
@@ -149,7 +154,7 @@ class Study:
         return asked, self._trial(asked)
 
     def end(self, asked: Any, trial: Trial) -> None:
-        """Keep how a trial that has begun ended."""
+        """Record the end of a trial that has started."""
         asked.set_user_attr(RECORD, asdict(trial))
         states = import_optuna().trial.TrialState
         ends = {"complete": states.COMPLETE, "pruned": states.PRUNED}
@@ -157,7 +162,7 @@ class Study:
         self.optuna.tell(asked.number, value, ends.get(trial.state, states.FAIL))
 
     def end_lost(self, problem: str | None) -> None:
-        """End the trials whose processes are gone; without a problem they count for nothing."""
+        """End the trials of lost processes. Without a problem they are dropped."""
         trials = import_optuna().trial
         for found in self.under_way():
             if problem is None:
@@ -167,7 +172,7 @@ class Study:
                 self.end(asked, replace(self._trial(found), problem=problem))
 
     def under_way(self) -> list[Any]:
-        """Return Optuna's trials that aren't over."""
+        """Return Optuna's trials that are running."""
         running = (import_optuna().trial.TrialState.RUNNING,)
         return list(self.optuna.get_trials(deepcopy=False, states=running))
 
@@ -177,7 +182,7 @@ class Study:
         return Trial(asked.number, {k: setting(self.space[k], v, own[k]) for k, v in params})
 
     def trials(self) -> list[Trial]:
-        """Return the trials that are over."""
+        """Return the trials that ended."""
         found = [trial.user_attrs for trial in self.optuna.get_trials(deepcopy=False)]
         over = [kept[RECORD] for kept in found if RECORD in kept]
         try:
