@@ -1,4 +1,4 @@
-"""Repeats: one config trained once per seed, or once per fold; also side by side."""
+"""Repeats: training one config once per seed or once per fold, also in worker processes."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ POLL_SECONDS = 0.2
 
 
 def seeds_of(text: str) -> list[int]:
-    """Read `0,1,2`: two or more different whole numbers from 0."""
+    """Return the seeds of a text such as "0,1,2": two or more different numbers from 0."""
     parts = [part.strip() for part in text.split(",")]
     if all(re.fullmatch("[0-9]{1,19}", part) for part in parts):
         seeds = [int(part) for part in parts]
@@ -42,9 +42,12 @@ def seeds_of(text: str) -> list[int]:
 def repeats_of(
     config: Config, *, seeds: Sequence[int] | None, folds: int | None
 ) -> dict[str, Config]:
-    """Return the config of each run by the run's name.
+    """Return the config of each run by the name of the run.
 
-    Folds are scored on the part that they hold out, so there is no refit on it.
+    Folds are scored on the part that they hold out, so they have no refit on it.
+
+    Raises:
+        ConfigError: If not exactly one of both is set, or the number of folds is out of range.
     """
     if (seeds is None) == (folds is None):
         raise ConfigError("--folds: trains on parts of train, --seeds on all; give one of them")
@@ -69,10 +72,24 @@ def fit_repeats(
     source: Path | None = None,
     init_from: str | Path | None = None,
 ) -> list[Run]:
-    """Train each config, by name of its run, into a directory, an ensemble; else as `fit`.
+    """Train each config into a folder of a directory, which then is an ensemble.
 
-    Each of `jobs` processes has its share of the threads. `listener` returns what is called with
-    the events of the run of this name, in the run's own process.
+    Args:
+        configs: Config of each run, by the name of the run.
+        path: Directory of the ensemble.
+        resume: Resume the runs that have started.
+        force: Replace earlier runs.
+        jobs: Number of worker processes, which share the threads.
+        listener: Function that returns the listener of a run, by its name. It is called in the
+            process of the run.
+        cache: Keep encoded data between runs.
+        source: YAML file of the config, or None.
+        init_from: Run or model folder whose weights training starts from, or None.
+
+    Raises:
+        ConfigError, DataError, CheckpointError: If the input is wrong.
+        RunError: If a run failed. All runs are saved.
+        Interrupted: If a signal came. All runs are saved.
     """
     first = next(iter(configs.values()))
     if not resume:
@@ -114,7 +131,7 @@ def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Ru
         errors = [error for call in calls if (error := _failed(call))]
         if not waiting and not errors:
             return [call.result() for call in calls]
-    # Stopping the others gives them errors of their own, which say nothing about the cause.
+    # The errors of runs that were stopped for this reason say nothing about the cause.
     own = [e for e in errors if not isinstance(e, Interrupted | BrokenProcessPool)]
     if own:
         raise own[0]
