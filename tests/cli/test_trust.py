@@ -119,7 +119,7 @@ def test_a_precision_that_nothing_reaches_names_the_best(beside):
     points = [CoveragePoint(coverage=c, min_probability=p, accuracy=a) for c, p, a in parts]
     classifier.models[0] = classifier.models[0].calibrated(Calibration(coverage=points))
     message = (
-        "--precision: no threshold reaches 95.00% on validation; at best 72.70% of the "
+        "precision: no threshold reaches 95.00% on validation; at best 72.70% of the "
         "predictions are right (from probability 0.8000 on)"
     )
     with pytest.raises(ConfigError, match=re.escape(message)):

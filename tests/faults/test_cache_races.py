@@ -18,7 +18,9 @@ from tests.helpers.program import FORKS
 ROWS = 200
 FEW, PATIENCE = 10, 60
 """Loads of whole entries that a race needs at least, of each loader."""
-KEYS = [f"{number:064}" for number in range(cache.KEPT_ENTRIES + 4)]
+KEYS = [f"{number:064}" for number in range(12)]
+ROOM = 40_000
+"""Bytes of the cache, which about eight of the entries fill."""
 
 
 def append(path: Path) -> None:
@@ -56,13 +58,15 @@ def numbered(number: int) -> cache.Entry:
 
 
 def is_numbered(found: cache.Entry, number: int) -> bool:
-    """Whether an entry is exactly what was saved."""
+    """Return True if an entry is exactly what was saved."""
     each = (found.arrays["train"], numbered(number).arrays["train"])
     arrays = [{name: x.tolist() for name, x in own.items()} for own in each]
     return arrays[0] == arrays[1] and found.values == {"number": number}
 
 
 def save_for_ever(folder: Path) -> None:
+    """Save entries in a small cache, which evicts the oldest ones."""
+    cache.MOST_BYTES = ROOM
     while True:
         for number, key in enumerate(KEYS):
             cache.save(folder / key, numbered(number))
