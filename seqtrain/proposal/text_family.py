@@ -31,6 +31,10 @@ MANY_BROKEN = 0.2
 """Share of symbols with marks inside, from which on blanks separate symbols."""
 
 
+MOST_OF_ONE_CASE = 0.8
+"""Share of a token in one case, among all its cases, below which no case is the usual one."""
+
+
 class Family(NamedTuple):
     """Family of texts.
 
@@ -83,9 +87,16 @@ def _share(characters: Counter[str], scripts: tuple[str, ...], letters: int) -> 
 
 
 def _are_symbols(texts: Sequence[str]) -> bool:
-    """Return True if blanks separate symbols of a small set that have marks inside."""
+    """Return True if blanks separate symbols of a small set.
+
+    They have marks inside, or both cases of the same letters are frequent.
+    """
     tokens = Counter(token for text in texts for token in text.split())
     total = sum(tokens.values())
     split = make_tokenizer("word", lowercase=False)
     broken = sum(n for token, n in tokens.items() if len(split(token.strip('.,"()?!-<>:;'))) > 1)
-    return broken > MANY_BROKEN * total and len(tokens) < total / 10
+    in_one_case = Counter[str]()
+    for token, n in tokens.items():
+        in_one_case[token.lower()] += n
+    mixed = sum(n for t, n in tokens.items() if n < MOST_OF_ONE_CASE * in_one_case[t.lower()])
+    return max(broken, mixed) > MANY_BROKEN * total and len(tokens) < total / 10

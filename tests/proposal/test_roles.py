@@ -182,3 +182,16 @@ def test_the_whole_command_is_written_into_the_config(tmp_path, monkeypatch):
     assert proposal.text.startswith(f"# Written by: {command}\n")
     assert 'label: "y"' in proposal.text
     assert "in quotes, as YAML could read it as another value" in proposal.text
+
+
+def test_symbols_in_both_cases_stay_apart(tmp_path):
+    """The class is the case of the last symbol, which a lowercased text doesn't have."""
+    draw = random.Random(0)
+    lines = ["events\tclass"]
+    for _ in range(100):
+        symbols = draw.choices("AaBb", k=6)
+        lines.append(" ".join(symbols) + ("\tupper" if symbols[-1].isupper() else "\tlower"))
+    path = tmp_path / "case.tsv"
+    path.write_text("\n".join(lines) + "\n")
+    config = parse_config(propose([str(path)], InitOptions()).text)
+    assert config.data.kind == "tokens"
