@@ -11,10 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.api.environment import check_same_data
 from seqtrain.api.load import RunLike, directory_of, load_one
 from seqtrain.api.predictors import Classifier, check_alike, refuse_multi_label
-from seqtrain.api.start import has_grown
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import held_out_fractions, prepare
@@ -26,6 +24,7 @@ from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainErr
 from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.evaluation.scores import Scores, score, score_branches, single_class_warnings
+from seqtrain.runs.environment import check_same_data
 from seqtrain.runs.run_directory import (
     CONFIG,
     ENVIRONMENT,
@@ -34,6 +33,7 @@ from seqtrain.runs.run_directory import (
     members,
     name_one,
 )
+from seqtrain.runs.starting_point import keeps_old_preprocessing
 from seqtrain.text import Summarized, display_name, listed, one_of, quote
 
 SPLITS = ("test", "validation", "train")
@@ -198,7 +198,7 @@ def _encoded(classifier: Classifier, name: str, sources: list[Source]) -> Labell
 def _hold_out_again(
     run: RunDirectory, config: Config, classifier: Classifier, split: str
 ) -> Labelled:
-    known = classifier.preprocessing if has_grown(run) else None
+    known = classifier.preprocessing if keeps_old_preprocessing(run) else None
     prepared = prepare(config, cache_folder=default_folder(), known=known, read_only=True)
     scored = ("data.validation", "data.test")
     check_same_data(run, config, prepared, classifier.preprocessing, scored)

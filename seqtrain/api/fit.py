@@ -1,54 +1,53 @@
-"""Training a classifier: config → data → model → trainer → run directory."""
+"""Training a classifier: from a config to a finished run directory."""
 
-import math
 import os
-import signal
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
-from shlex import quote
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from seqtrain.api import run_state
-from seqtrain.api.environment import (
-    Setting,
-    check_longest,
-    check_model,
-    check_space,
-    deterministic_algorithms,
-    environment,
-)
-from seqtrain.api.recorder import Recorder
 from seqtrain.api.run_events import DataEvent, Listener, Run, StartEvent
-from seqtrain.api.run_state import RunState
-from seqtrain.api.start import LINEAGE, Start, find_start, inexact
 from seqtrain.config import Config, resolved_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare
 from seqtrain.data.sources import check_files
-from seqtrain.data.store import Array, SequenceStore
+from seqtrain.data.store import Array
 from seqtrain.data.word_vectors import with_width
-from seqtrain.errors import ConfigError, DataError, Interrupted
-from seqtrain.evaluation.calibration import adjustment, calibrate
+from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
 from seqtrain.evaluation.devices import select_device
-from seqtrain.evaluation.scores import Scores, score_branches
-from seqtrain.files.writing import locked, write_folder
+from seqtrain.files.writing import locked
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
-from seqtrain.runs.model_folder import model_files
-from seqtrain.runs.run_directory import CONFIG, RUNS
+from seqtrain.runs.checkpoint import STATE
+from seqtrain.runs.environment import (
+    check_same_data,
+    check_space,
+    environment,
+    inexact_resume_warnings,
+)
+from seqtrain.runs.run_directory import RUNS
+from seqtrain.runs.run_writer import RunWriter
+from seqtrain.runs.starting_point import (
+    LINEAGE,
+    ResumePoint,
+    RunRequest,
+    StartingPoint,
+    find_starting_point,
+)
 from seqtrain.training.distributed import Processes, connected
-from seqtrain.training.objectives import Classification, shared_logits
-from seqtrain.training.trainer import Trainer
-
-WHOLE_BATCHES = "their batch normalisation must see whole batches; train with one process"
+from seqtrain.training.events import EpochEvent, UpdateEvent
+from seqtrain.training.initial_weights import (
+    copy_old_weights,
+    initial_calibration,
+    initial_network,
+)
+from seqtrain.training.phases import TrainingContext, TrainingSession, train_session
+from seqtrain.training.resources import check_longest, check_model, deterministic_algorithms
 
 
 def fit(
@@ -67,215 +66,220 @@ def fit(
 ) -> Run:
     """Train a classifier and write its run directory.
 
+    It works under ``torch.no_grad()`` and ``torch.inference_mode()``, too.
+
     Args:
-        config: a Config, a mapping of its sections, or the path of a YAML file.
-        run_dir: where; None: runs/<config name>-<time>.
-        device: in place of training.device.
-        resume: go on from run_dir's last checkpoint (None: the newest run's of this name).
-        force: replace an earlier run in run_dir.
-        cache: keep encoded data between runs.
-        source: the YAML file that a Config was read from, which names the run.
-        init_from: a run directory or model folder whose weights training begins from.
-        listener: is called with every event.
-        finish: False ends it where the best epoch is known: `resume` then refits, and scores test.
+        config: A Config, a mapping of its sections, or the path of a YAML file.
+        run_dir: Directory of the run, or None for ``runs/<config name>-<time>``.
+        device: auto, cpu, cuda, cuda:N or mps, in place of ``training.device``.
+        resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
+        force: Replace an earlier run in `run_dir`.
+        cache: Keep encoded data in the user's cache folder, and look for it there.
+        source: The YAML file that a Config was read from. It names the run.
+        init_from: Run directory or model folder with the initial weights.
+        listener: Function that is called with each event.
+        finish: If False, end where the best epoch is known; resuming then calibrates, refits, and
+            scores test.
         sample_weight: Weight of each row of train in the loss, (N,), or None. A resumed run must be
             given the same weights.
 
     Raises:
-        ConfigError, DataError, CheckpointError: what was given is wrong; nothing was written.
-        RunError, Interrupted: the run failed, or a signal stopped it; what was saved stays valid.
+        ConfigError: If the config, an argument or the device is wrong; nothing was written.
+        DataError: If the data can't be used; nothing was written.
+        CheckpointError: If there is nothing to resume from, or it is damaged.
+        RunError: If training failed; what was saved stays valid.
+        Interrupted: If a signal stopped training; a checkpoint was saved.
     """
-    source = source or (Path(config) if isinstance(config, str | Path) else None)
-    config, directory = resolved_config(config, device), None if run_dir is None else Path(run_dir)
-    name, beside = ("run", None) if source is None else (source.stem, source.parent)
-    wanted = Start(directory, source, name, init_from, resume, force)
-    with ExitStack() as held:
-        processes, chosen = held.enter_context(connected(select_device(config.training.device)))
+    if source is None and isinstance(config, str | Path):
+        source = Path(config)
+    config = resolved_config(config, device)
+    directory = None if run_dir is None else Path(run_dir)
+    name = "run" if source is None else source.stem
+    request = RunRequest(directory, source, name, init_from, resume, force)
+    with ExitStack() as resources:
+        resources.enter_context(torch.inference_mode(False))
+        resources.enter_context(torch.enable_grad())
+        chosen = select_device(config.training.device)
+        processes, chosen = resources.enter_context(connected(chosen))
         with processes.first_before_others():
-            check_files(config, beside)
-            config = with_width(config)
-            choose_engine(config.model, chosen)
-            if processes.size > 1 and config.model.convolutions is not None:
-                raise ConfigError(f"model.convolutions: {WHOLE_BATCHES}")
-        start = find_start(held, config, wanted, processes)
+            config = _checked_config(config, source, chosen, processes)
+        start = find_starting_point(config, request, processes, resources)
         began = time.perf_counter()
         data = _read_data(config, start, processes, default_folder() if cache else None)
-        setting, recorder = Setting(config, data, chosen, processes), None
-        _check_data(setting)
+        context = TrainingContext(config, data, chosen, processes)
+        _check_data(context)
         if processes.is_first:
             listener(DataEvent(data, config, time.perf_counter() - began))
-        held.enter_context(deterministic_algorithms(config.training.deterministic))
-        held.enter_context(processes.signals)
+        resources.enter_context(deterministic_algorithms(config.training.deterministic))
+        resources.enter_context(processes.signals)
         with processes.first_before_others():
-            point, origin = start.point, start.origin
-            state = run_state.resume(setting, point) if point else run_state.begin(setting, origin)
-        state.follow_first()
-        if sample_weight is not None and isinstance(state.trainer.objective, Classification):
-            state.trainer.objective.weigh(sample_weight)
-        if processes.is_first:
-            recorder = _recorder(held, state, start, listener)
-        return _train(state, recorder, finish=finish)
+            session, origin = _start_session(context, start)
+        session.copy_rank_zero()
+        if sample_weight is not None:
+            session.weigh_examples(sample_weight)
+        if not processes.is_first:
+            for _ in train_session(session, finish=finish):
+                processes.raise_if_stopped()
+            return _finished_run(session, Path(), [])
+        writer = _start_writer(session, start, request, origin, listener, resources)
+        try:
+            for event in train_session(session, finish=finish):
+                writer.record(event)
+                if isinstance(event, UpdateEvent | EpochEvent):
+                    listener(event)
+                processes.raise_if_stopped()
+        except Interrupted as stop:
+            raise writer.stop(stop.signal_number) from None
+        writer.finish()
+        run = _finished_run(session, writer.run.path, writer.single_class_warnings())
+        listener(run)
+        return run
+
+
+def _checked_config(
+    config: Config, source: Path | None, device: torch.device, processes: Processes
+) -> Config:
+    """Check files, vectors and engine of a config; return it with the width of the vectors."""
+    check_files(config, None if source is None else source.parent)
+    config = with_width(config)
+    choose_engine(config.model, device)
+    if processes.size > 1 and config.model.convolutions is not None:
+        problem = "their batch normalisation must see whole batches; train with one process"
+        raise ConfigError(f"model.convolutions: {problem}")
+    return config
 
 
 def _read_data(
-    config: Config, start: Start, processes: Processes, cache_folder: Path | None
+    config: Config, start: StartingPoint, processes: Processes, cache_folder: Path | None
 ) -> PreparedData:
-    """Let the first process of each host read the data; the others load the entry of the cache."""
-    data, grown = None, start.resume and start.kept is not None
-    if grown:  # the vocabulary that it keeps has the words of a file of vectors already
+    """Read the data once per host; the other processes load it from the cache."""
+    data = None
+    if start.resumes and start.preprocessing_folder is not None:
+        # The vocabulary that is kept has the words of a file of vectors already.
         config = config.model_copy(update={"model": config.model.architecture})
-    with ExitStack() as held:
+    with ExitStack() as resources:
         if processes.local_rank == 0:
             if processes.local_size > 1 and cache_folder is None:
-                cache_folder = Path(held.enter_context(TemporaryDirectory()))
-            data = prepare(config, cache_folder=cache_folder, known=start.known())
+                cache_folder = Path(resources.enter_context(TemporaryDirectory()))
+            known = start.known_preprocessing()
+            data = prepare(config, cache_folder=cache_folder, known=known)
         processes.broadcast()  # which may take hours
         entries = processes.gather(b"" if data is None else os.fsencode(data.entry or ""))
         entry = entries[processes.rank - processes.local_rank]
         if data is None and entry:
             data = load_prepared(config, Path(os.fsdecode(entry)))
-        data = data or prepare(config, cache_folder=None, known=start.known())
+        if data is None:
+            data = prepare(config, cache_folder=None, known=start.known_preprocessing())
         processes.broadcast()  # before a temporary entry is removed
     return data
 
 
-def _check_data(setting: Setting) -> None:
-    """Refuse data that don't fit into memory; other data, or another config, on another process."""
-    config, data, processes = setting.config, setting.data, setting.processes
+def _check_data(context: TrainingContext) -> None:
+    """Check that model and data fit into memory, and are the same in all processes."""
+    config, data, processes = context.config, context.data, context.processes
     with processes.first_before_others():
-        check_model(config.model, data.preprocessing, setting.device)
-        check_longest(config, data.splits["train"], setting.device)
-    if others := processes.unlike_first([config.model_dump_json().encode()]):
-        problem = f"config: not that of rank 0 on {others}; start all processes with the same one"
+        check_model(config.model, data.preprocessing, context.device)
+        check_longest(config, data.splits["train"], context.device)
+    others = processes.unlike_first([config.model_dump_json().encode()])
+    if others:
+        problem = f"config: differs between rank 0 and {others}; start all with the same one"
         raise ConfigError(*processes.lines(problem))
     arrays = (array for store in data.splits.values() for array in store.arrays().values())
-    if others := processes.unlike_first(map(np.ascontiguousarray, arrays)):
-        problem = f"data: not as rank 0 encoded it on {others}; give all hosts the same files"
+    others = processes.unlike_first(map(np.ascontiguousarray, arrays))
+    if others:
+        problem = f"data: encoded differently on rank 0 and {others}; give all hosts the same files"
         raise DataError(*processes.lines(problem))
 
 
-def _recorder(held: ExitStack, state: RunState, start: Start, listener: Listener) -> Recorder:
-    """Return what writes the run's files, its directory made or brought to where it goes on."""
-    point, progress, facts = start.point, state.learner.progress, environment(state.setting)
+def _start_session(
+    context: TrainingContext, start: StartingPoint
+) -> tuple[TrainingSession, str | None]:
+    """Return a run at its start, and a line that says what was kept of an older model, or None."""
+    if start.point is not None:
+        return _resumed_session(context, start.point), None
+    data, origin = context.data, None
+    network = initial_network(context.config, data, context.device, context.processes)
+    if start.old_model is not None:
+        old = start.old_model
+        origin = copy_old_weights(
+            old.network, old.preprocessing, network, data.preprocessing, data.vectors
+        )
+    return TrainingSession(context, network, initial_calibration(data, network)), origin
+
+
+def _resumed_session(context: TrainingContext, point: ResumePoint) -> TrainingSession:
+    """Return a run with weights, optimizer and progress of a checkpoint."""
+    model = point.checkpoint.model
+    check_same_data(point.run, context.config, context.data, model.preprocessing)
+    if model.network.config != context.config.model.architecture:
+        problem = "the architecture isn't that of the run's config; restore the folder from a copy"
+        raise CheckpointError(f"{point.folder}: {problem}")
+    pretrains = point.checkpoint.progress.get("phase") == "pretraining"
+    session = TrainingSession(context, model.network, model.calibration, pretrains=pretrains)
+    try:
+        session.restore(point.checkpoint.tensors, point.checkpoint.progress)
+    except ValueError as error:
+        raise CheckpointError(f"{point.folder / STATE}: not a training state ({error})") from None
+    if point.best is not None and session.learner.progress.phase == "training":
+        session.learner.best_weights = point.best.network.state_dict()
+    return session
+
+
+def _start_writer(
+    session: TrainingSession,
+    start: StartingPoint,
+    request: RunRequest,
+    origin: str | None,
+    listener: Listener,
+    resources: ExitStack,
+) -> RunWriter:
+    """Make a new run directory, or restore that of a resumed run; report the start."""
+    context, point = session.context, start.point
+    facts = environment(context)
     if point is not None:
-        recorder, said = Recorder(point.run, state, listener, point), point.warnings
-        said = said + inexact(point.run.environment(), facts)
-        recorder.go_on()
+        writer = RunWriter(point.run, session, point)
+        warnings = point.warnings + inexact_resume_warnings(point.run.environment(), facts)
+        writer.resume()
     else:
-        learning, groups = state.learner.objective.model, state.trainer.objective.groups
-        check_space(start.directory or RUNS, state.model, learning, groups)
-        run = run_directory.make(start.directory, start.name)
-        held.enter_context(locked(run.path))
+        check_space(request.directory or RUNS, session)
+        run = run_directory.make(request.directory, request.name)
+        resources.enter_context(locked(run.path))
         if start.lineage:
             facts[LINEAGE] = start.lineage
-        recorder, said = Recorder(run, state, listener), []
-        recorder.begin(facts, force=start.force)
-    begins = StartEvent(
-        run=recorder.run.path,
-        config=state.config,
-        device=str(state.setting.device),
-        **recorder.engine,
-        parameters=sum(p.numel() for p in state.model.network.parameters()),
-        epochs=state.trainer.budget.epochs,
-        updates=state.trainer.total_updates,
-        resumed_at=progress.updates,
-        nothing_left=state.nothing_left,
-        pretraining=progress.pretraining,
-        warnings=said,
-        origin=state.kept,
+        writer, warnings = RunWriter(run, session), []
+        writer.start(facts, force=start.force)
+    training, progress = session.classifier_learner, session.learner.progress
+    listener(
+        StartEvent(
+            run=writer.run.path,
+            config=context.config,
+            device=str(context.device),
+            **writer.engine,
+            parameters=sum(weight.numel() for weight in session.network.parameters()),
+            epochs=training.stopping.epochs,
+            updates=training.total_updates,
+            resumed_at=progress.updates,
+            nothing_left=session.nothing_left(),
+            pretraining=progress.phase == "pretraining",
+            warnings=warnings,
+            origin=origin,
+        )
     )
-    listener(begins)
-    return recorder
+    return writer
 
 
-def _train(state: RunState, recorder: Recorder | None, *, finish: bool) -> Run:
-    """Pretrain where the config has an objective, train, calibrate, refit, and score test."""
-    stop = partial(_stop_if_asked, state, recorder)
-
-    def learn(trainer: Trainer) -> None:
-        for event in trainer.events(before_scoring=stop):
-            if recorder is not None:
-                recorder.record(event)
-            stop()
-        if recorder is not None and trainer is state.trainer:
-            recorder.save_last()
-
-    if state.pretrainer is not None:
-        pretrainer = state.pretrainer
-        learn(pretrainer)
-        state.pretrainer = None
-        if recorder is not None:
-            recorder.end_pretraining(pretrainer)
-    learn(state.trainer)
-    test, names = state.data.splits.get("test"), state.model.preprocessing.labels
-    scores: Scores | None = None
-    alone: dict[str, Scores] = {}
-    if finish:
-        if not state.trainer.progress.refit:
-            _calibrate_best(state, recorder)
-            if state.config.training.refit:
-                state.begin_refit()
-                learn(state.trainer)
-        if test is not None:
-            branches = _branches(state, recorder, test)
-            given = state.model.network, branches, test, names, state.model.thresholds
-            _, scores, alone = score_branches(*given)
-    progress, best = state.trainer.progress, state.trainer.progress.best_value
-    sign = -1 if state.config.training.monitor == "loss" else 1
-    run = Run(
-        path=Path() if recorder is None else recorder.run.path,
+def _finished_run(session: TrainingSession, path: Path, warnings: list[str]) -> Run:
+    """Return the result of a run that ended."""
+    learner, progress = session.learner, session.learner.progress
+    return Run(
+        path=path,
         epochs=progress.epoch,
         best_epoch=progress.best_epoch,
-        best_value=math.nan if best is None else sign * best,
-        stopped_early=state.trainer.out_of_patience,
-        refit=progress.refit,
-        test=scores,
-        branches={name: own.accuracy for name, own in alone.items()},
-        advice=state.advice,
-        warnings=[] if recorder is None else recorder.doubts(scores),
-    )
-    if recorder is not None:
-        recorder.finish(run)
-    return run
-
-
-def _calibrate_best(state: RunState, recorder: Recorder | None) -> None:
-    if not state.trainer.progress.is_best:
-        state.take(None if recorder is None else recorder.best_weights())
-    validation, settings = state.data.splits.get("validation"), state.config.training
-    train, names = state.data.splits["train"].labels, state.model.preprocessing.labels
-    shift = adjustment(settings.logit_adjustment, torch.from_numpy(train), len(names))
-    given = {"shift": shift, "branch_weights": state.model.network.default_branch_weights}
-    found = before = state.model.calibration.model_copy(update=given)
-    if validation is not None and settings.calibration != "none":
-        branches = _branches(state, recorder, validation)
-        one = settings.thresholds == "one"
-        found = calibrate(branches, torch.from_numpy(validation.labels), before, one_threshold=one)
-    if found is not before or shift:
-        state.model = state.model.calibrated(found)
-        if recorder is not None:
-            write_folder(recorder.run.best, model_files(state.model))
-
-
-def _branches(state: RunState, recorder: Recorder | None, store: SequenceStore) -> list[Tensor]:
-    stop = partial(_stop_if_asked, state, recorder, save=False)
-    given = state.model.network, store, state.setting.device, state.processes
-    return shared_logits(*given, stop)
-
-
-def _stop_if_asked(state: RunState, recorder: Recorder | None, *, save: bool = True) -> None:
-    number, processes = state.processes.stop_signal, state.processes
-    if number is None:
-        return
-    if recorder is None:
-        raise Interrupted(number)
-    if save:
-        recorder.save_last()
-    is_here = processes.size == processes.local_size > 1
-    start = f"torchrun --nproc-per-node {processes.size} -m " if is_here else ""
-    run = recorder.run.path
-    raise Interrupted(
-        number,
-        f"stopped by {signal.Signals(number).name} after {recorder.where()}, saved; go on with: "
-        f"{start}seqtrain fit {quote(str(run / CONFIG))} --resume --run-dir {quote(str(run))}",
+        best_value=session.best_value(),
+        stopped_early=learner.stopped_early,
+        refit=progress.phase == "refit",
+        test=session.test_scores,
+        branches={name: scores.accuracy for name, scores in session.branch_scores.items()},
+        advice=session.advice(),
+        warnings=warnings,
     )

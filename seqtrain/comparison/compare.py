@@ -29,7 +29,7 @@ from seqtrain.data.store import Ints
 from seqtrain.errors import ConfigError, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.model.engines.choice import choose_engine
-from seqtrain.training.schedule import budget
+from seqtrain.training.stopping import stopping_rule
 
 SPEED_SHARES = {"prediction": 0.15, "training": 0.35}
 """Fraction of the time for the speeds of each mode. Accuracies get the rest."""
@@ -160,7 +160,7 @@ def learn_equally(
     if not held_out or not fastest or left < example:
         return 0
     plan = plan_epoch(task.train.lengths, task.config.batching, seed=task.config.seed, epoch=0)
-    epochs = budget(task.config.training, len(plan)).epochs
+    epochs = stopping_rule(task.config.training, len(plan)).epochs
     examples = min(epochs * len(task.train), int(left / example))
     accuracies: dict[object, float] = {}
     for model, (run, learner) in fastest.items():

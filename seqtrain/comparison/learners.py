@@ -35,9 +35,9 @@ from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native.native_ops import ops_for
 from seqtrain.model.pooling import last_of_padded, last_valid_state
+from seqtrain.training.learner import Learner
 from seqtrain.training.objectives import Classification
 from seqtrain.training.schedule import lr_at
-from seqtrain.training.trainer import Trainer
 
 LOWER_MEMORY = "batching.batch_size, data.max_length or model.hidden_size"
 
@@ -65,11 +65,11 @@ class SeqtrainLearner:
         self.model = task.new_model(config).train()
         labels = task.preprocessing.labels
         self.objective = Classification(self.model, task.train, None, labels, config, task.device)
-        self.trainer = Trainer(self.objective)
+        self.learner = Learner(self.objective)
 
     def learn(self, rows: Ints, lr: float | None = None) -> None:
         """Make one update."""
-        update = partial(self.trainer.update, lr=lr or self.config.training.lr)
+        update = partial(self.learner.update, lr=lr or self.config.training.lr)
         store, device, lower = self.task.train, self.task.device, self.objective.lower
         next(map_batches(update, store, [rows], device, collate=self._collate, lower=lower))
 
@@ -85,7 +85,7 @@ class SeqtrainLearner:
             if done >= examples:
                 break
             new.objective.begin_epoch()
-            for rows in new.trainer.plan(epoch):
+            for rows in new.learner.plan(epoch):
                 if done < examples:
                     new.learn(rows, lr_at(done, examples, self.config.training))
                     done += len(rows)

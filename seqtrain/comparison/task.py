@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqtrain.api.environment import check_longest, check_model
 from seqtrain.config import Config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.data.cache import default_folder
@@ -18,10 +17,10 @@ from seqtrain.data.sources import check_files
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError
-from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.engines.choice import choose_engine
-from seqtrain.runs.model_folder import new_network
 from seqtrain.text import listed
+from seqtrain.training.resources import check_longest, check_model
 
 PROBE_TOKENS = 20_000
 """Largest number of tokens in the sequences whose logits are compared, if there is more than one.

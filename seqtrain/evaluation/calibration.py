@@ -21,7 +21,7 @@ from seqtrain.evaluation.thresholds import (
     coverage_points,
 )
 from seqtrain.model.branches import BRANCHES
-from seqtrain.model.classifier import combined
+from seqtrain.model.classifier import LogitCalibration, combined
 
 COOLEST, HOTTEST = 0.01, 100.0
 """Range of temperatures."""
@@ -63,6 +63,10 @@ class Calibration(Section):
     second in `labels`, if training.thresholds chose one."""
     classes: list[Annotated[list[CoveragePoint], Field(max_length=LEVELS)]] = Field(default=[])
     """Recall and precision of each class at some thresholds."""
+
+    def of_logits(self) -> LogitCalibration:
+        """Return the part that a network applies to its logits."""
+        return LogitCalibration(self.temperature, self.branch_weights, self.shift)
 
     def fits(self, classes: int, *, multi_label: bool) -> bool:
         """Return True if the numbers fit a model with this many classes."""

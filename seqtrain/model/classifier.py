@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import Batch
+from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.branch import Branch, ForwardContext
@@ -242,3 +243,12 @@ def _rename(state: dict[str, Tensor], old: str, new: str) -> None:
     for name in [*state]:  # each entry moves to the end, so that their order stays
         tensor = state.pop(name)
         state[new + name.removeprefix(old) if name.startswith(old) else name] = tensor
+
+
+def new_network(config: ModelConfig, preprocessing: Preprocessing) -> ClassifierNetwork:
+    """Return a network that fits the preprocessing; its weights must be drawn or loaded."""
+    return ClassifierNetwork(
+        config.architecture,
+        InputSpec.of(preprocessing),
+        multi_label=preprocessing.multi_label,
+    )

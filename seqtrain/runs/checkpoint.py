@@ -18,7 +18,7 @@ from seqtrain.runs.model_folder import (
     tensor_file,
 )
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
 MOMENTS = 2
 """Tensors of a weight's size that an optimizer keeps for it."""
@@ -41,11 +41,6 @@ class Checkpoint:
     tensors: dict[str, Tensor]
     progress: dict[str, Any]
     metrics_length: int
-
-    @property
-    def pretraining(self) -> bool:
-        """Whether the run stands before training; `tensors` hold the rest of what learns then."""
-        return self.progress.get("pretraining") is True
 
 
 def checkpoint_files(checkpoint: Checkpoint) -> dict[str, Content]:
@@ -74,7 +69,7 @@ def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
     network: nn.Module = model.network
     learning, is_carried = [network], model.network.config.initial_state == "carried"
     embedding = recurrent_branch(network).embedding
-    if progress.get("pretraining") is True and isinstance(embedding, nn.Embedding):
+    if progress.get("phase") == "pretraining" and isinstance(embedding, nn.Embedding):
         learning = [objective(model.network, 0.0) for objective in OBJECTIVES.values()]
     weights = max(sum(p.nbytes for p in each.parameters()) for each in learning)
     largest = (MOMENTS + 1) * weights + COUNTERS + CARRIED * is_carried

@@ -29,9 +29,8 @@ from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.formats import TRAINING_FORMATS
 from seqtrain.files.writing import Content, VerifiedFolder, complete_folder, read_folder, to_json
-from seqtrain.model.classifier import ClassifierNetwork, LogitCalibration
+from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
-from seqtrain.model.input_spec import InputSpec
 
 FORMAT_VERSION = 2
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
@@ -60,19 +59,8 @@ class Model:
 
     def calibrated(self, calibration: Calibration) -> Model:
         """Return the same model, which predicts with the calibration's numbers."""
-        self.network.calibration = LogitCalibration(
-            calibration.temperature, calibration.branch_weights, calibration.shift
-        )
+        self.network.calibration = calibration.of_logits()
         return replace(self, calibration=calibration)
-
-
-def new_network(config: ModelConfig, preprocessing: Preprocessing) -> ClassifierNetwork:
-    """Return an untrained network that fits the preprocessing; weights are not drawn yet."""
-    return ClassifierNetwork(
-        config.architecture,
-        InputSpec.of(preprocessing),
-        multi_label=preprocessing.multi_label,
-    )
 
 
 def model_files(

@@ -1,6 +1,6 @@
-"""Processes that train one model, started by torchrun: rank, size, all-reduce, broadcast.
+"""Distributed training by processes that torchrun starts: sums, broadcasts, stop signals.
 
-A process that fails raises and ends; the others find the connection closed and end too.
+If a process fails, the others find the connection closed and end, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -21,29 +21,33 @@ from torch import Tensor
 from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 
-from seqtrain.errors import ConfigError, RunError
+from seqtrain.errors import ConfigError, Interrupted, RunError
 from seqtrain.signals import STOPPING, StopSignals
 from seqtrain.text import listed
 
 TIMEOUT = "SEQTRAIN_TIMEOUT"
-"""Environment variable: seconds after which a sum that isn't complete fails."""
+"""Environment variable: seconds after which an incomplete sum fails."""
 DEFAULT_TIMEOUT = 1800
 PATIENCE = timedelta(days=7)
-"""How long a broadcast waits for the first process, which may read data for hours."""
-LONGEST = 4096
-"""Bytes that a process can give to `gather`."""
-GO_ON = "what was saved stays valid: go on with --resume"
+"""Timeout of a broadcast. Rank 0 may read data for hours."""
+MAX_GATHERED = 4096
+"""Bytes at most that a process can pass to `gather`."""
+Items = TypeVar("Items", list[Any], Tensor)
 
 
 @dataclass
 class Processes:
-    """The processes that train together; this process alone where no launcher started it.
+    """The processes that train one model together; this class is for a single process.
 
     Attributes:
-        restarts, may_restart: how often the launcher has started all again, and whether it does.
-        launch: what tells this launch from others; None: no launcher.
-        patient: the same processes, where one may wait for hours; None: not connected.
-        sums_on_host: True if tensors of a GPU are summed on the host, as without NCCL.
+        rank: Number of this process, from 0. Rank 0 prints and writes.
+        size: Number of processes.
+        local_rank: Number of this process on its host.
+        local_size: Number of processes on this host.
+        restarts: Number of times that the launcher has started all processes again.
+        may_restart: True if the launcher does so.
+        launch: Text that differs between launches, or None without a launcher.
+        signals: The signal that asked this process to stop, if any.
     """
 
     rank: int = 0
@@ -54,66 +58,109 @@ class Processes:
     may_restart: bool = False
     launch: str | None = None
     signals: StopSignals = field(default_factory=StopSignals, compare=False)
-    patient: dist.ProcessGroup | None = None
-    sums_on_host: bool = False
-    _agreed: int | None = None
-
-    @classmethod
-    def launched(cls, variables: Mapping[str, str] = os.environ) -> Processes:
-        """Return the processes that the environment names, not yet connected."""
-        rank, size = _number(variables, "RANK", 0), _number(variables, "WORLD_SIZE", 1)
-        local_rank = _number(variables, "LOCAL_RANK", rank)
-        local_size = _number(variables, "LOCAL_WORLD_SIZE", size)
-        if not (rank < size and local_rank < local_size <= size):
-            here = f"RANK {rank} of WORLD_SIZE {size}, LOCAL_RANK {local_rank}"
-            what = "no such process; expected what torchrun sets"
-            raise ConfigError(f"{here} of LOCAL_WORLD_SIZE {local_size}: {what}")
-        launch = variables.get("TORCHELASTIC_RUN_ID")
-        if launch is not None:  # torchrun names all its launches alike; its process id differs
-            launch = f"{launch} {socket.gethostname()} {os.getppid()}"
-        restarts = _number(variables, "TORCHELASTIC_RESTART_COUNT", 0)
-        may_restart = _number(variables, "TORCHELASTIC_MAX_RESTARTS", 0) > 0
-        return cls(rank, size, local_rank, local_size, restarts, may_restart, launch)
 
     @property
     def is_first(self) -> bool:
-        """Whether this process is the one that prints and writes."""
+        """True for rank 0, the process that prints and writes."""
         return self.rank == 0
 
     @property
     def stop_signal(self) -> int | None:
-        """The signal that stops the run, once all processes know of it."""
-        return self.signals.received if self.size == 1 else self._agreed
+        """The signal that asked all processes to stop, or None."""
+        return self.signals.received
+
+    def raise_if_stopped(self) -> None:
+        """Raise Interrupted if a signal asked to stop."""
+        if self.stop_signal is not None:
+            raise Interrupted(self.stop_signal)
+
+    def command(self) -> str:
+        """Return the command that starts seqtrain in as many processes."""
+        return "seqtrain"
 
     def lines(self, *lines: str) -> tuple[str, ...]:
-        """Return the lines of an error that all processes raise: the first alone prints them."""
+        """Return the lines of an error that all processes raise; only rank 0 gets any."""
         return lines if self.is_first else ()
 
-    def sum(self, *tensors: Tensor) -> list[Tensor]:
-        """All-reduce tensors of one type and device, to the same bits in each process.
+    def share(self, items: Items) -> Items:
+        """Return the items of this process: every one, or every N-th of N processes."""
+        return items
 
-        Signals travel along. As in all methods, a lost process is a RunError.
+    def sum(self, *tensors: Tensor) -> list[Tensor]:
+        """Return the sums of tensors over all processes, with the same bits in each."""
+        return list(tensors)
+
+    def broadcast(self, content: bytes = b"") -> bytes:
+        """Wait for all processes, and return the bytes that rank 0 passed."""
+        return content
+
+    def gather(self, content: bytes) -> list[bytes]:
+        """Return the bytes of all processes, by rank.
+
+        They have at most `MAX_GATHERED` bytes, none of them zero.
         """
-        if self.size == 1:
-            return list(tensors)
+        return [content]
+
+    def unlike_first(self, parts: Iterable[Any]) -> str:
+        """Return the names of the processes whose bytes differ from those of rank 0, or ""."""
+        return ""
+
+    @contextmanager
+    def first_before_others(self) -> Iterator[None]:
+        """Run the block on rank 0 before the others; if it fails there, the others end, too."""
+        yield
+
+
+@dataclass
+class ConnectedProcesses(Processes):
+    """Several processes, connected by torch.distributed. A lost process is a RunError.
+
+    Attributes:
+        patient: The same processes with a timeout of a week, to wait for data.
+        sums_on_host: True if tensors of a GPU are summed on the host, as without NCCL.
+    """
+
+    patient: dist.ProcessGroup | None = None
+    sums_on_host: bool = False
+    _agreed_signal: int | None = None
+
+    @property
+    def stop_signal(self) -> int | None:
+        """The signal that asked to stop, as soon as all processes know of it, or None."""
+        return self._agreed_signal
+
+    def command(self) -> str:
+        """Return the command that starts seqtrain in as many processes."""
+        if self.size == self.local_size:
+            return f"torchrun --nproc-per-node {self.size} -m seqtrain"
+        return "torchrun (as before) -m seqtrain"
+
+    def share(self, items: Items) -> Items:
+        """Return every N-th item of N processes."""
+        return items[self.rank :: self.size]
+
+    def sum(self, *tensors: Tensor) -> list[Tensor]:
+        """Return the sums of tensors of one type and device, with the same bits in each process.
+
+        Stop signals are summed along, so that all processes stop after the same update.
+        """
         asked = tensors[0].new_tensor([number == self.signals.received for number in STOPPING])
         flat = torch.cat([*(tensor.flatten() for tensor in tensors), asked.to(tensors[0].dtype)])
         device = flat.device
         flat = flat.cpu() if self.sums_on_host else flat
-        with self._lost_is_an_error():
+        with self._lost_process_as_error():
             dist.all_reduce(flat)
         flat = flat.to(device)
         *sums, asked = flat.split_with_sizes([*(t.numel() for t in tensors), len(STOPPING)])
         agreed = [number for number, n in zip(STOPPING, asked.tolist(), strict=True) if n]
-        self._agreed = self._agreed or next(iter(agreed), None)
+        if self._agreed_signal is None and agreed:
+            self._agreed_signal = agreed[0]
         return [total.view_as(tensor) for total, tensor in zip(sums, tensors, strict=True)]
 
     def broadcast(self, content: bytes = b"") -> bytes:
-        """Wait for all processes, and return the bytes that the first one has."""
-        if self.size == 1:
-            return content
+        """Wait for all processes, for hours if needed, and return the bytes of rank 0."""
         length = torch.tensor(len(content) if self.is_first else 0, device="cpu")
-        with self._lost_is_an_error():
+        with self._lost_process_as_error():
             dist.all_reduce(length, group=self.patient)  # unlike a broadcast, it waits for all
             received = torch.empty(int(length), dtype=torch.uint8, device="cpu")
             if self.is_first and content:
@@ -123,17 +170,15 @@ class Processes:
         return received.numpy().tobytes()
 
     def gather(self, content: bytes) -> list[bytes]:
-        """Return the bytes of all processes, by rank: at most `LONGEST`, no zero among them."""
-        table = torch.zeros(self.size, LONGEST, dtype=torch.uint8, device="cpu")
+        """Return the bytes of all processes, by rank."""
+        table = torch.zeros(self.size, MAX_GATHERED, dtype=torch.uint8, device="cpu")
         row = torch.tensor(list(content), dtype=torch.uint8, device="cpu")
         table[self.rank, : len(row)] = row
         (table,) = self.sum(table)
         return [row.numpy().tobytes().rstrip(b"\0") for row in table]
 
     def unlike_first(self, parts: Iterable[Any]) -> str:
-        """Say which processes have other bytes than rank 0 has; nothing where all are equal."""
-        if self.size == 1:
-            return ""
+        """Return the names of the processes whose bytes differ from those of rank 0, or ""."""
         digest = hashlib.sha256()
         for part in parts:
             digest.update(part)
@@ -143,7 +188,7 @@ class Processes:
 
     @contextmanager
     def first_before_others(self) -> Iterator[None]:
-        """Let the first process run the block before the others: they repeat no refusal of its."""
+        """Run the block on rank 0 before the others; if it fails there, the others end, too."""
         if not self.is_first:
             self.broadcast()
         yield
@@ -151,25 +196,54 @@ class Processes:
             self.broadcast()
 
     @contextmanager
-    def _lost_is_an_error(self) -> Iterator[None]:
+    def _lost_process_as_error(self) -> Iterator[None]:
         try:
             yield
         except RuntimeError as error:
             lost = f"another process is lost ({_first_line(error)})"
-            raise RunError(*self.lines(f"{lost}; {GO_ON}")) from None
+            advice = "what was saved stays valid: continue with --resume"
+            raise RunError(*self.lines(f"{lost}; {advice}")) from None
 
 
-ALONE = Processes()
+SINGLE = Processes()
+
+
+def launched(variables: Mapping[str, str] = os.environ) -> Processes:
+    """Return the processes that the environment variables of torchrun name, not connected yet.
+
+    Raises:
+        ConfigError: If a variable isn't one that torchrun sets.
+    """
+    rank, size = _number(variables, "RANK", 0), _number(variables, "WORLD_SIZE", 1)
+    local_rank = _number(variables, "LOCAL_RANK", rank)
+    local_size = _number(variables, "LOCAL_WORLD_SIZE", size)
+    if not (rank < size and local_rank < local_size <= size):
+        raise ConfigError(
+            f"RANK {rank} of WORLD_SIZE {size}, LOCAL_RANK {local_rank} of LOCAL_WORLD_SIZE "
+            f"{local_size}: no such process; expected what torchrun sets"
+        )
+    launch = variables.get("TORCHELASTIC_RUN_ID")
+    if launch is not None:  # torchrun names all its launches alike; its process id differs
+        launch = f"{launch} {socket.gethostname()} {os.getppid()}"
+    restarts = _number(variables, "TORCHELASTIC_RESTART_COUNT", 0)
+    may_restart = _number(variables, "TORCHELASTIC_MAX_RESTARTS", 0) > 0
+    cls = Processes if size == 1 else ConnectedProcesses
+    return cls(rank, size, local_rank, local_size, restarts, may_restart, launch)
 
 
 @contextmanager
 def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
-    """Connect this process with those that a launcher started beside it, until the block is left.
+    """Connect the processes that torchrun started, until the block is left.
 
-    Yields the processes, and this one's own device: the GPU of its local rank.
+    Yields:
+        The processes, and the device of this one: on CUDA, the GPU of its local rank.
+
+    Raises:
+        ConfigError: If the processes can't share the device, or weren't started by torchrun.
+        RunError: If the processes don't find one another.
     """
-    processes = Processes.launched()
-    if processes.size == 1:
+    processes = launched()
+    if not isinstance(processes, ConnectedProcesses):
         yield processes, device
         return
     gpus = torch.cuda.device_count() if device.type == "cuda" else processes.local_size
@@ -207,6 +281,12 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
         dist.destroy_process_group()
 
 
+def threads_each(processes: int) -> int:
+    """Return the number of threads for each process of a host, by its cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, (cores or 1) // processes)
+
+
 def _number(variables: Mapping[str, str], name: str, default: int) -> int:
     value = variables.get(name) or str(default)
     if not (value.isascii() and value.isdigit()) or len(value) > 9:
@@ -215,6 +295,6 @@ def _number(variables: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the first sentence of what torch says, without the place in its sources."""
+    """Return the first sentence of torch's message, without the place in its source code."""
     line = (str(error).splitlines() or [type(error).__name__])[0]
     return re.sub(r"\[\S*/\S*\] ", "", line).split(". ")[0][:200]

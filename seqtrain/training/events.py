@@ -1,23 +1,32 @@
-"""What the trainer reports: updates, and the ends of epochs."""
+"""Events of training: updates, ends of epochs, and ends of phases."""
 
 import math
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from seqtrain.evaluation.scores import Scores
+from seqtrain.model.decoder import PretrainingModel
+
+Phase: TypeAlias = Literal["pretraining", "training", "refit"]
+"""A phase in which weights are learned. A refit trains on train and validation together."""
 
 
 @dataclass(frozen=True)
 class UpdateEvent:
-    """One update was made.
+    """An update of the weights.
 
     Attributes:
-        epoch, update, batch: numbers from 1, and num_batches of the epoch.
-        loss: mean over the batch's examples (in pretraining over predicted tokens), in nats.
-        time_steps: of the batch's sequences, padding left out.
-        refit: whether it retrains on train and validation together.
+        phase: Phase of the run.
+        epoch: Number of the epoch, from 1.
+        update: Number of the update in this phase, from 1.
+        batch: Number of the batch in its epoch, from 1.
+        num_batches: Number of batches of the epoch.
+        loss: Mean over the batch's examples (in pretraining over predicted tokens), in nats.
+        lr: Learning rate.
+        time_steps: Time steps of the batch's sequences, without padding.
     """
 
-    pretraining: bool
+    phase: Phase
     epoch: int
     update: int
     batch: int
@@ -25,28 +34,39 @@ class UpdateEvent:
     loss: float
     lr: float
     time_steps: int
-    refit: bool = False
+
+    @property
+    def pretraining(self) -> bool:
+        """True if the update belongs to pretraining."""
+        return self.phase == "pretraining"
+
+    @property
+    def refit(self) -> bool:
+        """True if the update belongs to a refit."""
+        return self.phase == "refit"
 
 
 @dataclass(frozen=True)
 class EpochEvent:
-    """One pass over the sequences to learn from is over, and validation is scored.
+    """The end of an epoch: a pass over the training sequences, and the scores of validation.
 
     Attributes:
-        epoch, update: its number, from 1, and updates made so far.
-        loss, accuracy: means over examples as they were learned, dropout on, the loss in nats; in
-            pretraining over predicted tokens, and accuracy means nothing.
-        validation_loss, validation: dropout off; None: no validation split; in pretraining there
-            are no scores.
-        lr: learning rate of the last update.
-        seconds: time spent learning, evaluation left out.
-        time_steps: learned from, padding left out.
-        padding_fraction: share of padding in the padded form of the batches, in [0, 1).
-        is_best: whether the monitored value is the best so far; never in pretraining.
-        refit: whether it retrains on train and validation together.
+        phase: Phase of the run.
+        epoch: Number of the epoch, from 1.
+        update: Number of updates in this phase so far.
+        loss: Mean training loss in nats, with dropout on: over examples, or over predicted tokens
+            in pretraining.
+        accuracy: Training accuracy, with dropout on. It means nothing in pretraining.
+        validation_loss: Loss with dropout off, or None without a validation split.
+        validation: Scores of validation, or None without the split and in pretraining.
+        lr: Learning rate of the last update.
+        seconds: Time of the updates, without evaluation.
+        time_steps: Time steps learned from, without padding.
+        padding_fraction: Share of padding in the padded form of the batches, in [0, 1).
+        is_best: True if the monitored value is the best so far. Never true in pretraining.
     """
 
-    pretraining: bool
+    phase: Phase
     epoch: int
     update: int
     loss: float
@@ -58,9 +78,38 @@ class EpochEvent:
     time_steps: int
     padding_fraction: float
     is_best: bool
-    refit: bool = False
+
+    @property
+    def pretraining(self) -> bool:
+        """True if the epoch belongs to pretraining."""
+        return self.phase == "pretraining"
+
+    @property
+    def refit(self) -> bool:
+        """True if the epoch belongs to a refit."""
+        return self.phase == "refit"
+
+
+@dataclass(frozen=True)
+class PretrainingEnd:
+    """The end of pretraining; training starts with the encoder of `model`."""
+
+    model: PretrainingModel
+
+
+@dataclass(frozen=True)
+class TrainingEnd:
+    """The end of training or of a refit."""
+
+
+@dataclass(frozen=True)
+class CalibrationEnd:
+    """The end of calibration. It changed how the best model predicts."""
+
+
+TrainingEvent: TypeAlias = UpdateEvent | EpochEvent | PretrainingEnd | TrainingEnd | CalibrationEnd
 
 
 def perplexity(loss: float) -> float:
-    """Return the perplexity of a mean loss in nats; at most 1e304, for larger ones overflow."""
+    """Return the perplexity of a mean loss in nats, at most 1e304 to avoid an overflow."""
     return math.exp(min(loss, 700.0))

@@ -1,6 +1,6 @@
 """What is learned: the losses of a batch, the scores of a split, and what belongs to them alone."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import torch
@@ -26,7 +26,8 @@ from seqtrain.model.classifier import ClassifierNetwork, combined
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.text import quote
-from seqtrain.training.distributed import ALONE, Processes
+from seqtrain.training.distributed import SINGLE, Processes
+from seqtrain.training.events import Phase
 
 
 class Losses(NamedTuple):
@@ -37,21 +38,21 @@ class Losses(NamedTuple):
 
 
 class Objective:
-    """What a trainer asks of what it trains, on the device.
+    """What is learned in one phase: the model, its data, and the loss.
 
     Attributes:
-        validation: the split to score after each epoch, or None.
-        groups: group of each sequence, where states are carried on in groups; else None.
-        pretraining: whether it comes before training.
-        refit: whether it trains on train and validation together, once the best epoch is known.
-        key: the config's section where its learning rate stands.
-        lower: keys to lower where memory runs out.
-        chance: accuracy of always the largest class on validation, where that is monitored; or -1.
+        phase: Phase of the run.
+        validation: The split to score after each epoch, or None.
+        groups: Group of each sequence if states are carried within groups, else None.
+        key: Section of the config with the learning rate.
+        sort: Where the rows of a batch are sorted by length, as ``batching.sort``.
+        lower: Keys to lower if memory runs out.
+        chance: Accuracy of the majority-class baseline on validation if accuracy is monitored,
+            else -1.
     """
 
-    pretraining = False
+    phase: Phase = "training"
     chance = -1.0
-    refit = False
     key = "training"
     sort = "collate"
     lower = ""
@@ -83,7 +84,7 @@ class Objective:
         """Return the losses of a batch, with the random numbers of the update."""
         raise NotImplementedError
 
-    def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
+    def score(self) -> tuple[float | None, Scores | None]:
         """Return the mean loss of the validation split and its scores, where there are any."""
         raise NotImplementedError
 
@@ -131,7 +132,7 @@ class Classification(Objective):
         names: Sequence[str],
         config: Config,
         device: torch.device,
-        processes: Processes = ALONE,
+        processes: Processes = SINGLE,
         *,
         refit: bool = False,
     ) -> None:
@@ -139,7 +140,7 @@ class Classification(Objective):
         if refit:
             settings = settings.model_copy(update={"patience": None})
         super().__init__(model, train, validation, config, settings, device, processes)
-        self.refit = refit
+        self.phase = "refit" if refit else "training"
         self.sort = config.batching.sort
         self.classifier = model
         self.sample_weight: Tensor | None = None
@@ -194,22 +195,22 @@ class Classification(Objective):
             each = each * self.sample_weight[batch.examples].to(each)
         return Losses(each, are_right(combined(branches), batch.labels).sum())
 
-    def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
+    def score(self) -> tuple[float | None, Scores | None]:
         """Score the validation split."""
         if self.validation is None:
             return None, None
         logits, rows = (
-            self.classifier.combine(self._validation_logits(before_batch)),
+            self.classifier.combine(self._validation_logits()),
             self.validation,
         )
         scores = score(logits, rows.labels, rows.lengths, self.names)
         return scores.loss, scores
 
-    def _validation_logits(self, before_batch: Callable[[], None]) -> list[Tensor]:
+    def _validation_logits(self) -> list[Tensor]:
         """Return each branch's logits of validation; those of fixed branches are computed once."""
         assert self.validation is not None
         network, fixed = self.classifier, self.classifier.fixed_branches
-        shared = network, self.validation, self.device, self.processes, before_batch
+        shared = network, self.validation, self.device, self.processes
         if not fixed:
             return shared_logits(*shared)
         if self._fixed_logits is None:
@@ -221,7 +222,7 @@ class Classification(Objective):
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
         """Return validation's monitored value; without validation train's own; None for a refit."""
-        if self.refit:
+        if self.phase == "refit":
             return None
         if scores is not None:
             return scores.monitored(self.settings.monitor)
@@ -270,7 +271,6 @@ def shared_logits(
     store: SequenceStore,
     device: torch.device,
     processes: Processes,
-    before_batch: Callable[[], None],
     *,
     names: Collection[str] | None = None,
 ) -> list[Tensor]:
@@ -280,9 +280,8 @@ def shared_logits(
         RunError: memory ran out, or a process is lost.
     """
     share = processes.rank, processes.size
-    branches = branch_logits(
-        model, store, device, before_batch=before_batch, share=share, names=names
-    )
+    stop = processes.raise_if_stopped
+    branches = branch_logits(model, store, device, before_batch=stop, share=share, names=names)
     processes.broadcast()  # unlike a sum, it waits without end
     return processes.sum(*branches)
 

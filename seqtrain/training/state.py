@@ -1,4 +1,4 @@
-"""Where a run stands: all that the loop needs to go on with the same bits."""
+"""Progress of a phase: the counters and sums that an exact resume needs, and their checks."""
 
 from __future__ import annotations
 
@@ -10,35 +10,44 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
+from seqtrain.training.events import Phase
+
 MOST_SUMMED = 1e300
-"""Largest sum that is believed."""
+"""Largest sum that is accepted from a file."""
 Count = Annotated[int, Field(strict=True, ge=0, le=2**62)]
 Sum = Annotated[float, Field(strict=True, ge=0, le=MOST_SUMMED)]
 Signed = Annotated[float, Field(strict=True, ge=-MOST_SUMMED, le=MOST_SUMMED)]
 Flag = Annotated[bool, Field(strict=True)]
 TENSOR = re.compile(r"optimizer\.[0-9]{1,9}\.[a-z_]+|carried\.(groups|states)|pretraining\..+")
-"""Names of the tensors of a saved state."""
+"""Names of the tensors of a saved training state."""
 
 
 @dataclass
 class Progress:
-    """Counters and sums of a run; with weights and optimizer its whole state.
+    """Counters and sums of a phase. With weights and optimizer they are the training state.
 
     Attributes:
-        epoch: number of the epoch under way, from 0.
-        loss_sum, correct, examples, time_steps, seconds: of this epoch so far; examples of
-            pretraining are the predicted tokens.
-        best_value, best_epoch: best monitored value, greater is better, and its epoch, from 1.
-        best_error: standard error of the best value; 0 where it has none.
-        refit_epochs: epochs of a refit: up to the last one that is within that of the best.
-        epochs_without_better: since then, or since the loss last fell where that counts.
-        plateaus: epochs without a better value in the whole run.
-        best_loss: of validation, or of train where there is none, in the best epoch, in nats.
-        loss_fell: whether lowest_loss is that of the last epoch.
+        phase: The phase of the run.
+        epoch: Number of the current epoch, from 0.
+        updates: Number of updates in this phase.
+        batches_done: Number of batches of this epoch that were learned from.
+        loss_sum: Sum of the losses of this epoch, in nats.
+        correct: Number of correct predictions in this epoch.
+        examples: Number of examples in this epoch; in pretraining, of predicted tokens.
+        time_steps: Number of time steps in this epoch.
+        seconds: Time of the updates of this epoch.
+        best_value: Best monitored value so far (greater is better), or None before the first.
+        best_epoch: Its epoch, from 1, or 0 before the first.
+        best_error: Standard error of the best value, or 0 if it has none.
+        refit_epochs: Number of epochs of a refit.
+        epochs_without_better: Number of epochs since the last progress.
+        plateaus: Number of epochs without a better value in the whole phase.
+        best_loss: Loss of the best epoch in nats: of validation, or of train without validation.
+        lowest_loss: Lowest validation loss.
+        loss_fell: True if the last epoch has the lowest validation loss.
     """
 
-    pretraining: Flag = False
-    refit: Flag = False
+    phase: Phase = "training"
     epoch: Count = 0
     updates: Count = 0
     batches_done: Count = 0
@@ -59,34 +68,32 @@ class Progress:
 
     @model_validator(mode="after")
     def check_proportions(self) -> Progress:
-        """Refuse counters that contradict each other."""
+        """Raise ValueError if counters contradict each other."""
         sums = self.examples, self.time_steps, self.seconds
-        refitted = self.pretraining or self.epoch > self.refit_epochs
+        if self.phase == "refit":
+            epochs_fit = self.epoch <= self.refit_epochs
+        else:
+            epochs_fit = self.refit_epochs <= self.epoch
         if not (
             self.updates >= self.batches_done
             and all(bool(value) == bool(self.batches_done) for value in sums)
             and self.correct <= self.examples
-            and (self.pretraining or self.examples <= self.time_steps)
+            and (self.phase == "pretraining" or self.examples <= self.time_steps)
             and self.best_epoch <= self.refit_epochs
-            and (not refitted if self.refit else self.refit_epochs <= self.epoch)
+            and epochs_fit
             and (self.best_value is None) == (self.best_epoch == 0)
         ):
             raise ValueError("the counters contradict each other")
         return self
 
     @property
-    def phase(self) -> str:
-        """Where it stands, in a word; nothing in training itself."""
-        return "pretraining" if self.pretraining else "refit" if self.refit else ""
-
-    @property
     def is_best(self) -> bool:
-        """Whether its model is the best: at the end of the best epoch, or of the refit."""
-        best = self.refit_epochs if self.refit else self.best_epoch
+        """True at the end of the best epoch, or of the last epoch of a refit."""
+        best = self.refit_epochs if self.phase == "refit" else self.best_epoch
         return self.batches_done == 0 and 0 < self.epoch == best
 
     def add_batch(self, loss: float, correct: int, examples: int, time_steps: int) -> None:
-        """Count one update, and what it learned from."""
+        """Count an update and what it learned from."""
         self.updates += 1
         self.batches_done += 1
         self.loss_sum += loss * examples
@@ -95,11 +102,11 @@ class Progress:
         self.time_steps += time_steps
 
     def note_value(self, value: float, loss: float | None = None, error: float = 0.0) -> bool:
-        """Compare an epoch's monitored value; say whether it is the best.
+        """Compare an epoch's monitored value with the best; return True if it is better.
 
-        Of epochs with equal values the one with the lowest loss is the best, though no better for
-        patience and plateaus. A refit goes on to the last epoch within the standard error of the
-        best one, so that few rows of validation don't end it early.
+        Of epochs with equal values, the one with the lowest loss is the best. It is no progress for
+        patience and plateaus. A refit has as many epochs as there are up to the last one within a
+        standard error of the best, so that few validation rows don't make it too short.
 
         Reference:
             Breiman et al. 1984, Classification and Regression Trees, section 3.4.3.
@@ -119,21 +126,21 @@ class Progress:
         return better or lower
 
     def note_loss(self, loss: float | None, *, counts: bool) -> None:
-        """Compare a validation loss with the lowest; if it `counts`, patience starts again."""
+        """Compare a validation loss with the lowest. If it `counts`, a lower one is progress."""
         self.loss_fell = loss is not None and loss < self.lowest_loss
         if loss is not None and self.loss_fell:
             self.lowest_loss = loss
             self.epochs_without_better *= not counts
 
     def begin_epoch(self, epoch: int) -> None:
-        """Set the sums back for a new epoch."""
+        """Start an epoch, counted from 0, with all its sums at zero."""
         self.epoch, self.batches_done = epoch, 0
         self.correct = self.examples = self.time_steps = 0
         self.loss_sum = self.seconds = 0.0
 
 
 def checked_progress(values: dict[str, Any]) -> Progress:
-    """Return counters that a run can have had, else raise ValueError."""
+    """Return the progress that was saved; raise ValueError if no run can have had it."""
     if values.keys() != vars(Progress()).keys():
         raise ValueError(f"progress: expected {', '.join(vars(Progress()))}")
     try:
@@ -145,14 +152,14 @@ def checked_progress(values: dict[str, Any]) -> Progress:
 
 
 def check_names(tensors: dict[str, Tensor]) -> None:
-    """Refuse, by ValueError, a saved state with a tensor that no training has."""
+    """Raise ValueError if a saved training state has a tensor of an unknown name."""
     for key in tensors:
         if not TENSOR.fullmatch(key):
             raise ValueError(f"{key[:80]}: no tensor of a state")
 
 
 def check_tensor(name: str, tensor: Tensor, shape: torch.Size, kind: torch.dtype) -> None:
-    """Refuse, by ValueError, a saved tensor of another shape or type, or not finite."""
+    """Raise ValueError if a saved tensor has another shape or type, or isn't finite."""
     if tensor.shape != shape or tensor.dtype != kind:
         raise ValueError(
             f"{name}: found {tensor.dtype} {list(tensor.shape)}, expected {kind} {list(shape)}"

@@ -1,7 +1,5 @@
 """What is learned before labels are: tokens, by a language model or an autoencoder."""
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -14,7 +12,7 @@ from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.evaluation.scores import Scores
 from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.randomness import RandomNumbers
-from seqtrain.training.distributed import ALONE, Processes
+from seqtrain.training.distributed import SINGLE, Processes
 from seqtrain.training.objectives import Losses, Objective
 from seqtrain.training.state import check_tensor
 
@@ -28,7 +26,7 @@ class TokenPrediction(Objective):
     Learning rate and epochs are those of the section pretraining, all else that of training.
     """
 
-    pretraining = True
+    phase = "pretraining"
     key = "pretraining"
     lower = "pretraining.max_length, batching.batch_size or model.hidden_size"
 
@@ -39,7 +37,7 @@ class TokenPrediction(Objective):
         validation: SequenceStore | None,
         config: Config,
         device: torch.device,
-        processes: Processes = ALONE,
+        processes: Processes = SINGLE,
     ) -> None:
         own = config.pretraining
         settings = config.training.model_copy(
@@ -56,7 +54,7 @@ class TokenPrediction(Objective):
         return Losses(each, each.new_zeros(()))
 
     @torch.no_grad()
-    def score(self, before_batch: Callable[[], None]) -> tuple[float | None, Scores | None]:
+    def score(self) -> tuple[float | None, Scores | None]:
         """Return the mean loss over all predictions of the validation split."""
         if self.validation is None:
             return None, None
@@ -66,10 +64,10 @@ class TokenPrediction(Objective):
         for _, losses in map_batches(
             self.predictor,
             self.validation,
-            plan[self.processes.rank :: self.processes.size],
+            self.processes.share(plan),
             self.device,
             lower=self.lower,
-            before_batch=before_batch,
+            before_batch=self.processes.raise_if_stopped,
         ):
             sums += torch.tensor(
                 [float(losses.sum()), len(losses)], dtype=torch.float64, device="cpu"

@@ -37,7 +37,7 @@ from seqtrain.config.schema import DataConfig
 from seqtrain.data.sources import config_source
 from seqtrain.data.tokenizers import SYMBOLS, make_tokenizer
 from seqtrain.model.engines.native.library import load_library
-from seqtrain.training.trainer import Trainer
+from seqtrain.training.learner import Learner
 from tests.helpers.reading import read_examples
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -72,7 +72,7 @@ def share_of_kernels(config: Path, settings: list[str], folder: Path) -> float:
     once = load_config(config, [*settings, "training.max_epochs=1", "training.refit=false"])
     lowered = once.training.precision == "bfloat16"
     library = load_library().rounding if lowered else load_library()
-    kernels, updates = timed(library, "forward", "backward"), timed(Trainer, "update")
+    kernels, updates = timed(library, "forward", "backward"), timed(Learner, "update")
     with kernels as of_kernels, updates as of_updates:
         fit_here(once, run_dir=folder)
     return sum(of_kernels) / sum(of_updates)

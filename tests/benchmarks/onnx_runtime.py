@@ -27,7 +27,7 @@ from seqtrain.data.dataset import prepare
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.exports.to_onnx import to_onnx
-from seqtrain.runs.model_folder import new_network
+from seqtrain.model.classifier import new_network
 
 TURN = 0.5
 """Seconds."""

@@ -12,8 +12,8 @@ from torch.nn.utils.rnn import pack_sequence
 from seqtrain.config.schema import Config
 from seqtrain.data.precision import float32_products
 from seqtrain.data.store import SequenceStore
+from seqtrain.training.learner import Learner, train
 from seqtrain.training.objectives import Classification
-from seqtrain.training.trainer import Trainer
 from tests.helpers.batches import classify
 from tests.helpers.networks import NUM_CLASSES, VOCAB_SIZE, gradients, ids, make_network
 from tests.helpers.small_models import PARTS
@@ -31,7 +31,7 @@ def make_store(rows: int, seed: int = 0) -> SequenceStore:
     return store_of(sequences, [row % NUM_CLASSES for row in range(rows)])
 
 
-def make_trainer(device: torch.device, model: dict[str, Any], **training: Any) -> Trainer:
+def make_learner(device: torch.device, model: dict[str, Any], **training: Any) -> Learner:
     rates = {"dropout": 0.3, "embedding_dropout": 0.3}
     sections: dict[str, Any] = {
         "data": {"train": "train.tsv", "sequence": "text", "label": "label"},
@@ -41,7 +41,7 @@ def make_trainer(device: torch.device, model: dict[str, Any], **training: Any) -
     }
     network = make_network(**sections["model"]).train().to(device)
     config = Config.model_validate(sections)
-    return Trainer(Classification(network, make_store(64), None, CLASSES, config, device))
+    return Learner(Classification(network, make_store(64), None, CLASSES, config, device))
 
 
 @pytest.mark.parametrize(("rnn", "pooling"), [*product(CELLS, POOLINGS)])
@@ -68,10 +68,10 @@ def test_updates_are_the_cpus_with_the_same_random_numbers(rnn, sparse, optimize
     keys = {"rnn": rnn, "initial_state": "random"}
     losses = []
     for where in (torch.device("cpu"), device):
-        trainer = make_trainer(where, keys, optimizer=optimizer, sparse_embedding=sparse)
-        losses.append([event.loss for event in trainer.events()])
-        tensors, progress = trainer.capture()
-        make_trainer(where, keys, optimizer=optimizer, sparse_embedding=sparse).restore(
+        learner = make_learner(where, keys, optimizer=optimizer, sparse_embedding=sparse)
+        losses.append([event.loss for event in train(learner)])
+        tensors, progress = learner.capture()
+        make_learner(where, keys, optimizer=optimizer, sparse_embedding=sparse).restore(
             tensors, progress
         )
     assert losses[1] == pytest.approx(losses[0], abs=2e-3)

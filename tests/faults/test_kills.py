@@ -60,7 +60,7 @@ def test_killed_runs_end_with_equal_bits(project, kills, options):
             phase = min(PHASES, key=done.__getitem__)  # one not tried so often yet
             done[phase] += kill(project, phase, draw, seconds, *options)
             state = state_of(project / "r")
-            within += '"pretraining": true' in state or (
+            within += '"phase": "pretraining"' in state or (
                 not options and "updates" in state and '"batches_done": 0' not in state
             )
         fit(project, "r", *options)

@@ -21,7 +21,8 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.read_options import FileFormat, Schema
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import Vocabulary, word_grams
-from seqtrain.runs.model_folder import Model, new_network
+from seqtrain.model.classifier import new_network
+from seqtrain.runs.model_folder import Model
 from tests.helpers.stores import store_of
 
 WORDS = ("<pad>", "<unk>", "move", "money", "don't", "éa", "?", "20")

@@ -38,7 +38,7 @@ FORGED: dict[str, list[Forge | dict[str, Any]]] = {
         *(changed(HEAD, how) for how in (lambda x: x[1:].contiguous(), Tensor.double)),
         changed(HEAD, lambda weight: weight * math.nan),
         changed(MOMENT, lambda moment: torch.zeros(3)),
-        {"pretraining": 1},
+        {"phase": 1},
         {"examples": 0},
     ],
     "training.max_epochs=2": [
@@ -48,7 +48,7 @@ FORGED: dict[str, list[Forge | dict[str, Any]]] = {
         changed("optimizer.1.exp_avg_sq", lambda moment: moment * math.nan),
         lambda tensors: tensors.update({"optimizer.99.step": torch.ones(())}),
         *({"updates": value} for value in ("4", -1, 10**400, True)),
-        *({"loss_sum": 1e308}, {"batches_done": 99}, {"module": "os"}, {"pretraining": 1}),
+        *({"loss_sum": 1e308}, {"batches_done": 99}, {"module": "os"}, {"phase": 1}),
     ],
     "model.initial_state=carried data.group=g": [
         without(STATES),

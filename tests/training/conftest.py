@@ -9,8 +9,8 @@ from seqtrain.config.schema import Config
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.input_spec import InputSpec
+from seqtrain.training.learner import Learner
 from seqtrain.training.objectives import Classification
-from seqtrain.training.trainer import Trainer
 from tests.helpers.stores import store_of
 
 NAMES = ("a", "b", "c")
@@ -54,20 +54,20 @@ def make_store() -> Callable[..., SequenceStore]:
 
 
 @pytest.fixture
-def make_trainer(make_config, make_store) -> Callable[..., Trainer]:
-    """Build a trainer with freshly drawn weights, as `fit` does."""
+def make_learner(make_config, make_store) -> Callable[..., Learner]:
+    """Build a learner with freshly drawn weights, as `fit` does."""
 
     def run(
         config: Config | None = None,
         train: SequenceStore | None = None,
         validation: SequenceStore | None = None,
         **sections: Any,
-    ) -> Trainer:
+    ) -> Learner:
         config = config or make_config(**sections)
         model = ClassifierNetwork(config.model, InputSpec(VOCAB_SIZE, len(NAMES)))
         model.initialize(config.seed)
         train = train or make_store(29)
         cpu = torch.device("cpu")
-        return Trainer(Classification(model, train, validation, NAMES, config, cpu))
+        return Learner(Classification(model, train, validation, NAMES, config, cpu))
 
     return run

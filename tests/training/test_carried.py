@@ -14,10 +14,10 @@ from seqtrain.data.plan import plan_epoch_of_groups
 from seqtrain.data.store import SequenceStore
 from seqtrain.evaluation.logits import CarriedStates, predict_logits
 from seqtrain.training.events import EpochEvent
-from seqtrain.training.trainer import Trainer
+from seqtrain.training.learner import Learner, train
 from tests.helpers.batches import classify_by_branch
 
-MakeTrainer = Callable[..., Trainer]
+MakeLearner = Callable[..., Learner]
 CPU = torch.device("cpu")
 RNNS = ["gru", "lstm", "rnn"]
 
@@ -29,15 +29,15 @@ def grouped(make_store) -> SequenceStore:
     return replace(make_store(40), groups=groups)
 
 
-def carrying(make_trainer: MakeTrainer, train: SequenceStore, **keys: Any) -> Trainer:
+def carrying(make_learner: MakeLearner, train: SequenceStore, **keys: Any) -> Learner:
     model = {"initial_state": "carried", "num_layers": 2, **keys.pop("model", {})}
     data = {"group": "chat", "validation": None}
-    return make_trainer(train=train, model=model, data=data, **keys)
+    return make_learner(train=train, model=model, data=data, **keys)
 
 
-def one_by_one(trainer: Trainer, store: SequenceStore) -> Tensor:
+def one_by_one(learner: Learner, store: SequenceStore) -> Tensor:
     """Classify each row with torch's module from the state that the group's last row ended in."""
-    model, states, logits = trainer.objective.model, {}, []
+    model, states, logits = learner.objective.model, {}, []
     for row in range(len(store)):
         group = int(store.groups[row])
         ids = torch.tensor(store[row][0]).long()
@@ -51,11 +51,11 @@ def one_by_one(trainer: Trainer, store: SequenceStore) -> Tensor:
 
 @pytest.mark.parametrize("rnn", RNNS)
 @pytest.mark.parametrize("unroll", ["packed", "masked"])
-def test_every_row_starts_where_the_row_before_it_ended(rnn, unroll, make_trainer, grouped):
-    trainer = carrying(make_trainer, grouped, model={"rnn": rnn, "unroll": unroll})
+def test_every_row_starts_where_the_row_before_it_ended(rnn, unroll, make_learner, grouped):
+    learner = carrying(make_learner, grouped, model={"rnn": rnn, "unroll": unroll})
     with torch.no_grad():
-        expected = one_by_one(trainer, grouped)
-    model = trainer.objective.model
+        expected = one_by_one(learner, grouped)
+    model = learner.objective.model
     logits = predict_logits(model, grouped, CPU)
     torch.testing.assert_close(logits, expected, atol=1e-5, rtol=0)
     alone = predict_logits(model, replace(grouped, groups=None), CPU)
@@ -68,14 +68,14 @@ def test_every_row_starts_where_the_row_before_it_ended(rnn, unroll, make_traine
 
 @pytest.mark.parametrize("sort", ["collate", "module"])
 @pytest.mark.parametrize("rnn", RNNS)
-def test_training_carries_states_and_cuts_gradients_between_rows(rnn, sort, make_trainer, grouped):
+def test_training_carries_states_and_cuts_gradients_between_rows(rnn, sort, make_learner, grouped):
     keys: dict[str, Any] = {
         "batching": {"batch_size": 5, "sort": sort},
         "training": {"optimizer": "sgd", "lr": 0.1, "max_epochs": 2, "max_grad_norm": None},
         "model": {"rnn": rnn},
     }
-    trainer, reference = (carrying(make_trainer, grouped, **keys) for _ in range(2))
-    events = trainer.events()
+    learner, reference = (carrying(make_learner, grouped, **keys) for _ in range(2))
+    events = train(learner)
     model, config = reference.objective.model, reference.objective.config
     for epoch in range(2):
         states: dict[int, Tensor] = {}

@@ -11,7 +11,9 @@ from seqtrain.data.batch import collate
 from seqtrain.model.engines.native.library import why_unavailable
 from seqtrain.training import optimizer as module
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.schedule import budget, lr_at
+from seqtrain.training.learner import train
+from seqtrain.training.schedule import lr_at
+from seqtrain.training.stopping import stopping_rule
 from tests.helpers.batches import classify
 from tests.helpers.stores import store_of
 
@@ -31,13 +33,13 @@ def native(request, monkeypatch) -> bool:
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("sparse", [True, False])
 def test_updates_are_those_of_torchs_plain_optimizer(
-    rule, sparse, native, make_trainer, make_store
+    rule, sparse, native, make_learner, make_store
 ):
     """Every token stands in every batch, so that touched rows are all rows but two."""
     keys = {"optimizer": rule, "lr": 0.05, "weight_decay": 0.01, "max_grad_norm": 0.5}
     whole = {"batching": {"batch_size": 100}, "train": make_store(60)}
     keys |= {"sparse_embedding": sparse, "max_epochs": 4}
-    trainer, copy = make_trainer(training=keys, **whole), make_trainer(**whole)
+    learner, copy = make_learner(training=keys, **whole), make_learner(**whole)
     network = copy.objective.model
     groups = [
         {"params": [p for p in network.parameters() if p.ndim > 1], "weight_decay": 0.01},
@@ -49,7 +51,7 @@ def test_updates_are_those_of_torchs_plain_optimizer(
     else:
         theirs = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}[rule](groups, lr=0.05)
     network.recurrent.embedding.sparse = False
-    for epoch, _ in enumerate(e for e in trainer.events() if isinstance(e, UpdateEvent)):
+    for epoch, _ in enumerate(e for e in train(learner) if isinstance(e, UpdateEvent)):
         (rows,) = copy.plan(epoch)
         batch = collate(copy.objective.store.__getitems__(rows))
         theirs.zero_grad()
@@ -57,37 +59,37 @@ def test_updates_are_those_of_torchs_plain_optimizer(
         torch.nn.utils.clip_grad_norm_(network.parameters(), 0.5)
         theirs.step()
     for (name, ours), expected in zip(
-        trainer.objective.model.named_parameters(), network.parameters(), strict=True
+        learner.objective.model.named_parameters(), network.parameters(), strict=True
     ):
         here = slice(2, None) if name == "recurrent.embedding.weight" else slice(None)
         torch.testing.assert_close(ours[here], expected[here], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_tokens_of_other_batches_stay_as_they_are(rule, native, make_trainer):
-    train = store_of([[3, 4, 3], [5]], [0, 1])
+def test_tokens_of_other_batches_stay_as_they_are(rule, native, make_learner):
+    rows = store_of([[3, 4, 3], [5]], [0, 1])
     keys = {"optimizer": rule, "weight_decay": 0.1, "max_epochs": 3}
-    trainer = make_trainer(train=train, batching={"batch_size": 1}, training=keys)
-    embedding = trainer.objective.model.recurrent.embedding.weight
+    learner = make_learner(train=rows, batching={"batch_size": 1}, training=keys)
+    embedding = learner.objective.model.recurrent.embedding.weight
     before = embedding.detach().clone()
-    for event in trainer.events():
+    for event in train(learner):
         after = embedding.detach().clone()
         moved = (after != before).any(1).nonzero().flatten().tolist()
         assert moved in ([3, 4], [5]) if isinstance(event, UpdateEvent) else not moved
         before = after
 
 
-def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(native, make_trainer):
+def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(native, make_learner):
     """A learning rate of 1e-30 moves nothing; times a decay of 1e30 it sets to zero what decays."""
     keys = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": 1000.0, "max_epochs": 1}
     batching = {"batch_size": 100}
-    trainer = make_trainer(model={"pooling": "attention"}, training=keys, batching=batching)
-    network = trainer.objective.model
+    learner = make_learner(model={"pooling": "attention"}, training=keys, batching=batching)
+    network = learner.objective.model
     with torch.no_grad():
         for weight in network.parameters():
             weight.fill_(100.0)
         network.recurrent.embedding.weight[0] = 0.0
-    next(trainer.events())
+    next(train(learner))
     for name, weight in network.named_parameters():
         decayed = weight[2:] if name == "recurrent.embedding.weight" else weight
         small = bool((decayed.abs() < 1).all())
@@ -95,16 +97,16 @@ def test_decay_falls_on_matrices_alone_and_never_on_the_padding_row(native, make
     assert not network.recurrent.embedding.weight[:1].any()
 
 
-def test_rows_that_a_gradient_names_twice_are_summed(native, make_trainer):
+def test_rows_that_a_gradient_names_twice_are_summed(native, make_learner):
     """Several segments of a long sequence read the same rows."""
     weights = []
     for rows, values in (([3, 5, 3], [1.0, 2.0, 3.0]), ([3, 5], [4.0, 2.0])):
-        trainer = make_trainer(training={"max_grad_norm": None})
-        weight = trainer.objective.model.recurrent.embedding.weight
+        learner = make_learner(training={"max_grad_norm": None})
+        weight = learner.objective.model.recurrent.embedding.weight
         table = functional.embedding(torch.tensor(rows), weight, sparse=True)
-        trainer.optimizer.forget_gradient()
+        learner.optimizer.forget_gradient()
         (table.sum(1) * torch.tensor(values)).sum().backward()
-        trainer.optimizer.step(lr=0.1, examples=1)
+        learner.optimizer.step(lr=0.1, examples=1)
         weights.append(weight.detach().clone())
     torch.testing.assert_close(*weights)
 
@@ -126,22 +128,22 @@ def test_the_schedules_with_and_without_warmup(schedule, middle, end):
     assert warmed[20] == max(warmed) == 1.0
 
 
-def test_the_loop_uses_the_schedule_step_by_step(make_trainer):
+def test_the_loop_uses_the_schedule_step_by_step(make_learner):
     keys = {"schedule": "linear", "warmup": 0.25, "max_epochs": 3, "lr": 0.01}
-    trainer = make_trainer(training=keys)
-    events = list(trainer.events())
+    learner = make_learner(training=keys)
+    events = list(train(learner))
     steps = [event for event in events if isinstance(event, UpdateEvent)]
-    total, config = trainer.total_updates, trainer.objective.config.training
+    total, config = learner.total_updates, learner.objective.config.training
     assert len(steps) == total == 12
     assert [event.lr for event in steps] == [lr_at(step, total, config) for step in range(total)]
     ends = [event for event in events if isinstance(event, EpochEvent)]
     assert [event.lr for event in ends] == [steps[3].lr, steps[7].lr, steps[11].lr]
 
 
-def test_a_plateau_halves_the_rate(make_trainer, make_store):
+def test_a_plateau_halves_the_rate(make_learner, make_store):
     keys = {"schedule": "plateau", "lr": 1e-9, "max_epochs": 4, "patience": None}
-    trainer = make_trainer(validation=make_store(20, seed=1), training=keys)
-    ends = [event for event in trainer.events() if isinstance(event, EpochEvent)]
+    learner = make_learner(validation=make_store(20, seed=1), training=keys)
+    ends = [event for event in train(learner) if isinstance(event, EpochEvent)]
     assert [event.lr for event in ends] == [1e-9, 1e-9, 5e-10, 2.5e-10]
 
 
@@ -149,8 +151,8 @@ def test_a_plateau_halves_the_rate(make_trainer, make_store):
     ("updates_per_epoch", "epochs", "patience"), [(5, 100, 20), (24, 84, 17), (391, 10, 3)]
 )
 def test_small_data_gets_its_updates(updates_per_epoch, epochs, patience):
-    found = budget(TrainingConfig(), updates_per_epoch)
-    assert (found.epochs, found.patience, found.progress) == (epochs, patience, "value or loss")
-    found = budget(TrainingConfig(max_epochs=4, patience=2), updates_per_epoch)
-    assert (found.epochs, found.patience, found.progress) == (4, 2, "value")
-    assert budget(TrainingConfig(patience=None), updates_per_epoch).patience is None
+    found = stopping_rule(TrainingConfig(), updates_per_epoch)
+    assert (found.epochs, found.patience, found.loss_is_progress) == (epochs, patience, True)
+    found = stopping_rule(TrainingConfig(max_epochs=4, patience=2), updates_per_epoch)
+    assert (found.epochs, found.patience, found.loss_is_progress) == (4, 2, False)
+    assert stopping_rule(TrainingConfig(patience=None), updates_per_epoch).patience is None

@@ -14,14 +14,14 @@ from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.training.events import EpochEvent, UpdateEvent
+from seqtrain.training.learner import Learner, train
 from seqtrain.training.token_prediction import TokenPrediction, shortened
-from seqtrain.training.trainer import Trainer
 
 VOCAB_SIZE = 12
 
 
 @pytest.fixture
-def make_pretrainer(make_config) -> Callable[..., Trainer]:
+def make_pretrainer(make_config) -> Callable[..., Learner]:
     def run(
         objective: type[LanguageModel | Autoencoder],
         store: SequenceStore,
@@ -29,7 +29,7 @@ def make_pretrainer(make_config) -> Callable[..., Trainer]:
         model: dict[str, Any] | None = None,
         batch_size: int = 8,
         **keys: Any,
-    ) -> Trainer:
+    ) -> Learner:
         sections = {"model": model or {}, "batching": {"batch_size": batch_size}}
         training = {"schedule": "linear", "optimizer": "sgd" if batch_size == 1 else "adamw"}
         config = make_config(**sections, training=training)
@@ -40,13 +40,13 @@ def make_pretrainer(make_config) -> Callable[..., Trainer]:
         network = objective(classifier, config.pretraining.dropout)
         network.initialize(seed=0)
         objective = TokenPrediction(network, store, validation, config, torch.device("cpu"))
-        return Trainer(objective)
+        return Learner(objective)
 
     return run
 
 
-def epochs(pretrainer: Trainer) -> list[EpochEvent]:
-    return [event for event in pretrainer.events() if isinstance(event, EpochEvent)]
+def epochs(pretrainer: Learner) -> list[EpochEvent]:
+    return [event for event in train(pretrainer) if isinstance(event, EpochEvent)]
 
 
 @pytest.mark.parametrize("rnn", ["gru", "lstm"])
@@ -70,7 +70,7 @@ def test_an_autoencoder_reconstructs_what_it_memorised(rnn, make_pretrainer, mak
 def test_events_count_steps_and_hold_means_over_tokens(make_pretrainer, make_store):
     store, validation = make_store(20), make_store(7, seed=1)
     pretrainer = make_pretrainer(LanguageModel, store, validation, max_epochs=2, max_length=None)
-    events = list(pretrainer.events())
+    events = list(train(pretrainer))
     steps = [event for event in events if isinstance(event, UpdateEvent)]
     assert [event.update for event in steps] == list(range(1, 7))
     assert sum(event.time_steps for event in steps) == 2 * len(store.values)

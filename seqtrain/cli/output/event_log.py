@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from seqtrain.api.recorder import UPDATES_PER_LINE
 from seqtrain.api.run_events import Event, Run, StartEvent
 from seqtrain.cli.output.console import warn
 from seqtrain.errors import missing_package
+from seqtrain.runs.run_writer import UPDATES_PER_LINE
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
 FOLDER = "tensorboard"

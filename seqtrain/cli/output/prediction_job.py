@@ -23,7 +23,7 @@ from seqtrain.errors import ConfigError, DataError, RunError
 from seqtrain.files.reading import compression_of, import_zstd, path_problems
 from seqtrain.files.writing import replacing
 from seqtrain.text import counted, display_name
-from seqtrain.training.distributed import Processes
+from seqtrain.training.distributed import launched
 
 SLOW_STEPS = "every prefix is read again, so a sequence of T steps takes T (T + 1) / 2 steps"
 
@@ -118,7 +118,7 @@ def predict_files(
             raise ConfigError(f"--output-dir: {folder} holds {file}; choose another folder")
     with path_problems(f"--output-dir: {folder}", ConfigError):
         folder.mkdir(parents=True, exist_ok=True)
-    processes = Processes.launched()
+    processes = launched()
     own = list(every.items())[processes.rank :: processes.size]
     left = [(path, file) for path, file in own if force or not path.exists()]
     for path, file in left:

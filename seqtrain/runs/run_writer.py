@@ -1,0 +1,245 @@
+"""Writing a run directory during training: metrics, checkpoints, and the best model."""
+
+import math
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from shlex import quote
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqtrain.config import render_config
+from seqtrain.errors import Interrupted, RunError
+from seqtrain.evaluation.scores import Scores, single_class_warnings
+from seqtrain.files.writing import remove, remove_strays, to_json, write_file, write_folder
+from seqtrain.model.engines.choice import choose_engine
+from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
+from seqtrain.runs.destination import check_replaceable, remove_earlier
+from seqtrain.runs.model_folder import Model, model_files
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FOLDERS, TEST, RunDirectory
+from seqtrain.runs.starting_point import ResumePoint
+from seqtrain.training.events import (
+    CalibrationEnd,
+    EpochEvent,
+    PretrainingEnd,
+    TrainingEnd,
+    TrainingEvent,
+    UpdateEvent,
+    perplexity,
+)
+from seqtrain.training.phases import TrainingSession
+from seqtrain.training.resources import peak_memory
+
+UPDATES_PER_LINE = 50
+"""Updates between two "step" lines of metrics.jsonl."""
+CHECKPOINT_INTERVAL = 30.0
+"""Age of a checkpoint, in seconds, from which the end of an epoch writes a new one."""
+
+
+class RunWriter:
+    """Write the files of a run from the events of its training.
+
+    Only rank 0 creates a RunWriter. It writes a checkpoint to ``last/``
+
+    - when the run starts, and when pretraining, training or a refit ends,
+    - after an epoch, if the previous checkpoint is older than `CHECKPOINT_INTERVAL`,
+    - as often as ``training.checkpoint_every`` asks for,
+    - when a signal stops the run.
+
+    Right before each checkpoint it writes the best model so far to ``best/``. A model with
+    non-finite weights is never written.
+
+    Args:
+        run: Run directory. It must be locked by this process.
+        session: The run in progress. Its learner is up to date after each event.
+        point: The checkpoint that the run resumes from, or None for a new run.
+    """
+
+    def __init__(
+        self, run: RunDirectory, session: TrainingSession, point: ResumePoint | None = None
+    ) -> None:
+        self.run = run
+        self.session = session
+        engine = choose_engine(session.config.model, session.context.device)
+        self.engine = {"engine": engine.name, "engine_reason": engine.reason}
+        self._metrics_length = 0 if point is None else point.checkpoint.metrics_length
+        self._last_is_whole = point is None or point.folder == run.last
+        self._saved_at = time.monotonic()
+        self._is_saved = True
+        self._saved_best = session.learner.best_weights
+        self._best_scores: Scores | None = None
+
+    def start(self, environment: Mapping[str, Any], *, force: bool) -> None:
+        """Write the first files of a new run.
+
+        The config is written last: a directory with a config can always be resumed.
+
+        Raises:
+            ConfigError: If the directory holds another run and `force` is False.
+        """
+        check_replaceable(self.run.path, "--run-dir", force=force)
+        remove_earlier(self.run.path)
+        write_file(self.run.path / ENVIRONMENT, to_json(environment))
+        self.save_checkpoint()
+        self._write_config()
+
+    def resume(self) -> None:
+        """Restore the directory to the state of its checkpoint.
+
+        Metrics that were logged after the checkpoint are removed, and so are test scores of the
+        earlier model.
+        """
+        remove_strays(self.run.path, FOLDERS)
+        self.run.cut_metrics(self._metrics_length)
+        if not self.session.nothing_left():
+            remove(self.run.path / TEST)
+            self._write_config()
+
+    def record(self, event: TrainingEvent) -> None:
+        """Log an event, and save the run if it is due."""
+        match event:
+            case UpdateEvent():
+                self._is_saved = False
+                if event.update % UPDATES_PER_LINE == 0 and event.phase != "pretraining":
+                    self._log(metrics_line(event))
+                every = self.session.config.training.checkpoint_every or {}
+                is_due = event.update % every.get("steps", event.update + 1) == 0
+                if is_due or self._checkpoint_age() >= 60 * every.get("minutes", math.inf):
+                    self.save_checkpoint()
+            case EpochEvent():
+                self._is_saved = False
+                self._log(metrics_line(event) | ({} if event.pretraining else self.engine))
+                if event.is_best:
+                    self._best_scores = event.validation
+                if self._checkpoint_age() >= CHECKPOINT_INTERVAL:
+                    self.save_checkpoint()
+            case PretrainingEnd():
+                write_folder(self.run.pretrained, model_files(self._model(), event.model))
+                self.save_checkpoint()
+            case TrainingEnd():
+                self.save_checkpoint()
+            case CalibrationEnd():
+                write_folder(self.run.best, model_files(self._model()))
+
+    def stop(self, signal_number: int) -> Interrupted:
+        """Save the run after a signal; return the error, which says how to resume."""
+        if not self._is_saved:
+            self.save_checkpoint()
+        run, size = self.run.path, self.session.processes.size
+        command = "seqtrain" if size == 1 else self.session.processes.command()
+        return Interrupted(
+            signal_number,
+            f"stopped by {signal.Signals(signal_number).name} after {self.position()}, saved; "
+            f"resume with: {command} fit {quote(str(run / CONFIG))} --resume "
+            f"--run-dir {quote(str(run))}",
+        )
+
+    def single_class_warnings(self) -> list[str]:
+        """Return a warning if the model predicts one class only, else an empty list.
+
+        The scores on validation decide. Without validation, those on test do.
+        """
+        scored = {"validation": self._best_scores, "test": self.session.test_scores}
+        for split, scores in scored.items():
+            warnings = [] if scores is None else single_class_warnings(scores, split)
+            if warnings:
+                return warnings[:1]
+        return []
+
+    def finish(self) -> None:
+        """Write the scores of test and the "end" line of a run that ended.
+
+        Only one checkpoint stays.
+        """
+        session = self.session
+        progress, monitor = session.learner.progress, session.config.training.monitor
+        end: dict[str, Any] = {
+            "event": "end",
+            "epochs": progress.epoch,
+            "best_epoch": progress.best_epoch,
+            "best_value": session.best_value(),
+            "refit": progress.phase == "refit",
+            "step": progress.updates,
+            "monitor": monitor,
+        }
+        if session.test_scores is not None:
+            write_file(self.run.path / TEST, to_json(asdict(session.test_scores)))
+            end["test"] = session.test_scores.figures()
+        self._log({**end, "peak_memory_bytes": peak_memory(session.context.device)})
+        if self._last_is_whole:  # otherwise previous/ is the only intact checkpoint
+            remove(self.run.previous)
+
+    def save_checkpoint(self) -> None:
+        """Write the best model, if it is new, and a checkpoint."""
+        learner = self.session.learner
+        checkpoint = Checkpoint(self._model(), *learner.capture(), self._metrics_length)
+        self._check_finite(self.session.network.state_dict() | checkpoint.tensors)
+        best = learner.best_weights
+        if best is not None and best is not self._saved_best:
+            self._check_finite(best)
+            write_folder(self.run.best, model_files(self._model(), weights=best))
+            self._saved_best = best
+        previous = self.run.previous if self._last_is_whole else None
+        write_folder(self.run.last, checkpoint_files(checkpoint), previous=previous)
+        self._last_is_whole = self._is_saved = True
+        self._saved_at = time.monotonic()
+
+    def position(self) -> str:
+        """Return the current phase and update for messages, such as "training step 300"."""
+        progress = self.session.learner.progress
+        return f"{progress.phase} step {progress.updates}"
+
+    def _model(self) -> Model:
+        session = self.session
+        return Model(session.network, session.data.preprocessing, session.calibration)
+
+    def _checkpoint_age(self) -> float:
+        return time.monotonic() - self._saved_at
+
+    def _check_finite(self, tensors: Mapping[str, Tensor]) -> None:
+        for name, tensor in tensors.items():
+            if not tensor.is_floating_point() or not tensor.numel():
+                continue
+            # isfinite of the whole tensor would need twice its memory.
+            if not bool(torch.stack(tensor.aminmax()).isfinite().all()):
+                section = self.session.learner.objective.key
+                raise RunError(
+                    f"{self.position()}: {name} holds values that aren't finite; not saved; lower "
+                    f"{section}.lr or training.weight_decay; what was saved stays valid"
+                )
+
+    def _write_config(self) -> None:
+        write_file(self.run.path / CONFIG, render_config(self.session.config).encode())
+
+    def _log(self, line: dict[str, Any]) -> None:
+        self._metrics_length = self.run.append_metrics(line)
+
+
+def metrics_line(event: UpdateEvent | EpochEvent) -> dict[str, Any]:
+    """Return the line of metrics.jsonl for an event: "step", "pretrain", "epoch" or "refit"."""
+    line = {"epoch": event.epoch, "step": event.update}
+    if isinstance(event, UpdateEvent):
+        return {"event": "step", **line, "loss": event.loss, "lr": event.lr}
+    speed = {
+        "lr": event.lr,
+        "seconds": event.seconds,
+        "tokens": event.time_steps,
+        "tokens_per_second": event.time_steps / event.seconds,
+    }
+    if event.pretraining:
+        loss = event.validation_loss
+        validation = None if loss is None else {"loss": loss, "perplexity": perplexity(loss)}
+        train = {"loss": event.loss, "perplexity": perplexity(event.loss)}
+        return {"event": "pretrain", **line, **train, "validation": validation, **speed}
+    return {
+        "event": "refit" if event.refit else "epoch",
+        **line,
+        "train": {"loss": event.loss, "accuracy": event.accuracy},
+        "validation": None if event.validation is None else event.validation.figures(),
+        **speed,
+        "padding_fraction": event.padding_fraction,
+        "best": event.is_best,
+    }

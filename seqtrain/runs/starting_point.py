@@ -1,0 +1,279 @@
+"""The starting point of a run: new weights, an older model, or its last checkpoint.
+
+It is checked before any data is read. From an older model, tokens and labels keep their ids, and
+new ones follow: before training, the new model gives the same logits to the old labels.
+"""
+
+import json
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from seqtrain.config import Config, values_by_key
+from seqtrain.config.document import flow
+from seqtrain.config.schema import TRAINING_ONLY, ModelConfig
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.readers import FileSource
+from seqtrain.data.sources import data_sources
+from seqtrain.errors import CheckpointError, ConfigError
+from seqtrain.files.formats import MEMORY
+from seqtrain.files.writing import locked, read_folder
+from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
+from seqtrain.runs.destination import check_destination
+from seqtrain.runs.model_folder import WEIGHTS, Model, load_model, read_model
+from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, find, model_folder
+from seqtrain.training.distributed import Processes
+from seqtrain.training.state import checked_progress
+
+MAY_CHANGE = tuple(
+    f"training.{key}" for key in ("max_epochs", "patience", "checkpoint_every", "device")
+)
+"""Keys that may differ from the run's config when it resumes."""
+NEW_RUN = "start a new run with --force"
+LINEAGE = "lineage"
+"""Entry of environment.json: the model that a run started from."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What a caller asks for.
+
+    Attributes:
+        directory: Run directory, or None for runs/<name>-<time>.
+        source: The YAML file of the config, or None.
+        name: First part of the default name of the run.
+        init_from: Run or model folder with the initial weights, or None.
+        resume: True to resume the run.
+        force: True to replace an earlier run in `directory`.
+    """
+
+    directory: Path | None
+    source: Path | None
+    name: str
+    init_from: str | Path | None
+    resume: bool
+    force: bool
+
+
+@dataclass(frozen=True)
+class ResumePoint:
+    """The checkpoint from which a run resumes. The run is locked.
+
+    Attributes:
+        run: Run directory.
+        folder: Folder of the checkpoint: the last one, or the one before if that is damaged.
+        checkpoint: Content of the folder.
+        best: Model of the best epoch so far, or None before the first.
+        warnings: A line for each damaged checkpoint.
+    """
+
+    run: RunDirectory
+    folder: Path
+    checkpoint: Checkpoint
+    best: Model | None
+    warnings: list[str]
+
+
+@dataclass(frozen=True)
+class StartingPoint:
+    """Where a run starts. Rank 0 knows all; other processes know the first two.
+
+    Attributes:
+        resumes: True if an earlier run is resumed.
+        preprocessing_folder: Model folder whose preprocessing is kept, or None if train decides.
+        force: True if an earlier run in the directory is replaced.
+        old_model: Older model with the initial weights, or None.
+        lineage: Its run and the SHA-256 of its weights, for environment.json.
+        point: Checkpoint to resume from, or None.
+    """
+
+    resumes: bool
+    preprocessing_folder: Path | None = None
+    force: bool = False
+    old_model: Model | None = None
+    lineage: tuple[dict[str, str], ...] = ()
+    point: ResumePoint | None = None
+
+    def known_preprocessing(self) -> Preprocessing | None:
+        """Return the preprocessing that is kept, or None if train decides."""
+        folder = self.preprocessing_folder
+        return None if folder is None else load_model(folder).preprocessing
+
+
+def find_starting_point(
+    config: Config, request: RunRequest, processes: Processes, resources: ExitStack
+) -> StartingPoint:
+    """Return where a run starts; nothing is written.
+
+    Args:
+        config: Config of the run.
+        request: What the caller asks for.
+        processes: Processes that train together. Rank 0 decides.
+        resources: Receives the lock of a run that is resumed.
+
+    Raises:
+        ConfigError: If the request contradicts itself, or the directory can't be used.
+        CheckpointError: If there is nothing to resume from, or it is damaged.
+    """
+    if not processes.is_first:
+        resumes, folder = json.loads(processes.broadcast())
+        return StartingPoint(resumes, Path(folder) if folder else None)
+    request = _request_after_restart(request, processes)
+    if request.resume:
+        found = _resumed_run(config, request, resources)
+    else:
+        found = _new_run(config, request)
+    processes.broadcast(json.dumps([found.resumes, str(found.preprocessing_folder or "")]).encode())
+    return found
+
+
+def _request_after_restart(request: RunRequest, processes: Processes) -> RunRequest:
+    """Return the request of processes that the launcher may have started again.
+
+    They resume the run that they started before.
+    """
+    if processes.may_restart and request.directory is None:
+        raise ConfigError("--run-dir: missing; restarted processes must find the run; name one")
+    if not processes.restarts or request.directory is None:
+        return request
+    run = RunDirectory(request.directory)
+    if not run.holds(ENVIRONMENT) or run.environment().get("launch") != processes.launch:
+        return request
+    if run.holds(CONFIG):
+        return replace(request, init_from=None, resume=True, force=False)
+    return replace(request, resume=False, force=True)
+
+
+def _new_run(config: Config, request: RunRequest) -> StartingPoint:
+    directory = request.directory
+    check_destination(directory, "run", "--run-dir", force=request.force, sources=[request.source])
+    found = StartingPoint(resumes=False, force=request.force)
+    if request.init_from is not None:
+        name, folder = str(request.init_from), model_folder(find(Path(request.init_from)).path)
+        old_model, digest = read_folder(
+            folder, lambda saved: (read_model(saved), saved.digests[WEIGHTS])
+        )
+        _check_compatible(config, old_model, name)
+        lineage = ({"run": name, "weights_sha256": digest},)
+        found = replace(found, preprocessing_folder=folder, old_model=old_model, lineage=lineage)
+    for key, source in data_sources(config):
+        if directory is None or not isinstance(source, FileSource):
+            continue
+        real = Path(os.path.realpath(source.path))  # unlike resolve(), it accepts a loop of links
+        if real.is_relative_to(os.path.realpath(directory)):
+            # The run's own files could replace it.
+            problem = f"{directory} holds {key} ({real})"
+            raise ConfigError(f"--run-dir: {problem}; choose another directory")
+    return found
+
+
+def _resumed_run(config: Config, request: RunRequest, resources: ExitStack) -> StartingPoint:
+    if request.force:
+        raise ConfigError(
+            "--force and --resume exclude each other: --force replaces the run, --resume "
+            "continues it"
+        )
+    if request.init_from is not None:
+        raise ConfigError(
+            "--init-from and --resume exclude each other: --init-from starts a run, --resume "
+            "continues one"
+        )
+    path = request.directory
+    if path is not None and not path.exists():
+        problem = f"no such run (looked for {path.absolute()})"
+        raise CheckpointError(f"{path}: {problem}; to start one there, leave out --resume")
+    run = find(path, request.name)
+    check_config_unchanged(config, run)
+    resources.enter_context(locked(run.path))
+    point = read_resume_point(run, config)
+    folder = point.folder if keeps_old_preprocessing(run) else None
+    return StartingPoint(resumes=True, preprocessing_folder=folder, point=point)
+
+
+def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
+    """Read the checkpoint of a run.
+
+    Raises:
+        CheckpointError: If it is damaged, or the run couldn't end because another file is.
+        ConfigError: If ``training.max_epochs`` is less than the epochs that have begun.
+    """
+    folder, checkpoint, warnings = _newest_checkpoint(run)
+    try:
+        progress = checked_progress(checkpoint.progress)
+    except ValueError as error:
+        raise CheckpointError(f"{folder / STATE}: not a training state ({error})") from None
+    run.cut_metrics(checkpoint.metrics_length, only_check=True)
+    begun, most = progress.epoch + bool(progress.batches_done), config.training.max_epochs
+    if progress.phase != "pretraining" and most != "auto" and begun > most:
+        done = f"epoch {begun} has begun" if progress.batches_done else f"{begun} epochs are done"
+        raise ConfigError(
+            f"training.max_epochs: found {most}, but {done}; expected {begun} or more"
+        )
+    best = None
+    if progress.best_epoch:
+        try:
+            best = load_model(run.best)
+        except CheckpointError as error:
+            advice = f"the run can't end without its best model; restore it, or {NEW_RUN}"
+            raise CheckpointError(*error.problems, f"{run.best}: {advice}") from None
+    return ResumePoint(run, folder, checkpoint, best, warnings)
+
+
+def _newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
+    """Return the last checkpoint with its folder, or the one before it if that is damaged."""
+    problems: list[str] = []
+    for folder in (run.last, run.previous):
+        try:
+            checkpoint = read_folder(folder, read_checkpoint)
+        except CheckpointError as error:
+            problems += error.problems
+            continue
+        position = f"resuming from {folder} (step {checkpoint.progress.get('updates')})"
+        return folder, checkpoint, [f"{problem}; {position}" for problem in problems]
+    raise CheckpointError(*problems, f"{run.path}: no whole checkpoint to resume from; {NEW_RUN}")
+
+
+def check_config_unchanged(config: Config, run: RunDirectory) -> None:
+    """Raise CheckpointError with each key that differs from the run's config and may not."""
+    before, now = values_by_key(run.config()), values_by_key(config)
+    changed = [
+        f"{key}: found {flow(now[key])}, but {run.path / CONFIG} has {flow(before[key])}"
+        for key in sorted(now)
+        if flow(before[key]) != flow(now[key]) and key not in MAY_CHANGE
+    ]
+    if any(MEMORY in line for line in changed):
+        changed = [
+            f"{key}: not the data in memory that the run trained on; pass the same, or {NEW_RUN}"
+            for key in ("data.train", "data.validation", "data.test")
+            if before[key] != now[key]
+        ]
+        raise CheckpointError(*changed)
+    if changed:
+        rule = f"only {', '.join(MAY_CHANGE)} may change on --resume"
+        raise CheckpointError(*changed, f"{run.path}: {rule}")
+
+
+def keeps_old_preprocessing(run: RunDirectory) -> bool:
+    """Return True if a run started from an older model, whose preprocessing it keeps."""
+    return run.holds(ENVIRONMENT) and LINEAGE in run.environment()
+
+
+def _check_compatible(config: Config, old: Model, run: str) -> None:
+    """Raise ConfigError if a key would change what the old weights mean, or draw new weights."""
+    rules, network = old.preprocessing, old.network.config
+    fixed = {("data", name): value for name, value in rules.data_settings().items()}
+    model_keys = [name for name in ModelConfig.model_fields if name not in TRAINING_ONLY]
+    fixed |= {("model", name): getattr(network, name) for name in model_keys}
+    for (section, name), expected in fixed.items():
+        found = getattr(getattr(config, section), name)
+        if found != expected:
+            raise ConfigError(
+                f"{section}.{name}: found {flow(found)}, but {run} has {flow(expected)}, which its "
+                "weights depend on; expected the same, or train without --init-from"
+            )
+    objective, refit = config.pretraining.objective, config.training.refit
+    for key, value in (("pretraining.objective", objective), ("training.refit", refit)):
+        if value:
+            why = "which starts with new weights, and --init-from with old ones"
+            raise ConfigError(f"{key}: found {flow(value)}, {why}; give one of them")

@@ -1,0 +1,98 @@
+"""Initial weights of a network: drawn, word vectors, fitted, or those of an older model."""
+
+import numpy as np
+import torch
+
+from seqtrain.config.schema import Config
+from seqtrain.data.batch import memory_errors
+from seqtrain.data.dataset import PreparedData
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.store import SequenceStore
+from seqtrain.data.vocabulary import UNK
+from seqtrain.data.word_vectors import WordVectors
+from seqtrain.evaluation.calibration import Calibration
+from seqtrain.model.branches.recurrent import recurrent_branch
+from seqtrain.model.classifier import ClassifierNetwork, new_network
+from seqtrain.model.initialization import use_word_vectors
+from seqtrain.text import counted, listed
+from seqtrain.training.distributed import Processes
+
+
+def initial_network(
+    config: Config,
+    data: PreparedData,
+    device: torch.device,
+    processes: Processes,
+    rows: SequenceStore | None = None,
+) -> ClassifierNetwork:
+    """Return a network with initial weights.
+
+    Branches that aren't trained are fitted on `rows` (default: train) by rank 0. The other
+    processes must copy its weights.
+    """
+    rows = data.splits["train"] if rows is None else rows
+    network = new_network(config.model, data.preprocessing)
+    network.initialize(config.seed)
+    embedding = recurrent_branch(network).embedding
+    if data.vectors is not None and isinstance(embedding, torch.nn.Embedding):
+        use_word_vectors(embedding, data.vectors)
+    network.to(device)
+    if network.fixed_branches and processes.is_first:
+        with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
+            network.fit(rows, config.seed)
+    return network
+
+
+def initial_calibration(data: PreparedData, network: ClassifierNetwork) -> Calibration:
+    """Return the calibration of a new network: default branch weights if nothing can fit them."""
+    if "validation" in data.splits:
+        return Calibration()
+    return Calibration(branch_weights=network.default_branch_weights)
+
+
+@torch.no_grad()
+def copy_old_weights(
+    old: ClassifierNetwork,
+    old_preprocessing: Preprocessing,
+    new: ClassifierNetwork,
+    new_preprocessing: Preprocessing,
+    vectors: WordVectors | None = None,
+) -> str:
+    """Copy the weights of an older model into a new one with more tokens or labels.
+
+    A new token starts with its word vector, or else with the weights of <unk>, as which the older
+    model read it. A new label starts with its initial weights.
+
+    Returns:
+        A line that says what was kept and what is new.
+    """
+    before, after = old.state_dict(), new.state_dict()
+    fitted = tuple(f"{branch}." for branch in new.fixed_branches)
+    for name, weight in after.items():
+        if not name.startswith(fitted):
+            kept = before[name].to(weight.device)
+            weight[tuple(map(slice, kept.shape))] = kept
+    vocabulary, kept_tokens, added_tokens = old_preprocessing.vocabulary, 0, 0
+    if vocabulary is not None:
+        rows = after["embedding.weight"]
+        is_new = torch.arange(len(rows), device="cpu") >= len(vocabulary)
+        if vectors is not None:
+            is_new[torch.from_numpy(np.array(vectors.rows))] = False
+        rows[is_new] = rows[UNK].clone()
+        kept_tokens, added_tokens = len(vocabulary), len(rows) - len(vocabulary)
+    for name, coding in old_preprocessing.codings.items():
+        prefix = "embedding" if name == "steps" else name
+        for number, known in enumerate(coding.vocabularies):
+            rows = after[f"{prefix}.tables.{number}.weight"]
+            rows[len(known) :] = rows[UNK]
+            added_tokens += len(rows) - len(known)
+            kept_tokens += len(known)
+    labels = len(old_preprocessing.labels)
+    added_labels = len(new_preprocessing.labels) - labels
+    counts = [(labels, added_labels, "label"), (kept_tokens, added_tokens, "token")]
+    counts = [count for count in counts if count[0]]
+    kept_words = [counted(kept, noun) for kept, _, noun in counts]
+    if new_preprocessing.ngrams is not None:
+        kept_words.append(counted(len(new_preprocessing.ngrams), "n-gram"))
+    added_words = [counted(added, noun) for _, added, noun in counts]
+    return f"kept {listed(kept_words)}; added {listed(added_words)}"
