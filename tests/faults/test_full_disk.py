@@ -104,7 +104,7 @@ def test_what_a_run_asks_for_holds_what_it_saves(project, small_disk):
     )  # fmt: skip
     running = fit(project, str(small_disk / "r"), *sets(*keys), code=3)
     needed = int(re.findall(r"expected ([\d,]+) for", running.err)[0].replace(",", ""))
-    prepare = signals_within("save_last", 3, (1, signal.SIGKILL))
+    prepare = signals_within("save_checkpoint", 3, (1, signal.SIGKILL))
     fit(project, "r", *sets(*keys), prepare=prepare, code=KILLED)
     saved = sum(path.stat().st_size for path in (project / "r" / "last").iterdir())
     assert saved > 5000 * 64 * 4

@@ -82,7 +82,7 @@ def test_signal_while_scoring_is_answered_before_the_next_batch(project, signals
 
 
 @pytest.mark.parametrize("stops", [1, pytest.param(60, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("function", [UPDATE, "save_last"])
+@pytest.mark.parametrize("function", [UPDATE, "save_checkpoint"])
 def test_second_sigint_stops_at_once(project, function, stops):
     """Within the same update; or within the save at the end, which then is whole or not."""
     fit(project, "whole", *ONLY_EPOCHS)

@@ -19,7 +19,8 @@ import pytest
 import safetensors.torch
 
 from seqtrain.errors import ConfigError, DataError
-from seqtrain.training.distributed import Processes
+from seqtrain.training.distributed import SINGLE
+from seqtrain.training.distributed import launched as launched_processes
 from tests.helpers.program import (
     KILLED,
     PATIENCE,
@@ -37,7 +38,7 @@ from tests.helpers.vectors import write_vectors
 
 Prepare = Callable[[], None]
 FIT = ("fit", "c.yaml", "--run-dir", "several", "--quiet")
-UPDATE = "_shared_gradient"
+UPDATE = "_shared_backward"
 """Function that each update of several processes calls."""
 
 
@@ -404,8 +405,8 @@ def test_two_launchers_train_together(project):
 
 
 def test_the_environment_says_which_process_this_is():
-    assert Processes.launched({}) == Processes()
-    found = Processes.launched({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"})
+    assert launched_processes({}) == SINGLE
+    found = launched_processes({"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"})
     assert (found.rank, found.size, found.local_rank, found.local_size) == (3, 4, 1, 4)
     for wrong in (
         {"RANK": "4", "WORLD_SIZE": "4"},
@@ -415,7 +416,7 @@ def test_the_environment_says_which_process_this_is():
         {"WORLD_SIZE": "9" * 99},
     ):
         with pytest.raises(ConfigError, match=r"RANK|WORLD_SIZE"):
-            Processes.launched(wrong)
+            launched_processes(wrong)
 
 
 def test_only_a_launchers_own_run_is_begun_again(project):
