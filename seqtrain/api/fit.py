@@ -30,6 +30,7 @@ from seqtrain.runs.environment import (
     environment,
     inexact_resume_warnings,
 )
+from seqtrain.runs.resources import check_longest, check_model, deterministic_algorithms
 from seqtrain.runs.run_directory import RUNS
 from seqtrain.runs.run_writer import RunWriter
 from seqtrain.runs.starting_point import (
@@ -47,7 +48,6 @@ from seqtrain.training.initial_weights import (
     initial_network,
 )
 from seqtrain.training.phases import TrainingContext, TrainingSession, train_session
-from seqtrain.training.resources import check_longest, check_model, deterministic_algorithms
 
 
 def fit(

@@ -19,8 +19,8 @@ from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError
 from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.engines.choice import choose_engine
+from seqtrain.runs.resources import check_longest, check_model
 from seqtrain.text import listed
-from seqtrain.training.resources import check_longest, check_model
 
 PROBE_TOKENS = 20_000
 """Largest number of tokens in the sequences whose logits are compared, if there is more than one.

@@ -19,6 +19,7 @@ from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
 from seqtrain.runs.destination import check_replaceable, remove_earlier
 from seqtrain.runs.model_folder import Model, model_files
+from seqtrain.runs.resources import peak_memory
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FOLDERS, TEST, RunDirectory
 from seqtrain.runs.starting_point import ResumePoint
 from seqtrain.training.events import (
@@ -31,7 +32,6 @@ from seqtrain.training.events import (
     perplexity,
 )
 from seqtrain.training.phases import TrainingSession
-from seqtrain.training.resources import peak_memory
 
 UPDATES_PER_LINE = 50
 """Updates between two "step" lines of metrics.jsonl."""

