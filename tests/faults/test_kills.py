@@ -17,7 +17,7 @@ PRETRAINING = (
     "--set", "pretraining.objective=autoencoder", "--set", "pretraining.max_epochs=2",
     "--set", "training.max_epochs=1",
 )  # fmt: skip
-PHASES = {"evaluating": "branch_logits", "saving": "write_folder", "any": None}
+PHASES = {"evaluating": "shared_logits", "saving": "write_folder", "any": None}
 
 
 def kill(folder: Path, phase: str, draw: random.Random, seconds: float, *options: str) -> bool:

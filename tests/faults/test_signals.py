@@ -71,7 +71,7 @@ def test_signal_while_scoring_is_answered_before_the_next_batch(project, signals
     for turn in range(signals):
         number, scoring = STOPPING[turn % 3], 1 + turn % (EPOCHS + 1)
         call = scoring + scoring // (EPOCHS + 1)  # epochs, calibration, test
-        prepare = signals_within("branch_logits", call, (draw.randint(1, 150), number))
+        prepare = signals_within("shared_logits", call, (draw.randint(1, 150), number))
         running = fit(project, "r", *LONG, prepare=prepare, code=128 + number)
         assert f"stopped by {number.name} after training step" in running.err
         assert [event for event in events(run) if event != "step"] == ["epoch"] * (scoring - 1)
