@@ -117,7 +117,7 @@ def test_signal_while_a_checkpoint_is_read_is_no_bug(begun):
     assert "bug" not in running.err
 
 
-@pytest.mark.parametrize("function", ["initialize", "start", "restore"])
+@pytest.mark.parametrize("function", ["initialize", "_start_session", "restore"])
 def test_signal_while_setting_up_is_answered_after_an_update(project, function):
     fit(project, "whole")
     steps = 0
