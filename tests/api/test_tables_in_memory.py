@@ -168,7 +168,7 @@ def test_a_run_goes_on_with_the_same_data_alone(tmp_path: Path, cli: Cli) -> Non
     assert weights(seqtrain.fit(config, train=reordered, **again)) == before
     swapped = {**columns(own), "text": columns(own)["label"], "label": columns(own)["text"]}
     for others in (own[1:], [{**own[0], "text": "rise"}, *own[1:]], TEST, swapped):
-        with pytest.raises(CheckpointError, match=r"^data\.train: isn't the data in memory that"):
+        with pytest.raises(CheckpointError, match=r"^data\.train: not the data in memory"):
             seqtrain.fit(config, train=others, **again)
     assert run.tables[0].digest() in recorded
     del run

@@ -180,8 +180,8 @@ def test_weights_that_are_not_finite_are_never_saved(begun, cli):
     options = sets(*settings, "training.checkpoint_every={steps: 1}")
     ended = cli("fit", "c.yaml", "--run-dir", "new", "--init-from", "r", "-q", *options, code=3)
     assert ended.problems[-1] == (
-        "seqtrain: training step 1: embedding.weight holds values that aren't finite; not saved; lower "
-        "training.lr or training.weight_decay; what was saved stays valid"
+        "seqtrain: training step 1: embedding.weight holds values that aren't finite; not saved; "
+        "lower training.lr or training.weight_decay; what was saved stays valid"
     )
     assert step_of("new/last") == 0
     assert load_model(Path("new/last")).network is not None
