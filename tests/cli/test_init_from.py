@@ -136,8 +136,8 @@ def test_going_on_needs_the_old_model_no_more(old, project, cli):
     [
         (("--set", "model.hidden_size=5"), "model.hidden_size: found 5, but old has 4"),
         (("--set", "data.lowercase=false"), "data.lowercase: found false, but old has true"),
-        (("--set", "training.refit=true"), "training.refit: found true, which begins with new"),
-        (("--resume",), "--init-from: begins a run, and --resume goes on with one; give one"),
+        (("--set", "training.refit=true"), "training.refit: found true, which starts with new"),
+        (("--resume",), "--init-from and --resume exclude each other"),
     ],
 )
 def test_refusals(old, cli, given, said):

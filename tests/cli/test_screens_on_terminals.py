@@ -176,7 +176,7 @@ def test_epochs_that_bring_nothing_new_update_one_line(events, monkeypatch):
     with terminal(80) as shown:
         table = EpochTable(stderr_console())
         epochs([0.5, 0.8, 0.7, 0.6, 0.8, 0.80001, 0.9, 0.9])
-        epochs([0.9, 0.9, 0.9], refit=True)
+        epochs([0.9, 0.9, 0.9], phase="refit")
     lines = [line for line in shown.lines() if line[0].isdigit() or line.startswith("refit")]
     rows = [line.split() for line in lines]
     assert [row[0] for row in rows] == ["1", "2-6", "7-8", "refit"]
