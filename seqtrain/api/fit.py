@@ -122,12 +122,14 @@ def fit(
                 processes.raise_if_stopped()
             return _finished_run(session, Path(), [])
         writer = _start_writer(session, start, request, origin, listener, resources)
+        session.must_settle = lambda update: bool(processes.stop_signal) or writer.is_due(update)
         try:
             for event in train_session(session, finish=finish):
                 writer.record(event)
                 if isinstance(event, UpdateEvent | EpochEvent):
                     listener(event)
-                processes.raise_if_stopped()
+                if session.learner.is_settled:  # otherwise at the next event
+                    processes.raise_if_stopped()
         except Interrupted as stop:
             raise writer.stop(stop.signal_number) from None
         writer.finish()

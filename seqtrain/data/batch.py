@@ -6,6 +6,7 @@ B batch, T longest length, N packed time steps, C channels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -220,16 +221,43 @@ def map_batches(
 
     Results return to the caller's order by `Batch.restore`. `lower` names the keys to lower where
     memory runs out, for the RunError. On CUDA, float32 products are computed in TF32 only if `tf32`
-    is True.
+    is True, and the next batch is collated in a thread while the device computes.
     """
-    for rows in plan:
+    batches = _batches(store, plan, device, collate, lower)
+    if device.type == "cuda":
+        batches = _one_ahead(batches)
+    for batch in batches:
         before_batch()
+        with memory_errors(batch.lengths.numpy(), lower), float32_products(device, tf32=tf32):
+            result = compute(batch)
+        yield batch, result
+
+
+def _batches(
+    store: SequenceStore,
+    plan: Iterable[Ints],
+    device: torch.device,
+    collate: Callable[[SequenceStore], Batch],
+    lower: str,
+) -> Iterator[Batch]:
+    """Yield the batches of a plan on a device."""
+    for rows in plan:
         examples = np.asarray(rows, dtype=np.int64)  # a plan may have them in 32 bits
         with memory_errors(store.lengths[examples], lower):
             batch = replace(collate(store.__getitems__(examples)), examples=examples).to(device)
-            with float32_products(device, tf32=tf32):
-                result = compute(batch)
-        yield batch, result
+        yield batch
+
+
+def _one_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
+    """Make each batch in a thread while the caller uses the one before."""
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        coming = thread.submit(next, batches, None)
+        while True:
+            batch = coming.result()
+            if batch is None:
+                return
+            coming = thread.submit(next, batches, None)
+            yield batch
 
 
 @contextmanager

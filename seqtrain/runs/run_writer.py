@@ -105,9 +105,7 @@ class RunWriter:
                 self._is_saved = False
                 if event.update % UPDATES_PER_LINE == 0 and event.phase != "pretraining":
                     self._log(metrics_line(event))
-                every = self.session.config.training.checkpoint_every or {}
-                is_due = event.update % every.get("steps", event.update + 1) == 0
-                if is_due or self._checkpoint_age() >= 60 * every.get("minutes", math.inf):
+                if self.session.learner.is_settled and self.is_due(event.update):
                     self.save_checkpoint()
             case EpochEvent():
                 self._is_saved = False
@@ -123,6 +121,12 @@ class RunWriter:
                 self.save_checkpoint()
             case CalibrationEnd():
                 write_folder(self.run.best, model_files(self._model()))
+
+    def is_due(self, update: int) -> bool:
+        """Return True if ``training.checkpoint_every`` asks for a checkpoint after an update."""
+        every = self.session.config.training.checkpoint_every or {}
+        is_late = self._checkpoint_age() >= 60 * every.get("minutes", math.inf)
+        return is_late or update % every.get("steps", update + 1) == 0
 
     def stop(self, signal_number: int) -> Interrupted:
         """Save the run after a signal; return the error, which says how to resume."""

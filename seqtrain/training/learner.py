@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,16 +38,35 @@ class BatchResult(NamedTuple):
     """Result of the backward pass of one batch, over all processes.
 
     Attributes:
-        loss: Mean loss of the batch, in nats.
-        num_correct: Number of correct predictions.
+        loss: Mean loss of the batch, in nats; a scalar on the device.
+        num_correct: Number of correct predictions; a scalar on the device.
         num_losses: Number of losses: examples, or predicted tokens in pretraining.
         losses: Loss of each row, or of each predicted token.
     """
 
-    loss: float
-    num_correct: int
+    loss: Tensor
+    num_correct: Tensor
     num_losses: int
     losses: Tensor
+
+
+class QueuedUpdate(NamedTuple):
+    """An update whose work is queued, but whose figures the host doesn't know yet.
+
+    Attributes:
+        batch: Batch of the update.
+        lr: Learning rate.
+        result: Result of its backward pass.
+        figures: Loss, number of correct predictions, and norm of the gradient, on the CPU. They are
+            valid after `copied`.
+        copied: Event that the device reaches after the copy of the figures, or None without CUDA.
+    """
+
+    batch: Batch
+    lr: float
+    result: BatchResult
+    figures: Tensor
+    copied: torch.cuda.Event | None
 
 
 class Learner:
@@ -76,6 +96,17 @@ class Learner:
         self.last_epoch = self.stopping.epochs if epochs is None else epochs
         self.progress = Progress(phase=objective.phase)
         self.best_weights: dict[str, Tensor] | None = None
+        self._num_queued = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """True if no update is queued, so that weights and progress belong together."""
+        return self._num_queued == 0
+
+    @property
+    def may_queue(self) -> bool:
+        """True if the next update can be queued before the figures of the last one are known."""
+        return self.optimizer.is_fused and self.objective.processes.size == 1
 
     def plan(self, epoch: int) -> list[Ints]:
         """Return the examples of each batch of an epoch, counted from 0."""
@@ -91,7 +122,11 @@ class Learner:
         return self.stopping.is_over(self.progress)
 
     def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return the training state without the classifier's weights: tensors, and JSON values."""
+        """Return the training state without the classifier's weights: tensors, and JSON values.
+
+        The learner must be settled.
+        """
+        assert self.is_settled, "weights and progress don't belong together"
         tensors = self.optimizer.tensors() | self.objective.tensors()
         return tensors, vars(self.progress).copy()
 
@@ -113,7 +148,7 @@ class Learner:
 
     def next_lr(self) -> float:
         """Return the learning rate of the next update."""
-        return self.lr_after(self.progress.updates)
+        return self.lr_after(self.progress.updates + self._num_queued)
 
     def lr_after(self, updates: int) -> float:
         """Return the learning rate of the update that follows so many updates."""
@@ -130,22 +165,59 @@ class Learner:
         Raises:
             RunError: If the loss or a gradient isn't finite. No weight was changed then.
         """
-        objective, optimizer = self.objective, self.optimizer
-        optimizer.forget_gradient()
-        is_shared = objective.processes.size > 1
-        result = self._shared_backward(batch) if is_shared else self._backward(batch)
-        if not math.isfinite(result.loss):
-            raise self._not_finite("loss", objective.suspects(batch, result.losses))
-        norm = float(optimizer.step(lr=lr, examples=result.num_losses))
-        if not math.isfinite(norm):
-            raise self._not_finite("gradient", objective.suspects(batch, result.losses))
-        time_steps = int(batch.lengths.sum())
-        self.progress.add_batch(result.loss, result.num_correct, result.num_losses, time_steps)
-        return result.loss
+        return self.finish_update(self.queue_update(batch, lr))
 
-    def changed_rows(self, rows: SequenceStore) -> SequenceStore:
-        """Return the sequences of the next batch, augmented as the config says."""
-        return self.objective.changed(rows, self.progress.epoch, self.progress.batches_done)
+    def queue_update(self, batch: Batch, lr: float) -> QueuedUpdate:
+        """Queue the work of an update, without waiting for the device on CUDA.
+
+        The optimizer changes no weight if the loss or a gradient isn't finite.
+        """
+        optimizer = self.optimizer
+        optimizer.forget_gradient()
+        is_shared = self.objective.processes.size > 1
+        result = self._shared_backward(batch) if is_shared else self._backward(batch)
+        loss, count = result.loss, result.num_losses
+        norm: float | Tensor = math.nan
+        if optimizer.is_fused or math.isfinite(float(loss)):
+            norm = optimizer.step(lr=lr, examples=count, loss=loss)
+        self._num_queued += 1
+        if not isinstance(norm, Tensor):
+            correct = float(result.num_correct)
+            figures = torch.tensor([float(loss), correct, norm], dtype=torch.double, device="cpu")
+            return QueuedUpdate(batch, lr, result, figures, None)
+        numbers = torch.stack([loss.float(), result.num_correct.float(), norm])
+        figures = numbers.to("cpu", non_blocking=True)
+        copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        copied.record()
+        return QueuedUpdate(batch, lr, result, figures, copied)
+
+    def finish_update(self, update: QueuedUpdate) -> float:
+        """Wait for the oldest queued update, note its progress, and return its mean loss.
+
+        Raises:
+            RunError: If the loss or a gradient isn't finite. No weight was changed then, nor by
+                the update that is queued after it.
+        """
+        if update.copied is not None:
+            update.copied.synchronize()
+        self._num_queued -= 1
+        loss, correct, norm = update.figures.tolist()
+        for name, figure in (("loss", loss), ("gradient", norm)):
+            if not math.isfinite(figure):
+                suspects = self.objective.suspects(update.batch, update.result.losses)
+                raise self._not_finite(name, suspects)
+        time_steps = int(update.batch.lengths.sum())
+        self.progress.add_batch(loss, int(correct), update.result.num_losses, time_steps)
+        return float(loss)
+
+    def changed_rows(self, rows: SequenceStore, number: int) -> SequenceStore:
+        """Return the sequences of a batch, augmented as the config says.
+
+        Args:
+            rows: Sequences of the batch.
+            number: Number of the batch in its epoch, from 0.
+        """
+        return self.objective.changed(rows, self.progress.epoch, number)
 
     def freeze_embedding(self) -> None:
         """Freeze the token vectors in the first epochs, or in all, as ``model.freeze`` says.
@@ -187,7 +259,7 @@ class Learner:
         losses, correct = self._losses(batch)
         mean_loss = losses.mean()
         torch.autograd.backward(mean_loss)
-        return BatchResult(float(mean_loss.detach()), int(correct), len(losses), losses)
+        return BatchResult(mean_loss.detach(), correct, len(losses), losses)
 
     def _shared_backward(self, batch: Batch) -> BatchResult:
         """Compute the gradient of this process's rows, and the sums over all processes."""
@@ -199,7 +271,8 @@ class Learner:
         zero = torch.zeros((), device=objective.device)
         losses, total, correct, number = zero.new_zeros(len(lengths)), zero, zero, 0
         if len(mine):
-            rows = self.changed_rows(objective.store.__getitems__(batch.examples))
+            rows = objective.store.__getitems__(batch.examples)
+            rows = self.changed_rows(rows, self.progress.batches_done)
             part = collate(rows.__getitems__(mine), objective.sort)
             part = replace(part, examples=batch.examples[mine]).to(objective.device)
             own_losses, correct = self._losses(part)
@@ -212,14 +285,14 @@ class Learner:
         weights, tables = self.optimizer.weights, self.optimizer.tables
         count, total, correct, losses, ended = sum_gradients(processes, weights, tables, *figures)
         objective.take_ended(batch.examples, ended)
-        loss = float(total / count)
-        return BatchResult(loss, int(correct), int(count), losses[batch.sorted_indices])
+        return BatchResult(total / count, correct, int(count), losses[batch.sorted_indices])
 
     def _losses(self, batch: Batch) -> Losses:
         objective = self.objective
         # The rows of a batch are sorted by length, and so are their numbers.
         examples = torch.from_numpy(batch.examples[batch.sorted_indices.cpu().numpy()])
-        random = RandomNumbers.of(objective.config.seed, self.progress.updates, examples)
+        number = self.progress.updates + self._num_queued
+        random = RandomNumbers.of(objective.config.seed, number, examples)
         is_lowered = objective.settings.precision == "bfloat16"
         device = objective.device.type
         with torch.autocast(device, torch.bfloat16) if is_lowered else nullcontext():
@@ -238,10 +311,18 @@ class Learner:
         )
 
 
-def train(learner: Learner) -> Iterator[UpdateEvent | EpochEvent]:
+def train(
+    learner: Learner, must_settle: Callable[[int], bool] = lambda update: True
+) -> Iterator[UpdateEvent | EpochEvent]:
     """Train from the learner's position until its last epoch, or until its stopping rule ends it.
 
     Autograd is on here, even if the caller switched it off (``torch.no_grad()``).
+
+    Args:
+        learner: What is trained.
+        must_settle: Is called with the number of each update, from 1. If it returns True, the
+            learner is settled at the event of this update. Otherwise, on CUDA, the next update may
+            be queued already, so that the device doesn't wait for the host.
 
     Yields:
         One event per update, and one at the end of each epoch, after validation was scored.
@@ -254,42 +335,60 @@ def train(learner: Learner) -> Iterator[UpdateEvent | EpochEvent]:
     progress = learner.progress
     while progress.epoch < learner.last_epoch and not learner.stopped_early:
         plan = learner.plan(progress.epoch)
-        yield from _updates(learner, plan)
+        yield from _updates(learner, plan, must_settle)
         yield _end_epoch(learner, plan)
 
 
-def _updates(learner: Learner, plan: list[Ints]) -> Iterator[UpdateEvent]:
+def _updates(
+    learner: Learner, plan: list[Ints], must_settle: Callable[[int], bool]
+) -> Iterator[UpdateEvent]:
     """Make the updates of an epoch that are left."""
     objective, progress = learner.objective, learner.progress
+    numbers = count(progress.batches_done)
 
-    def update(batch: Batch) -> tuple[float, float]:
-        lr = learner.next_lr()
-        return lr, learner.update(batch, lr)
+    def prepare(rows: SequenceStore) -> Batch:
+        return collate(learner.changed_rows(rows, next(numbers)), objective.sort)
 
     learner.freeze_embedding()
     objective.model.train()
+    queued: list[QueuedUpdate] = []
     began = time.perf_counter()
-    for batch, (lr, loss) in map_batches(
-        update,
+    for _, update in map_batches(
+        lambda batch: learner.queue_update(batch, learner.next_lr()),
         objective.store,
         plan[progress.batches_done :],
         objective.device,
-        collate=lambda rows: collate(learner.changed_rows(rows), objective.sort),
+        collate=prepare,
         lower=objective.lower,
         tf32=objective.settings.precision == "tf32",
     ):
+        queued.append(update)
+        settles = not learner.may_queue or must_settle(progress.updates + len(queued))
+        while len(queued) > (0 if settles else 1):
+            event = _finished(learner, queued.pop(0), len(plan))
+            progress.seconds += time.perf_counter() - began
+            yield event
+            began = time.perf_counter()
+    for update in queued:
+        event = _finished(learner, update, len(plan))
         progress.seconds += time.perf_counter() - began
-        yield UpdateEvent(
-            phase=objective.phase,
-            epoch=progress.epoch + 1,
-            update=progress.updates,
-            batch=progress.batches_done,
-            num_batches=len(plan),
-            loss=loss,
-            lr=lr,
-            time_steps=int(batch.lengths.sum()),
-        )
+        yield event
         began = time.perf_counter()
+
+
+def _finished(learner: Learner, update: QueuedUpdate, num_batches: int) -> UpdateEvent:
+    """Finish a queued update and return its event."""
+    loss, progress = learner.finish_update(update), learner.progress
+    return UpdateEvent(
+        phase=learner.objective.phase,
+        epoch=progress.epoch + 1,
+        update=progress.updates,
+        batch=progress.batches_done,
+        num_batches=num_batches,
+        loss=loss,
+        lr=update.lr,
+        time_steps=int(update.batch.lengths.sum()),
+    )
 
 
 def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:

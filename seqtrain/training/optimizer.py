@@ -51,6 +51,7 @@ class Optimizer:
         config: Section of the config with the rule and its numbers.
 
     Attributes:
+        is_fused: True on CUDA, where `step` doesn't wait for the device.
         tables: Weights of which only the rows of a batch are updated.
     """
 
@@ -66,7 +67,7 @@ class Optimizer:
         self._embedding = recurrent_branch(network).embedding
         self.tables = network.set_sparse_gradients(config.sparse_embedding and not on_mps)
         self._is_native = self._rule != "sgd" and all(map(native_serves, self._decay))
-        self._is_fused = all(w.is_cuda and w.dtype == torch.float32 for w in self._decay)
+        self.is_fused = all(w.is_cuda and w.dtype == torch.float32 for w in self._decay)
         self._failed: Tensor | None = None
         self._described: dict[Tensor, Weight] = {}
         self._lr = config.lr
@@ -103,7 +104,7 @@ class Optimizer:
             on the device, for which nothing has waited yet.
         """
         limit = math.inf if self._max_grad_norm is None else self._max_grad_norm
-        if self._is_fused:
+        if self.is_fused:
             return self._fused_step(lr, examples, loss, limit)
         norm = self._native_step(lr, limit) if self._is_native else None
         if norm is None:
@@ -210,7 +211,7 @@ class Optimizer:
     def _begin(self, weight: Tensor) -> dict[str, Tensor]:
         if weight not in self._state:
             state = {name: torch.zeros_like(weight) for name in MOMENTS[self._rule]}
-            where = weight.device if self._is_fused else "cpu"
+            where = weight.device if self.is_fused else "cpu"
             state["step"] = torch.zeros((), dtype=torch.float32, device=where)
             self._state[weight] = state
         return self._state[weight]

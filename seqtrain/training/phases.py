@@ -63,6 +63,7 @@ class TrainingSession:
     Attributes:
         learner: Learner of the current phase.
         classifier_learner: Learner of training or of the refit. It is `learner` after pretraining.
+        must_settle: See `train`. It is called with the number of each update.
         test_scores: Scores on test, or None before the last phase, or without the split.
         branch_scores: The same of each branch, by name; empty for a network of one branch.
     """
@@ -80,6 +81,7 @@ class TrainingSession:
         self.network = network.to(context.device)
         self.calibration = Calibration()
         self.set_calibration(calibration or self.calibration)
+        self.must_settle: Callable[[int], bool] = lambda update: True
         self.test_scores: Scores | None = None
         self.branch_scores: dict[str, Scores] = {}
         self.classifier_learner = self._training_learner()
@@ -264,14 +266,14 @@ def pretrain(session: TrainingSession) -> Iterator[TrainingEvent]:
     model = session.learner.objective.model
     if not isinstance(model, PretrainingModel):
         return
-    yield from train(session.learner)
+    yield from train(session.learner, session.must_settle)
     session.start_training()
     yield PretrainingEnd(model)
 
 
 def train_classifier(session: TrainingSession) -> Iterator[TrainingEvent]:
     """Train the classifier, monitored on validation."""
-    yield from train(session.learner)
+    yield from train(session.learner, session.must_settle)
     yield TrainingEnd()
 
 
@@ -304,7 +306,7 @@ def refit(session: TrainingSession) -> Iterator[TrainingEvent]:
         return
     if session.learner.progress.phase != "refit":
         session.start_refit()
-    yield from train(session.learner)
+    yield from train(session.learner, session.must_settle)
     yield TrainingEnd()
 
 

@@ -107,7 +107,15 @@ def synchronize(device: Any = None) -> None:
     torch.Event("cuda").synchronize()
 
 
+class Event:
+    """An event of the device, as `torch.cuda.Event()` makes it."""
+
+    def __new__(cls) -> Any:
+        return torch.Event("cuda")
+
+
 REPLACED = {
+    "Event": Event,
     "_lazy_init": lambda: None,
     "_exchange_device": lambda index: int(LIBRARY.fake_cuda_set_device(index)),
     "_maybe_exchange_device": lambda index: int(LIBRARY.fake_cuda_set_device(index)),

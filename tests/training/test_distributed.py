@@ -259,8 +259,8 @@ def let_weights_drift() -> None:
     from seqtrain.training.optimizer import Optimizer
 
     step = Optimizer.step
-    Optimizer.step = lambda self, lr, examples: step(  # type: ignore[method-assign]
-        self, lr=lr * 1.001, examples=examples
+    Optimizer.step = lambda self, lr, **others: step(  # type: ignore[method-assign]
+        self, lr=lr * 1.001, **others
     )
 
 
