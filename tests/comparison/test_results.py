@@ -1,4 +1,4 @@
-"""What `compare` recommends: nothing by chance, and nothing wrong."""
+"""Recommendations of compare: nothing by chance, and nothing wrong."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What each variant computes: right ones the same, wrong ones what padding makes of it."""
+"""Variants of compare: right ones agree, and wrong ones depend on padding."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -96,7 +96,7 @@ def test_right_variants_answer_as_one_by_one_and_wrong_ones_do_not(task, keys, c
 
 
 def test_every_variant_runs_on_what_init_writes(task):
-    """A bidirectional model that pools by attention with a hidden layer of its own size."""
+    """A bidirectional model with attention and its hidden layer."""
     task = with_model(task, bidirectional=True, pooling="attention", attention_size=8)
     problems = variants_for(task.config, task.device)
     assert {"native", "torch", "padded", "last-of-padding", "mean-valid"} <= problems.keys()
@@ -118,7 +118,7 @@ def test_variants_that_a_config_is_already_do_not_come_twice(task):
 
 
 def test_accuracy_is_of_what_was_learned_anew(task):
-    """Sequences whose class stands in their last step are learned by heart, or not at all."""
+    """Sequences whose class follows from their last step are learned, or not at all."""
     train = replace(task.train, values=task.train.values.copy())
     train.values[train.offsets[1:] - 1] = 2 + train.labels
     training = task.config.training.model_copy(update={"lr": 0.05})

@@ -1,4 +1,4 @@
-"""Augmented series: windows and shifts, drawn anew in each epoch and equal after a resume."""
+"""Augmented series: windows and shifts, new in each epoch and equal after a resume."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""From a config to encoded splits: what is held out, and what is fitted on the rest alone."""
+"""From a config to encoded splits: held-out rows, and fitting on train only."""
 
 import gzip
 import hashlib

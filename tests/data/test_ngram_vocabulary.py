@@ -18,7 +18,7 @@ def flat(rows: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def grams_of(row: list[int], shortest: int, longest: int) -> list[Gram]:
-    """All n-grams of a row; those of two ids and more may touch its boundaries, written 0."""
+    """Return all n-grams of a row. N-grams of two ids and more may include its ends, 0."""
     found: list[Gram] = [(i,) for i in row] if shortest == 1 else []
     whole = [0, *row, 0]
     for size in range(max(2, shortest), longest + 1):
@@ -68,7 +68,7 @@ def test_the_rarest_are_forgotten_where_too_many_are_distinct(monkeypatch):
 
 
 def test_keys_stay_as_they_are():
-    """They stand in saved models: computed here by whole numbers of any size."""
+    """Keys are part of saved models. They are computed here by integers of any size."""
 
     def exact(gram: Gram) -> int:
         key = 0

@@ -53,7 +53,7 @@ def test_sets_stay_on_one_side_and_every_class_is_learned(rows, part, seed):
 
 
 def test_a_class_that_only_shares_its_sets_has_its_part_of_both_sides():
-    """Where sets counted as of their first row's class, class 1 could be missing on either side."""
+    """If sets counted as the class of their first row, a side could lack class 1."""
     labels, keys = [0, 1] * 200, [i // 2 for i in range(400)]
     for seed in range(20):
         rows = held(labels, 0.1, seed, keys)

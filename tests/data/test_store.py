@@ -1,4 +1,4 @@
-"""Stores give back what was put in; arrays beyond memory stand in a file that nobody else sees."""
+"""Stores return what was put in; arrays beyond memory are kept in an unnamed file."""
 
 import json
 from pathlib import Path

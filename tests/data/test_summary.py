@@ -21,7 +21,7 @@ NO_VALIDATION = "no validation split: "
 
 @pytest.fixture
 def ready(write, make_config) -> Ready:
-    """Prepare rows; those of validation and test may be rows or values of the key."""
+    """Prepare rows. Validation and test may be rows or values of the key."""
 
     def run(train: Rows, **keys: Any) -> tuple[PreparedData, Config]:
         for name in ("validation", "test"):
@@ -136,7 +136,7 @@ def test_labels_that_train_lacks_are_named_five_times_and_counted(warned):
 
 
 def genes(count: int, seed: int) -> Rows:
-    """Return texts without blanks; the letters tell the label."""
+    """Return texts without blanks. The label follows from the letters."""
     draw = random.Random(seed)
     labels = [draw.choice(["at", "cg"]) for _ in range(count)]
     return [("".join(draw.choices(label.upper(), k=12)), label) for label in labels]

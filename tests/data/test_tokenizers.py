@@ -43,7 +43,7 @@ TRICKY = st.text(
 
 
 def tokens_of_the_whole_text(name: str, text: str) -> list[str]:
-    """What each tokenizer promises, without pieces."""
+    """Return the tokens of a text as each tokenizer promises them, without pieces."""
     if name == "word":
         return re.findall(r"\w+(?:['’]\w+)*|[^\w\s]", text)
     if name == "byte":

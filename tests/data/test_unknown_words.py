@@ -28,7 +28,7 @@ def ready(sizes: list[int] | None = None, **data: Any) -> PreparedData:
 
 
 def spelled_out(store: SequenceStore, row: int) -> list[list[int] | None]:
-    """The buckets of each step's spelling; None where it has none."""
+    """Return the buckets of the spelling of each step, or None if it has none."""
     numbers = store.spellings[store.offsets[row] : store.offsets[row + 1]]
     offsets = store.words.offsets
     return [

@@ -1,4 +1,4 @@
-"""The data sets that ship with the project hold what their READMEs promise.
+"""The data sets that ship with the project fulfil the promises of their READMEs.
 
 What `make.py` prints of them, such as lengths, stands in the READMEs as it is printed.
 """
@@ -38,7 +38,7 @@ def firings(split: str) -> dict[str, list[dict[str, str]]]:
 
 
 def content(path: Path) -> dict[str, bytes]:
-    """Return a file's bytes; of an archive, whose times change, those of its members."""
+    """Return the bytes of a file, or of the members of an archive, whose times change."""
     if path.suffix != ".npz":
         return {"": path.read_bytes()}
     with zipfile.ZipFile(path) as archive:

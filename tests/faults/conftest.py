@@ -1,4 +1,4 @@
-"""What the fault tests share: a fast disk, a small project, and a tracer of system calls."""
+"""Fixtures of the fault tests: a fast disk, a small project, and a tracer of system calls."""
 
 import os
 import shutil
@@ -63,7 +63,7 @@ def strace() -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let slow forms try as often as asked for."""
+    """Repeat slow tests as often as SEQTRAIN_TIMES asks for."""
     for item in items:
         call = getattr(item, "callspec", None)
         if TIMES in os.environ and call is not None and item.get_closest_marker("slow"):

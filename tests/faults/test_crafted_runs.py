@@ -1,4 +1,4 @@
-"""Files of a run that anybody may have written, in the commands that show, score and go on."""
+"""Crafted files of a run, in the commands that show, score and resume it."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""A disk that is full: a run is refused before it begins, or stops and can go on later."""
+"""Full disks: a run is refused before it starts, or it stops and can be resumed later."""
 
 import os
 import re
@@ -24,7 +24,7 @@ STOPPED_AT = 11
 
 @pytest.fixture
 def small_disk(tmp_path) -> Iterator[Path]:
-    """A tmpfs of 1 MiB that a process of its own has mounted, in a namespace of its own."""
+    """A tmpfs of 1 MiB, mounted by another process in its namespace."""
     mount = f'mount -t tmpfs -o size={SMALL} none "$0" && echo mounted && exec sleep 600'
     if shutil.which("unshare") is None:
         pytest.skip("needs unshare; the test with a limit of a file's size stands in for this one")
@@ -42,7 +42,7 @@ def small_disk(tmp_path) -> Iterator[Path]:
 
 @pytest.fixture
 def stopped(project) -> Path:
-    """A run that was stopped within its second epoch, and one beside it that never was."""
+    """A run that was stopped within its second epoch, and one that never was."""
     fit(project, "whole")
     prepare = signals_within(UPDATE, STOPPED_AT, (1, signal.SIGTERM))
     fit(project, "stopped", prepare=prepare, code=143)
@@ -52,7 +52,7 @@ def stopped(project) -> Path:
 def check_goes_on_later(
     stopped: Path, run: Path, prepare: Callable[[], None] | None, why: int, make_room: Path | None
 ) -> None:
-    """Going on fails with one line and loses nothing; with room it ends as if nothing had been."""
+    """Resuming fails with one line and loses nothing; with free space it ends as usual."""
     project = stopped.parent
     running = fit(project, str(run), "--no-cache", prepare=prepare, code=3)
     (line,) = (line for line in running.err.splitlines() if line.startswith("seqtrain: "))

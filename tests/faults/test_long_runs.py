@@ -80,7 +80,7 @@ def test_fit_of_a_file_larger_than_its_memory(project, tmp_path):
 
 @pytest.mark.slow
 def test_equal_runs_whatever_the_hash_seed(project):
-    """By default seeds are drawn at random, so that a run started anew elsewhere shows the same."""
+    """Hash seeds are random by default, so a run that is repeated elsewhere shows the same."""
     digests: dict[int, set[str]] = {1: set(), 2: set()}
     for threads, found in digests.items():
         for seed in range(SEEDS):

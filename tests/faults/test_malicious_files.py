@@ -53,7 +53,7 @@ def pickles() -> Iterator[bytes]:
 
 
 def headers() -> Iterator[bytes]:
-    """Yield safetensors files whose header lies."""
+    """Yield safetensors files with a false header."""
     huge = {"dtype": "F32", "shape": [2**40, 2**40], "data_offsets": [0, 4]}
     empty = {"dtype": "F32", "shape": [0, 2**62], "data_offsets": [0, 0]}
     part = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}

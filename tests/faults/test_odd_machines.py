@@ -25,7 +25,7 @@ def begin(folder: Path) -> None:
 
 
 def test_a_file_system_without_locks(begun, strace):
-    """As NFS may be: the run is as any other, and only two runs in one directory aren't told."""
+    """On a file system without locks, such as NFS, a run works; two runs are not noticed."""
     options = ("-e", "trace=flock", "-e", "inject=flock:error=ENOLCK")
     code, lines = trace(strace, begun, begin, *options)
     assert code == 0

@@ -1,4 +1,4 @@
-"""What may not be read or written, and too few descriptors: 2 or 3, and nothing is changed."""
+"""Missing permissions and too few descriptors: exit code 2 or 3, nothing is changed."""
 
 import ctypes
 import io
@@ -55,7 +55,7 @@ LOCKED: list[tuple[str, tuple[str, ...]]] = [  # what may not be used, and who w
 
 
 def lose_roots_rights() -> None:
-    """Let permissions count for root too, as for every other user."""
+    """Make permissions apply to root, too."""
     libc, header = ctypes.CDLL(None), struct.pack("II", CAPABILITIES, 0)
     sets = ctypes.create_string_buffer(24)
     assert libc.capget(header, sets) == 0

@@ -1,4 +1,4 @@
-"""Signals that ask a run to stop: answered soon, wherever it stands, and no update is lost."""
+"""Signals that stop a run: they are answered soon in each phase, and no update is lost."""
 
 import json
 import random

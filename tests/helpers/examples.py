@@ -1,4 +1,4 @@
-"""How many examples a test takes: all in the slow suite, some of them in the default one."""
+"""Number of examples of a test: all in the slow suite, some in the default suite."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +16,7 @@ def examples(number: int) -> settings:
 
 
 def some(cases: Iterable[Any], one_in: int) -> list[Any]:
-    """Leave one in so many cases, such as those of a product, to the default suite."""
+    """Mark cases so that the default suite takes only one of several."""
     return [
         pytest.param(
             *(case if isinstance(case, tuple) else (case,)),

@@ -92,7 +92,7 @@ def make_network(
 def alone(
     model: ClassifierNetwork, sequence: Tensor, random: RandomNumbers | None = None
 ) -> Tensor:
-    """Classify one sequence from first principles: layer by layer in torch's own modules.
+    """Classify one sequence from first principles, layer by layer, with modules of torch.
 
     The model has no branch beside the recurrent one; `random` is of the one example, for dropout.
     """

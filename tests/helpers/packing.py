@@ -1,4 +1,4 @@
-"""Data compressed as .gz and as .zst; the latter where its package is there."""
+"""Data compressed as .gz, and as .zst if its package is installed."""
 
 import gzip
 from typing import Any

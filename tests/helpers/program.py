@@ -1,4 +1,4 @@
-"""The program in processes of their own, forked from one that has torch loaded already."""
+"""The program in separate processes, forked from one that has already loaded torch."""
 
 import faulthandler
 import multiprocessing
@@ -38,7 +38,7 @@ training:
 
 
 def write_project(folder: Path) -> None:
-    """Write a config and its data; a run of it takes a fraction of a second."""
+    """Write a config and its data for a run that takes a fraction of a second."""
     write_text_project(folder)
     (folder / "c.yaml").write_text(CONFIG)
 
@@ -63,7 +63,7 @@ def signal_itself(function: str, call: int, *signals: tuple[int, int]) -> None:
 
 
 def run_program(folder: str, arguments: list[str], prepare: Callable[[], None] | None) -> None:
-    """What a process of its own does."""
+    """Run the program in this process, with its output in files."""
     os.chdir(folder)
     for name, descriptor in (("out", 1), ("err", 2)):
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -176,12 +176,12 @@ def ended(
 
 
 def fit(folder: Path, run: str, *options: str, **how: Any) -> Running:
-    """Train to the end, or go on with a run that has begun; `how` as for `ended`."""
+    """Train to the end, or resume a run that has started; `how` as for `ended`."""
     return ended(folder, *fit_arguments(folder, run, *options), **how)
 
 
 def fit_arguments(folder: Path, run: str, *options: str) -> list[str]:
-    """Say how a user would go on: `--resume` where the run has begun, else anew."""
+    """Return the arguments of fit: `--resume` if the run has started, else `--force`."""
     begun = (folder / run / "config.yaml").exists()
     how = "--resume" if begun else "--force"
     return ["fit", "c.yaml", "--run-dir", run, "--quiet", how, *options]

@@ -20,7 +20,7 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """What was written to a terminal of so many columns."""
+    """Screen of a terminal with a number of columns."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -47,7 +47,7 @@ class Terminal:
 
 @contextmanager
 def terminal(width: int) -> Iterator[Terminal]:
-    """Let standard output and error be a terminal; what it shows is known afterwards."""
+    """Connect standard output and error to a terminal, and yield its screen."""
     shown = Terminal(width)
     controller, device = pty.openpty()
     fcntl.ioctl(device, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))

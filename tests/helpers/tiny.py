@@ -30,7 +30,7 @@ training: {max_epochs: 2, patience: null, lr: 0.02, schedule: constant}
 
 @dataclass(frozen=True)
 class Ended:
-    """How a program ended: its exit code and what it printed."""
+    """Result of a command: its exit code and its output."""
 
     code: int
     out: str
@@ -51,7 +51,7 @@ Cli = Callable[..., Ended]
 
 
 def rows(count: int, seed: int) -> list[tuple[str, str]]:
-    """Return sentences and labels; the words tell the label."""
+    """Return sentences and labels. The label follows from the words."""
     draw = random.Random(seed)
     labels = [draw.choice(list(WORDS)) for _ in range(count)]
     return [
@@ -138,7 +138,7 @@ def trained_folder(
 
 
 class Killed(Exception):
-    """What ends a run as SIGKILL does: nothing more is written."""
+    """End of a run as by SIGKILL: nothing more is written."""
 
 
 def stopping_after(updates: int) -> Callable[[object], None]:
@@ -192,13 +192,13 @@ def _timeless(value: Any) -> Any:
 
 
 def assert_same_run(first: str | Path, second: str | Path) -> None:
-    """Compare two runs bit for bit; the first may have files of a search beside its own."""
+    """Compare two runs bit for bit. Files of a search in the first one are ignored."""
     assert fingerprint(second).items() <= fingerprint(first).items()
 
 
 @contextmanager
 def file_size_limit(size: int) -> Iterator[None]:
-    """Let writing past this size fail with EFBIG, as a full disk does with ENOSPC."""
+    """Make writes beyond this size fail with EFBIG, as a full disk does with ENOSPC."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     previous = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))

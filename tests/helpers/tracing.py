@@ -51,7 +51,7 @@ def save(folder: Path, number: int) -> None:
 
 
 def save_new(folder: Path) -> None:
-    """Save once more; an error of the run is exit code 3."""
+    """Save once more, and exit with code 3 if the run fails."""
     try:
         save(folder, NEW)
     except RunError:
@@ -69,7 +69,7 @@ def saved_twice(folder: Path) -> Path:
 def trace(
     strace: str, folder: Path, task: Callable[[Path], None], *options: str
 ) -> tuple[int, list[str]]:
-    """Do a task in a process of its own under strace; return its exit code and its calls."""
+    """Run a task in another process under strace; return its exit code and its calls."""
     ours, theirs = FORKS.Pipe()
     process = FORKS.Process(target=_when_told, args=(theirs, task, folder))
     process.start()
@@ -88,7 +88,7 @@ def trace(
 
 
 def _when_told(told: Connection, task: Callable[[Path], None], folder: Path) -> None:
-    """Let anybody trace this process, and wait until somebody does."""
+    """Wait until this process is traced."""
     ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(-1), 0, 0, 0)
     told.send(None)
     told.recv()
@@ -119,7 +119,7 @@ def plain(line: str) -> str:
 
 
 def copied(template: Path, name: str = "run") -> Path:
-    """Return a fresh copy of a folder beside it."""
+    """Return a fresh copy of a folder in the same parent folder."""
     target = template.with_name(name)
     shutil.rmtree(target, ignore_errors=True)
     return shutil.copytree(template, target)
@@ -144,7 +144,7 @@ def good(*folders: Path) -> list[tuple[int, int]]:
 
 
 def recovered(folder: Path) -> int:
-    """Recover as a resumed run does; return the number of the save that it goes on from."""
+    """Recover as a resumed run does; return the number of the save that it resumes from."""
     run = RunDirectory(folder)
     assert {found for found, _ in good(run.best)} <= {OLD, NEW}
     remove_strays(run.path, FOLDERS)

@@ -8,7 +8,7 @@ WORDS = ("the", "fall", "sink", "rise", "climb", "grow", "Paris", "ocean", "rive
 
 
 def vector(word: str, size: int) -> list[float]:
-    """Return a word's numbers, each as float32 and its text have it."""
+    """Return the numbers of a word that float32 and text represent equally."""
     draw = random.Random(word)
     return [round(draw.uniform(-1, 1), 3) for _ in range(size)]
 

@@ -1,4 +1,4 @@
-"""What the process that forks all others has loaded by then: whatever a command would load itself.
+"""Modules that the process loads from which all others are forked.
 
 Nothing here computes with torch: its threads don't survive a fork. The collection of garbage leaves
 out what is loaded, so that forked processes share it.

@@ -19,7 +19,7 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 def watch(folder: Path, task: Callable[[Path], Any]) -> tuple[Any, list[str], int]:
-    """Do a task; return its answer, what it did that it mustn't, and memory it took, in bytes.
+    """Run a task; return its result, its forbidden actions, and its memory in bytes.
 
     Writing anywhere but in the folder is told.
     """
