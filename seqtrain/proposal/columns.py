@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from seqtrain.data.examples import BadRow
 from seqtrain.data.read_options import Column
-from seqtrain.data.readers.sequences import is_number
+from seqtrain.data.readers.sequences import DECIMAL_COMMAS, is_number
 from seqtrain.data.readers.times import (
     DATE,
     DAY_FIRST,
@@ -79,6 +79,7 @@ class ColumnProfile:
         kinds: Count of each kind of cell.
         units: Each unit that numbers have, with the first such cell and its row from 1.
         decimal_commas: Count of the numbers such as 0,5 or 1,000.
+        decimal_series: Count of the series such as "0,5 1,5".
         thousands: Count of the numbers whose comma may separate thousands, such as 1,000.
         steps: Total length of the lists of numbers.
         roughness: Sum of squared differences between neighbours of whole numbers, less their
@@ -95,6 +96,7 @@ class ColumnProfile:
     kinds: Counter[str] = field(default_factory=Counter)
     units: dict[str, tuple[str, int]] = field(default_factory=dict)
     decimal_commas: int = 0
+    decimal_series: int = 0
     thousands: int = 0
     steps: int = 0
     roughness: float = 0.0
@@ -136,6 +138,7 @@ class ColumnProfile:
             self.values.update(cell.content)
         elif kind in ("series", "whole"):
             self.steps += count * len(cell.content)
+            self.decimal_series += count * bool(DECIMAL_COMMAS.fullmatch(text.strip()))
         if kind == "whole":
             numbers = np.asarray(cell.content, dtype=np.float64)
             squares = float((np.diff(numbers) ** 2).sum() - len(numbers) * numbers.var())

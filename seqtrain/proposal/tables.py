@@ -288,7 +288,9 @@ def _assign_columns(
         sequence = None
     elif len(chosen) == 1:
         sequence = chosen[0].column
-    if kind == "features" and any(column.has_decimal_commas for column in chosen):
+    if kind == "features" and any(
+        column.has_decimal_commas or column.decimal_series for column in chosen
+    ):
         format = replace(format, decimal=",")
     schema = Schema(kind, sequence=sequence, label=label.column)
     profile = DataProfile(format, schema, [column.describe() for column in ignored], warnings)

@@ -195,3 +195,11 @@ def test_symbols_in_both_cases_stay_apart(tmp_path):
     path.write_text("\n".join(lines) + "\n")
     config = parse_config(propose([str(path)], InitOptions()).text)
     assert config.data.kind == "tokens"
+
+
+def test_series_with_decimal_commas_are_numbers(tmp_path):
+    path = tmp_path / "series.csv"
+    rows = "".join(f"{n},5 {n},25 3;{'ab'[n % 2]}\n" for n in range(20))
+    path.write_text("werte;klasse\n" + rows)
+    config = parse_config(propose([str(path)], InitOptions()).text)
+    assert (config.data.kind, config.data.decimal) == ("features", ",")
