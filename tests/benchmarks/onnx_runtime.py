@@ -28,6 +28,7 @@ from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.evaluation.logits import EVALUATION_BATCHING
 from seqtrain.exports.to_onnx import to_onnx
 from seqtrain.model.classifier import new_network
+from seqtrain.model.engines.choice import choose_engine
 
 TURN = 0.5
 """Seconds."""
@@ -62,9 +63,10 @@ def main() -> None:
     session = onnxruntime.InferenceSession(
         to_onnx(model), options, providers=["CPUExecutionProvider"]
     )
+    engine = choose_engine(config.model, torch.device("cpu")).name
     runs: dict[str, Callable[[int], Floats]] = {
         "ONNX Runtime": lambda i: session.run(None, fed[i])[0],
-        model.recurrent.engine.name: lambda i: model(batches[i].packed).softmax(1).numpy(),
+        engine: lambda i: model(batches[i]).softmax(1).numpy(),
     }
     with torch.inference_mode():
         measure(runs, batches, given.seconds)

@@ -220,7 +220,7 @@ def _spelled(
     """Return stores with the spelling of each word that the vocabulary lacks."""
     unknown = np.flatnonzero(ids == UNK)
     unknown = unknown[unknown >= len(SPECIAL)][:MOST_SPELLINGS]
-    words = word_grams((tokens[i] for i in unknown), *sizes)
+    words = word_grams((tokens[i] for i in unknown.tolist()), *sizes)
     number = np.full(len(ids), -1, dtype=np.int32)
     number[unknown] = np.arange(len(unknown))
     found = {}
