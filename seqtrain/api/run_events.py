@@ -1,4 +1,4 @@
-"""What a listener of `fit` is called with, in order: data, start, updates, epochs, the run."""
+"""Events for a listener of `fit`, in order: data, start, updates, epochs, and the run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from seqtrain.training.events import EpochEvent, UpdateEvent
 
 @dataclass(frozen=True)
 class DataEvent:
-    """The data is read and encoded, which took these seconds."""
+    """The end of reading and encoding, with the seconds that it took."""
 
     data: PreparedData
     config: Config
@@ -35,22 +35,22 @@ class DataEvent:
 
     @cached_property
     def warnings(self) -> list[str]:
-        """What the user should know, a line each."""
+        """Warnings about the data, one line each."""
         monitor = self.config.training.monitor
         return warnings(self.data, self.summaries, self.config.data, monitor)
 
 
 @dataclass(frozen=True)
 class StartEvent:
-    """Training begins, or goes on.
+    """The start of training, or its continuation after a resume.
 
     Attributes:
-        config: resolved.
-        epochs, updates: of training, at most.
-        resumed_at: updates made before, where training or pretraining goes on.
-        nothing_left: why nothing is left to train; None where something is.
-        warnings: why going on may not be exact to the bit, a line each.
-        origin: what was kept of an old model that training begins from.
+        config: Resolved config.
+        epochs, updates: Limits of training.
+        resumed_at: Number of updates before the resume, or 0.
+        nothing_left: Reason why no epoch is left to train, or None if one is.
+        warnings: Reasons why the resume may not be exact to the bit, one line each.
+        origin: Summary of the weights that were kept of an earlier model, or None.
     """
 
     run: Path

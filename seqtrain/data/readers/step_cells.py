@@ -29,6 +29,7 @@ PLAIN_TYPES = {str, int, float, bool, type(None)}
 
 
 def is_array(cells: Cells) -> bool:
+    """Return True if the cells of a column are a NumPy array."""
     return isinstance(cells, np.ndarray)
 
 
@@ -52,6 +53,7 @@ def with_shared_texts(cells: Cells, known: dict[str, str]) -> Cells:
 
 
 def joined(columns: Sequence[Cells]) -> Cells:
+    """Return the cells of several blocks of a column as one block."""
     if len(columns) == 1:
         return columns[0]
     if all(map(is_array, columns)):
@@ -60,6 +62,7 @@ def joined(columns: Sequence[Cells]) -> Cells:
 
 
 def taken(rows: Rows, order: Any) -> Rows:
+    """Return the rows at some indices, in the order of the indices."""
     at = order.tolist()
     return [x[order] if is_array(x) else [*map(x.__getitem__, at)] for x in rows]
 
@@ -84,6 +87,7 @@ def runs_of(ids: Cells) -> list[tuple[int, int]]:
 
 
 def token_cells(cells: Cells) -> Cells:
+    """Return the cells of a token column as texts."""
     # Other cells may be lists, or equal and yet written differently, as Decimals are.
     is_plain = {*map(type, cells)} <= PLAIN_TYPES
     return [*map(_token if is_plain else _token.__wrapped__, cells)]
@@ -132,6 +136,7 @@ def _token(cell: Any) -> str:
 
 
 def number_in(cell: Any) -> float:
+    """Return the number in a cell; a time or a duration in seconds."""
     try:
         number = number_of(cell.item() if isinstance(cell, np.generic) else cell)
     except BadRow:
