@@ -72,7 +72,8 @@ def share_of_kernels(config: Path, settings: list[str], folder: Path) -> float:
     once = load_config(config, [*settings, "training.max_epochs=1", "training.refit=false"])
     lowered = once.training.precision == "bfloat16"
     library = load_library().rounding if lowered else load_library()
-    kernels, updates = timed(library, "forward", "backward"), timed(Learner, "queue_update", "finish_update")
+    kernels = timed(library, "forward", "backward")
+    updates = timed(Learner, "queue_update", "finish_update")
     with kernels as of_kernels, updates as of_updates:
         fit_here(once, run_dir=folder)
     return sum(of_kernels) / sum(of_updates)
