@@ -20,6 +20,7 @@ COMPARED = 1000
 """Largest number of known names with which a wrong one is compared."""
 LISTED = 5
 """Largest number of names in a list of a message."""
+BYTE_ORDER_MARK = "\ufeff"
 PATH_KEPT = 40
 """Least number of characters that a message keeps of the end of a long path."""
 
@@ -146,3 +147,28 @@ def json_line(value: Any) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
+def delimited_line(cells: Sequence[str], delimiter: str) -> str:
+    """Return a row of csv or tsv, with its line break.
+
+    A cell that holds the delimiter, a quote, or a line break is quoted as RFC 4180 describes. In
+    tsv, one such cell makes all cells of its row quoted: seqtrain takes the quotes of a tsv row as
+    quoting only if every cell has them, since many tsv files have quotes that belong to the text.
+    pandas, polars and Python's csv read these rows in the same way.
+
+    Args:
+        cells: Texts of the row's cells.
+        delimiter: "," for csv, or a tab for tsv.
+    """
+    special = (delimiter, '"', "\r", "\n", BYTE_ORDER_MARK)
+    needs_quotes = [any(mark in cell for mark in special) for cell in cells]
+    if len(cells) == 1 and not cells[0].strip():  # readers skip blank lines
+        needs_quotes = [True]
+    elif delimiter == "\t" and any(needs_quotes):
+        needs_quotes = [True] * len(cells)
+    written = [
+        '"' + cell.replace('"', '""') + '"' if quoted else cell
+        for cell, quoted in zip(cells, needs_quotes, strict=True)
+    ]
+    return delimiter.join(written) + "\n"

@@ -1,4 +1,4 @@
-"""Batches: sequences sorted by length and packed, the way back to their order, the loop over them.
+"""Batches: sequences sorted by length and packed, the loop over batches, and augmentation.
 
 B batch, T longest length, N packed time steps, C channels.
 """
@@ -17,15 +17,16 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from seqtrain.data.precision import float32_products
+from seqtrain.data.cuda import float32_products, move_together
 from seqtrain.data.store import Ints, SequenceStore, StoredSequence, store_of_items
-from seqtrain.data.transfer import move_together
 from seqtrain.data.vocabulary import WordGrams
 from seqtrain.errors import RunError, ran_out_of_memory
 
 SomeGrams = TypeVar("SomeGrams", bound="Grams")
 Result = TypeVar("Result")
 Results = TypeVar("Results", Tensor, list[Any])
+DRAWS = 0x617567
+"""Part of the seed that makes these draws differ from those of the batch plan."""
 SHORTER = "data.max_length, or cut the sequences"
 """What needs less memory where nothing is learned."""
 
@@ -322,3 +323,39 @@ def _pack(values: npt.NDArray[Any], starts: Ints, lengths: Ints) -> PackedSequen
     steps = values[starts[sequence] + step]
     data = torch.from_numpy(steps if values.ndim > 1 else steps.astype(np.int64))
     return PackedSequence(data, torch.from_numpy(batch_sizes))
+
+
+def augmented(
+    rows: SequenceStore,
+    *,
+    shift: float,
+    slice: float,
+    channels: int,
+    seed: int,
+    epoch: int,
+    batch: int,
+) -> SequenceStore:
+    """Return the sequences of a batch, changed.
+
+    A window is cut first: of U(1 - slice, 1) of a sequence's steps, rounded, at least one, anywhere
+    within it. Then each channel of each sequence is shifted by one number from N(0, shift²), in
+    standard deviations of the channel in train. Only the first `channels` of a vector are shifted:
+    those behind are indicators of missing values.
+    """
+    generator = np.random.default_rng([seed, epoch, batch, DRAWS])
+    share, left = generator.random((2, len(rows)))
+    shifts = generator.standard_normal((len(rows), channels), dtype=np.float32)
+    if slice:
+        lengths = np.maximum(1, np.rint(rows.lengths * (1 - slice * share)).astype(np.int64))
+        starts = rows.offsets[:-1] + (left * (rows.lengths - lengths + 1)).astype(np.int64)
+        offsets = np.concatenate(([0], lengths.cumsum()))
+        steps = np.arange(offsets[-1]) + (starts - offsets[:-1]).repeat(lengths)
+        rows = replace(rows, values=rows.values[steps], offsets=offsets)
+    if shift:
+        values = rows.values.copy()
+        values[:, :channels] += (shift * shifts).repeat(rows.lengths, axis=0)
+        absent = values[:, channels:] > 0
+        if absent.shape[1]:
+            values[:, :channels][absent] = 0
+        rows = replace(rows, values=values)
+    return rows

@@ -15,7 +15,7 @@ from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.read_options import EVERY_COLUMN, Column, FileFormat, Schema
 from seqtrain.data.readers import Digests, FileSource, Source, TableSource, read_rows, was_changed
-from seqtrain.data.readers.folders import holds_whole_files
+from seqtrain.data.readers.file_source import holds_whole_files
 from seqtrain.data.readers.table_source import remember_table, table_named
 from seqtrain.data.readers.times import DAY_FIRST, MONTH_FIRST, common_type, possible_types
 from seqtrain.errors import DataError

@@ -25,14 +25,17 @@ if __name__ == "__main__":
 from seqtrain.data.decisions import reached  # noqa: E402
 from seqtrain.data.encoding import EncodingReport  # noqa: E402
 from seqtrain.data.examples import Example  # noqa: E402
-from seqtrain.data.ngram_values import ngram_values  # noqa: E402
-from seqtrain.data.ngram_vocabulary import NgramVocabulary  # noqa: E402
+from seqtrain.data.ngram_vocabulary import NgramVocabulary, ngram_values  # noqa: E402
 from seqtrain.data.preprocessing import Preprocessing  # noqa: E402
 from seqtrain.data.readers import read_rows  # noqa: E402
 from seqtrain.data.store import SequenceStore  # noqa: E402
 from seqtrain.errors import SeqtrainError  # noqa: E402
-from seqtrain.files.row_writer import delimited_line  # noqa: E402
-from seqtrain.text import display_name, one_line, printable  # noqa: E402
+from seqtrain.text import (  # noqa: E402
+    delimited_line,
+    display_name,
+    one_line,
+    printable,
+)
 
 PADDED_STEPS = 16384
 """Time steps of a batch, padding included."""

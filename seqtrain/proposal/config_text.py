@@ -8,7 +8,7 @@ from typing import Any
 from seqtrain.config import Config, parse_config, values_by_key
 from seqtrain.config.document import flow
 from seqtrain.config.schema import DataConfig
-from seqtrain.data.readers.folders import holds_whole_files
+from seqtrain.data.readers.file_source import holds_whole_files
 from seqtrain.files.formats import names_of
 from seqtrain.proposal.choices import Choice, choices
 from seqtrain.proposal.data_profile import DataProfile

@@ -8,8 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.schema import Config, TrainingConfig
-from seqtrain.data.augmentation import augmented
-from seqtrain.data.batch import Batch
+from seqtrain.data.batch import Batch, augmented
 from seqtrain.data.labels import class_counts
 from seqtrain.data.store import Array, Ints, SequenceStore
 from seqtrain.errors import ConfigError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seqtrain.files.row_writer import delimited_line
+from seqtrain.text import delimited_line
 from tests.helpers.examples import SOME
 from tests.helpers.tiny import Cli, write_jsonl
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from seqtrain.data.augmentation import augmented
+from seqtrain.data.batch import augmented
 from seqtrain.data.store import SequenceStore
 
 

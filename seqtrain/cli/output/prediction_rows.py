@@ -22,8 +22,7 @@ from seqtrain.data.examples import Example
 from seqtrain.data.read_options import keeps_all
 from seqtrain.data.tokenizers import ALPHABET
 from seqtrain.files.formats import resolve_format
-from seqtrain.files.row_writer import delimited_line
-from seqtrain.text import json_line, printable, shorten
+from seqtrain.text import delimited_line, json_line, printable, shorten
 
 NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")

@@ -20,8 +20,7 @@ from torch.nn import functional
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import Batch
-from seqtrain.data.ngram_values import NgramValues, ngram_values
-from seqtrain.data.ngram_vocabulary import NgramVocabulary
+from seqtrain.data.ngram_vocabulary import NgramValues, NgramVocabulary, ngram_values
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import WordGrams
 from seqtrain.model.branches.branch import (
