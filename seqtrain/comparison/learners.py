@@ -21,8 +21,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 from seqtrain.comparison.task import VARIANTS, Task
 from seqtrain.config.schema import Config
 from seqtrain.data.batch import Batch, collate, map_batches, memory_errors
-from seqtrain.data.cuda import float32_products
 from seqtrain.data.plan import plan_epoch
+from seqtrain.data.precision import float32_products
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,

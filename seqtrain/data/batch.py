@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from seqtrain.data.cuda import float32_products, move_together
+from seqtrain.data.precision import float32_products
 from seqtrain.data.store import Ints, SequenceStore, StoredSequence, store_of_items
+from seqtrain.data.transfer import move_together
 from seqtrain.data.vocabulary import WordGrams
 from seqtrain.errors import RunError, ran_out_of_memory
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from seqtrain.config.schema import Config, DataConfig
 from seqtrain.data import cache
 from seqtrain.data.columns import column_from_config, row_features_from_config
-from seqtrain.data.columns.token_sequence import TextColumn
+from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.encoding import EncodingReport, LengthPolicy
 from seqtrain.data.fitting import fit
 from seqtrain.data.labels import Labels, ProvisionalLabels

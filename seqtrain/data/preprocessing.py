@@ -19,7 +19,8 @@ from seqtrain.data.columns.column_table import ColumnTable
 from seqtrain.data.columns.row_features import RowFeatures
 from seqtrain.data.columns.series_column import SeriesColumn
 from seqtrain.data.columns.steps_column import StepsColumn
-from seqtrain.data.columns.token_sequence import TextColumn, TokenSequence
+from seqtrain.data.columns.text_column import TextColumn
+from seqtrain.data.columns.token_sequence import TokenSequence
 from seqtrain.data.encoding import EMPTY, EncodingReport, LengthPolicy, RowEncoder
 from seqtrain.data.examples import SHOWN_ROWS, Example
 from seqtrain.data.labels import LabelSet, ProvisionalLabels

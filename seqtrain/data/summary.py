@@ -11,12 +11,13 @@ import numpy as np
 
 from seqtrain.config.schema import BatchingConfig, DataConfig
 from seqtrain.data.columns import SequenceColumn
-from seqtrain.data.columns.token_sequence import SymbolColumn, TextColumn
+from seqtrain.data.columns.symbol_column import SymbolColumn
+from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.dataset import PreparedData
 from seqtrain.data.labels import class_counts
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.readers.binary import FEW_SYMBOLS
+from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.sequences import MISSING, is_number
 from seqtrain.data.splits import BLANK
 from seqtrain.data.store import SequenceStore, blocks, counts_of, equal_keys

@@ -72,7 +72,7 @@ FORMATS = {
         Format(
             "arff",
             (".arff",),
-            "delimited.read_arff",
+            "arff.read_arff",
             "a row of the `@data` section; the `@attribute` lines name the columns",
             TABLES,
             "delimited",
@@ -117,7 +117,7 @@ FORMATS = {
         Format(
             "npz",
             (".npz", ".npy"),
-            "binary.read_npz",
+            "npz.read_npz",
             "a sequence of the arrays `values` (N,) or (N, F), `offsets` (B + 1,), `labels` (B,); "
             "or of `X` (B, T) or (B, T, F), and `y` (B,); a `.npy` file holds `X`, and its labels "
             "are in `y.npy` next to `X.npy`, `y_train.npy` next to `X_train.npy`",
@@ -127,7 +127,7 @@ FORMATS = {
         Format(
             "parquet",
             (".parquet",),
-            "binary.read_arrow",
+            "parquet.read_arrow",
             "a row of columns of texts, lists of strings, or lists of vectors; labels by number "
             "have the names that Hugging Face's datasets keep in the file; needs "
             "`pip install 'seqtrain[parquet]'`",
@@ -138,7 +138,7 @@ FORMATS = {
         Format(
             "arrow",
             (".arrow",),
-            "binary.read_arrow",
+            "parquet.read_arrow",
             "the same; also a folder that Hugging Face's `save_to_disk` wrote: `ds/train`",
             TABLES,
             "named",
@@ -147,7 +147,7 @@ FORMATS = {
         Format(
             "xlsx",
             (".xlsx",),
-            "binary.read_xlsx",
+            "xlsx.read_xlsx",
             "a row of the first sheet, whose first row names the columns; needs "
             "`pip install 'seqtrain[excel]'`",
             TABLES,

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.data.batch import Batch
-from seqtrain.data.cuda import to_device
+from seqtrain.data.transfer import to_device
 from seqtrain.data.vocabulary import PAD
 from seqtrain.model.branches.recurrent import RecurrentBranch, recurrent_branch
 from seqtrain.model.cells import CELLS

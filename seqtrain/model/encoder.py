@@ -20,7 +20,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils.checkpoint import checkpoint
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.cuda import to_device
+from seqtrain.data.transfer import to_device
 from seqtrain.model.cells import CELLS, PARAMETERS, as_torch_takes, cell_of
 from seqtrain.model.packing import lengths_of, rows_and_steps
 from seqtrain.model.pooling import AnyPooling, add_segment

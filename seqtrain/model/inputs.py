@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import Batch, Grams
-from seqtrain.data.cuda import move_together
+from seqtrain.data.transfer import move_together
 from seqtrain.data.vocabulary import PAD, UNK
 from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.convolutions import Convolutions

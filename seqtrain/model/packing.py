@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.data.batch import Batch, sort_and_pack
-from seqtrain.data.cuda import to_device
+from seqtrain.data.transfer import to_device
 
 
 def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:

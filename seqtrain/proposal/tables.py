@@ -11,9 +11,9 @@ import numpy as np
 
 from seqtrain.data.read_options import EVERY_COLUMN, Column, FileFormat, Schema, missing_name
 from seqtrain.data.readers import FileSource, Source, TableSource, read_rows
-from seqtrain.data.readers.binary import FEW_SYMBOLS
 from seqtrain.data.readers.cells import BY_COLUMNS, is_by_columns
 from seqtrain.data.readers.file_source import class_folder
+from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.opening import BUFFER, open_input, utf_16
 from seqtrain.data.sources import source_of
 from seqtrain.data.summary import separator_of

@@ -30,7 +30,7 @@ import seqtrain
 from seqtrain.comparison.compare import VariantRun
 from seqtrain.comparison.task import AUTO, VARIANTS, Task, Variant, prepare_task
 from seqtrain.data import batch as batch_module
-from seqtrain.data.cuda import float32_products
+from seqtrain.data.precision import float32_products
 from seqtrain.errors import SeqtrainError
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ import torch
 from torch.nn.utils.rnn import pack_sequence
 
 from seqtrain.config.schema import Config
-from seqtrain.data.cuda import float32_products
+from seqtrain.data.precision import float32_products
 from seqtrain.data.store import SequenceStore
 from seqtrain.training.learner import Learner, train
 from seqtrain.training.objectives import Classification

@@ -12,7 +12,8 @@ from seqtrain.data.columns import SequenceColumn
 from seqtrain.data.columns.scaling import Scale
 from seqtrain.data.columns.series_column import SeriesColumn
 from seqtrain.data.columns.steps_column import StepsColumn
-from seqtrain.data.columns.token_sequence import SymbolColumn, TextColumn
+from seqtrain.data.columns.symbol_column import SymbolColumn
+from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.encoding import LengthPolicy
 from seqtrain.data.labels import LabelSet
 from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, with_spelling

@@ -8,7 +8,8 @@ from seqtrain.data.columns.column_table import ColumnTable
 from seqtrain.data.columns.row_features import RowFeatures
 from seqtrain.data.columns.series_column import SeriesColumn
 from seqtrain.data.columns.steps_column import StepsColumn
-from seqtrain.data.columns.token_sequence import SymbolColumn, TextColumn
+from seqtrain.data.columns.symbol_column import SymbolColumn
+from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.saved_values import saved_choice
 
 if TYPE_CHECKING:  # exported models read rows without pydantic

@@ -1,4 +1,4 @@
-"""Formats csv, tsv and arff: rows of fields, with or without quotes as in RFC 4180."""
+"""Formats csv and tsv: rows of fields, with or without quotes as in RFC 4180."""
 
 import csv
 import io
@@ -27,10 +27,6 @@ QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 """A field in quotes, perhaps open at the end; a quote within a field, as of inches, opens none."""
 QUOTED_RECORD = re.compile(r'"[^"]*(?:""[^"]*)*"(?:\t"[^"]*(?:""[^"]*)*")*')
 """A record of a tsv file in which every field is in quotes."""
-ATTRIBUTE = re.compile(
-    r"""@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(\S+))""", re.IGNORECASE
-)
-ESCAPED = re.compile(r"\\(.)")
 MOST_QUOTED_LINES = 100
 """Largest number of further lines over which such a record extends."""
 
@@ -279,44 +275,3 @@ def find_delimiter(format: FileFormat, head: str) -> str:
         if len(counts) == 1 and counts != {0}:
             return delimiter
     return DELIMITERS["comma"]
-
-
-def read_arff(source: RowSource) -> Iterator[Example | Rows]:
-    """Read the rows of the data section, with the attributes as names of the columns."""
-    return read_records(source, _arff_records(source), has_header=True)
-
-
-def _arff_records(source: RowSource) -> Numbered:
-    """Yield the names of the attributes, then the fields of each row."""
-    names, in_data = list[str](), False
-    for line, text in source.lines():
-        if not text.strip() or text.lstrip().startswith("%"):
-            continue
-        if in_data:
-            if text.lstrip().startswith("{"):
-                source.problems.fail(line, "a sparse row {index value, …}; expected every value")
-            yield line, _arff_fields(source, line, text)
-            continue
-        attribute = ATTRIBUTE.match(text.strip())
-        if attribute is not None:
-            name = next(each for each in attribute.groups() if each is not None)
-            names.append(ESCAPED.sub(r"\1", name))
-        elif text.lower().strip() == "@data":
-            in_data = True
-            yield line, names
-    if not in_data and names:
-        source.problems.fail(1, "no line @data; expected rows after it")
-
-
-def _arff_fields(source: RowSource, line: int, text: str) -> list[str]:
-    """Return the fields of a row, separated by commas, or by tabs in files without commas."""
-    first = text.lstrip()[:1]
-    quote = first if first in "'\"" and first else ("'" if "'" in text else '"')
-    delimiter = "," if "," in text or "\t" not in text else "\t"
-    reader = csv.reader(
-        [text], delimiter=delimiter, quotechar=quote, escapechar="\\", skipinitialspace=True
-    )
-    try:
-        return [field.strip() for field in next(reader)]
-    except csv.Error as error:
-        source.problems.fail(line, str(error))

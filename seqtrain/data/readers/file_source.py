@@ -14,7 +14,7 @@ from typing import Any
 
 from seqtrain.data.examples import Example
 from seqtrain.data.read_options import STDIN, Column, FileFormat, Schema
-from seqtrain.data.readers.binary import labels_file
+from seqtrain.data.readers.npz import labels_file
 from seqtrain.data.readers.opening import file_digest, open_input
 from seqtrain.data.readers.plain import read_whole
 from seqtrain.data.readers.row_source import RowSource

@@ -171,7 +171,7 @@ class TableSource:
             found = f"{self.name}: the column {name} is a {type(values).__name__}"
             raise DataError(f"{found}; expected its values{row}")
         if hasattr(values, "combine_chunks"):  # a column of pyarrow
-            from seqtrain.data.readers.binary import cells_of_column
+            from seqtrain.data.readers.parquet import cells_of_column
 
             values = cells_of_column(values)
         features = getattr(self.data, "features", None)

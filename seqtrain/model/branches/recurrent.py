@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import Batch
-from seqtrain.data.cuda import to_device
+from seqtrain.data.transfer import to_device
 from seqtrain.data.vocabulary import UNK
 from seqtrain.model.branches.branch import (
     STATIC,

@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from seqtrain.data.batch import entries_of
-from seqtrain.data.cuda import move_together, to_device
+from seqtrain.data.transfer import move_together, to_device
 from seqtrain.model.engines.ops import DropRule, Ops, SparseRows
 from seqtrain.model.splitmix64 import numbers
 

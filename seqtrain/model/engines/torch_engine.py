@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
-from seqtrain.data.cuda import move_together
+from seqtrain.data.transfer import move_together
 from seqtrain.model.cells import (
     LSTM,
     PARAMETERS,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from seqtrain.data.readers import binary, opening
+from seqtrain.data.readers import opening, parquet
 from seqtrain.errors import DataError
 from tests.helpers.reading import file_source, only_label, read_examples
 
@@ -101,7 +101,7 @@ def test_what_expands_far_beyond_the_file_is_refused_as_a_bomb(tmp_path, monkeyp
     table = pa.table({"s": sequences, "label": ["x"] * len(sequences)})
     path = tmp_path / "a.parquet"
     pq.write_table(table, path, compression="zstd")
-    for module in (opening, binary):
+    for module in (opening, parquet):
         monkeypatch.setattr(module, "BOMB_FREE_BYTES", 100_000)
         monkeypatch.setattr(module, "BOMB_RATIO", 100)
     assert path.stat().st_size < 30_000

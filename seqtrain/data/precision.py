@@ -1,0 +1,45 @@
+"""Precision of float32 matrix products on a GPU: full float32, or TF32 where a run asks for it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+
+@contextmanager
+def float32_products(device: torch.device, *, tf32: bool = False) -> Iterator[None]:
+    """Compute float32 products and recurrences on CUDA with full precision, or in TF32.
+
+    TF32 keeps 10 of the 23 bits of a float32's mantissa. torch allows it by default for cuDNN's
+    recurrences, so that results would depend on the device and on the batch. The setting belongs
+    to the process and also counts for the backward pass: enter this block around both.
+
+    Args:
+        device: Device that computes. Only CUDA has TF32.
+        tf32: Allow TF32.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    before = _allowed()
+    _allow(tf32, tf32)
+    try:
+        yield
+    finally:
+        _allow(*before)
+
+
+def _allowed() -> tuple[bool, bool]:
+    """Return True for cuDNN and for cuBLAS if TF32 is allowed now."""
+    backends: tuple[Any, Any] = torch.backends.cudnn.rnn, torch.backends.cuda.matmul
+    if all(hasattr(backend, "fp32_precision") for backend in backends):  # torch 2.9 or newer
+        # The older attributes can't be read if the newer ones were set.
+        cudnn, matmul = (backend.fp32_precision == "tf32" for backend in backends)
+        return cudnn, matmul
+    return torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+
+
+def _allow(cudnn: bool, matmul: bool) -> None:
+    torch.backends.cudnn.allow_tf32 = cudnn
+    torch.backends.cuda.matmul.allow_tf32 = matmul

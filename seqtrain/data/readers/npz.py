@@ -1,0 +1,152 @@
+"""Formats npz and npy: numpy arrays of all sequences, one after another.
+
+An npz file contains either
+
+- `values` (N,) or (N, C); `offsets` (B + 1,), the borders of the sequences, or `lengths` (B,); and
+  `labels` (B,), integers or strings; or
+- `X` (B, T) or (B, T, C), and `y` (B,). Missing values at the end of a row are no time steps.
+
+Kind features takes numbers of any type. Kind tokens takes integers of shape (N,). A .npy file
+contains `X`; its labels are in another file: y.npy next to X.npy, y_train.npy next to X_train.npy.
+"""
+
+import io
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from seqtrain.data.examples import Example
+from seqtrain.data.readers.opening import refuse_bomb
+from seqtrain.data.readers.row_source import RowSource
+from seqtrain.data.readers.sequences import features_from_array
+from seqtrain.data.store import Array
+from seqtrain.errors import DataError
+
+FLAT = ("values", "offsets", "lengths", "labels")
+NAMES = {
+    **dict.fromkeys(("X", "x", "X_train", "x_train"), "X"),
+    **dict.fromkeys(("y", "Y", "y_train"), "labels"),
+    **{name: name for name in FLAT},
+}
+"""Meaning of the names of arrays. Of several names for the same, the first one counts."""
+NPY = b"\x93NUMPY"
+DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError)
+FEW_SYMBOLS = 1000
+"""Largest number of distinct whole numbers of one channel that may be symbols."""
+
+
+def read_npz(source: RowSource) -> Iterator[Example]:
+    """Read sequences from arrays, which are held in memory. The line is the row, from 1."""
+    name, is_tokens = source.problems.name, source.schema.kind == "tokens"
+    arrays = _load(source.stream, name)
+    values, borders = _rectangle(arrays, name) if "X" in arrays else _flat(arrays, name)
+    if is_tokens and (values.ndim > 1 or values.dtype.kind == "f"):
+        raise _unfit(name, "values", "integers (N,)", values)
+    labels = None
+    if source.labelled or "labels" in arrays:
+        labels = _labels(_array(arrays, "labels", name), len(borders) - 1, name)
+
+    def parse(row: int) -> tuple[Any, ...]:
+        piece = values[borders[row] : borders[row + 1]]
+        label = None if labels is None else source.labels(labels[row])
+        if is_tokens:
+            return [str(symbol) for symbol in piece.tolist()], label
+        return features_from_array(piece if piece.ndim == 2 else piece[:, None]), label
+
+    return source.examples(enumerate(range(len(borders) - 1), start=1), parse)
+
+
+def labels_file(path: str) -> str:
+    """Return the path of the labels of a .npy file, or an empty text if there is none."""
+    folder, name = os.path.split(path)
+    found = os.path.join(folder, re.sub("(?<![a-zA-Z])[xX](?![a-zA-Z])", "y", name))
+    return found if found != path and name.endswith(".npy") and os.path.isfile(found) else ""
+
+
+def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
+    """Return the known arrays of a file. numpy refuses objects, which would run code."""
+    try:
+        if not stream.seekable():  # as a compressed one isn't
+            stream = io.BytesIO(stream.read())
+        is_one = stream.read(6) == NPY
+        stream.seek(0)
+        if is_one:
+            labels = labels_file(getattr(stream, "name", ""))
+            files: dict[str, Any] = {"X": stream, **({"labels": labels} if labels else {})}
+            return {key: np.load(file, allow_pickle=False) for key, file in files.items()}
+        with zipfile.ZipFile(stream) as archive:
+            entries = archive.infolist()
+        packed = sum(entry.compress_size for entry in entries)
+        refuse_bomb("the arrays", sum(entry.file_size for entry in entries), packed)
+        stream.seek(0)
+        with np.load(stream, allow_pickle=False) as loaded:
+            names = FLAT if "values" in loaded.files else NAMES
+            known = [key for key in names if key in loaded.files]
+            return {NAMES[key]: np.asarray(loaded[key]) for key in reversed(known)}
+    except MemoryError:
+        raise DataError(f"{name}: the arrays do not fit into memory") from None
+    except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DataError(f"{name}: not a sound npz file of plain arrays ({reason})") from None
+
+
+def _rectangle(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
+    """Return the steps of X (B, T) or (B, T, C), one after another, and their B + 1 borders."""
+    x = arrays["X"]
+    if x.ndim not in (2, 3) or x.dtype.kind not in "iuf" or 0 in x.shape[1:]:
+        raise _unfit(name, "X", "numbers (B, T) or (B, T, C), a series per row", x)
+    known = np.ones(x.shape[:2], dtype=bool)
+    if x.dtype.kind == "f":
+        missing = np.asarray(np.isnan(x).reshape(*x.shape[:2], -1).all(axis=2))
+        known = np.cumsum(~missing[:, ::-1], axis=1)[:, ::-1] > 0
+    return x[known], [0, *known.sum(axis=1).cumsum().tolist()]
+
+
+def _flat(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
+    """Return the values, and the B + 1 borders of the sequences in them."""
+    values, key = _array(arrays, "values", name), "offsets" if "offsets" in arrays else "lengths"
+    if values.ndim not in (1, 2) or values.dtype.kind not in "iuf" or 0 in values.shape[1:]:
+        raise _unfit(name, "values", "numbers (N,) or (N, C), the steps of all sequences", values)
+    if "offsets" in arrays and "lengths" in arrays:
+        raise DataError(f"{name}: expected exactly one of the arrays offsets and lengths")
+    found = _array(arrays, key, name)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise _unfit(name, key, "integers (B,)", found)
+    borders = found.tolist() if key == "offsets" else [0, *accumulate(found.tolist())]
+    if borders[:1] != [0] or borders[-1] != len(values) or (np.diff(borders) < 0).any():
+        expected = f"expected to cover 0 to {len(values)}, the values, row by row"
+        raise DataError(f"{name}: {key}: {expected}; found {borders[:1]} to {borders[-1:]}")
+    return values, borders
+
+
+def _labels(labels: Array, rows: int, name: str) -> list[str]:
+    if labels.dtype.kind == "f" and np.array_equal(labels, np.rint(labels)):
+        labels = labels.astype(np.int64)
+    if labels.size != rows or labels.dtype.kind not in "iuU":
+        raise _unfit(name, "labels", f"integers or strings ({rows},)", labels)
+    try:  # numpy itself fails with a SystemError on numbers that no character has
+        found = [str(label) for label in labels.ravel().tolist()]
+        "".join(found).encode()
+    except (SystemError, ValueError):
+        raise DataError(f"{name}: labels: a string holds what is no character") from None
+    return found
+
+
+def _array(arrays: dict[str, Array], key: str, name: str) -> Array:
+    if key not in arrays:
+        found = ", ".join(arrays) or "none"
+        expected = "values, offsets or lengths, labels"
+        other = "or X and y: numpy.savez('data.npz', X=X, y=y), or y.npy next to X.npy"
+        raise DataError(f"{name}: no array {key}; found {found}; expected {expected}; {other}")
+    return arrays[key]
+
+
+def _unfit(name: str, key: str, expected: str, array: Array) -> DataError:
+    found = f"{array.dtype} {array.shape}"
+    return DataError(f"{name}: {key}: expected {expected}, found {found}")

@@ -1,0 +1,128 @@
+"""Formats parquet and arrow: tables of texts, lists of strings, lists of vectors, or steps."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, TypeAlias
+
+from seqtrain.data.examples import Example
+from seqtrain.data.readers.cells import read_objects
+from seqtrain.data.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, refuse_bomb
+from seqtrain.data.readers.row_source import RowSource
+from seqtrain.data.readers.sequences import duration_text
+from seqtrain.data.readers.step_cells import Rows
+from seqtrain.errors import DataError, missing_package
+from seqtrain.text import one_line, quote
+
+ROWS = 1024
+"""Largest number of rows in memory at a time."""
+NUMBER_BYTES = 8
+COLUMNS = "the columns"
+Opened: TypeAlias = tuple[Any, Callable[[list[str]], Iterable[Any]]]
+"""Schema of a file, and a function that yields batches of certain columns."""
+
+
+def read_arrow(source: RowSource) -> Iterator[Example | Rows]:
+    """Read the rows of a parquet file, or of a file or stream of Arrow.
+
+    The line is the row, from 1.
+
+    Raises:
+        ConfigError: If pyarrow isn't installed.
+        DataError: If the file isn't sound, lacks a column, or expands like a bomb.
+    """
+    arrow, schema, name = _import(), source.schema, source.problems.name
+    try:
+        size = source.stream.seek(0, os.SEEK_END)
+        source.stream.seek(0)
+        opened = _open_parquet if source.format.name == "parquet" else _open_arrow
+        file_schema, batches = opened(source.stream, size)
+        columns = file_schema.names
+        twice = next((column for column in columns if columns.count(column) > 1), None)
+        if twice is not None:
+            raise DataError(f"{name}: column {quote(twice)} occurs twice; name each column once")
+        classes = _class_names(file_schema.metadata or {}, schema.label)
+
+        def with_class_name(row: dict[Any, Any]) -> dict[Any, Any]:
+            index = row.get(schema.label)
+            if classes and type(index) is int:
+                row[schema.label] = classes[index] if 0 <= index < len(classes) else None
+            return row
+
+        rows = _rows(batches(schema.columns_read(columns, source.keep)), size)
+        yield from read_objects(source, enumerate(rows, start=1), with_class_name)
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise DataError(
+            f"{name}: not a sound {source.format.name} file ({one_line(str(error))})"
+        ) from None
+
+
+def cells_of_column(column: Any) -> list[Any]:
+    """Return the cells of an Arrow column as values of Python.
+
+    Dates and times become text, and durations seconds as text: Python's own types have no
+    nanoseconds.
+    """
+    types = _import().types
+    if types.is_temporal(column.type) and not types.is_interval(column.type):
+        if types.is_duration(column.type):
+            unit = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
+            numbers = column.cast(_import().int64()).to_pylist()
+            return [None if x is None else duration_text(x, unit) for x in numbers]
+        column = column.cast(_import().string())
+    cells: list[Any] = column.to_pylist()
+    return cells
+
+
+def _open_arrow(stream: BinaryIO, size: int) -> Opened:
+    is_stream = stream.read(6) != b"ARROW1"
+    stream.seek(0)
+    file = _import().ipc.open_stream(stream) if is_stream else _import().ipc.open_file(stream)
+    batches = file if is_stream else map(file.get_batch, range(file.num_record_batches))
+    return file.schema, lambda columns: (batch.select(columns) for batch in batches)
+
+
+def _open_parquet(stream: BinaryIO, size: int) -> Opened:
+    file = _import().parquet.ParquetFile(stream)
+    groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+    every = [group.column(i) for group in groups for i in range(group.num_columns)]
+
+    def batches(columns: list[str]) -> Any:
+        # A text stored once may occur in many rows, so each may be as large as its column.
+        chunks = [chunk for chunk in every if chunk.path_in_schema.partition(".")[0] in columns]
+        refuse_bomb(COLUMNS, NUMBER_BYTES * sum(chunk.num_values for chunk in chunks), size)
+        texts = [chunk for chunk in chunks if chunk.physical_type == "BYTE_ARRAY"]
+        largest = max((x.total_uncompressed_size * x.num_values for x in texts), default=0)
+        at_once = max(BOMB_FREE_BYTES, BOMB_RATIO * size) * file.metadata.num_rows
+        return file.iter_batches(min(ROWS, max(1, at_once // max(1, largest))), columns=columns)
+
+    return file.schema_arrow, batches
+
+
+def _rows(batches: Iterable[Any], size: int) -> Iterator[dict[str, Any]]:
+    content = 0
+    for batch in batches:
+        decoded = [getattr(x, "dictionary_decode", lambda x=x: x)() for x in batch.columns]
+        content += sum(column.nbytes for column in decoded)
+        refuse_bomb(COLUMNS, content, size)
+        for cells in zip(*map(cells_of_column, decoded), strict=True):
+            yield dict(zip(batch.schema.names, cells, strict=True))
+
+
+def _class_names(metadata: dict[bytes, bytes], label: object) -> list[str]:
+    """Return the class names that Hugging Face's datasets keep in a file, or none."""
+    try:
+        features = json.loads(metadata[b"huggingface"])["info"]["features"]
+        names = features[label]["names"]
+    except (LookupError, TypeError, ValueError):
+        return []
+    return names if isinstance(names, list) and all(isinstance(n, str) for n in names) else []
+
+
+def _import() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise missing_package("format parquet", "pyarrow", "parquet") from None
+    return pyarrow

@@ -1,0 +1,42 @@
+"""Copies of tensors to a device. A copy to CUDA is queued, and the host doesn't wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+ALIGNMENT = 16
+"""Bytes: the address of each tensor in a shared buffer is a multiple of it."""
+
+
+def to_device(tensor: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor on a device."""
+    if device.type == "cuda" and tensor.is_cpu:
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
+def move_together(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
+    """Return tensors of the CPU on a device. To CUDA they travel in one pinned buffer.
+
+    There the results share memory: don't change them in place.
+    """
+    if device.type != "cuda":
+        return [tensor.to(device) for tensor in tensors]
+    ends, size = [], 0
+    for tensor in tensors:
+        size += tensor.nbytes
+        ends.append(size)
+        size += -size % ALIGNMENT
+    buffer = torch.empty(size, dtype=torch.uint8, device="cpu", pin_memory=True)
+    for tensor, end in zip(tensors, ends, strict=True):
+        _part(buffer, tensor, end).copy_(tensor)
+    moved = buffer.to(device, non_blocking=True)
+    return [_part(moved, tensor, end) for tensor, end in zip(tensors, ends, strict=True)]
+
+
+def _part(buffer: Tensor, like: Tensor, end: int) -> Tensor:
+    """Return the bytes of a buffer up to `end` as a tensor of the shape and type of `like`."""
+    return buffer[end - like.nbytes : end].view(like.dtype).view(like.shape)
