@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from seqtrain.config.document import brief
 from seqtrain.files.formats import (
@@ -35,6 +35,7 @@ FILES = ("data.train", "data.validation", "data.test")
 NUMBERS, STEPS = ("features",), ("features", "steps")
 UNSUPPORTED_KINDS = {
     "data.standardize": (("text", "tokens"), "train"),
+    "data.number_bins": (("text", "tokens", "features"), "null"),
     "training.augment": (("text", "tokens"), "null"),
     "model.kernels": (("text", "tokens"), "false"),
     "model.trees": (("text",), "false"),
@@ -130,11 +131,11 @@ def _steps_replace_sequence(config: Config) -> Problems:
 
 @_rule
 def _step_columns_fit_the_model(config: Config) -> Problems:
-    kinds = {*map(str, (config.data.steps or {}).values())}
-    if kinds.isdisjoint({"number", "order"}) and kinds and config.data.standardize != "train":
+    are_tokens = ["token" in kind for kind in (config.data.steps or {}).values()]
+    if are_tokens and all(are_tokens) and config.data.standardize != "train":
         yield "data.standardize", "data.steps has no column of numbers; expected train"
     for key, default in (("model.kernels", "false"), ("training.augment", "null")):
-        if config.value(key) and not kinds <= {"number", "order"}:
+        if config.value(key) and any(are_tokens):
             yield key, f"data.steps has a column of tokens; expected {default}"
 
 
@@ -312,6 +313,16 @@ def _increase_needs_order(config: Config) -> Problems:
 
 
 @_rule
+def _numbers_depend_on_tokens(config: Config) -> Problems:
+    kinds: dict[str, Any] = dict(config.data.steps or {})
+    tokens = [name for name, kind in kinds.items() if "token" in kind]
+    for name, kind in kinds.items():
+        if "by" in kind and kind["by"] not in tokens:
+            found = f"{name}: by: found {brief(kind['by'])}, which is no column of tokens here"
+            yield "data.steps", f"{found}; expected {one_of(tokens) if tokens else 'number'}"
+
+
+@_rule
 def _ngrams_name_token_columns(config: Config) -> Problems:
     sizes, steps = config.model.ngrams, config.data.steps
     if sizes is None:
@@ -321,7 +332,7 @@ def _ngrams_name_token_columns(config: Config) -> Problems:
             found = "found a mapping, but data.steps is null"
             yield "model.ngrams", f"{found}; expected [shortest, longest]"
         return
-    tokens = [name for name, kind in steps.items() if kind not in ("number", "order")]
+    tokens = [name for name, kind in steps.items() if "token" in kind]
     if not tokens:
         yield "model.ngrams", "data.steps has no column of tokens; expected null"
     elif isinstance(sizes, list) and len(tokens) > 1:

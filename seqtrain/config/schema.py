@@ -100,8 +100,9 @@ class DataConfig(Section):
     file order."""
     steps: StepColumns | None = None
     """Columns of a time step, in place of data.sequence. token: a symbol (with min_count:
-    {token: true, min_count: N}); number; order: increase of data.order since the previous step, in
-    seconds for dates, under a name of your choice."""
+    {token: true, min_count: N}); number (if its meaning depends on a token of the step, such as the
+    name of what was measured: {number: true, by: COLUMN}); order: increase of data.order since the
+    previous step, in seconds for dates, under a name of your choice."""
     static: StaticColumns | None = None
     """Row features: columns with one value per sequence, each a token or a number as in steps."""
     label: Column | None = None
@@ -135,6 +136,9 @@ class DataConfig(Section):
     standardize: Literal["train", "series", "both"] = "train"
     """Numbers are scaled by mean and standard deviation of train, of each sequence (series), or by
     both, as separate channels."""
+    number_bins: Annotated[int, Field(ge=2, le=256)] | None = None
+    """steps: numbers are also encoded piecewise linearly, with the quantiles of train as edges of
+    this many bins, or with the distinct values if there are fewer. null: only scaled."""
     bad_rows: Literal["error", "drop"] = "error"
     """Handling of rows that can't be read: error, or drop (fit and eval name and count them)."""
 

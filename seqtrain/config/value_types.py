@@ -80,8 +80,16 @@ TokenColumn = Annotated[
         "{token: true, min_count: N}",
     ),
 ]
+NumberColumn = Annotated[
+    dict[Literal["number", "by"], Literal[True] | ColumnName],
+    _described("{number: true, by: COLUMN}", min_length=2, max_length=2),
+    _satisfying(
+        lambda column: column["number"] is True and column["by"] is not True,
+        "{number: true, by: COLUMN}",
+    ),
+]
 StepColumns = Annotated[
-    dict[ColumnName, Literal["token", "number", "order"] | TokenColumn],
+    dict[ColumnName, Literal["token", "number", "order"] | TokenColumn | NumberColumn],
     _described("{column: token, number or order}", min_length=1),
 ]
 StaticColumns = Annotated[

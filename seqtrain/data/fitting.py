@@ -61,7 +61,8 @@ def fit(
     assert isinstance(encoder.labels, ProvisionalLabels)
     rules, parts = _fit_labels(known, rules, encoder.labels, parts)
     eligible, vectors = 0, list[WordVectors]()
-    options = FitOptions(config.data.min_count, config.data.max_vocab_size)
+    data = config.data
+    options = FitOptions(data.min_count, data.max_vocab_size, bins=data.number_bins)
     if rules.row_features is not None and encoder.row_features is not None:
         row_features, parts, eligible = rules.row_features.fit(
             encoder.row_features, parts, options, None if known is None else known.row_features

@@ -246,7 +246,7 @@ def keeps_all(columns: Listed[Column]) -> bool:
 
 def token_columns(columns: ColumnKinds | None) -> list[str]:
     """Return the names of the token columns of data.steps or data.static."""
-    return [name for name, kind in (columns or {}).items() if kind not in ("number", "order")]
+    return [name for name, kind in (columns or {}).items() if "token" in kind]
 
 
 def column_names(columns: ColumnKinds | None) -> list[str]:

@@ -6,7 +6,8 @@ A sequence with K columns per step becomes one row of A columns:
 - the count of each frequent token of each token column,
 - of each number column the count, first, last, mean, standard deviation, minimum, maximum and slope
   of its present values,
-- the same without the slope within the steps of each frequent token, if there is one token column,
+- the same without the slope within the steps of each frequent token of one token column: the one
+  that a number depends on (`by` in data.steps), or else the only one,
 - its row features.
 
 Sums run in float64, and steps of padding count as absent, so that the other sequences of a batch
@@ -36,6 +37,7 @@ class AggregateLayout:
         indicators: True if an indicator of missing values follows for each number column.
         row_tokens: number of ids of each token column of the row features, as `tokens`.
         row_numbers: other columns of the row features, which are taken as they are.
+        by: token column within whose tokens numbers are aggregated, too, or None.
     """
 
     tokens: tuple[int, ...]
@@ -43,18 +45,14 @@ class AggregateLayout:
     indicators: bool = False
     row_tokens: tuple[int, ...] = ()
     row_numbers: int = 0
-
-    @property
-    def by_token(self) -> bool:
-        """True if numbers are also aggregated within the steps of each token."""
-        return len(self.tokens) == 1 and self.numbers > 0
+    by: int | None = None
 
     @property
     def width(self) -> int:
         """Number of aggregates, A."""
         width = 1 + sum(self.tokens) + self.numbers * len(STATISTICS)
-        if self.by_token:
-            width += self.tokens[0] * self.numbers * (len(STATISTICS) - 1)
+        if self.by is not None:
+            width += self.tokens[self.by] * self.numbers * (len(STATISTICS) - 1)
         return width + sum(self.row_tokens) + self.row_numbers
 
     @torch.no_grad()
@@ -75,8 +73,10 @@ class AggregateLayout:
             if self.indicators:
                 present = present & (columns[:, :, count + self.numbers :] <= 0)
             parts += statistics(numbers, present)
-            for token in range(1, self.tokens[0] + 1) if self.by_token else ():
-                parts += statistics(numbers, present & (ids == token))[:-1]
+            if self.by is not None:
+                own = ids[:, :, self.by : self.by + 1]
+                for token in range(1, self.tokens[self.by] + 1):
+                    parts += statistics(numbers, present & (own == token))[:-1]
         if row_features is not None:
             row_ids = row_features[None, :, : len(self.row_tokens)].long()
             parts += _token_counts(row_ids, valid[:1], self.row_tokens)

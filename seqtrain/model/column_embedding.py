@@ -1,6 +1,13 @@
 """Embedding of several columns: vectors of tokens and numbers, concatenated.
 
-K numbers of a row: ids of each token column, then numbers. E width of the result.
+With data.number_bins, each number is also encoded piecewise linearly: a bin below it is 1, a bin
+above it is 0, and its own bin is the fraction of the bin's width up to the number.
+
+K numbers of a row: ids of each token column, then numbers. F number columns. E width of the result.
+
+Reference:
+    Gorishniy, Rubachev, Babenko 2022, "On Embeddings for Numerical Features in Tabular Deep
+    Learning", arXiv:2203.05556.
 """
 
 import torch
@@ -12,6 +19,8 @@ from seqtrain.model.initialization import draw_embedding, token_embedding
 
 MAX_WIDTH = 64
 """Largest width of the embedding of a column."""
+STEEPEST = 1e9
+"""Largest slope of an encoded number, for bins without width in float32."""
 
 
 class ColumnEmbedding(nn.Module):
@@ -29,7 +38,11 @@ class ColumnEmbedding(nn.Module):
         sizes = [len(vocabulary) for vocabulary in coding.vocabularies]
         widths = [min(MAX_WIDTH, round(1.6 * size**0.56)) for size in sizes]
         self.tables = nn.ModuleList(map(token_embedding, sizes, widths))
-        numbers = columns - len(sizes)
+        self.edges = [column.edges for column in coding.numbers]
+        most = max(map(len, self.edges), default=0) - 1
+        self.bins: Tensor | None
+        self.register_buffer("bins", torch.zeros(2, len(self.edges), most) if most > 0 else None)
+        numbers = columns - len(sizes) + max(0, most) * len(self.edges)
         self.width = sum(widths) + numbers if width is None else width
         self.linear = None if width is None else nn.Linear(sum(widths) + numbers, width)
 
@@ -42,6 +55,13 @@ class ColumnEmbedding(nn.Module):
         """Draw the tables from a normal distribution with this standard deviation."""
         for table in self.embeddings:
             draw_embedding(table, std, generator)
+        if self.bins is None:
+            return
+        self.bins.zero_()
+        for column, edges in enumerate(self.edges):
+            edge = torch.tensor(edges, device="cpu")
+            self.bins[0, column, : len(edge) - 1] = edge[:-1]
+            self.bins[1, column, : len(edge) - 1] = (1 / edge.diff()).clamp(max=STEEPEST)
 
     def forward(self, values: Tensor) -> Tensor:
         """Return the vectors of rows, (…, K) -> (…, E)."""
@@ -50,5 +70,11 @@ class ColumnEmbedding(nn.Module):
             functional.embedding(ids.long(), table.weight, sparse=table.sparse)
             for ids, table in zip(values.unbind(-1), tables, strict=False)
         ]
-        joined = torch.cat([*parts, values[..., len(tables) :]], dim=-1)
+        numbers = values[..., len(tables) :]
+        parts.append(numbers)
+        if self.bins is not None:
+            low, factor = self.bins
+            shares = (numbers[..., : len(low), None] - low) * factor
+            parts.append(shares.clamp(0, 1).flatten(-2))
+        joined = torch.cat(parts, dim=-1)
         return joined if self.linear is None else self.linear(joined)

@@ -41,6 +41,8 @@ UNEVEN = 10
 """Ratio of the largest to the smallest class above which rare classes are favoured."""
 ADJUSTMENTS = {"words": 0.4, "many classes": 0.6, "characters": 0.2}
 """Logit adjustment by family; for words, also by the number of classes."""
+BINS = 20
+"""Bins of the numbers of a step table without tokens."""
 KERNEL_ROWS = 3000
 """Number of series below which a bank of fixed kernels helps."""
 MANY_STEPS = 1_000_000
@@ -135,6 +137,11 @@ def _standardize(data: Situation) -> Iterator[Choice]:
         yield Choice("data.standardize", "both", "each series by its own scale, and by train's")
 
 
+def _number_bins(data: Situation) -> Iterator[Choice]:
+    if data.family == "channels" and data.profile.schema.steps is not None:
+        yield Choice("data.number_bins", BINS, "numbers are also encoded by quantiles")
+
+
 def _batch_size(data: Situation) -> Iterator[Choice]:
     reasons = {
         SMALL_BATCH: "few rows need small batches",
@@ -168,7 +175,7 @@ def _kernels(data: Situation) -> Iterator[Choice]:
 
 def _trees(data: Situation) -> Iterator[Choice]:
     schema = data.profile.schema
-    has_numbers = {"number", "order"} & {*map(str, (schema.steps or {}).values())}
+    has_numbers = any("token" not in kind for kind in (schema.steps or {}).values())
     if has_numbers or schema.static or data.family == "symbols":
         yield Choice("model.trees", True, "a branch of trees on counts and statistics")
 
@@ -325,7 +332,7 @@ def _refit(data: Situation) -> Iterator[Choice]:
 
 
 RULES: tuple[Rule, ...] = (
-    *(_tokenizer, _lowercase, _standardize, _batch_size),
+    *(_tokenizer, _lowercase, _standardize, _number_bins, _batch_size),
     *(_ngrams, _kernels, _trees, _ngrams_spelling, _subwords, _embedding_std, _convolutions),
     *(_embedding_dim, _hidden_size, _bidirectional, _pooling, _attention_size),
     *(_dropout, _embedding_dropout),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,10 @@ REPEATED_TEXT = 0.5
 """Share of rows whose text occurs again from which on texts are tokens."""
 MOST_LABEL_VALUES = 4
 """A token per id gives the label away if it has at most so many values per class."""
+EXPLAINED = (0.5, 0.98)
+"""A number's meaning depends on a token that explains such a share of the variance of its ranks."""
+ROWS_PER_TOKEN = 20
+"""Rows with a number per distinct token, from which on that is examined."""
 ELAPSED = "elapsed"
 """Name of the number that says how much the order increased."""
 
@@ -48,7 +53,7 @@ class StepTable:
     label: ColumnProfile
     order: ColumnProfile | None
     chosen: Sequence[ColumnProfile]
-    steps: dict[str, str] = field(default_factory=dict)
+    steps: dict[str, Any] = field(default_factory=dict)
     static: dict[str, str] = field(default_factory=dict)
     ignored: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -108,6 +113,11 @@ def find_step_table(
         static=table.static or None,
     )
     numbers = {name for name, kind in (table.steps | table.static).items() if kind == "number"}
+    for column in columns:
+        name = str(column.column)
+        by = _token_that_explains(table, column) if table.steps.get(name) == "number" else None
+        if by is not None:
+            table.steps[name] = {"number": True, "by": by}
     if any(x.has_decimal_commas and x.column in numbers for x in columns):
         format = replace(format, decimal=",")
     return DataProfile(format, schema, table.ignored, table.warnings)
@@ -368,6 +378,28 @@ def _mixed(table: StepTable, order: ColumnProfile) -> Iterator[str]:
                 f"{other}: if a sequence has one {name} and one {other}, join the two into a "
                 "column, and name it with --id"
             )
+
+
+def _token_that_explains(table: StepTable, column: ColumnProfile) -> str | None:
+    """Return the token column on which the meaning of a number depends, or None.
+
+    It explains most of the variance of the number's ranks, but not all: a token that determines a
+    number says the same as the number. Its values occur often.
+    """
+    present = np.isfinite(column.times)
+    ranks = np.unique(column.times[present], return_inverse=True)[1].astype(np.float64)
+    found = {}
+    for other in table.columns:
+        if table.steps.get(str(other.column)) != "token":
+            continue
+        codes = other.codes[present]
+        counts = np.bincount(codes)
+        means = np.bincount(codes, ranks) / counts.clip(1)
+        share = float(np.var(means[codes]) / max(np.var(ranks), 1e-9))
+        is_frequent = len(codes) >= ROWS_PER_TOKEN * np.count_nonzero(counts)
+        if is_frequent and EXPLAINED[0] <= share <= EXPLAINED[1]:
+            found[share] = str(other.column)
+    return found[max(found)] if found else None
 
 
 def _token_or_number(table: StepTable, column: ColumnProfile) -> str:

@@ -25,6 +25,11 @@ SECTIONS: dict[str, dict[str, Any]] = {
         "steps": STEPS,
         "static": {"who": "token", "age": "number"},
     },
+    "steps by token": {
+        "id": "id",
+        "steps": {"place": "token", "heat": {"number": True, "by": "place"}},
+        "number_bins": 4,
+    },
 }
 
 

@@ -40,7 +40,7 @@ def test_aggregates_equal_a_loop_over_sequences_whatever_the_padding(seed):
     steps = np.concatenate([ids[..., None], np.where(absent, 0, exact), absent], axis=2)
     valid = np.arange(longest)[:, None] < lengths
     facts = np.column_stack([draw.integers(1, 4, batch), draw.normal(size=batch)])
-    layout = AggregateLayout((int(tokens),), int(numbers), True, (2,), 1)
+    layout = AggregateLayout((int(tokens),), int(numbers), True, (2,), 1, by=0)
     found = layout.aggregate(
         torch.from_numpy(steps.astype(np.float32)),
         torch.from_numpy(valid)[..., None],

@@ -20,6 +20,7 @@ from seqtrain.data.vocabulary import Vocabulary
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.branches.ngrams import NgramBranch
 from seqtrain.model.classifier import ClassifierNetwork
+from seqtrain.model.column_embedding import ColumnEmbedding
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.standardization import SeriesStandardization
 from tests.helpers.batches import batch_of, classify
@@ -33,15 +34,16 @@ BRANCHES: dict[str, dict[str, Any]] = {
     "convolutions": {"convolutions": [[8, 3, 2]], "pooling": "mean"},
     "ngrams": {"ngrams": {"a": [1, 2], "b": [1, 1]}, "rnn": "lstm"},
     "own scale": {"pooling": "mean"},
+    "bins": {"pooling": "mean"},
 }
 every_branch = pytest.mark.parametrize("branch", BRANCHES)
 
 
-def table_of(*numbers: str) -> ColumnTable:
+def table_of(*numbers: str, edges: tuple[float, ...] = ()) -> ColumnTable:
     names = ["<pad>", "<unk>", *"vwxyz"]
     vocabularies = [Vocabulary(tuple(names[:size])) for size in SIZES]
     tokens = [TokenCells(name, None, own) for name, own in zip("ab", vocabularies, strict=True)]
-    scaled = [NumberCells(name, Scale((0.0,), (1.0,))) for name in numbers]
+    scaled = [NumberCells(name, Scale((0.0,), (1.0,)), edges=edges) for name in numbers]
     return ColumnTable(tuple(tokens), tuple(scaled), "mask")
 
 
@@ -67,7 +69,8 @@ def make(branch: str, **keys: Any) -> ClassifierNetwork:
     series = None
     if branch == "own scale":
         series = SeriesStandardization(1, both=True, indicators=True, ids=len(SIZES))
-    codings = {"steps": table_of("n"), "static": table_of("n", "m")}
+    edges = (-1.0, 0.0, 0.5, 2.0) if branch == "bins" else ()
+    codings = {"steps": table_of("n", edges=edges), "static": table_of("n", "m", edges=edges)}
     spec = InputSpec(4, 3, ngrams=ngrams, series=series, **codings)
     model = ClassifierNetwork(config, spec)
     model.initialize(seed=0)
@@ -108,6 +111,30 @@ def test_the_step_of_a_cell_is_what_its_row_of_the_table_says(branch: str) -> No
             steps[2, column] = 2 + (steps[2, column] == 2) if column < 2 else steps[2, column] + 1
             after = classify(model, pack_sequence([steps]), static=FACTS[[0]])
             assert (after - before).abs().max() > 1e-6
+
+
+def test_numbers_are_encoded_piecewise_linearly() -> None:
+    """The encoding is that of equation 1 of Gorishniy et al. 2022, within the range of train."""
+    parts = [part for part in make("bins").modules() if isinstance(part, ColumnEmbedding)]
+    assert len(parts) == 2
+    numbers = torch.tensor([-3.0, -0.25, 0.5, 1.25, 9.0])
+    expected = [[0, 0, 0], [0.75, 0, 0], [1, 1, 0], [1, 1, 0.5], [1, 1, 1]]
+    facts = next(part for part in parts if part.linear is None)
+    ids, missing = torch.ones(5, 2), torch.zeros(5, 2)
+    found = facts(torch.cat([ids, numbers[:, None], numbers[:, None], missing], dim=1))
+    assert found[:, -6:].tolist() == [row + row for row in expected]
+
+
+def test_edges_are_quantiles_or_few_distinct_values() -> None:
+    draw = np.random.default_rng(0)
+    cells = {"n": draw.normal(3, 2, 1000), "few": draw.integers(0, 3, 1000).astype(float)}
+    cells["n"][:100] = np.nan
+    many, few = (NumberCells(name).fit(cells, {}, 8) for name in cells)
+    exact = np.quantile(cells["n"][100:], np.linspace(0, 1, 9))
+    mean, std = many.scale.mean[0], many.scale.std[0]
+    assert np.array(many.edges) * std + mean == pytest.approx(exact, abs=1e-5)
+    values = np.array(few.edges) * few.scale.std[0] + few.scale.mean[0]
+    assert values == pytest.approx([0, 1, 2], abs=1e-5)
 
 
 def test_after_every_step_it_predicts_as_if_the_sequence_ended_there() -> None:

@@ -65,6 +65,22 @@ def test_predictions_do_not_depend_on_the_batch_and_the_export_agrees(tmp_path):
     run_in(Path(), "export", "run", str(tmp_path / "exported"))  # compares golden rows
 
 
+def test_an_explanation_names_the_value_that_decided():
+    """The labels are exchanged, so that every right prediction is listed as an error."""
+    lines = [line.rsplit(",", 1) for line in Path("test.csv").read_text().splitlines()]
+    other = {"high": "low", "low": "high", "label": "label"}
+    Path("swapped.csv").write_text("".join(f"{row},{other[label]}\n" for row, label in lines))
+    words = ("--data", "swapped.csv", "--explain", "--json", "--top", "80")
+    found = json.loads(run_in(Path(), "errors", "run", *words).out)["errors"]
+    high = [each["weights"] for each in found if each["predicted"] == "high"]
+    decided = 0
+    for weights in high:
+        values = [(name.partition("value=")[2], weight) for name, weight in weights]
+        numbers = [(float(value), weight) for value, weight in values if value]
+        decided += max(numbers)[0] == max(numbers, key=lambda pair: pair[1])[0]
+    assert decided >= 0.8 * len(high) > 5
+
+
 def test_three_classes_without_a_validation_split(tmp_path):
     rows = [line.split(",") for line in Path("train.csv").read_text().splitlines()]
     for row in rows[1:]:

@@ -78,11 +78,13 @@ class FitOptions:
         min_count: Smallest number of occurrences of a token in the vocabulary.
         max_size: Largest size of a vocabulary, including <pad> and <unk>.
         extend: Function that returns more words for a vocabulary, or None. Their ids follow.
+        bins: Largest number of bins of a number of a table, or None for none.
     """
 
     min_count: int
     max_size: int
     extend: Callable[[Vocabulary], list[str]] | None = None
+    bins: int | None = None
 
 
 class Column(Protocol):

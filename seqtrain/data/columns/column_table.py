@@ -78,11 +78,11 @@ class ColumnTable:
         """Build an unfitted table from data.steps or data.static."""
         tokens, numbers = list[TokenCells](), list[NumberCells]()
         for name, kind in kinds.items():
-            if kind in ("number", "order"):
-                numbers.append(NumberCells(name))
+            options = kind if isinstance(kind, dict) else {}
+            if "token" in kind:
+                tokens.append(TokenCells(name, options.get("min_count")))
             else:
-                count = kind["min_count"] if isinstance(kind, dict) else None
-                tokens.append(TokenCells(name, count))
+                numbers.append(NumberCells(name, by=options.get("by")))
         return cls(tuple(tokens), tuple(numbers), missing)
 
     @property
@@ -161,7 +161,8 @@ class ColumnTable:
         numbers = self.numbers if known is None else known.numbers
         if known is None:
             cells = self._cells(concatenate(map(final, blocks(train))))
-            numbers = tuple(column.fit(cells) for column in self.numbers)
+            sizes = {column.name: len(column.vocabulary or ()) for column in tokens}
+            numbers = tuple(column.fit(cells, sizes, options.bins) for column in self.numbers)
         table = replace(self, tokens=tuple(tokens), numbers=numbers)
         finished = {
             name: concatenate(table.finish(final(block)) for block in blocks(part))
@@ -225,6 +226,8 @@ class ColumnTable:
         others = tuple(column for column in columns if isinstance(column, NumberCells))
         if [*first, *others] != columns:
             raise ValueError("columns: expected token columns first")
+        if {column.by for column in others} - {None, *(column.name for column in first)}:
+            raise ValueError("by: expected the name of a token column")
         return cls(first, others, missing)
 
 

@@ -1,4 +1,8 @@
-"""Number columns of a table: one number per step, standardized."""
+"""Number columns of a table: one number per step, standardized.
+
+The meaning of a number may depend on a token of its step, such as the name of what was measured.
+Such a number is standardized by the numbers of train at steps with the same token.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from seqtrain.data.columns.scaling import Scale
 from seqtrain.data.examples import Features
-from seqtrain.data.saved_values import saved_text
+from seqtrain.data.saved_values import saved_numbers, saved_text
 from seqtrain.data.store import Array
+
+EDGE_ROWS = 200_000
+"""Steps that the edges of bins come from, at most."""
 
 
 @dataclass(frozen=True)
@@ -19,29 +28,64 @@ class NumberCells:
     Attributes:
         name: Name of the column.
         scale: Mean and standard deviation in train.
+        by: Name of the token column on which the meaning depends, or None.
+        scale_by_token: Mean and standard deviation for each id of that column, or None.
+        edges: Ascending edges of the bins of data.number_bins, in scaled numbers; or empty.
     """
 
     kind = "number"
     is_token = False
     name: str
     scale: Scale = field(default_factory=Scale)
+    by: str | None = None
+    scale_by_token: Scale | None = None
+    edges: tuple[float, ...] = ()
 
     @property
     def width(self) -> int:
         """Numbers of the vector that encode a cell."""
         return 1
 
-    def fit(self, cells: Mapping[str, Array]) -> NumberCells:
-        """Fit the scale; `cells` holds the cells of all columns of the table in train, by name."""
-        return replace(self, scale=Scale.fit(cells[self.name][:, None]))
+    def fit(
+        self, cells: Mapping[str, Array], vocabulary_sizes: Mapping[str, int], bins: int | None
+    ) -> NumberCells:
+        """Fit the scales and the edges of bins.
+
+        Args:
+            cells: Cells of all columns of the table in train, by name.
+            vocabulary_sizes: Number of ids of each token column, by name.
+            bins: Number of bins at most, or None for none.
+        """
+        numbers = cells[self.name]
+        scale = Scale.fit(numbers[:, None])
+        by_token = None
+        if self.by is not None:
+            ids, size = cells[self.by].astype(np.int64), vocabulary_sizes[self.by]
+            by_token = Scale.fit_groups(numbers, ids, scale, size)
+        fitted = replace(self, scale=scale, scale_by_token=by_token)
+        return fitted if bins is None else replace(fitted, edges=fitted._edges(cells, bins))
+
+    def _edges(self, cells: Mapping[str, Array], bins: int) -> tuple[float, ...]:
+        """Return the distinct scaled numbers if they are few, else their quantiles."""
+        some = slice(None, None, -(-len(cells[self.name]) // EDGE_ROWS))
+        numbers, absent = self.finish({name: column[some] for name, column in cells.items()})
+        present = np.unique(numbers[~absent])
+        if len(present) > bins + 1:
+            present = np.unique(np.quantile(numbers[~absent], np.linspace(0, 1, bins + 1)))
+        return tuple(present.tolist())
 
     def finish(self, cells: Mapping[str, Array]) -> tuple[Features, Array]:
         """Return the numbers (N, width), and which cells are missing, (N, 1) bool."""
-        return self.scale.apply(cells[self.name][:, None])
+        numbers = cells[self.name][:, None]
+        if self.by is None or self.scale_by_token is None:
+            return self.scale.apply(numbers)
+        return self.scale_by_token.apply(numbers, cells[self.by].astype(np.int64))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column as JSON values."""
-        return {"kind": self.kind, "name": self.name, **self.scale.to_dict()}
+        by_token = None if self.scale_by_token is None else self.scale_by_token.to_dict()
+        own = {"kind": self.kind, "name": self.name, **self.scale.to_dict()}
+        return {**own, "by": self.by, "by_token": by_token, "edges": list(self.edges)}
 
     @classmethod
     def from_dict(cls, values: Any, tokens: Any) -> NumberCells:
@@ -52,4 +96,13 @@ class NumberCells:
         scale = Scale.from_dict(name, values)
         if len(scale) != 1:
             raise ValueError(f"{name}: expected one mean and one std")
-        return cls(name, scale)
+        edges = saved_numbers(f"{name}.edges", values.get("edges", []))
+        if list(edges) != sorted(set(edges)):
+            raise ValueError(f"{name}.edges: expected ascending numbers")
+        by = saved_text("by", values.get("by"))
+        if by is None:
+            return cls(name, scale, edges=edges)
+        scale_by_token = Scale.from_dict(f"{name}.by_token", values["by_token"])
+        if len(scale_by_token) != len(tokens[by]):
+            raise ValueError(f"{name}: expected one mean and one std for each token of {by}")
+        return cls(name, scale, by, scale_by_token, edges)

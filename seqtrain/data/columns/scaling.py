@@ -47,9 +47,39 @@ class Scale:
         std = np.where(lowest < highest, np.sqrt(squares / count).clip(SMALLEST_STD), 1.0)
         return cls(tuple(mean.tolist()), tuple(std.tolist()))
 
-    def apply(self, values: Features) -> tuple[Features, Array]:
-        """Return standardized numbers (N, C), 0 for missing ones, and which are missing (bool)."""
-        exact = (values - np.array(self.mean)) / np.array(self.std)
+    @classmethod
+    def fit_groups(cls, values: Array, groups: Array, default: Scale, size: int) -> Scale:
+        """Return the scale of each group of numbers.
+
+        Args:
+            values: Numbers (N,), NaN for missing ones.
+            groups: Index of the group of each number, (N,).
+            default: Scale of one number, for groups with fewer than two values.
+            size: Number of groups.
+        """
+        present = ~np.isnan(values)
+        groups, numbers = groups[present], values[present].astype(np.float64)
+        count = np.bincount(groups, minlength=size)
+        mean = np.bincount(groups, numbers, size) / count.clip(1)
+        squares = np.bincount(groups, (numbers - mean[groups]) ** 2, size)
+        std = np.sqrt(squares / count.clip(1))
+        is_known = count > 1
+        mean = np.where(is_known, mean, default.mean[0])
+        std = np.where(is_known, np.where(std > SMALLEST_STD, std, 1.0), default.std[0])
+        return cls(tuple(mean.tolist()), tuple(std.tolist()))
+
+    def apply(self, values: Features, rows: Array | None = None) -> tuple[Features, Array]:
+        """Return standardized numbers (N, C), 0 for missing ones, and which are missing (bool).
+
+        Args:
+            values: Numbers (N, C).
+            rows: Index of the mean and the standard deviation for each row of one number, (N,), or
+                None if each of the C numbers has its own ones.
+        """
+        mean, std = np.array(self.mean), np.array(self.std)
+        if rows is not None:
+            mean, std = mean[rows, None], std[rows, None]
+        exact = (values - mean) / std
         numbers: Features = np.clip(exact, -LARGEST, LARGEST).astype(np.float32)
         absent = np.isnan(numbers)
         numbers[absent] = 0

@@ -119,12 +119,18 @@ def layout_of(spec: InputSpec) -> AggregateLayout:
         tokens = () if spec.features else (min(MAX_TOKENS, spec.input_size - 1),)
         numbers = spec.input_size if spec.features else 0
         return AggregateLayout(tokens, numbers, False, row_tokens, row_numbers)
+    table = spec.steps
+    names = [column.name for column in table.tokens]
+    found = [names.index(column.by) for column in table.numbers if column.by is not None]
+    if not found and len(names) == 1 and table.numbers:
+        found = [0]
     return AggregateLayout(
-        tuple(map(_counted, spec.steps.vocabularies)),
-        spec.steps.num_numbers,
-        spec.steps.has_indicators,
+        tuple(map(_counted, table.vocabularies)),
+        table.num_numbers,
+        table.has_indicators,
         row_tokens,
         row_numbers,
+        by=found[0] if found else None,
     )
 
 
