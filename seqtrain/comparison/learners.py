@@ -34,7 +34,7 @@ from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.native.native_ops import ops_for
-from seqtrain.model.pooling import last_of_padded, last_valid_state
+from seqtrain.model.pooling import last_valid_state
 from seqtrain.training.learner import Learner
 from seqtrain.training.objectives import Classification
 from seqtrain.training.schedule import lr_at
@@ -218,7 +218,10 @@ def plain_logits(
         if packed:
             last = last_valid_state(as_one_tensor(state)[0], bidirectional=config.bidirectional)
         else:
-            last = last_of_padded(states, lengths, by_mask=by_mask)
+            end = lengths.to(states.device) - 1
+            size = states.shape[1 if by_mask else 0]
+            numbers = torch.arange(size, device=states.device)
+            last = states[numbers == end.unsqueeze(1)] if by_mask else states[numbers, end]
         pooled = model.join(last)
     else:
         if not packed:

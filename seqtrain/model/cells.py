@@ -11,9 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-"""Names of the parameters of a layer and direction, without a suffix such as `_l0_reverse`."""
-
 
 @dataclass(frozen=True)
 class Cell:

@@ -19,7 +19,7 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.branch import Branch, ForwardContext
-from seqtrain.model.initialization import draw_defaults, materialize, on_meta
+from seqtrain.model.initialization import draw_defaults, materialize
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.packing import pack_batch
 
@@ -60,7 +60,7 @@ class ClassifierNetwork(nn.Module):
         self.reads_ids = not spec.features and spec.steps is None
         self.multi_label = multi_label
         self.calibration = LogitCalibration()
-        with on_meta():
+        with torch.device("meta"):
             for kind in BRANCHES:
                 branch = kind.build(config, spec)
                 if branch is not None:
@@ -225,7 +225,10 @@ def _remove_first_prefix(
     network: ClassifierNetwork, state: dict[str, Tensor], prefix: str, metadata: Any
 ) -> None:
     """Name the weights of the first branch as if they were the network's own."""
-    _rename(state, f"{prefix}{network.branch_names[0]}.", prefix)
+    first = f"{prefix}{network.branch_names[0]}."
+    for name in [*state]:  # each entry moves to the end, so that their order stays
+        tensor = state.pop(name)
+        state[prefix + name.removeprefix(first) if name.startswith(first) else name] = tensor
 
 
 def _add_first_prefix(
@@ -237,12 +240,6 @@ def _add_first_prefix(
     for name in [*state]:
         if name.startswith(prefix) and not name.startswith(theirs):
             state[f"{prefix}{first}.{name.removeprefix(prefix)}"] = state.pop(name)
-
-
-def _rename(state: dict[str, Tensor], old: str, new: str) -> None:
-    for name in [*state]:  # each entry moves to the end, so that their order stays
-        tensor = state.pop(name)
-        state[new + name.removeprefix(old) if name.startswith(old) else name] = tensor
 
 
 def new_network(config: ModelConfig, preprocessing: Preprocessing) -> ClassifierNetwork:

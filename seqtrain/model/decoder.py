@@ -23,7 +23,7 @@ from seqtrain.model.cells import CELLS
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.model.engines.interface import Between, DistinctInputs
-from seqtrain.model.initialization import draw_defaults, materialize, on_meta
+from seqtrain.model.initialization import draw_defaults, materialize
 from seqtrain.model.packing import rows_and_steps
 from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.splitmix64 import number
@@ -55,7 +55,7 @@ class PretrainingModel(nn.Module):
         super().__init__()
         self.classifier = classifier
         self.dropout = dropout
-        with on_meta():
+        with torch.device("meta"):
             self.softmax = token_softmax(width, classifier.input_size).float()
 
     def initialize(self, seed: int) -> None:
@@ -160,7 +160,7 @@ class Autoencoder(PretrainingModel):
         width = directions * config.hidden_size
         super().__init__(classifier, width, dropout)
         self._directions = directions
-        with on_meta():
+        with torch.device("meta"):
             decoder = CELLS[config.rnn].module(config.width, width, batch_first=True)
         self.decoder = decoder.float()
 

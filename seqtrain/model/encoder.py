@@ -21,7 +21,7 @@ from torch.utils.checkpoint import checkpoint
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.transfer import to_device
-from seqtrain.model.cells import CELLS, PARAMETERS, as_torch_takes, cell_of
+from seqtrain.model.cells import CELLS, as_torch_takes, cell_of
 from seqtrain.model.packing import lengths_of, rows_and_steps
 from seqtrain.model.pooling import AnyPooling, add_segment
 
@@ -155,11 +155,12 @@ def encode_padded(
     """
     last = steps
     reversed_steps = (lengths - 1 - torch.arange(steps.shape[0])[:, None]).clamp(min=0)
+    directions = 2 if encoder.bidirectional else 1
     for layer in range(encoder.num_layers):
-        states = [_one_direction(encoder, steps, layer, "", start)]
+        states = [_one_direction(encoder, steps, layer * directions, start)]
         if encoder.bidirectional:
             backward = select_steps(steps, reversed_steps)
-            states.append(_one_direction(encoder, backward, layer, "_reverse", start))
+            states.append(_one_direction(encoder, backward, layer * directions + 1, start))
         last = torch.cat([select_steps(each, lengths - 1) for each in states], dim=1)
         states[1:] = [select_steps(each, reversed_steps) for each in states[1:]]
         steps = torch.cat(states, dim=2)
@@ -172,21 +173,17 @@ def select_steps(values: Tensor, steps: Tensor) -> Tensor:
     return values.flatten(0, 1)[steps * rows + torch.arange(rows)]
 
 
-def _one_direction(
-    encoder: nn.RNNBase, steps: Tensor, layer: int, suffix: str, start: Tensor | None
-) -> Tensor:
-    """Return the states (T, B, H) of one layer and direction."""
+def _one_direction(encoder: nn.RNNBase, steps: Tensor, number: int, start: Tensor | None) -> Tensor:
+    """Return the states (T, B, H) of one layer and direction, counted direction by direction."""
     cell, rows = cell_of(encoder), steps.shape[1]
-    weights = [getattr(encoder, f"{name}_l{layer}{suffix}") for name in PARAMETERS]
     if start is None:
         own = steps.new_zeros(cell.tensors, 1, rows, encoder.hidden_size)
     else:
-        number = layer * (1 + encoder.bidirectional) + bool(suffix)
         own = start[:, number, None, None].expand(-1, 1, rows, -1)
     states: Tensor = cell.kernel(
         steps,
         as_torch_takes(own),
-        weights,
+        encoder.all_weights[number],
         has_biases=True,
         num_layers=1,
         dropout=0.0,

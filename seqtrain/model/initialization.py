@@ -26,11 +26,6 @@ KEEP_BIAS = 1.0
 """Initial bias of the gate that keeps the state."""
 
 
-def on_meta() -> torch.device:
-    """Return a context in which modules are built without memory and without initial values."""
-    return torch.device("meta")
-
-
 def token_embedding(num_tokens: int, width: int, padding_idx: int | None = None) -> nn.Embedding:
     """Return an embedding without memory.
 

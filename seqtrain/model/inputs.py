@@ -48,11 +48,6 @@ class DistinctTokens:
     index: Tensor
     spellings: Grams | None
 
-    @property
-    def num_unknown(self) -> int:
-        """Number of distinct unknown words."""
-        return len(self.unknown)
-
     def keys(self) -> Tensor:
         """Return the key of each token for random numbers, (U,): the same in every batch."""
         if self.spellings is None:
@@ -162,8 +157,8 @@ class Inputs:
         known, index = move_together([tokens.known, tokens.index], device)
         # No padding_idx: ids are never padding, and zeroing its gradient would take a copy.
         table = ops_for(weight).distinct_rows(weight, known, sparse=self.embedding.sparse)
-        if tokens.num_unknown:  # <unk> is the first row: its gradient has it only once
-            table = torch.cat((table, table[:1].expand(tokens.num_unknown, -1)))
+        if len(tokens.unknown):  # <unk> is the first row: its gradient has it only once
+            table = torch.cat((table, table[:1].expand(len(tokens.unknown), -1)))
         if self.subwords is not None:
             table = table + self.subwords(tokens.known, tokens.unknown, tokens.spellings)
         if random is not None:

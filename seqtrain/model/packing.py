@@ -3,8 +3,8 @@
 B sequences, T longest length, N packed time steps, H width of a step.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import replace
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -47,44 +47,25 @@ def pack_batch(batch: Batch) -> Batch:
     )
 
 
-class Sequences(ABC):
-    """Layout of the time steps of several sequences in one tensor.
+class PackedSequences:
+    """Layout of packed steps: tensors (N, H) in the order of a PackedSequence.
 
-    Code that reduces each sequence is written once for packed and for padded tensors.
+    Code that reduces each sequence is written once for this class and `PaddedSequences`.
+
+    Args:
+        batch_sizes: sequences at each time step, (T,), on the CPU.
+        device: device of the steps.
+
+    Attributes:
+        lengths: time steps of each sequence, (B, 1) int64, on the device of the steps.
     """
-
-    @property
-    @abstractmethod
-    def lengths(self) -> Tensor:
-        """Time steps of each sequence, (B, 1) int64, on the device of the steps."""
-
-    @abstractmethod
-    def sum(self, values: Tensor) -> Tensor:
-        """Return the sum of the valid steps of each sequence, (B, H)."""
-
-    @abstractmethod
-    def max(self, values: Tensor) -> Tensor:
-        """Return the largest value of the valid steps of each sequence, (B, H)."""
-
-    @abstractmethod
-    def spread(self, values: Tensor) -> Tensor:
-        """Return the row of each step's sequence, from (B, H), in a shape that fits the steps."""
-
-
-class PackedSequences(Sequences):
-    """Packed steps: tensors (N, H) in the order of a PackedSequence."""
 
     def __init__(self, batch_sizes: Tensor, device: torch.device) -> None:
         self.rows = int(batch_sizes[0])
         row, _ = rows_and_steps(batch_sizes)
         self.row = to_device(row, device)
         lengths = row.bincount(minlength=self.rows).unsqueeze(1)
-        self._lengths = to_device(lengths, device)
-
-    @property
-    def lengths(self) -> Tensor:
-        """Time steps of each sequence, (B, 1)."""
-        return self._lengths
+        self.lengths = to_device(lengths, device)
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum of the steps of each sequence, (N, H) -> (B, H)."""
@@ -102,22 +83,17 @@ class PackedSequences(Sequences):
         return values[self.row]
 
 
-class PaddedSequences(Sequences):
-    """Padded steps, time first: tensors (T, B, H). Used for export, where ONNX has no packing.
+class PaddedSequences:
+    """Layout of padded steps, time first: tensors (T, B, H). ONNX has no packing.
 
     Args:
         valid: True where a step isn't padding, (T, B, 1).
-        lengths: time steps of each sequence, (B,).
+        lengths: time steps of each sequence, (B,). The attribute is (B, 1).
     """
 
     def __init__(self, valid: Tensor, lengths: Tensor) -> None:
         self.valid = valid
-        self._lengths = lengths.unsqueeze(1)
-
-    @property
-    def lengths(self) -> Tensor:
-        """Time steps of each sequence, (B, 1)."""
-        return self._lengths
+        self.lengths = lengths.unsqueeze(1)
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum of the valid steps of each sequence, (T, B, H) -> (B, H)."""
@@ -130,3 +106,6 @@ class PaddedSequences(Sequences):
     def spread(self, values: Tensor) -> Tensor:
         """Return the row of each step's sequence, (B, H) -> (1, B, H)."""
         return values.unsqueeze(0)
+
+
+Sequences: TypeAlias = PackedSequences | PaddedSequences

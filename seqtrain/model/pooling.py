@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from seqtrain.data.batch import check_lengths
 from seqtrain.model.packing import PackedSequences, Sequences
 
 LAST = "last"
@@ -262,22 +261,6 @@ def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
 def select_state(states: Tensor, index: int) -> Tensor:
     """Return states[index]. If there is only one, return a view, whose gradient isn't copied."""
     return states.squeeze(0) if len(states) == 1 else states[index]
-
-
-def last_of_padded(states: Tensor, lengths: Tensor, *, by_mask: bool = False) -> Tensor:
-    """Return the last valid state of each padded sequence, by an index or by a mask.
-
-    Shape:
-        states: (B, T, H). lengths: (B,) int64, on the CPU. Returns: (B, H).
-
-    Raises:
-        ValueError: If the lengths don't fit the states.
-    """
-    check_lengths(lengths, *states.shape[:2])
-    end = lengths.to(states.device) - 1
-    if by_mask:
-        return states[torch.arange(states.shape[1], device=states.device) == end.unsqueeze(1)]
-    return states[torch.arange(len(states), device=states.device), end]
 
 
 def join_directions(states: Tensor, how: str) -> Tensor:

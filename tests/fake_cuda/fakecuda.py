@@ -13,9 +13,8 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
@@ -279,12 +278,10 @@ def backward(
 
 def flatten(weights: list[Tensor], *shape: Any) -> Tensor:
     """Move weights into one buffer; they become views of it."""
-    buffer = torch.cat([weight.reshape(-1) for weight in in_order(weights)])
-    place = 0
-    for weight in in_order(weights):
-        weight.set_(buffer[place : place + weight.numel()].view(weight.shape))
-        place += weight.numel()
-    return buffer
+    copies = flattened_copies(weights)
+    for weight, copied in zip(weights, copies, strict=True):
+        weight.set_(copied)
+    return copies[0]._base
 
 
 def autocast_forward(x: Tensor, weights: list[Tensor], *others: Any) -> tuple[Tensor, ...]:
@@ -329,12 +326,3 @@ CUDA.impl("_cudnn_rnn_flatten_weight", flatten)
 CUDA.impl("native_batch_norm", batch_norm)
 AUTOCAST = torch.library.Library("aten", "IMPL", "AutocastCUDA")
 AUTOCAST.impl("_cudnn_rnn", autocast_forward)
-
-
-@contextmanager
-def counted() -> Iterator[SimpleNamespace]:
-    """Count launches and waits of the block; they are set when it ends."""
-    found = SimpleNamespace(launches=-launches(), waits=-waits())
-    yield found
-    found.launches += launches()
-    found.waits += waits()

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 import seqtrain.model.engines.native as native
-from seqtrain.model.cells import PARAMETERS
 
 SOURCES = Path(native.__file__).parent
 COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64"
@@ -70,8 +69,7 @@ def test_computes_what_torch_does(built, rnn, sizes, direction, bfloat16):
     batch_sizes = torch.tensor([sum(n > t for n in lengths) for t in range(lengths[0])])
     tokens, parts = sum(lengths), 2 if rnn == "LSTM" else 1
     encoder: nn.RNNBase = getattr(nn, rnn)(width, hidden, bidirectional=True)
-    suffix = "_l0_reverse" if direction else "_l0"
-    weights = [getattr(encoder, f"{name}{suffix}") for name in PARAMETERS]
+    weights = encoder.all_weights[direction]
     vectors = torch.randn(tokens // 2 + 1, width, requires_grad=True)
     index = torch.randint(0, len(vectors), (tokens,))
     start = torch.randn(2, 2, batch, hidden, requires_grad=True)  # h and c, two directions

@@ -117,7 +117,8 @@ class Branch(nn.Module):
     def build(cls, config: ModelConfig, spec: InputSpec) -> Branch | None:
         """Return the branch for a config, or None if the config doesn't ask for it.
 
-        The caller is in a context in which tensors have no memory: see `initialization.on_meta`.
+        The caller has set torch's device "meta", on which tensors have no memory: see
+        `initialization`.
         """
 
     @abstractmethod

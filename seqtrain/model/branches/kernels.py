@@ -127,7 +127,7 @@ class KernelBranch(Branch):
             weights = self.weights(kind, number)
             for begin in range(0, views.shape[1] - 1, size):
                 every = torch.arange(min(size, views.shape[1] - 1 - begin), device=views.device)
-                taps, row = self._taps(every + begin, lengths, kind, number)
+                taps, row = self._packed_taps(every + begin, lengths, kind, number)
                 chunk = torch.tensor([begin, begin + len(every) - 1], device="cpu")
                 first, last = torch.searchsorted(ends, chunk, right=True).tolist()
                 end = last + 1
@@ -163,33 +163,54 @@ class KernelBranch(Branch):
     def _rounded_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Return the views as whole numbers, with a step of zeros at the end, and the lengths."""
         views, lengths = self._views(batch)
-        return functional.pad(self._rounded(views), (0, 0, 0, 1)), lengths
-
-    def _rounded(self, views: Tensor) -> Tensor:
-        return (views * self.gain).round().clamp(-LARGEST, LARGEST)
+        rounded = (views * self.gain).round().clamp(-LARGEST, LARGEST)
+        return functional.pad(rounded, (0, 0, 0, 1)), lengths
 
     def _taps(
-        self, steps: Tensor, lengths: Tensor, kind: int, number: int
-    ) -> tuple[Tensor, Tensor]:
-        """Return the steps that kernels read, and the row of each step.
+        self,
+        steps: Tensor,
+        lengths: Tensor,
+        begins: Tensor,
+        beyond: Tensor | int,
+        kind: int,
+        number: int,
+    ) -> Tensor:
+        """Return the rows of a view that the kernels of a dilation read at each output.
+
+        Args:
+            steps: time step of each output in its series.
+            lengths: time steps of the series of each output. A relative dilation is scaled to
+                them, and rounded to a whole number of at least 1.
+            begins: row of the view that has the first time step of the series.
+            beyond: row of zeros, which is read beyond the ends of a series.
+            kind: 0 for fixed dilations, 1 for relative ones.
+            number: number of the dilation.
 
         Shape:
-            steps: (n,). Returns: (n, TAPS), where N means a step beyond the ends; and (n,).
+            steps, lengths, begins: shapes that broadcast. Returns: (..., TAPS).
         """
-        dilation, ends = self.dilations[number], lengths.cumsum(0)
-        row = torch.searchsorted(ends, steps, right=True)
-        reach: Tensor | int = dilation
+        reach: Tensor | int = self.dilations[number]
         if self.relative[kind]:
-            reach = self._relative_dilation(dilation, lengths)[row].unsqueeze(1)
+            doubled = 2 * reach * lengths.unsqueeze(-1) + self.length
+            reach = torch.div(doubled, 2 * self.length, rounding_mode="floor").clamp(min=1)
         offsets = torch.arange(TAPS, device=steps.device) - TAPS // 2
-        taps = steps.unsqueeze(1) + offsets * reach
-        inside = (taps >= (ends - lengths)[row].unsqueeze(1)) & (taps < ends[row].unsqueeze(1))
-        return torch.where(inside, taps, ends[-1]), row
+        read = steps.unsqueeze(-1) + offsets * reach
+        inside = (read >= 0) & (read < lengths.unsqueeze(-1))
+        return torch.where(inside, read + begins.unsqueeze(-1), beyond)
 
-    def _relative_dilation(self, dilation: int, lengths: Tensor) -> Tensor:
-        """Return a dilation scaled to each length, rounded to a whole number of at least 1."""
-        doubled = 2 * dilation * lengths + self.length
-        return torch.div(doubled, 2 * self.length, rounding_mode="floor").clamp(min=1)
+    def _packed_taps(
+        self, rows: Tensor, lengths: Tensor, kind: int, number: int
+    ) -> tuple[Tensor, Tensor]:
+        """Return the rows that kernels read at some rows of a view, and the series of each row.
+
+        Shape:
+            rows: (n,). lengths: (B,). Returns: (n, TAPS), where N means zeros, and (n,).
+        """
+        begins = lengths.cumsum(0) - lengths
+        series = torch.searchsorted(begins, rows, right=True) - 1
+        first, beyond = begins[series], begins[-1] + lengths[-1]
+        taps = self._taps(rows - first, lengths[series], first, beyond, kind, number)
+        return taps, series
 
     @torch.no_grad()
     def fit(self, train: SequenceStore, seed: int) -> None:
@@ -241,7 +262,8 @@ class KernelBranch(Branch):
         steps = np.arange(views.shape[1] - 1)
         if len(steps) > BIAS_STEPS:
             steps = np.sort(draw.choice(steps, BIAS_STEPS, replace=False))
-        taps, _ = self._taps(torch.from_numpy(steps).to(views.device), lengths, kind, number)
+        rows = torch.from_numpy(steps).to(views.device)
+        taps, _ = self._packed_taps(rows, lengths, kind, number)
         weights = self.weights(kind, number)
         count = self.bias[0, 0, 0].numel()
         quantiles = (number * count + np.arange(count) + 1) * GOLDEN_RATIO % 1
@@ -263,9 +285,11 @@ class KernelBranch(Branch):
         scaled = torch.cat((both, changes)) * self.gain[:, None]
         rounded = torch.where(valid, scaled.round().clamp(-LARGEST, LARGEST), 0)
         views = functional.pad(rounded.flatten(1, 2), (0, 0, 0, 1))
+        rows, longest = both.shape[1:3]
+        steps, begins = torch.arange(longest), torch.arange(rows)[:, None] * longest
         found = []
         for kind, number in np.ndindex(*self.bias.shape[:2]):
-            taps = self._padded_taps(both[0], lengths, kind, number)
+            taps = self._taps(steps, lengths[:, None], begins, rows * longest, kind, number)
             parts = zip(views, self.weights(kind, number), self.bias[kind, number], strict=True)
             for view, weights, bias in parts:
                 outputs = view[taps].flatten(2) @ weights
@@ -273,17 +297,6 @@ class KernelBranch(Branch):
                 found.append(above.float().sum(1).transpose(1, 2).flatten(1))
         shares = torch.cat(found, dim=1) / lengths[:, None]
         return (shares - self.mean) @ self.weight + self.intercept
-
-    def _padded_taps(self, steps: Tensor, lengths: Tensor, kind: int, number: int) -> Tensor:
-        """Return the rows of a flat view (B * T + 1, C) that kernels read, (B, T, TAPS)."""
-        rows, longest = steps.shape[:2]
-        reach: Tensor | int = self.dilations[number]
-        if self.relative[kind]:
-            reach = self._relative_dilation(self.dilations[number], lengths)[:, None, None]
-        read = torch.arange(longest)[:, None] + (torch.arange(TAPS) - TAPS // 2) * reach
-        inside = (read >= 0) & (read < lengths[:, None, None])
-        index = read + torch.arange(rows)[:, None, None] * longest
-        return torch.where(inside, index, rows * longest)
 
 
 def _convolved(view: Tensor, taps: Tensor, weights: Tensor) -> Tensor:

@@ -23,11 +23,6 @@ which launch kernels for each time step. torch takes them only for padded input:
 """
 
 
-def persistent_limit(cell: Cell, *, training: bool) -> int:
-    """Return the largest hidden size of cuDNN's persistent kernels for a cell."""
-    return PERSISTENT[cell.name][0 if training else 1]
-
-
 def run_kernel(
     cell: Cell,
     data: Tensor,

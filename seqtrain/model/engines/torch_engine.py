@@ -17,13 +17,12 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.data.transfer import move_together
 from seqtrain.model.cells import (
     LSTM,
-    PARAMETERS,
     Cell,
     as_torch_takes,
     cell_of,
     zero_state,
 )
-from seqtrain.model.engines.cudnn import persistent_limit, run_kernel
+from seqtrain.model.engines.cudnn import PERSISTENT, run_kernel
 from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.packing import rows_and_steps
 
@@ -74,8 +73,8 @@ class TorchEngine(Engine):
         for layer in range(encoder.num_layers):
             if layer and between is not None:
                 data = between(data, layer - 1)
-            layer_start = start[:, layer * directions : (layer + 1) * directions]
-            weights = _layer_weights(encoder, layer)
+            begin, end = layer * directions, (layer + 1) * directions
+            layer_start, weights = start[:, begin:end], encoder.all_weights[begin:end]
             data, last = _run_layer(cell_of(encoder), data, layer_start, weights, unroll, layout)
             finals.append(last)
         return data if need_outputs else None, torch.cat(finals, dim=1)
@@ -85,7 +84,7 @@ def _run_layer(
     cell: Cell,
     data: Tensor,
     start: Tensor,
-    weights: list[list[Tensor]],
+    weights: Sequence[Sequence[Tensor]],
     unroll: str,
     layout: Tensor | _PaddedLayout,
 ) -> tuple[Tensor, Tensor]:
@@ -95,7 +94,7 @@ def _run_layer(
         cell: recurrent cell.
         data: inputs.
         start: initial states of each direction.
-        weights: parameters of each direction.
+        weights: parameters of each direction: w_ih, w_hh, b_ih, b_hh.
         unroll: packed, padded or masked.
         layout: batch sizes if packed, otherwise the places in a padded rectangle.
 
@@ -120,18 +119,11 @@ def _padding_is_faster(encoder: nn.RNNBase, sizes: Tensor, start: Tensor | None)
     padding overwrites.
     """
     cell = cell_of(encoder)
-    limit = persistent_limit(cell, training=torch.is_grad_enabled())
+    training, prediction = PERSISTENT[cell.name]
+    limit = training if torch.is_grad_enabled() else prediction
     full = int(sizes.sum()) >= LEAST_FULL * int(sizes[0]) * len(sizes)
     keeps_last = start is None or cell.tensors == 1
     return encoder.hidden_size <= limit and full and keeps_last
-
-
-def _layer_weights(encoder: nn.RNNBase, layer: int) -> list[list[Tensor]]:
-    """Return the parameters of each direction of a layer: w_ih, w_hh, b_ih, b_hh."""
-    suffixes = ("", "_reverse") if encoder.bidirectional else ("",)
-    return [
-        [getattr(encoder, f"{name}_l{layer}{suffix}") for name in PARAMETERS] for suffix in suffixes
-    ]
 
 
 class _PaddedLayout:
