@@ -268,7 +268,7 @@ def predict_steps(
             one.labels,
             torch.softmax(logits.double(), dim=1),
             fitted.pieces(example.sequence),
-            None if fitted.text is None else fitted.text.tokenizer_name,
+            fitted.sequence.tokenizer_name,
             unknown,
             example,
         )

@@ -91,9 +91,9 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
     classifier, rules = found.classifier, found.classifier.preprocessing
     model = classifier.network, found.store, index, classifier.device
     thresholds = classifier.decision_thresholds
-    weights, of_facts = occlusion_weights(*model, thresholds, rules.steps, rules.static)
-    facts = [] if example.static is None or rules.static is None else example.static.cells()[0]
-    named = [] if rules.static is None else rules.static.names
+    weights, of_facts = occlusion_weights(*model, thresholds, rules.steps, rules.row_features)
+    named = [] if rules.row_features is None else rules.row_features.names
+    facts = [] if example.static is None or not named else example.static.cells()[0]
     beside = [f"{name}={cell}" for name, cell in zip(named, facts, strict=True)]
     if rules.steps is not None and isinstance(example.sequence, Steps):
         kept = rules.lengths.cut(readable_cells(example.sequence, rules))

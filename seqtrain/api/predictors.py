@@ -94,7 +94,7 @@ class Classifier(Summarized):
             "path": str(self.path),
             "model": _branches(self.models[0].network.config),
             "classes": f"{len(self.labels)}",
-            "sequences": fitted.kind + (f" by {fitted.text.tokenizer_name}" if fitted.text else ""),
+            "sequences": " by ".join(filter(None, (fitted.kind, fitted.sequence.tokenizer_name))),
             "device": str(self.device),
         }
         return found | ({"members": f"{members}"} if members > 1 else {})
@@ -220,7 +220,7 @@ class Classifier(Summarized):
             table = TableSource(given, self.preprocessing.schema, keep=keep)
             return read_rows(table, labelled=False)
         given, schema = as_list(given), self.preprocessing.schema
-        if given and self.preprocessing.codings:
+        if given and self.preprocessing.reads_tables:
             own = [*map(str, schema.sequence_columns()), *column_names(schema.static)]
             columns = f"the model reads the columns {listed(own, MOST_COLUMNS)}"
             raise DataError(f"sequences: {columns}; give a table")

@@ -6,20 +6,18 @@ from array import array
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from seqtrain.data.columns.column import CellEncoder
-from seqtrain.data.columns.row_features import RowFeatureEncoder
+from seqtrain.data.columns.column_table import TableEncoder
 from seqtrain.data.examples import BLANK_LABEL, SHOWN_ROWS, Example, RowProblems, Steps
 from seqtrain.data.labels import LabelArray, LabelEncoder, unknown_rows
 from seqtrain.data.readers import Source, read_rows
 from seqtrain.data.saved_values import saved_choice, saved_integer
 from seqtrain.data.store import Ints, SequenceStore, stacked
 from seqtrain.data.vocabulary import UNK
-from seqtrain.errors import DataError
 from seqtrain.text import counted, quote
 
 CHUNK_SIZE = 2**14
@@ -149,7 +147,7 @@ class RowEncoder:
     policy: LengthPolicy
     sequence: CellEncoder
     labels: LabelEncoder
-    row_features: RowFeatureEncoder | None = None
+    row_features: TableEncoder | None = None
 
     def encode(
         self,
@@ -194,7 +192,7 @@ class RowEncoder:
         report.rows += len(examples)
         static = None
         if self.row_features is not None:
-            static = self.row_features.encode([features[i] for i in kept])
+            static = self.row_features.encode_rows([features[i] for i in kept])
         arrays: dict[str, Any] = self.sequence.arrays(values)
         store = SequenceStore(
             **arrays,
@@ -249,10 +247,8 @@ class RowEncoder:
             problems, left_out = RowProblems(name, noun), RowProblems(name, noun)
             starts.append((name, start))
             reader = read_rows(source, problems, labelled=labelled)
-            rows: Iterator[Example] = reader
-            if source.schema.steps is not None:
-                rows = _in_one_file(rows, name, ids)
-            for chunk in chunks(self._prepared(rows, name)):
+            rows = reader if source.schema.steps is None else _in_one_file(reader, name, ids)
+            for chunk in chunks(rows):
                 lines = [start + example.line for example in chunk]
                 if chunk and chunk[0].file is not None:
                     lines = [number := number + (x.problem is None) for x in chunk]
@@ -298,21 +294,6 @@ class RowEncoder:
                 report.filled += 1
                 yield i, self.sequence.blank()
 
-    def _prepared(self, examples: Iterator[Example], source: str) -> Iterator[Example]:
-        """Return all examples, after the encoder has taken its width from the first of them."""
-        leading, problems = list[Example](), RowProblems(source)
-        while not self.sequence.is_ready:
-            example = next(examples, None)
-            if example is None:
-                problems.raise_if_any()
-                raise DataError(f"{source}: every sequence is empty; expected feature vectors")
-            leading.append(example)
-            if example.problem is not None:
-                problems.add(example.line, example.problem, example.file)
-            else:
-                self.sequence.prepare(example.sequence)
-        return chain(leading, examples)
-
     def _labels(
         self, examples: list[Example], source: str, report: EncodingReport, *, labelled: bool
     ) -> LabelArray:
@@ -333,13 +314,13 @@ class RowEncoder:
 
 
 def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
-    """Yield examples in lists, at least one, of about CHUNK_SIZE."""
-    chunk: list[Example] = []
-    size = 0
+    """Yield examples in lists, at least one, of about CHUNK_SIZE. The first has a time step."""
+    chunk, size, has_steps = list[Example](), 0, False
     for example in examples:
         chunk.append(example)
-        size += getattr(example.sequence, "size", len(example.sequence)) + 1
-        if size >= CHUNK_SIZE:
+        cells = getattr(example.sequence, "size", len(example.sequence))
+        size, has_steps = size + cells + 1, has_steps or cells > 0
+        if size >= CHUNK_SIZE and has_steps:
             yield chunk
             chunk, size = [], 0
     yield chunk

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -83,8 +82,7 @@ def fit(
 
     if config.model.vectors is not None:
         options = replace(options, extend=read_more_words)
-    fit_column: Any = rules.sequence.fit
-    column, parts, own_tokens = fit_column(
+    column, parts, own_tokens = rules.sequence.fit(
         encoder.sequence, parts, options, None if known is None else known.sequence
     )
     rules = replace(rules, sequence=column)

@@ -14,13 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.columns import SequenceColumn, column_from_dict
+from seqtrain.data.columns import column_from_dict
+from seqtrain.data.columns.column import Column
 from seqtrain.data.columns.column_table import ColumnTable
 from seqtrain.data.columns.row_features import RowFeatures
-from seqtrain.data.columns.series_column import SeriesColumn
-from seqtrain.data.columns.steps_column import StepsColumn
-from seqtrain.data.columns.text_column import TextColumn
-from seqtrain.data.columns.token_sequence import TokenSequence
 from seqtrain.data.encoding import EMPTY, EncodingReport, LengthPolicy, RowEncoder
 from seqtrain.data.examples import SHOWN_ROWS, Example
 from seqtrain.data.labels import LabelSet, ProvisionalLabels
@@ -55,7 +52,7 @@ class Preprocessing:
 
     file_format: FileFormat
     schema: Schema
-    sequence: SequenceColumn
+    sequence: Column
     lengths: LengthPolicy
     label_set: LabelSet = field(default_factory=LabelSet)
     row_features: RowFeatures | None = None
@@ -84,52 +81,32 @@ class Preprocessing:
         return self.sequence.input_size
 
     @property
-    def tokens(self) -> TokenSequence | None:
-        """The sequence column if its steps are token ids, else None."""
-        return self.sequence if isinstance(self.sequence, TokenSequence) else None
-
-    @property
-    def text(self) -> TextColumn | None:
-        """The sequence column if sequences are texts, else None."""
-        return self.sequence if isinstance(self.sequence, TextColumn) else None
-
-    @property
-    def series(self) -> SeriesColumn | None:
-        """The sequence column if sequences are series, else None."""
-        return self.sequence if isinstance(self.sequence, SeriesColumn) else None
-
-    @property
-    def numbers(self) -> SeriesColumn | StepsColumn | None:
-        """The sequence column if steps are vectors of numbers, else None."""
-        return None if isinstance(self.sequence, TokenSequence) else self.sequence
-
-    @property
     def steps(self) -> ColumnTable | None:
         """Columns of a step if it has several, else None."""
-        return self.sequence.table if isinstance(self.sequence, StepsColumn) else None
-
-    @property
-    def static(self) -> ColumnTable | None:
-        """Columns of the row features, or None."""
-        return None if self.row_features is None else self.row_features.table
+        return self.sequence if isinstance(self.sequence, ColumnTable) else None
 
     @property
     def vocabulary(self) -> Vocabulary | None:
         """Vocabulary of the sequences if their steps are token ids, else None."""
-        return None if self.tokens is None else self.tokens.vocabulary
+        return self.sequence.vocabulary
 
     @property
     def token_columns(self) -> int:
         """Number of token columns of a step of several columns, else 0."""
         return 0 if self.steps is None else len(self.steps.tokens)
 
+    @property
+    def reads_tables(self) -> bool:
+        """True if an example has several named columns, so that only a table can hold it."""
+        return self.steps is not None or self.row_features is not None
+
     def data_settings(self) -> dict[str, Any]:
         """Return the keys of the data section that fix the meaning of a model's weights."""
         found = {"kind": self.kind, "static": self.schema.static, **self.sequence.settings()}
         if self.steps is not None:
             found["steps"] = self.schema.steps
-        if self.static is not None:
-            found["missing"] = self.static.missing
+        if self.row_features is not None:
+            found["missing"] = self.row_features.missing
         return found
 
     def pieces(self, sequence: Any) -> list[str] | None:
@@ -215,8 +192,7 @@ class Preprocessing:
     def _finished(self, store: SequenceStore, encoder: RowEncoder) -> SequenceStore:
         if self.row_features is not None:
             store = self.row_features.finish(store)
-        sequence_encoder: Any = encoder.sequence
-        return self.sequence.finish(store, sequence_encoder)
+        return self.sequence.finish(store, encoder.sequence)
 
     def for_prediction(self, *, empty: str | None = None, bad_rows: str = "error") -> Preprocessing:
         """Return the same preprocessing for prediction, which leaves out no row.
@@ -262,16 +238,10 @@ class Preprocessing:
             "kernels": None if self.kernels is None else list(self.kernels),
         }
 
-    @property
-    def codings(self) -> dict[str, ColumnTable]:
-        """Tables of columns by the part of the input, "steps" or "static"."""
-        both = {"steps": self.steps, "static": self.static}
-        return {name: table for name, table in both.items() if table is not None}
-
     def token_lists(self) -> dict[str, Any]:
         """Return the vocabularies by name: the tokens in the order of their ids."""
-        own: dict[str, Any] = {} if self.tokens is None else self.tokens.vocabulary_dict()
-        return own | {name: table.vocabulary_dict() for name, table in self.codings.items()}
+        own = {} if self.row_features is None else self.row_features.vocabulary_dict()
+        return {**self.sequence.vocabulary_dict(), **own}
 
     @classmethod
     def from_dict(
@@ -289,10 +259,9 @@ class Preprocessing:
             KeyError: If a value is missing.
             TypeError: If a value has the wrong type.
         """
-        own = tokens["steps"] if values["sequence"]["kind"] == StepsColumn.kind else tokens
         row_features = values["row_features"]
         if row_features is not None:
-            row_features = RowFeatures.from_dict(row_features, tokens["static"])
+            row_features = RowFeatures.from_dict(row_features, tokens)
         kernels = values["kernels"]
         if kernels is not None:
             kernels = _saved_lengths(kernels)
@@ -300,7 +269,7 @@ class Preprocessing:
             file_format=FileFormat(**values["file_format"]),
             schema=Schema(**values["schema"]),
             bad_rows=values["bad_rows"],
-            sequence=column_from_dict(values["sequence"], own),
+            sequence=column_from_dict(values["sequence"], tokens),
             lengths=LengthPolicy.from_dict(values["lengths"]),
             label_set=LabelSet.from_dict(values["label_set"]),
             row_features=row_features,

@@ -10,7 +10,9 @@ from typing import TypeGuard
 import numpy as np
 
 from seqtrain.config.schema import BatchingConfig, DataConfig
-from seqtrain.data.columns import SequenceColumn
+from seqtrain.data.columns.column import Column
+from seqtrain.data.columns.column_table import ColumnTable
+from seqtrain.data.columns.series_column import SeriesColumn
 from seqtrain.data.columns.symbol_column import SymbolColumn
 from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.dataset import PreparedData
@@ -201,9 +203,9 @@ def _unknown(data: PreparedData) -> Iterator[str]:
 
 def _symbols(data: PreparedData, settings: DataConfig) -> Iterator[str]:
     """Yield a warning if features of an npz file look like symbols: few whole numbers."""
-    series, is_set = data.preprocessing.series, "kind" in settings.model_fields_set
+    series, is_set = data.preprocessing.sequence, "kind" in settings.model_fields_set
     is_npz = data.preprocessing.file_format.name == "npz"
-    if series is None or is_set or not is_npz or series.channels > 1:
+    if not isinstance(series, SeriesColumn) or is_set or not is_npz or series.channels > 1:
         return
     scaled = np.unique(data.splits["train"].values[:, 0])
     values = scaled.astype(np.float64) * series.scale.std[0] + series.scale.mean[0]
@@ -285,25 +287,24 @@ def number_doubts(data: PreparedData) -> Iterator[str]:
 
 def _narrow(rules: Preprocessing) -> Iterator[str]:
     """Yield a warning for each number whose values float32 can hardly tell apart."""
-    for columns in (rules.series, rules.steps, rules.static):
-        if columns is None:
-            continue
-        for name, (mean, std) in columns.scales().items():
+    for columns in (rules.sequence, rules.row_features):
+        scales = {} if columns is None else columns.scales()
+        for name, (mean, std) in scales.items():
             if std < FEW_STEPS * np.spacing(np.float32(abs(mean))):
-                shown = name if columns is rules.series else quote(name)
+                shown = quote(name) if isinstance(columns, ColumnTable) else name
                 yield (
                     f"train: {shown} lies around {mean:.3g} and differs by about {std:.2g}, which "
                     f"32 bits hardly hold; write it as the difference to {mean:.3g}"
                 )
 
 
-def _splits_words(column: SequenceColumn) -> TypeGuard[TextColumn]:
+def _splits_words(column: Column) -> TypeGuard[TextColumn]:
     return isinstance(column, TextColumn) and column.tokenizer_name in WORDS
 
 
 def static_doubts(data: PreparedData) -> list[str]:
     """Return a warning for each column of data.static with only one value in train."""
-    coding, cells = data.preprocessing.static, data.splits["train"].static
+    coding, cells = data.preprocessing.row_features, data.splits["train"].static
     if coding is None or cells is None:
         return []
     names = [quote(x) for i, x in enumerate(coding.names) if (cells[:, i] == cells[0, i]).all()]

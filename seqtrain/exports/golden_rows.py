@@ -14,6 +14,7 @@ import numpy.typing as npt
 import torch
 
 from seqtrain.data.columns.column_table import ColumnTable
+from seqtrain.data.columns.series_column import SeriesColumn
 from seqtrain.data.examples import Example, Steps
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
@@ -58,7 +59,7 @@ def golden_rows(model: Model) -> GoldenRows:
     rows: list[dict[str, Any]] = []
     examples: list[Example] = []
     for sequence in _sequences(rules):
-        static = None if rules.static is None else _draw_steps(rules.static, draw, 1)
+        static = None if rules.row_features is None else _draw_steps(rules.row_features, draw, 1)
         example = Example(sequence, None, len(rows) + 1, static=static)
         try:
             list(rules.encode_chunks([[example]], "golden rows"))
@@ -66,8 +67,8 @@ def golden_rows(model: Model) -> GoldenRows:
             continue
         examples.append(example)
         row = {"sequence": _as_json(sequence, rules)}
-        if rules.static is not None and static is not None:
-            row["facts"] = rules.static.rows(static)[0]
+        if rules.row_features is not None and static is not None:
+            row["facts"] = rules.row_features.rows(static)[0]
         rows.append(row)
     ((_, store),) = rules.encode_chunks([examples], "golden rows")
     logits = check_finite(predict_logits(model.network, store, torch.device("cpu")), store)
@@ -89,10 +90,10 @@ def _sequences(rules: Preprocessing) -> Iterator[Any]:
         lengths.append(min(rules.lengths.max_length, 1000) + 7)
     numbers, symbols = np.random.default_rng(SEED), random.Random(SEED)
     for length in lengths:
-        if rules.series is not None:
-            scale, channels = rules.series.scale, rules.series.channels
-            values = numbers.normal(scale.mean, scale.std, (length, channels))
-            if rules.series.has_indicators:
+        if isinstance(rules.sequence, SeriesColumn):
+            scale = rules.sequence.scale
+            values = numbers.normal(scale.mean, scale.std, (length, len(scale)))
+            if rules.sequence.has_indicators:
                 values[numbers.random(values.shape) < 0.1] = np.nan
             yield as_float32(values)
         elif rules.steps is not None:

@@ -45,10 +45,7 @@ class ExportedModel:
     """An exported model: the ONNX graph, and the preprocessing of its inputs."""
 
     def __init__(self, onnx: bytes, fitted: Preprocessing, thresholds: list[float]) -> None:
-        self.fitted, self.grams, self.thresholds = fitted, None, thresholds
-        tokens = fitted.tokens
-        if tokens is not None and tokens.subwords is not None and tokens.vocabulary is not None:
-            self.grams = tokens.vocabulary.grams(*tokens.subwords)
+        self.fitted, self.grams, self.thresholds = fitted, fitted.sequence.words, thresholds
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         self.session = onnxruntime.InferenceSession(

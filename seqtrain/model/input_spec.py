@@ -57,28 +57,25 @@ class InputSpec:
     @classmethod
     def of(cls, preprocessing: Preprocessing) -> InputSpec:
         """Return the facts about the inputs and classes of a preprocessing."""
-        words = series = kernels = None
-        tokens, numbers = preprocessing.tokens, preprocessing.numbers
-        if tokens is not None and tokens.subwords is not None and tokens.vocabulary is not None:
-            words = tokens.vocabulary.grams(*tokens.subwords)
-        if numbers is not None and numbers.standardize != "train":
+        series, kernels, column = None, None, preprocessing.sequence
+        if column.standardize != "train":
             series = SeriesStandardization(
-                numbers.channels,
-                both=numbers.standardize == "both",
-                indicators=numbers.has_indicators,
+                column.channels,
+                both=column.standardize == "both",
+                indicators=column.has_indicators,
                 ids=preprocessing.token_columns,
             )
-        if numbers is not None and preprocessing.kernels is not None:
-            kernels = KernelSizes(numbers.channels, numbers.has_indicators, preprocessing.kernels)
+        if preprocessing.kernels is not None:
+            kernels = KernelSizes(column.channels, column.has_indicators, preprocessing.kernels)
         return cls(
             input_size=preprocessing.input_size,
             num_classes=len(preprocessing.labels),
-            features=preprocessing.series is not None,
-            words=words,
+            features=preprocessing.kind == "features",
+            words=column.words,
             ngrams=preprocessing.ngrams,
             series=series,
             kernels=kernels,
             steps=preprocessing.steps,
-            static=preprocessing.static,
-            subword_rows=BUCKETS if tokens is None else tokens.subword_rows,
+            static=preprocessing.row_features,
+            subword_rows=column.subword_rows,
         )

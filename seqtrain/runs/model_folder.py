@@ -164,8 +164,8 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
     if ngrams is not None and preprocessing.steps is not None:
         named = {preprocessing.steps.names[x.column]: [*x[1:3]] for x in ngrams.columns}
         sizes = named if isinstance(config.ngrams, dict) else sizes
-    tokens = preprocessing.tokens
-    subwords = None if tokens is None or tokens.subwords is None else [*tokens.subwords]
+    sizes_of_words = getattr(preprocessing.sequence, "subwords", None)
+    subwords = None if sizes_of_words is None else [*sizes_of_words]
     has_kernels = preprocessing.kernels is not None
     spelled = ngrams is not None and ngrams.has_spelling
     wanted = config.ngrams, config.subwords, config.kernels, config.ngrams_spelling
@@ -176,17 +176,17 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
 
 def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
     """Return the preprocessing of a saved folder; raise ValueError if no fit returns such one."""
-    has_tokens = values["sequence"]["kind"] != SeriesColumn.kind
-    lists = saved.read_json(VOCABULARY) if has_tokens or values["row_features"] else {}
+    has_tokens = values["sequence"]["kind"] != SeriesColumn.kind or values["row_features"]
+    lists = saved.read_json(VOCABULARY) if has_tokens else {}
     found = Preprocessing.from_dict(values, lists, _read_ngrams(saved, values["ngrams"]))
     _check_reading(found)
     columns = set(range(found.token_columns)) or {ONLY}
     if found.ngrams is not None:
-        if found.series is not None:
+        if found.kind == SeriesColumn.kind:
             raise ValueError("ngrams: expected none for series")
         if not {own.column for own in found.ngrams.columns} <= columns:
             raise ValueError("ngrams.columns: expected token columns of a step")
-    if found.kernels is not None and (found.numbers is None or found.token_columns):
+    if found.kernels is not None and (not found.sequence.channels or found.token_columns):
         raise ValueError("kernels: expected none for steps with tokens")
     return found
 
@@ -205,7 +205,7 @@ def _check_reading(found: Preprocessing) -> None:
         raise ValueError("schema.kind: expected that of the sequence")
     if found.schema.label_separator != found.label_set.separator:
         raise ValueError("schema.label_separator: expected that of the labels")
-    for name, table in (("steps", found.steps), ("static", found.static)):
+    for name, table in (("steps", found.steps), ("static", found.row_features)):
         kinds = getattr(found.schema, name)
         names = None if kinds is None else column_names(kinds)
         if names != (None if table is None else table.names):

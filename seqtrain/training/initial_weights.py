@@ -80,9 +80,9 @@ def copy_old_weights(
             is_new[torch.from_numpy(np.array(vectors.rows))] = False
         rows[is_new] = rows[UNK].clone()
         kept_tokens, added_tokens = len(vocabulary), len(rows) - len(vocabulary)
-    for name, coding in old_preprocessing.codings.items():
-        prefix = "embedding" if name == "steps" else name
-        for number, known in enumerate(coding.vocabularies):
+    tables = {"embedding": old_preprocessing.steps, "static": old_preprocessing.row_features}
+    for prefix, table in tables.items():
+        for number, known in enumerate(table.vocabularies if table else []):
             rows = after[f"{prefix}.tables.{number}.weight"]
             rows[len(known) :] = rows[UNK]
             added_tokens += len(rows) - len(known)

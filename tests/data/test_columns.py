@@ -26,7 +26,7 @@ def rare(table_project: Path) -> None:
 def test_train_chooses_each_columns_tokens_and_scales(table_project: Path) -> None:
     rare(table_project)
     data = prepared("data.validation=null")
-    coding, facts = data.preprocessing.steps, data.preprocessing.static
+    coding, facts = data.preprocessing.steps, data.preprocessing.row_features
     assert coding is not None
     assert facts is not None
     place, mood = (vocabulary.tokens for vocabulary in coding.vocabularies)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from seqtrain.config.schema import ModelConfig
-from seqtrain.data.columns import SequenceColumn
+from seqtrain.data.columns.column import Column
 from seqtrain.data.columns.scaling import Scale
 from seqtrain.data.columns.series_column import SeriesColumn
 from seqtrain.data.columns.steps_column import StepsColumn
@@ -61,7 +61,7 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
     return Model(network, preprocessing)
 
 
-def _column(kind: str, settings: dict[str, Any]) -> SequenceColumn:
+def _column(kind: str, settings: dict[str, Any]) -> Column:
     if kind == "features":
         scale = Scale(settings.pop("mean", (0.5, -1.0)), settings.pop("std", (1.0, 2.0)))
         return SeriesColumn(scale=scale, **settings)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-from seqtrain.data.columns.column_table import ColumnTable
+from seqtrain.data.columns.column import Column
 from seqtrain.data.columns.row_features import RowFeatures
 from seqtrain.data.columns.series_column import SeriesColumn
 from seqtrain.data.columns.steps_column import StepsColumn
@@ -15,14 +15,13 @@ from seqtrain.data.saved_values import saved_choice
 if TYPE_CHECKING:  # exported models read rows without pydantic
     from seqtrain.config.schema import Config
 
-SequenceColumn: TypeAlias = TextColumn | SymbolColumn | SeriesColumn | StepsColumn
-COLUMNS: dict[str, type[SequenceColumn]] = {
+COLUMNS: dict[str, type[Column]] = {
     column.kind: column for column in (TextColumn, SymbolColumn, SeriesColumn, StepsColumn)
 }
 """Columns of sequences by data.kind."""
 
 
-def column_from_config(config: Config) -> SequenceColumn:
+def column_from_config(config: Config) -> Column:
     """Return the unfitted column of the sequences that a config describes."""
     data, sizes = config.data, config.model.subwords
     subwords = None if sizes is None else (sizes[0], sizes[1])
@@ -30,8 +29,8 @@ def column_from_config(config: Config) -> SequenceColumn:
         case "features":
             return SeriesColumn(data.missing, data.standardize)
         case "steps":
-            table = ColumnTable.from_kinds(data.steps or {}, data.missing)
-            return StepsColumn(table, data.standardize)
+            kinds = data.steps or {}
+            return StepsColumn.from_kinds(kinds, data.missing, standardize=data.standardize)
         case "tokens":
             return SymbolColumn(subwords=subwords)
         case _:
@@ -44,10 +43,10 @@ def row_features_from_config(config: Config) -> RowFeatures | None:
     """Return the unfitted row features that a config describes, or None."""
     if config.data.static is None:
         return None
-    return RowFeatures(ColumnTable.from_kinds(config.data.static, config.data.missing))
+    return RowFeatures.from_kinds(config.data.static, config.data.missing)
 
 
-def column_from_dict(values: Any, tokens: Any) -> SequenceColumn:
+def column_from_dict(values: Any, tokens: Any) -> Column:
     """Build a column from `to_dict`'s and `vocabulary_dict`'s values, which may come from anyone.
 
     Raises:

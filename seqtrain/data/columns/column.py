@@ -1,4 +1,4 @@
-"""The interface of columns: encoding of one input of an example as numbers.
+"""The base of columns: encoding of one input of an example as numbers.
 
 A column is the sequence of an example (text, symbols, series, or steps of several columns) or its
 row features. Each kind is one file in this folder and one entry of `COLUMNS`.
@@ -18,39 +18,20 @@ N steps of all sequences of a store or chunk, K numbers of a step.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias
 
 from seqtrain.data.store import Array, SequenceStore
-from seqtrain.data.vocabulary import Vocabulary
+from seqtrain.data.vocabulary import BUCKETS, Vocabulary, WordGrams
 
 Parts: TypeAlias = dict[str, SequenceStore]
 """Stores by name: train, the other splits, and files of pretraining.data."""
-SomeColumn = TypeVar("SomeColumn", bound="Column")
 
 
-class Encoded(NamedTuple):
-    """Provisional numbers of some cells.
-
-    Attributes:
-        values: Numbers of all steps, cell after cell: (N,) int32 ids, or (N, K) float32.
-        lengths: Number of steps of each cell.
-    """
-
-    values: Array
-    lengths: list[int]
-
-
-class CellEncoder(Protocol):
+class CellEncoder(ABC):
     """Encoder of the cells of one column, in the order in which rows are read."""
-
-    @property
-    def is_ready(self) -> bool:
-        """False until `prepare` has seen a cell from which the width follows."""
-
-    def prepare(self, cell: Any) -> None:
-        """Take the width of vectors from the first cell that isn't empty."""
 
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Any]:
         """Return the cells, and an empty cell for each one that can't be encoded.
@@ -59,15 +40,24 @@ class CellEncoder(Protocol):
             cells: One cell for each row.
             problems: Reasons by row number. The method adds those of cells that it refuses.
         """
+        return list(cells)
 
-    def encode(self, cells: Sequence[Any]) -> Encoded:
-        """Return the provisional numbers of cells that `check` returned."""
+    @abstractmethod
+    def encode(self, cells: Sequence[Any]) -> tuple[Array, list[int]]:
+        """Return the provisional numbers of cells that `check` returned.
 
+        Returns:
+            The numbers of all steps, cell after cell: (N,) int32 ids, or (N, K) float32. Then the
+            number of steps of each cell.
+        """
+
+    @abstractmethod
     def blank(self) -> Array:
         """Return the one step as which an empty sequence is read: (1,) or (1, K)."""
 
     def arrays(self, values: Array) -> dict[str, Array]:
         """Return the arrays of a store that hold these provisional numbers, by their names."""
+        return {"values": values}
 
 
 @dataclass(frozen=True)
@@ -87,25 +77,52 @@ class FitOptions:
     bins: int | None = None
 
 
-class Column(Protocol):
-    """One input of an example: how its cells become numbers. Immutable; `fit` returns a new one."""
+class Column(ABC):
+    """One input of an example: how its cells become numbers. Immutable; `fit` returns a new one.
+
+    Attributes:
+        kind: Name of the kind of column, as data.kind has it.
+        vocabulary: Vocabulary if steps are token ids, else None.
+        tokenizer_name: Name of the tokenizer of texts, else None.
+        standardize: ``"series"`` or ``"both"`` if the model also standardizes the numbers of each
+            sequence by itself, else ``"train"``.
+        subword_rows: Rows of the table of subwords.
+    """
 
     kind: ClassVar[str]
+    vocabulary: Vocabulary | None = None
+    tokenizer_name: str | None = None
+    standardize: str = "train"
+    subword_rows: int = BUCKETS
 
     @property
+    @abstractmethod
     def input_size(self) -> int:
         """Size of the vocabulary if steps are ids, else the numbers K of a step."""
 
+    @property
+    def channels(self) -> int:
+        """Numbers of a step that are neither ids nor indicators of missing numbers."""
+        return 0
+
+    @property
+    def has_indicators(self) -> bool:
+        """True if indicators of missing numbers follow the numbers."""
+        return False
+
+    @property
+    def words(self) -> WordGrams | None:
+        """Character n-grams of the words of the vocabulary, or None without subwords."""
+        return None
+
+    @abstractmethod
     def encoder(self) -> CellEncoder:
         """Return an encoder of cells."""
 
+    @abstractmethod
     def fit(
-        self: SomeColumn,
-        encoder: Any,
-        parts: Parts,
-        options: FitOptions,
-        known: SomeColumn | None = None,
-    ) -> tuple[SomeColumn, Parts, int]:
+        self, encoder: Any, parts: Parts, options: FitOptions, known: Any = None
+    ) -> tuple[Any, Parts, int]:
         """Fit the column on the training split.
 
         Args:
@@ -120,23 +137,33 @@ class Column(Protocol):
             in the vocabularies.
         """
 
+    @abstractmethod
     def finish(self, store: SequenceStore, encoder: Any) -> SequenceStore:
         """Return a store with final numbers, of rows that an encoder of a fitted column encoded."""
 
     def settings(self) -> dict[str, Any]:
         """Return the keys of the data section that fix the meaning of the encoded numbers."""
+        return {}
 
     def pieces(self, cell: Any) -> list[str] | None:
         """Return the steps of a cell as texts for people, or None if they are bare numbers."""
+        return None
 
+    def scales(self) -> dict[str, tuple[float, float]]:
+        """Return mean and standard deviation in train of each number, by its name for people."""
+        return {}
+
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted column without its vocabularies as JSON values, with its `kind`."""
 
-    def vocabulary_dict(self) -> dict[str, list[str]]:
-        """Return the tokens of each vocabulary in the order of their ids, by name."""
+    def vocabulary_dict(self) -> dict[str, Any]:
+        """Return the tokens of each vocabulary in the order of their ids, as a model saves them."""
+        return {}
 
     @classmethod
-    def from_dict(cls: type[SomeColumn], values: Any, tokens: Any) -> SomeColumn:
+    @abstractmethod
+    def from_dict(cls, values: Any, tokens: Any) -> Column:
         """Build a column from `to_dict`'s and `vocabulary_dict`'s values.
 
         The values may come from anyone: a column that it returns encodes rows without errors.

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
-from seqtrain.data.columns.column import FitOptions
+from seqtrain.data.columns.column import CellEncoder, Column, FitOptions, Parts
 from seqtrain.data.columns.number_cells import NumberCells
 from seqtrain.data.columns.scaling import MASK, MISSING, refused_numbers
 from seqtrain.data.columns.token_cells import TokenCells
 from seqtrain.data.examples import Features, Steps
 from seqtrain.data.saved_values import saved_choice, saved_texts
-from seqtrain.data.store import Array, blocks, concatenate
+from seqtrain.data.store import Array, SequenceStore, blocks, concatenate
 from seqtrain.data.vocabulary import UNK, Vocabulary
 
 LARGEST_ID = 2**24
@@ -28,53 +28,37 @@ Cells: TypeAlias = Mapping[str, Array]
 """The cells of each column of a table by name, (N,): ids of tokens, numbers as read."""
 
 
-class TableColumn(Protocol):
-    """A column of a table, with one cell per step. Each kind is one file and one entry of `KINDS`.
-
-    Token columns have ids; number columns become one or more numbers. Immutable.
-
-    Attributes:
-        name: Name of the column in the data files.
-        kind: Name under which the column is saved.
-        is_token: True if cells are tokens.
-    """
-
-    kind: ClassVar[str]
-    is_token: ClassVar[bool]
-
-    @property
-    def name(self) -> str:
-        """Name of the column in the data files."""
-
-    @property
-    def width(self) -> int:
-        """Numbers of the vector that are this column's, without the indicator."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the column without its vocabulary as JSON values, with its `kind` and `name`."""
-
-
 KINDS: dict[str, type[TokenCells] | type[NumberCells]] = {
     column.kind: column for column in (TokenCells, NumberCells)
 }
+"""Columns of a table, with one cell per step, by the name under which they are saved.
+
+Token columns have ids; number columns become one or more numbers. Each kind is one file.
+"""
+SomeTable = TypeVar("SomeTable", bound="ColumnTable")
 
 
 @dataclass(frozen=True)
-class ColumnTable:
+class ColumnTable(Column):
     """The columns of a time step, or of row features.
 
     Attributes:
+        array: Array of a store that holds the vectors.
         tokens: Token columns.
         numbers: Number columns.
         missing: Policy for missing numbers, "error" or "mask".
     """
 
+    kind = "steps"
+    array: ClassVar[str] = "values"
     tokens: tuple[TokenCells, ...]
     numbers: tuple[NumberCells, ...]
     missing: str = "error"
 
     @classmethod
-    def from_kinds(cls, kinds: Mapping[str, Any], missing: str) -> ColumnTable:
+    def from_kinds(
+        cls: type[SomeTable], kinds: Mapping[str, Any], missing: str, **settings: Any
+    ) -> SomeTable:
         """Build an unfitted table from data.steps or data.static."""
         tokens, numbers = list[TokenCells](), list[NumberCells]()
         for name, kind in kinds.items():
@@ -83,7 +67,7 @@ class ColumnTable:
                 tokens.append(TokenCells(name, options.get("min_count")))
             else:
                 numbers.append(NumberCells(name, by=options.get("by")))
-        return cls(tuple(tokens), tuple(numbers), missing)
+        return cls(tuple(tokens), tuple(numbers), missing, **settings)
 
     @property
     def columns(self) -> tuple[TokenCells | NumberCells, ...]:
@@ -106,39 +90,29 @@ class ColumnTable:
         return self.missing == MASK
 
     @property
-    def num_numbers(self) -> int:
+    def channels(self) -> int:
         """Numbers of the vector that encode number columns, without indicators."""
         return sum(column.width for column in self.numbers)
 
     @property
-    def width(self) -> int:
+    def input_size(self) -> int:
         """Numbers K of the vector."""
         indicators = len(self.numbers) if self.has_indicators else 0
-        return len(self.tokens) + self.num_numbers + indicators
+        return len(self.tokens) + self.channels + indicators
 
     def encoder(self) -> TableEncoder:
         """Return an encoder of the cells of steps."""
         return TableEncoder(self)
 
     def fit(
-        self,
+        self: SomeTable,
         encoder: TableEncoder,
-        values: Mapping[str, Features],
+        parts: Parts,
         options: FitOptions,
         known: ColumnTable | None = None,
-    ) -> tuple[ColumnTable, dict[str, Features], int]:
-        """Fit all columns on the provisional numbers of train.
-
-        Args:
-            encoder: Encoder of all parts.
-            values: Provisional numbers by part, (N, columns).
-            options: Limits of vocabularies.
-            known: The table of an earlier model, or None.
-
-        Returns:
-            The fitted table, the final numbers by part, and how many distinct tokens could be in
-            the vocabularies.
-        """
+    ) -> tuple[SomeTable, Parts, int]:
+        """Fit all columns on the provisional numbers of train: see `Column.fit`."""
+        values = {name: self._vectors(part) for name, part in parts.items()}
         train, total = values["train"], 0
         tokens, final_ids = list[TokenCells](), list[Array]()
         for number, column in enumerate(self.tokens):
@@ -164,13 +138,23 @@ class ColumnTable:
             sizes = {column.name: len(column.vocabulary or ()) for column in tokens}
             numbers = tuple(column.fit(cells, sizes, options.bins) for column in self.numbers)
         table = replace(self, tokens=tuple(tokens), numbers=numbers)
-        finished = {
-            name: concatenate(table.finish(final(block)) for block in blocks(part))
+        finished: Any = {
+            name: concatenate(table.vectors_of(final(block)) for block in blocks(part))
             for name, part in values.items()
         }
-        return table, finished, total
+        found = {name: replace(x, **{self.array: finished[name]}) for name, x in parts.items()}
+        return table, found, total
 
-    def finish(self, values: Features) -> Features:
+    def finish(self, store: SequenceStore, encoder: Any = None) -> SequenceStore:
+        """Return the store with final vectors."""
+        vectors: Any = concatenate(map(self.vectors_of, blocks(self._vectors(store))))
+        return replace(store, **{self.array: vectors})
+
+    def _vectors(self, store: SequenceStore) -> Features:
+        found: Features = getattr(store, self.array)
+        return found
+
+    def vectors_of(self, values: Features) -> Features:
         """Return the vectors (N, K) of ids and numbers as read, (N, columns)."""
         cells, count = self._cells(values), len(self.tokens)
         parts, indicators = [values[:, :count]], list[Array]()
@@ -193,7 +177,7 @@ class ColumnTable:
         start = len(self.tokens) + sum(own.width for own in self.numbers[:column])
         values[:, start : start + self.numbers[column].width] = 0
         if self.has_indicators:
-            values[:, len(self.tokens) + self.num_numbers + column] = 1
+            values[:, len(self.tokens) + self.channels + column] = 1
 
     def scales(self) -> dict[str, tuple[float, float]]:
         """Return mean and standard deviation of each number column in train, by its name."""
@@ -208,16 +192,16 @@ class ColumnTable:
         """Return the table without its vocabularies as JSON values."""
         return {"columns": [column.to_dict() for column in self.columns], "missing": self.missing}
 
-    def vocabulary_dict(self) -> dict[str, list[str]]:
-        """Return the tokens of each token column, by its name."""
+    def vocabulary_dict(self) -> dict[str, Any]:
+        """Return the tokens of each token column by its name, under the kind of the table."""
         named = zip(self.tokens, self.vocabularies, strict=False)
-        return {column.name: list(vocabulary.tokens) for column, vocabulary in named}
+        return {self.kind: {column.name: list(known.tokens) for column, known in named}}
 
     @classmethod
-    def from_dict(cls, values: Any, tokens: Any) -> ColumnTable:
-        """Build a fitted table from saved values; raise ValueError if they aren't valid."""
+    def from_dict(cls: type[SomeTable], values: Any, tokens: Any) -> SomeTable:
+        """Build a fitted table from saved values: see `Column.from_dict`."""
         columns = [
-            KINDS[saved_choice("kind", own["kind"], (*KINDS,))].from_dict(own, tokens)
+            KINDS[saved_choice("kind", own["kind"], (*KINDS,))].from_dict(own, tokens[cls.kind])
             for own in values["columns"]
         ]
         saved_texts("columns", [column.name for column in columns], least=1)
@@ -231,51 +215,50 @@ class ColumnTable:
         return cls(first, others, missing)
 
 
-class TableEncoder:
-    """Encoder of the cells of steps as ids and numbers, (N, columns)."""
-
-    is_ready = True
+class TableEncoder(CellEncoder):
+    """Encoder of the cells of steps as vectors of ids and numbers, (N, columns)."""
 
     def __init__(self, table: ColumnTable) -> None:
         self._table = table
         self._names = [column.name for column in table.numbers]
         self.indexes = [column.index() for column in table.tokens]
-
-    def prepare(self, cell: Any) -> None:
-        """Do nothing: the columns are known."""
-
-    def nothing(self) -> Steps:
-        """Return steps without any step."""
         numbers = np.zeros((0, len(self._names)), dtype=np.float32)
-        return Steps(((),) * len(self.indexes), numbers)
+        self._nothing = Steps(((),) * len(self.indexes), numbers)
 
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Steps]:
         """Return the steps, and empty steps for each cell with a missing number."""
         checked = list[Steps]()
         for row, steps in enumerate(cells):
-            if row in problems or steps is None or not len(steps):
-                checked.append(self.nothing())
+            if row in problems or not steps:
+                checked.append(self._nothing)
                 continue
             width, missing = len(self._names), self._table.missing
             problem = refused_numbers(steps.numbers, width, missing, self._names)
             if problem is not None:
                 problems[row] = problem
-            checked.append(self.nothing() if problem else steps)
+            checked.append(self._nothing if problem else steps)
         return checked
 
-    def encode(self, cells: Sequence[Steps]) -> Features:
-        """Return the ids and the numbers of all steps, (N, columns)."""
-        parts = [self.nothing().numbers, *(steps.numbers for steps in cells)]
+    def encode(self, cells: Sequence[Steps]) -> tuple[Features, list[int]]:
+        """Return the ids and the numbers of all steps, (N, columns), and the steps of each cell."""
+        parts = [self._nothing.numbers, *(steps.numbers for steps in cells)]
         numbers: Features = np.concatenate(parts)
-        if not self.indexes:
-            return numbers
-        count = len(self.indexes)
+        count, lengths = len(self.indexes), [len(steps) for steps in cells]
+        if not count:
+            return numbers, lengths
         values = np.empty((len(numbers), count + numbers.shape[1]), dtype=np.float32)
         values[:, count:] = numbers
         for column, index in enumerate(self.indexes):
             tokens = index.ids(chain.from_iterable(steps.tokens[column] for steps in cells))
             ids = np.array(tokens, dtype=np.int64)
             values[:, column] = np.where(ids < LARGEST_ID, ids, UNK)
+        return values, lengths
+
+    def encode_rows(self, cells: Sequence[Steps]) -> Features:
+        """Return one vector for each cell, (B, columns); a blank one for an empty cell."""
+        vectors, lengths = self.encode(cells)
+        values = self.blank().repeat(len(cells), axis=0)
+        values[np.array(lengths, dtype=bool)] = vectors
         return values
 
     def blank(self) -> Features:

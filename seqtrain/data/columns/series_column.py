@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.columns.column import CellEncoder, Encoded, FitOptions, Parts
+from seqtrain.data.columns.column import CellEncoder, Column, FitOptions, Parts
 from seqtrain.data.columns.scaling import MASK, MISSING, STANDARDIZE, Scale, refused_numbers
 from seqtrain.data.examples import Features
 from seqtrain.data.saved_values import saved_choice
-from seqtrain.data.store import Array, SequenceStore, blocks, concatenate
+from seqtrain.data.store import SequenceStore, blocks, concatenate
 from seqtrain.errors import DataError
 
+NO_SERIES = "every sequence is empty; expected feature vectors"
 
-class SeriesEncoder:
+
+class SeriesEncoder(CellEncoder):
     """Encoder of series (T, C), whose numbers aren't standardized yet.
 
     Args:
@@ -28,18 +30,13 @@ class SeriesEncoder:
         self._missing = missing
         self._channels = channels
 
-    @property
-    def is_ready(self) -> bool:
-        """True if the number of channels is known."""
-        return self._channels is not None
-
-    def prepare(self, cell: Features) -> None:
-        """Take the number of channels from the first series that isn't empty."""
-        if self._channels is None and len(cell):
-            self._channels = cell.shape[1]
-
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Features]:
         """Return the series, and an empty series for each one that can't be encoded."""
+        if self._channels is None:
+            self._channels = next((cell.shape[1] for cell in cells if len(cell)), None)
+        if self._channels is None:
+            for row in range(len(cells)):
+                problems.setdefault(row, NO_SERIES)
         checked, nothing = [], self.blank()[:0]
         for row, series in enumerate(cells):
             if row in problems or not len(series):
@@ -51,22 +48,17 @@ class SeriesEncoder:
             checked.append(nothing if problem else series)
         return checked
 
-    def encode(self, cells: Sequence[Features]) -> Encoded:
-        """Return the numbers of all steps, (N, C)."""
-        values = np.concatenate([self.blank()[:0], *cells])
-        return Encoded(values, [len(series) for series in cells])
+    def encode(self, cells: Sequence[Features]) -> tuple[Features, list[int]]:
+        """Return the numbers of all steps, (N, C), and the steps of each series."""
+        return np.concatenate([self.blank()[:0], *cells]), [len(series) for series in cells]
 
     def blank(self) -> Features:
         """Return a step of missing numbers, as which an empty series is read."""
         return np.full((1, self._channels or 0), np.nan, dtype=np.float32)
 
-    def arrays(self, values: Array) -> dict[str, Array]:
-        """Return the numbers as the values of a store."""
-        return {"values": values}
-
 
 @dataclass(frozen=True)
-class SeriesColumn:
+class SeriesColumn(Column):
     """A series per example, of C channels.
 
     A fitted step has C standardized numbers. With missing numbers allowed, C indicators follow.
@@ -137,17 +129,10 @@ class SeriesColumn:
         """Return the keys of the data section that fix the meaning of numbers."""
         return {"missing": self.missing, "standardize": self.standardize}
 
-    def pieces(self, cell: Any) -> None:
-        """Return None, because steps are bare numbers."""
-
     def to_dict(self) -> dict[str, Any]:
         """Return the column as JSON values."""
         rules = {"missing": self.missing, "standardize": self.standardize}
         return {"kind": self.kind, **rules, **self.scale.to_dict()}
-
-    def vocabulary_dict(self) -> dict[str, list[str]]:
-        """Return nothing: series have no tokens."""
-        return {}
 
     @classmethod
     def from_dict(cls, values: Any, tokens: Any) -> SeriesColumn:

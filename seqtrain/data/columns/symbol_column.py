@@ -24,10 +24,6 @@ class SymbolColumn(TokenSequence):
         """Return True: every word can be a symbol."""
         return True
 
-    def settings(self) -> dict[str, Any]:
-        """Return nothing: no key of the data section changes symbols."""
-        return {}
-
     @classmethod
     def from_dict(cls, values: Any, tokens: Any) -> SymbolColumn:
         """Build a column from saved values: see `Column.from_dict`."""

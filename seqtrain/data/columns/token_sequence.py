@@ -6,18 +6,18 @@ and the store also holds the character n-grams of its spelling.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from seqtrain.data.columns.column import CellEncoder, Encoded, FitOptions, Parts
+from seqtrain.data.columns.column import CellEncoder, Column, FitOptions, Parts
 from seqtrain.data.saved_values import saved_integer, saved_texts
 from seqtrain.data.store import Array, SequenceStore, blocks, concatenate, counts_of
 from seqtrain.data.tokenizers import Tokenizer
@@ -31,6 +31,7 @@ from seqtrain.data.vocabulary import (
     SpelledTokens,
     TokenIndex,
     Vocabulary,
+    WordGrams,
     fit_vocabulary,
     word_grams,
 )
@@ -42,13 +43,11 @@ SCORED_SPLITS = ("validation", "test")
 SomeSequence = TypeVar("SomeSequence", bound="TokenSequence")
 
 
-class TokenEncoder:
+class TokenEncoder(CellEncoder):
     """Encoder of texts, or of lists of symbols, as token ids.
 
     It remembers the ids of each piece of text, so that a frequent piece is split only once.
     """
-
-    is_ready = True
 
     def __init__(self, tokenizer: Tokenizer, index: TokenIndex) -> None:
         self.index = index
@@ -56,15 +55,8 @@ class TokenEncoder:
         self._ids: dict[str, bytes] = {}
         self._characters = 0
 
-    def prepare(self, cell: Any) -> None:
-        """Do nothing: ids have no width."""
-
-    def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Any]:
-        """Return the cells: any text can be encoded."""
-        return list(cells)
-
-    def encode(self, cells: Sequence[Any]) -> Encoded:
-        """Return the ids of the tokens of texts or lists of symbols."""
+    def encode(self, cells: Sequence[Any]) -> tuple[Array, list[int]]:
+        """Return the ids of the tokens of texts or lists of symbols, and how many each has."""
         pieces = list(self._tokenizer.pieces(cells))
         if self._characters > REMEMBERED_CHARACTERS:
             self._ids, self._characters = {}, 0
@@ -76,7 +68,7 @@ class TokenEncoder:
             self._characters += len(piece)
         of_cells = [b"".join(map(known.__getitem__, own)) for own in pieces]
         values = np.frombuffer(b"".join(of_cells), dtype=np.int32)
-        return Encoded(values, [len(own) // values.itemsize for own in of_cells])
+        return values, [len(own) // values.itemsize for own in of_cells]
 
     def blank(self) -> Array:
         """Return <unk>, as which an empty sequence is read."""
@@ -92,7 +84,7 @@ class TokenEncoder:
 
 
 @dataclass(frozen=True)
-class TokenSequence(ABC):
+class TokenSequence(Column):
     """Base of the columns whose steps are token ids.
 
     Attributes:
@@ -101,7 +93,6 @@ class TokenSequence(ABC):
         subword_rows: Rows of the table of these n-grams.
     """
 
-    kind: ClassVar[str]
     vocabulary: Vocabulary | None = None
     subwords: tuple[int, int] | None = None
     subword_rows: int = BUCKETS
@@ -115,6 +106,13 @@ class TokenSequence(ABC):
     def input_size(self) -> int:
         """Size of the vocabulary."""
         return len(self.vocabulary or ())
+
+    @property
+    def words(self) -> WordGrams | None:
+        """Character n-grams of the words of the vocabulary, or None without subwords."""
+        if self.vocabulary is None or self.subwords is None:
+            return None
+        return self.vocabulary.grams(*self.subwords)
 
     @cached_property
     def _encoder(self) -> TokenEncoder:
@@ -171,10 +169,6 @@ class TokenSequence(ABC):
         if self.subwords is None or not isinstance(encoder.index, SpelledTokens):
             return store
         return replace(store, words=word_grams(encoder.index.unknown, *self.subwords))
-
-    @abstractmethod
-    def settings(self) -> dict[str, Any]:
-        """Return the keys of the data section that fix the meaning of ids."""
 
     def pieces(self, cell: Any) -> list[str]:
         """Return the tokens of a cell."""

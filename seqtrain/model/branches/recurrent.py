@@ -81,7 +81,7 @@ class RecurrentBranch(Branch):
         self.pooled_width = width * len(pooling_names(config.pooling))
         head_width = self.pooled_width
         if spec.static is not None:
-            self.static = ColumnEmbedding(spec.static, spec.static.width)
+            self.static = ColumnEmbedding(spec.static, spec.static.input_size)
             head_width += self.static.width
         self.head = nn.Linear(head_width, spec.num_classes)
         if config.initial_state == "learned":

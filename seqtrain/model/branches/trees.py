@@ -114,7 +114,7 @@ def layout_of(spec: InputSpec) -> AggregateLayout:
     row_numbers = 0
     if spec.static is not None:
         row_tokens = tuple(map(_counted, spec.static.vocabularies))
-        row_numbers = spec.static.width - len(row_tokens)
+        row_numbers = spec.static.input_size - len(row_tokens)
     if spec.steps is None:
         tokens = () if spec.features else (min(MAX_TOKENS, spec.input_size - 1),)
         numbers = spec.input_size if spec.features else 0
@@ -126,7 +126,7 @@ def layout_of(spec: InputSpec) -> AggregateLayout:
         found = [0]
     return AggregateLayout(
         tuple(map(_counted, table.vocabularies)),
-        table.num_numbers,
+        table.channels,
         table.has_indicators,
         row_tokens,
         row_numbers,
