@@ -16,12 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.api.estimator_input import (
+    LAYOUTS,
     InputError,
     are_lists,
-    are_whole_numbers,
     checked_sequence,
+    column_of,
     kind_of_sequences,
     renamed,
+    series_of,
+    steps_first,
+    weights_by_index,
+    whole_numbers,
     without_padding,
 )
 from seqtrain.api.fit import fit
@@ -31,20 +36,11 @@ from seqtrain.api.predictors import Classifier, as_list
 from seqtrain.api.progress import Progress
 from seqtrain.api.run_events import Event
 from seqtrain.config.schema import Config
-from seqtrain.data.read_options import Schema
-from seqtrain.data.readers import TableSource
 from seqtrain.data.readers.table_source import columns_of
 from seqtrain.data.sources import with_given_data
-from seqtrain.errors import (
-    ConfigError,
-    DataError,
-    Interrupted,
-    SeqtrainError,
-    warn,
-)
+from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import Model, load_model
-from seqtrain.text import quote
 from seqtrain.training.events import EpochEvent
 
 try:
@@ -75,7 +71,6 @@ KEYS = {
 }
 """Keys of the config that are parameters with names of their own."""
 SECTIONS = tuple(Config.model_fields)
-LAYOUTS = ("time_channels", "channels_time")
 
 
 class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] # has no types
@@ -317,18 +312,10 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             sections.setdefault(section, {})[key] = value
         weights = sections["training"]["class_weights"]
         if isinstance(weights, Mapping):
-            sections["training"]["class_weights"] = self._class_weights(weights)
+            sections["training"]["class_weights"] = weights_by_index(
+                weights, self.classes_.tolist()
+            )
         return sections
-
-    def _class_weights(self, weights: Mapping[Any, float]) -> dict[str, float]:
-        """Return weights by index of the label, 1 for a label without one."""
-        by_name = {str(label): weight for label, weight in weights.items()}
-        names = [str(label) for label in self.classes_.tolist()]
-        unknown = [name for name in by_name if name not in names]
-        if unknown:
-            found = f"found {', '.join(unknown)}; expected the labels {', '.join(names)}"
-            raise InputError(f"class_weight: {found}")
-        return {str(index): by_name.get(name, 1.0) for index, name in enumerate(names)}
 
     def _classifier(self, model: Model) -> Classifier:
         return Classifier([model], select_device(self.device), Path("SequenceClassifier"))
@@ -347,31 +334,21 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             if names is not None:
                 if hasattr(X, "shape"):
                     validate_data(self, X, reset=reset, skip_check_array=True)
-                rows = self._column_of(X, [*map(str, names)])
+                rows = column_of(X, [*map(str, names)], self.sequence)
             elif dimensions == 3 and is_numeric:
-                rows = self._series(np.asarray(array))
+                rows = series_of(np.asarray(array), self.layout)
             elif dimensions == 2 and array.shape[1] == 1 and array.dtype.kind in "OUT":
                 rows = array[:, 0].tolist()
             elif dimensions == 2 or hasattr(array, "toarray"):  # sparse ones are refused
                 rows = self._rows_of_numbers(X, *y, reset=reset)
             else:
-                rows = as_list(array)
-                if self.layout == "channels_time":
-                    rows = [np.asarray(x).T if getattr(x, "ndim", 1) == 2 else x for x in rows]
+                rows = steps_first(as_list(array), self.layout)
             sequences = [checked_sequence(sequence) for sequence in rows]
         except DataError as error:
             raise InputError(*renamed(error)) from None
         if not sequences:
             raise InputError("X: found no sequences (0 samples)")
-        if reset and are_whole_numbers(sequences[0]) and "data__kind" not in vars(self):
-            warn(
-                "X: lists of whole numbers were read as series; if they are ids of tokens, set "
-                "data__kind='tokens', and data__kind='features' if they are measurements",
-                stacklevel=4,
-            )
-        if getattr(self, "data__kind", None) == "tokens":
-            sequences = [[*map(str, x)] if are_whole_numbers(x) else x for x in sequences]
-        return sequences
+        return whole_numbers(sequences, getattr(self, "data__kind", None), is_training=reset)
 
     def _rows_of_numbers(self, X: Any, *y: Any, reset: bool) -> list[Any]:
         """Return the rows of an array (B, T) of numbers without the NaN at their ends."""
@@ -385,27 +362,6 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 raise
             raise InputError("X: found a table of texts; give one column of it") from None
         return [without_padding(row) for row in (checked[0] if y else checked)]
-
-    def _series(self, array: Array) -> list[Any]:
-        """Return the series of an array with three axes, in the layout (T, C), without padding."""
-        if self.layout == "channels_time":
-            array = array.transpose(0, 2, 1)
-        steps, channels = array.shape[1:]
-        if steps < channels:
-            other = LAYOUTS[1 - LAYOUTS.index(self.layout)]
-            warn(
-                f"X: its series have {steps:,} steps of {channels:,} channels; if the axes are the "
-                f"other way round, set layout={other!r}",
-                stacklevel=5,
-            )
-        return [without_padding(row) for row in array]
-
-    def _column_of(self, X: Any, names: list[str]) -> list[Any]:
-        if self.sequence not in names and len(names) != 1:
-            found = quote(", ".join(names))
-            raise InputError(f"X: found the columns {found}; name the sequence's: sequence='NAME'")
-        name = self.sequence or names[0]
-        return list(TableSource(X, Schema(sequence=name), "X").values[name])
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from seqtrain.data.read_options import Schema
+from seqtrain.data.readers import TableSource
 from seqtrain.data.readers.sequences import plain
-from seqtrain.errors import DataError, SeqtrainError
+from seqtrain.errors import DataError, SeqtrainError, warn
+from seqtrain.text import quote
 
 Array = npt.NDArray[Any]
+LAYOUTS = ("time_channels", "channels_time")
+"""Orders of the axes of a series: (T, C) and (C, T)."""
 IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
 """Start of a message about sequences in memory, which are X here."""
 
@@ -68,3 +73,75 @@ def kind_of_sequences(sequences: list[Any]) -> str:
     if isinstance(first, str):
         return "text"
     return "tokens" if isinstance(first[0], str) else "features"
+
+
+def series_of(array: Array, layout: str) -> list[Any]:
+    """Return the series of an array with three axes in the order (T, C), without padding.
+
+    Args:
+        array: One series per example, (B, T, C) or (B, C, T).
+        layout: One of LAYOUTS.
+    """
+    if layout == "channels_time":
+        array = array.transpose(0, 2, 1)
+    steps, channels = array.shape[1:]
+    if steps < channels:
+        other = LAYOUTS[1 - LAYOUTS.index(layout)]
+        warn(
+            f"X: its series have {steps:,} steps of {channels:,} channels; if the axes are the "
+            f"other way round, set layout={other!r}",
+            stacklevel=5,
+        )
+    return [without_padding(row) for row in array]
+
+
+def steps_first(series: list[Any], layout: str) -> list[Any]:
+    """Return series in the order (T, C); sequences of other kinds are unchanged."""
+    if layout != "channels_time":
+        return series
+    return [np.asarray(x).T if getattr(x, "ndim", 1) == 2 else x for x in series]
+
+
+def whole_numbers(sequences: list[Any], kind: str | None, *, is_training: bool) -> list[Any]:
+    """Return lists of whole numbers as symbols if they are ids of tokens.
+
+    Args:
+        sequences: Sequences, at least one.
+        kind: Value of data.kind, or None if the user didn't set it. Then there is a warning.
+        is_training: False for predictions, which give no warning.
+    """
+    if kind is None and is_training and are_whole_numbers(sequences[0]):
+        warn(
+            "X: lists of whole numbers were read as series; if they are ids of tokens, set "
+            "data__kind='tokens', and data__kind='features' if they are measurements",
+            stacklevel=5,
+        )
+    if kind != "tokens":
+        return sequences
+    return [[*map(str, x)] if are_whole_numbers(x) else x for x in sequences]
+
+
+def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
+    """Return the sequences of a table.
+
+    Args:
+        table: A table as `seqtrain.fit` takes it.
+        names: Names of its columns.
+        sequence: Column of the sequence, or None if the table has one column.
+    """
+    if sequence not in names and len(names) != 1:
+        found = quote(", ".join(names))
+        raise InputError(f"X: found the columns {found}; name the sequence's: sequence='NAME'")
+    name = sequence or names[0]
+    return list(TableSource(table, Schema(sequence=name), "X").values[name])
+
+
+def weights_by_index(weights: Mapping[Any, float], classes: list[Any]) -> dict[str, float]:
+    """Return class weights by the index of each label; a label that has none gets 1."""
+    by_name = {str(label): weight for label, weight in weights.items()}
+    names = [str(label) for label in classes]
+    unknown = [name for name in by_name if name not in names]
+    if unknown:
+        found = f"found {', '.join(unknown)}; expected the labels {', '.join(names)}"
+        raise InputError(f"class_weight: {found}")
+    return {str(index): by_name.get(name, 1.0) for index, name in enumerate(names)}

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.api.load import RunLike, directory_of, load_one
-from seqtrain.api.predictors import Classifier, check_alike, refuse_multi_label
+from seqtrain.api.load import RunLike, check_alike, directory_of, load_one
+from seqtrain.api.predictors import Classifier, refuse_multi_label
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import held_out_fractions, prepare

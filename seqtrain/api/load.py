@@ -1,6 +1,7 @@
 """Loading of classifiers: one run, or an ensemble of the runs in a directory."""
 
 import os
+from collections.abc import Mapping
 from functools import cache, partial
 from os import PathLike
 from pathlib import Path
@@ -8,8 +9,10 @@ from typing import TypeAlias
 
 import torch
 
-from seqtrain.api.predictors import Classifier, check_alike, one_model
+from seqtrain.api.predictors import Classifier, one_model
 from seqtrain.api.run_events import Run
+from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.errors import CheckpointError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import load_model
 from seqtrain.runs.run_directory import RunDirectory, find, members, model_folder
@@ -58,6 +61,23 @@ def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:
         ConfigError: If the directory holds several runs.
     """
     return one_model(load(run, device=device))
+
+
+def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
+    """Raise a CheckpointError if models differ in their labels or kind of sequences.
+
+    Args:
+        fitted: Preprocessing of each model by its name.
+        path: Directory for messages.
+    """
+    tasks = {name: (x.labels, x.kind, x.multi_label) for name, x in fitted.items()}
+    first, task = next(iter(tasks.items()))
+    for name, other in tasks.items():
+        if other != task:
+            raise CheckpointError(
+                f"{path}: {name} has other labels than {first}, so they can't predict together; "
+                "name one of them"
+            )
 
 
 @cache

@@ -16,12 +16,8 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.load import RunLike, load
-from seqtrain.api.prediction import NO_EXAMPLE, Prediction
-from seqtrain.api.predictors import (
-    Classifier,
-    one_model,
-    refuse_multi_label,
-)
+from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
+from seqtrain.api.predictors import Classifier, one_model, refuse_multi_label
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
@@ -84,38 +80,40 @@ def predict(
     keep: Sequence[str] = (),
     empty: str | None = None,
     bad_rows: str = "error",
-) -> Iterator[Prediction]:
-    """Classify every row of a file or a folder, or of standard input.
+) -> PredictionStream:
+    """Classify every row of a file, a folder, or standard input.
 
-    A .txt file and standard input hold one sequence per line (for a model of feature vectors a JSON
-    list of vectors); other files are read as the model's training file was. Where each of train's
-    files was a sequence, so is a .txt file, and each file of a folder.
+    A .txt file and standard input have one sequence per line; for a model of feature vectors a line
+    is a JSON list of vectors. Other files are read as the training file was. If each training file
+    was one sequence, so is a .txt file, and so is each file of a folder.
 
     Args:
-        source: path, or - for standard input; or what `Classifier.predict` takes.
-        run: what `fit` or `load` returned, a run directory or a model folder; None: the newest run.
+        source: Path, or - for standard input; or sequences as `Classifier.predict` takes them.
+        run: What `fit` or `load` returned, a run directory, a model folder, or None for the newest
+            run.
         device: auto, cpu, cuda, cuda:N or mps.
-        ranks: how many labels, the most probable ones, have a probability; None: all.
-        report: counts the rows, and those cut or empty.
+        ranks: Number of most probable labels that get a probability, or None for all.
+        report: Counts of rows that were read, cut or empty; it is updated.
         input_format: csv, tsv, jsonl, fasttext, txt or lines, or None to go by the file's name.
         delimiter: Delimiter of a csv file: comma, semicolon, tab or pipe.
-        encoding: Encoding of lines that aren't UTF-8, such as cp1252.
+        encoding: Encoding of a file that isn't UTF-8, such as cp1252.
         keep: Columns whose cells come with the predictions, as `Prediction.example.kept`.
         empty: error, unk or blank, for empty sequences, as in `Classifier.predict_examples`.
         bad_rows: error or blank, for rows that can't be read.
 
     Returns:
-        One prediction per row, in input order, as soon as they are known.
+        An iterator that yields one prediction per row, in input order, as soon as it is known. Its
+        `to_frame()` and `probabilities` compute all of them.
 
     Raises:
-        ConfigError: columns are to be kept of a format that has none.
-        DataError: a row can't be read; the predictions of the rows before it come first.
+        ConfigError: If columns are to be kept of a format without columns.
+        DataError: If a row can't be read; predictions for the rows before it come first.
     """
     classifier = load(run, device=device)
     options = PredictionOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
     bursts, name = _bursts(source, classifier, options)
-    how = options.empty, options.bad_rows
-    return classifier.predict_examples(bursts, name, report, ranks, *how)
+    found = classifier.predict_examples(bursts, name, report, ranks, empty, bad_rows)
+    return PredictionStream(found, classifier.labels)
 
 
 def _bursts(
@@ -202,15 +200,15 @@ def arrivals(source: Source) -> Iterator[Iterable[Example]]:
 
 @dataclass(frozen=True, eq=False)
 class StepPredictions:
-    """The predictions for one sequence, had it ended after its first step, its second, and so on.
+    """Predictions for one sequence after each of its steps, as if it ended there.
 
     Attributes:
-        labels: of the columns of probabilities.
-        probabilities: after every step, (T, C) float64.
-        tokens: what each step is, as the model reads it; None for feature vectors.
-        tokenizer: what split a text into them; None where they came split.
-        unknown: share of the tokens that the model doesn't know, in [0, 1].
-        example: what was classified.
+        labels: Labels of the columns of `probabilities`.
+        probabilities: Probability of each class after every step, (T, C) float64.
+        tokens: Token of each step as the model reads it, or None for feature vectors.
+        tokenizer: Name of the tokenizer that split the text, or None if it was already split.
+        unknown: Share of the tokens that the model doesn't know, in [0, 1].
+        example: The sequence, its line, file and kept columns.
     """
 
     labels: tuple[str, ...]
@@ -228,14 +226,10 @@ class StepPredictions:
         return indexes
 
     @property
-    def turns(self) -> list[int]:
-        """The steps, from 1, after which another label is predicted than before."""
-        return [step for step, (a, b) in enumerate(pairwise(self.predicted), start=2) if a != b]
-
-    @property
     def decided(self) -> int:
         """The first step, from 1, after which the predicted label doesn't change any more."""
-        return max(self.turns, default=1)
+        changes = enumerate(pairwise(self.predicted), start=2)
+        return max((step for step, (a, b) in changes if a != b), default=1)
 
 
 def predict_steps(
@@ -248,17 +242,18 @@ def predict_steps(
     delimiter: str | None = None,
     encoding: str | None = None,
     keep: Sequence[str] = (),
-    empty: str | None = None,
-    bad_rows: str = "error",
 ) -> Iterator[StepPredictions]:
     """Classify every row of a file, or of standard input, after every step.
 
-    A model that reads in one direction reads each sequence once. One that looks ahead reads each
-    prefix again: T (T + 1) / 2 steps for a sequence of T. Arguments and errors are those of
-    `predict`; an ensemble is refused.
+    A model that reads in one direction reads each sequence once. A model that looks ahead reads
+    each prefix again, which is T (T + 1) / 2 steps for a sequence of T steps. Arguments and errors
+    are those of `predict`.
+
+    Raises:
+        ConfigError: Also if the run is an ensemble, or the task is multi-label.
     """
     one = one_model(load(run, device=device), "--steps")
-    options = PredictionOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
+    options = PredictionOptions(input_format, delimiter, encoding, keep)
     refuse_multi_label(one)
     fitted, carried = one.preprocessing, CarriedStates()
     bursts, name = _bursts(source, one, options)

@@ -1,9 +1,10 @@
-"""Predictions: one for a sequence, and a list of them as an array or a data frame."""
+"""Predictions: one for a sequence, a list of them, and a stream that reads them one by one."""
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -45,7 +46,8 @@ class Prediction(Summarized):
         """Return the prediction, or the problem."""
         if self.problem is not None:
             return {"problem": self.problem}
-        return {"label": self.label, "probability": f"{self.probability:.2%}"}
+        label = self.label or "none, as no label reaches its threshold"
+        return {"label": label, "probability": f"{self.probability:.2%}"}
 
     @property
     def problem(self) -> str | None:
@@ -78,7 +80,9 @@ class Predictions(list[Prediction]):
         return np.array(rows, dtype=np.float64).reshape(len(self), len(self.classes))
 
     def to_frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
-        """Return a data frame of label, probability, and the probability of each class.
+        """Return a data frame with the columns that the command `predict` writes.
+
+        These are `label`, `probability`, and `probability_x` for each class x.
 
         Args:
             library: pandas or polars. By default the one that the program has imported, or else
@@ -99,5 +103,38 @@ class Predictions(list[Prediction]):
             "probability": [each.probability for each in self],
         }
         for label, values in zip(self.classes, self.probabilities.T, strict=True):
-            columns[f"probability of {label}"] = values
+            columns[f"probability_{label}"] = values
         return import_module(name).DataFrame(columns)
+
+
+class PredictionStream(Iterator[Prediction]):
+    """Predictions of a file's rows, computed while they are iterated over.
+
+    `probabilities` and `to_frame` compute all predictions that weren't iterated over yet, and keep
+    them. After that, an iteration yields the predictions that were kept.
+
+    Attributes:
+        classes: The labels in the order of the columns of `probabilities`.
+    """
+
+    def __init__(self, predictions: Iterator[Prediction], classes: tuple[str, ...]) -> None:
+        self._predictions, self.classes = predictions, classes
+
+    def __next__(self) -> Prediction:
+        return next(self._predictions)
+
+    @cached_property
+    def rest(self) -> Predictions:
+        """All predictions that weren't iterated over yet, as a list."""
+        rest = Predictions(self._predictions, self.classes)
+        self._predictions = iter(rest)
+        return rest
+
+    @property
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        """Probability of each class, as in `Predictions`."""
+        return self.rest.probabilities
+
+    def to_frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """Return the predictions as a data frame, as `Predictions` does."""
+        return self.rest.to_frame(library)

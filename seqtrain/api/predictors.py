@@ -1,7 +1,7 @@
 """Classifiers: predictions for sequences, by one model or by an ensemble."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as List
 from itertools import chain, tee
 from pathlib import Path
@@ -24,24 +24,16 @@ from seqtrain.data.read_options import Column, column_names
 from seqtrain.data.readers import TableSource, read_rows
 from seqtrain.data.readers.sequences import sequence_from_python
 from seqtrain.data.readers.table_source import columns_of
-from seqtrain.errors import CheckpointError, ConfigError, DataError
+from seqtrain.errors import ConfigError, DataError
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.devices import select_device
-from seqtrain.evaluation.logits import (
-    CarriedStates,
-    check_finite,
-    embed_sequences,
-    predict_logits,
-)
+from seqtrain.evaluation.logits import CarriedStates, check_finite, embed_sequences, predict_logits
 from seqtrain.evaluation.thresholds import CoveragePoint, most_covered
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.runs.model_folder import Model
 from seqtrain.runs.run_directory import name_one
 from seqtrain.text import Summarized, listed, nearest, quote
-
-MOST_COLUMNS = 8
-"""Columns of a table that a message names at most."""
 
 
 class Classifier(Summarized):
@@ -88,7 +80,7 @@ class Classifier(Summarized):
         return [fmean(each) for each in zip(*(x.thresholds for x in self.models), strict=True)]
 
     def summary(self) -> dict[str, str]:
-        """Return path, architecture, number of classes, kind of sequences and device."""
+        """Return path, model, number of classes, kind of sequences and device."""
         fitted, members = self.preprocessing, len(self.models)
         found = {
             "path": str(self.path),
@@ -222,7 +214,7 @@ class Classifier(Summarized):
         given, schema = as_list(given), self.preprocessing.schema
         if given and self.preprocessing.reads_tables:
             own = [*map(str, schema.sequence_columns()), *column_names(schema.static)]
-            columns = f"the model reads the columns {listed(own, MOST_COLUMNS)}"
+            columns = f"the model reads the columns {listed(own)}"
             raise DataError(f"sequences: {columns}; give a table")
         names = [None] * len(given) if groups is None else list(groups)
         if len(names) != len(given):
@@ -276,9 +268,8 @@ class Classifier(Summarized):
             order = self._ranked(mean, decided, most)
             columns = names[order.numpy()].tolist(), mean.gather(1, order).tolist()
             examples, _, unknown = found[0]
-            for example, share, own, row, best, sure in zip(
-                examples, unknown, *columns, decided, sure_of, strict=True
-            ):
+            of_rows = zip(examples, unknown, *columns, decided, sure_of, strict=True)
+            for example, share, own, row, best, sure in of_rows:
                 if example.problem is None:
                     labels = label_set.decode(best)
                     probabilities = dict(zip(own[:most], row[:most], strict=True))
@@ -362,23 +353,6 @@ class Classifier(Summarized):
         return self._rules[key]
 
 
-def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
-    """Raise a CheckpointError if models differ in their labels or kind of sequences.
-
-    Args:
-        fitted: Preprocessing of each model by its name.
-        path: Directory for messages.
-    """
-    tasks = {name: (x.labels, x.kind, x.multi_label) for name, x in fitted.items()}
-    first, task = next(iter(tasks.items()))
-    for name, other in tasks.items():
-        if other != task:
-            raise CheckpointError(
-                f"{path}: {name} has other labels than {first}, so they can't predict together; "
-                "name one of them"
-            )
-
-
 def one_model(classifier: Classifier, option: str = "") -> Classifier:
     """Return the classifier, or raise a ConfigError if it is an ensemble."""
     if len(classifier.models) > 1:
@@ -399,8 +373,8 @@ def as_list(sequences: Any) -> list[Any]:
             return list(sequences)
     except TypeError:
         pass
-    name = type(sequences).__name__
-    raise DataError(f"sequences: found one {name}; expected a list of sequences")
+    found = f"found one {type(sequences).__name__}"
+    raise DataError(f"sequences: {found}; expected a list of sequences")
 
 
 def _branches(config: ModelConfig) -> str:

@@ -1,6 +1,6 @@
 """Occlusion: the weight of each time step for a prediction, found by leaving the step out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from seqtrain.data.columns.column_table import ColumnTable
 from seqtrain.data.decisions import best_class, reached
-from seqtrain.data.store import SequenceStore, stacked
+from seqtrain.data.store import Ints, SequenceStore, stacked
 from seqtrain.evaluation.logits import predict_logits
 from seqtrain.model.classifier import ClassifierNetwork
 
@@ -53,22 +53,7 @@ def occlusion_weights(
     original = store.__getitems__(np.array([row]))
     length, columns = len(original.values), 1 if steps is None else len(steps.names)
     pieces = np.array_split(np.arange(length), min(length, PIECES))
-    variants = [original]
-    for piece in pieces:
-        whole = slice(piece[0], piece[-1] + 1)
-        for column in range(columns):
-            changed = original.__getitems__(np.array([0]))
-            if steps is not None:
-                steps.erase(changed.values[whole], column)
-            elif length > 1:
-                changed = _without(original, whole)
-            variants.append(changed)
-    for feature in range(0 if row_features is None else len(row_features.names)):
-        changed = original.__getitems__(np.array([0]))
-        assert row_features is not None
-        assert changed.static is not None
-        row_features.erase(changed.static, feature)
-        variants.append(changed)
+    variants = [original, *_variants(original, pieces, steps, row_features)]
     logits = predict_logits(model, stacked(variants, words=original.words), device).double()
     if model.multi_label:
         decided = torch.from_numpy(reached(logits[0].sigmoid(), thresholds))
@@ -86,6 +71,32 @@ def occlusion_weights(
     for piece, own in zip(pieces, by_piece, strict=True):
         weights += (own / len(piece)).tolist() * len(piece)
     return weights, falls[len(pieces) * columns :]
+
+
+def _variants(
+    original: SequenceStore,
+    pieces: Sequence[Ints],
+    steps: ColumnTable | None,
+    row_features: ColumnTable | None,
+) -> Iterator[SequenceStore]:
+    """Yield a sequence without each of its pieces (or cells), then without each row feature."""
+    row = np.array([0])  # indexing by an array copies
+    for piece in pieces:
+        whole = slice(piece[0], piece[-1] + 1)
+        if steps is None:
+            is_only_step = len(original.values) == 1
+            yield original if is_only_step else _without(original, whole)
+            continue
+        for column in range(len(steps.names)):
+            changed = original.__getitems__(row)
+            steps.erase(changed.values[whole], column)
+            yield changed
+    if row_features is not None and original.static is not None:
+        for feature in range(len(row_features.names)):
+            changed = original.__getitems__(row)
+            assert changed.static is not None
+            row_features.erase(changed.static, feature)
+            yield changed
 
 
 def _without(sequence: SequenceStore, piece: slice) -> SequenceStore:

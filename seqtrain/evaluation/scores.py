@@ -127,12 +127,7 @@ class Scores(Metrics, Summarized):
 
 
 def single_class_warnings(scores: Scores, name: str) -> list[str]:
-    """Return a warning if all predictions are of one class though several occur.
-
-    Args:
-        scores: Scores of a split or file.
-        name: Its name in the warning.
-    """
+    """Return a warning if all predictions for a split are of one class though several occur."""
     if scores.multi_label or scores.num_examples < FEWEST_TO_WARN:
         return []
     occurring = [label for label, row in scores.per_class.items() if row["support"]]
@@ -197,58 +192,67 @@ def score(
         ranked: Compute AUC and average precision, too.
     """
     labels, lengths = (torch.asarray(x, copy=True, device="cpu") for x in (labels, lengths))
-    multi_label = labels.ndim == 2
-    is_unknown = unknown_rows(labels)
-    if multi_label:
-        if thresholds is None:
-            thresholds = _common_threshold(logits, labels)
-        decided = torch.from_numpy(reached(logits.double().sigmoid(), thresholds))
-        has = labels > 0
-        correct = (decided == has).all(1) & ~is_unknown
-        counts = [each.sum(0) for each in (decided & has, has, decided)]
-        loss, brier, ece = _errors_of_decisions(logits[~is_unknown], has[~is_unknown])
-    else:
-        decided, confidence, loss, brier = _errors_of_classes(logits, labels, thresholds or ())
-        correct = decided == labels
-        examples = (labels[correct], labels[~is_unknown], decided)
-        counts = [torch.bincount(each, minlength=len(names)) for each in examples]
-        ece = float(_overconfidence(confidence, correct).abs().sum()) / len(labels)
-    hits, support, predicted = (each.double().numpy() for each in counts)
     ranks = _rank_classes(logits, labels) if ranked else {}
+    details: dict[str, Any] = {}
+    if labels.ndim == 2:
+        thresholds = thresholds or _common_threshold(logits, labels)
+        correct, figures = _count_decisions(logits, labels, thresholds)
+    else:
+        correct, figures, details = _count_classes(logits, labels, thresholds or (), names)
     outcome = Outcome(
-        multi_label=multi_label,
+        multi_label=labels.ndim == 2,
         num_examples=len(labels),
-        num_unknown=int(is_unknown.sum()),
+        num_unknown=int(unknown_rows(labels).sum()),
         num_correct=int(correct.sum()),
-        hits=hits,
-        support=support,
-        predicted=predicted,
-        loss=loss,
-        brier=brier,
-        ece=ece,
         auc=_mean([auc for auc, _ in ranks.values()]),
         average_precision=_mean([precision for _, precision in ranks.values()]),
+        **figures,
     )
-    per_class = _class_figures(outcome, names, ranks, thresholds if multi_label else None)
-    details: dict[str, Any] = {}
-    if not multi_label:
-        details = _confusions(names, decided, labels) | {
-            "risk_coverage": [
-                point.model_dump()
-                for point in coverage_points(confidence, correct, COVERAGE_LEVELS)
-            ]
-        }
     metrics: dict[str, Any] = {name: metric.compute(outcome) for name, metric in METRICS.items()}
     return Scores(
         **metrics,
         num_examples=outcome.num_examples,
         num_unknown_labels=outcome.num_unknown,
         labels=list(names),
-        per_class=per_class,
+        per_class=_class_figures(outcome, names, ranks, thresholds),
         by_length=_by_length(correct.double(), lengths),
-        multi_label=multi_label,
+        multi_label=outcome.multi_label,
         **details,
     )
+
+
+def _count_decisions(
+    logits: Tensor, labels: Tensor, thresholds: Sequence[float]
+) -> tuple[Tensor, dict[str, Any]]:
+    """Return which examples of a multi-label task are right, (B,) bool, and fields of `Outcome`."""
+    is_known = ~unknown_rows(labels)
+    decided = torch.from_numpy(reached(logits.double().sigmoid(), thresholds))
+    has = labels > 0
+    counts = (each.sum(0).double().numpy() for each in (decided & has, has, decided))
+    errors = _errors_of_decisions(logits[is_known], has[is_known])
+    names = ("hits", "support", "predicted", "loss", "brier", "ece")
+    return (decided == has).all(1) & is_known, dict(zip(names, (*counts, *errors), strict=True))
+
+
+def _count_classes(
+    logits: Tensor, labels: Tensor, thresholds: Sequence[float], names: Sequence[str]
+) -> tuple[Tensor, dict[str, Any], dict[str, Any]]:
+    """Return which examples of a single-label task are right, and fields of both results.
+
+    The mask is (B,) bool. The fields are those of `Outcome`, then those of `Scores`.
+    """
+    decided, confidence, loss, brier = _errors_of_classes(logits, labels, thresholds)
+    correct = decided == labels
+    counted = {"hits": labels[correct], "support": labels[labels >= 0], "predicted": decided}
+    figures: dict[str, Any] = {
+        name: torch.bincount(classes, minlength=len(names)).double().numpy()
+        for name, classes in counted.items()
+    }
+    figures |= {"loss": loss, "brier": brier}
+    figures["ece"] = float(_overconfidence(confidence, correct).abs().sum()) / len(labels)
+    points = coverage_points(confidence, correct, COVERAGE_LEVELS)
+    coverage = {"risk_coverage": [point.model_dump() for point in points]}
+    return correct, figures, _confusions(names, decided, labels) | coverage
 
 
 def _mean(values: Sequence[float]) -> float | None:
@@ -269,7 +273,7 @@ def _class_figures(
         "support": outcome.support.astype(int).tolist(),
         "num_predicted": outcome.predicted.astype(int).tolist(),
     }
-    if thresholds is not None:
+    if thresholds is not None and outcome.multi_label:
         columns["threshold"] = list(thresholds)
     figures: dict[str, dict[str, float | int]] = {}
     for index, name in enumerate(names):
@@ -390,12 +394,6 @@ def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, float | int]]
     rows = list[dict[str, float | int]]()
     for group in range(len(ends)):
         own, right = lengths[groups == group], correct[groups == group]
-        rows.append(
-            {
-                "min": int(own.min()),
-                "max": int(own.max()),
-                "num_examples": len(own),
-                "accuracy": float(right.mean()),
-            }
-        )
+        row = {"min": int(own.min()), "max": int(own.max()), "num_examples": len(own)}
+        rows.append(row | {"accuracy": float(right.mean())})
     return rows

@@ -250,12 +250,23 @@ def test_results_show_on_one_line_and_as_tables(run):
     assert repr(evaluation.scores).startswith("Scores(accuracy: 100.00%, ")
     assert repr(checked).startswith("Check(verdict: passed, ")
     assert re.match(r"Evaluation\(split: validation, data: \S+train.tsv, acc", repr(evaluation))
+    assert "none" in repr(seqtrain.Prediction("", 0.5, {"up": 0.2}, 0.0))
     markup = seqtrain.Prediction("<b>\x1b[31m", 0.5, {}, 0.0)
     assert "<b>" not in markup._repr_html_()
     assert "\x1b" not in repr(markup)
     for shown in (run, classifier, prediction, evaluation, evaluation.scores, checked):
         assert shown._repr_html_().startswith(f"<table><caption>{type(shown).__name__}</caption>")
         assert "\n" not in repr(shown)
+
+
+def test_predictions_of_a_file_are_a_stream_an_array_and_a_frame(run):
+    texts = ["the rise of x", "the fall of x", "rise", "fall"]
+    expected = seqtrain.load(run).predict(texts)
+    found = seqtrain.predict(texts, run)
+    assert next(found) == expected[0]
+    np.testing.assert_array_equal(found.probabilities, expected.probabilities[1:])
+    assert list(found.to_frame("pandas")["label"]) == expected.labels[1:]
+    assert [*found] == expected[1:]
 
 
 def test_fit_shows_progress_unless_told_not_to(config, tmp_path, capsys):

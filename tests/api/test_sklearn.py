@@ -311,7 +311,8 @@ def test_predictions_are_an_array_and_a_frame(fitted):
     for library in ("pandas", "polars"):
         pytest.importorskip(library)
         frame = found.to_frame(library)
-        assert [*frame.columns][:2] == ["label", "probability"]
+        classes = [f"probability_{label}" for label in found.classes]
+        assert [*frame.columns] == ["label", "probability", *classes]
         assert list(frame["label"]) == found.labels
 
 

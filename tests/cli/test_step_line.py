@@ -23,7 +23,7 @@ def colors(made: StepPredictions, word: str) -> set[str]:
 
 def test_turns_are_marked_and_colour_and_weight_tell_the_answer_and_how_sure_it_is():
     made = prediction([0.05, 0.4, 0.7, 0.95], ["one", "two", "three", "four"])
-    assert (made.turns, made.decided) == ([3], 3)
+    assert made.decided == 3
     assert step_line(made).plain == "[down 95%] one two [up 70%] three four"
     assert colors(made, "one") == {"bold cyan"}
     assert colors(made, "two") == {"cyan"}
