@@ -70,18 +70,8 @@ def init(
     tables = list[TableSource]()  # held until the config is written
     train = _files_of("train", data, tables)
     test_file = None if test is None else next(iter(_files_of("test", test, tables)))
-    options = InitOptions(
-        label=label,
-        sequence=[sequence] if isinstance(sequence, str | int) else _listed(sequence),
-        id=id,
-        order=order,
-        steps=_listed(steps),
-        header=header,
-        format=format,
-        delimiter=delimiter,
-        encoding=encoding,
-        settings=settings,
-    )
+    columns = _listed(sequence), id, order, _listed(steps)
+    options = InitOptions(label, *columns, header, format, delimiter, encoding, settings)
     proposal = propose(train, options, test=test_file)
     print(*map(printable, proposal.uses), sep="\n", file=sys.stderr)
     warn(*proposal.warnings)
@@ -90,7 +80,9 @@ def init(
     return parse_config(proposal.text)
 
 
-def _listed(columns: Sequence[Column] | None) -> list[Column] | None:
+def _listed(columns: Column | Sequence[Column] | None) -> list[Column] | None:
+    if isinstance(columns, str | int):
+        return [columns]
     return None if columns is None else [*columns]
 
 
