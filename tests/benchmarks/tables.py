@@ -5,17 +5,20 @@
 
 For each pair of files, `seqtrain init` and `seqtrain fit` run once per seed, unedited. They are
 compared with a linear SVM (C is chosen by three folds of train) and with scikit-learn's
-gradient-boosted trees (at most 4,000). Both see the length, counts of the tokens of each column
-(trees: the 300 most frequent tokens), and minimum, maximum, mean, standard deviation, first, last
-and nine quantiles of each number column. The script prints accuracies and macro F1.
+gradient-boosted trees (at most 4,000). Both see aggregates of each sequence: the length, counts of
+the tokens of each column (trees: the 300 most frequent tokens), count, minimum, maximum, mean,
+standard deviation, first, last and nine quantiles of each number column, and the row features.
+The trees also see the statistics of numbers within the 60 most frequent tokens, if there is one
+column of tokens, or if data.steps names it with `by`. The script prints accuracy, macro F1 and
+processor seconds.
 """
 
 from __future__ import annotations
 
 import json
+import resource
 import shlex
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -31,61 +34,91 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import LinearSVC
 
 from seqtrain.config import Config, load_config
+from seqtrain.data.examples import Example
 from seqtrain.data.sources import config_source
 from tests.helpers.reading import read_examples
 
-MOST_TOKENS, MOST_TREES = 300, 4000
+MOST_TOKENS, MOST_TREES, MOST_GROUPS = 300, 4000, 60
 QUANTILES = np.arange(1, 10) / 10
 
 
-def read(config: Config, path: str) -> tuple[list[Any], list[str]]:
+def processor_seconds() -> float:
+    """Return the processor time of this process and of the commands that it ran."""
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in usage)
+
+
+def read(config: Config, path: str) -> tuple[list[Example], list[str]]:
     """Read the sequences of a file and their labels."""
-    rows = list(read_examples(config_source(config.data, path)))
-    return [row.sequence for row in rows], [", ".join(row.labels or ()) for row in rows]
+    rows = [row for row in read_examples(config_source(config.data, path)) if not row.problem]
+    return rows, [", ".join(row.labels or ()) for row in rows]
 
 
-def tokens_of(steps: Any) -> Counter[tuple[int, str]]:
-    return Counter((n, token) for n, column in enumerate(steps.tokens) for token in column)
+def tokens_of(row: Example) -> Counter[tuple[int, str]]:
+    """Return the counts of the tokens of each column of the steps, and of the row features."""
+    columns = [*row.sequence.tokens, *(row.static.tokens if row.static else ())]
+    return Counter((n, token) for n, column in enumerate(columns) for token in column)
 
 
-def numbers_of(steps: Any) -> list[float]:
-    """Return statistics of each number column of a sequence; zeros if all are missing."""
-    found = [float(len(steps))]
-    for column in steps.numbers.T:
+def statistics(numbers: Any) -> list[float]:
+    """Return statistics of each column of numbers (T, F); NaN if all are missing."""
+    found = list[float]()
+    for column in numbers.T:
         known = column[~np.isnan(column)]
+        found.append(len(known))
         if len(known) == 0:
-            found += [0.0] * (6 + len(QUANTILES))
+            found += [np.nan] * (6 + len(QUANTILES))
             continue
         found += [known.min(), known.max(), known.mean(), known.std(), known[0], known[-1]]
         found += np.quantile(known, QUANTILES).tolist()
     return found
 
 
-def features(train: list[Any], test: list[Any]) -> tuple[Any, Any, int]:
-    """Return features of both, the most frequent tokens of train first, and how many tokens."""
+def numbers_of(row: Example, column: int | None, groups: list[str]) -> list[float]:
+    """Return the length, statistics of all numbers and within tokens, and the row features."""
+    steps = row.sequence
+    found = [float(len(steps)), *statistics(steps.numbers)]
+    for token in groups:
+        found += statistics(steps.numbers[[cell == token for cell in steps.tokens[column]]])
+    return found + (row.static.numbers[0].tolist() if row.static else [])
+
+
+def grouping_column(config: Config) -> int | None:
+    """Return the token column within whose tokens numbers are aggregated, or None."""
+    kinds: dict[str, Any] = dict(config.data.steps or {})
+    tokens = [name for name, kind in kinds.items() if "token" in kind]
+    named = [tokens.index(kind["by"]) for kind in kinds.values() if "by" in kind]
+    has_numbers = len(tokens) < len(kinds)
+    return named[0] if named else 0 if len(tokens) == 1 and has_numbers else None
+
+
+def features(
+    train: list[Example], test: list[Example], column: int | None
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return counts, numbers, and numbers within tokens as well, of train and test."""
     seen: Counter[tuple[int, str]] = Counter()
-    for steps in train:
-        seen.update(tokens_of(steps))
+    for row in train:
+        seen.update(tokens_of(row))
     known = {token: n for n, (token, _) in enumerate(seen.most_common())}
-    both = []
-    for split in (train, test):
-        counts = sparse.lil_matrix((len(split), len(known)))
-        for row, steps in enumerate(split):
-            for token, count in tokens_of(steps).items():
+    groups = [token for number, token in known if number == column][:MOST_GROUPS]
+    all_counts, plain, grouped = list[Any](), list[Any](), list[Any]()
+    for rows in (train, test):
+        counts = sparse.lil_matrix((len(rows), len(known)))
+        for number, row in enumerate(rows):
+            for token, count in tokens_of(row).items():
                 if token in known:
-                    counts[row, known[token]] = np.log1p(count)
-        numbers = np.array([numbers_of(steps) for steps in split])
-        both.append(sparse.hstack([counts, numbers]).tocsr())
-    return both[0], both[1], len(known)
+                    counts[number, known[token]] = np.log1p(count)
+        all_counts.append(counts.tocsr())
+        plain.append(np.nan_to_num(np.array([numbers_of(row, None, []) for row in rows])))
+        grouped.append(np.array([numbers_of(row, column, groups) for row in rows]))
+    return all_counts, plain, grouped
 
 
 def score(name: str, expected: list[str], predicted: Any, began: float) -> None:
     accuracy = float(np.mean(np.array(expected) == predicted))
     macro = f1_score(expected, predicted, average="macro")
-    print(
-        f"  {name:12} {accuracy:6.1%}  macro F1 {macro:6.1%}  {time.time() - began:5.0f} s",
-        flush=True,
-    )
+    took = processor_seconds() - began
+    print(f"  {name:12} {accuracy:6.1%}  macro F1 {macro:6.1%}  {took:5.0f} s", flush=True)
 
 
 def measure(train: str, test: str, given: Any) -> None:
@@ -102,23 +135,28 @@ def measure(train: str, test: str, given: Any) -> None:
             f"classes; the most frequent: {expected.count(majority) / len(expected):.1%}"
         )
         for seed in given.seeds.split(","):
-            began, run = time.time(), Path(folder) / f"run-{seed}"
+            began, run = processor_seconds(), Path(folder) / f"run-{seed}"
             ended = fit(path, [f"seed={seed}", *given.set], run)[-1]
-            scores, took = json.loads((run / "test.json").read_text()), time.time() - began
+            took = processor_seconds() - began
+            scores = json.loads((run / "test.json").read_text())
             print(
                 f"  seqtrain {seed}   {scores['accuracy']:6.1%}  macro F1 {scores['macro_f1']:6.1%}"
                 f"  {took:5.0f} s  {ended['monitor']} before a refit {ended['best_value']:.1%}",
                 flush=True,
             )
-    learn, judge, tokens = features(sequences, tested)
-    began, svm = time.time(), make_pipeline(MaxAbsScaler(), LinearSVC())
+    counts, plain, grouped = features(sequences, tested, grouping_column(config))
+    learn, judge = (sparse.hstack(pair).tocsr() for pair in zip(counts, plain, strict=True))
+    began, svm = processor_seconds(), make_pipeline(MaxAbsScaler(), LinearSVC())
     search = GridSearchCV(svm, {"linearsvc__C": [0.01, 0.1, 1.0, 10.0]}, cv=3)
     score("linear SVM", expected, search.fit(learn, labels).predict(judge), began)
-    began, rounds = time.time(), max(5, min(100, MOST_TREES // len(set(labels))))
+    rounds = max(5, min(100, MOST_TREES // len(set(labels))))
+    began = processor_seconds()
     trees = HistGradientBoostingClassifier(random_state=0, max_iter=rounds)
-    kept = [*range(min(MOST_TOKENS, tokens)), *range(tokens, learn.shape[1])]
-    trees.fit(learn[:, kept].toarray(), labels)
-    score("trees", expected, trees.predict(judge[:, kept].toarray()), began)
+    learn, judge = (
+        np.hstack([own[:, :MOST_TOKENS].toarray(), numbers])
+        for own, numbers in zip(counts, grouped, strict=True)
+    )
+    score("trees", expected, trees.fit(learn, labels).predict(judge), began)
 
 
 def main() -> None:
