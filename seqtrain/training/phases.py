@@ -194,10 +194,12 @@ class TrainingSession:
             return None
         if progress.best_value is not None and progress.best_value >= 1:
             return None
-        if not stopping.beats_baseline(progress, CLEAR_MARGIN):
+        monitor, baseline = self.config.training.monitor, max(0.0, stopping.baseline)
+        # The baseline is known for accuracy only, but no metric of 0 beats it.
+        if progress.best_value == 0.0 or not stopping.beats_baseline(progress, CLEAR_MARGIN):
             return (
-                f"validation accuracy {progress.best_value:.1%} is not clearly better than the "
-                f"majority-class baseline ({stopping.baseline:.1%}). Check data.sequence and "
+                f"validation {monitor} {progress.best_value:.1%} is not clearly better than the "
+                f"majority-class baseline ({baseline:.1%}). Check data.sequence and "
                 "data.label (seqtrain data), or try another training.lr or more rows."
             )
         if learner.stopped_early and progress.loss_fell:

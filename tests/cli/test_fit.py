@@ -69,6 +69,18 @@ def test_a_model_that_learns_nothing_of_validation_says_what_to_look_at(project,
     assert "Check data.sequence and data.label (seqtrain data)" in said
 
 
+@pytest.mark.parametrize("monitor", ["accuracy", "macro_f1"])
+def test_a_model_without_a_right_prediction_says_what_to_look_at(project, cli, monitor):
+    """Labels that are quantities: only one of validation occurs in train."""
+    for name, start in (("train", 100), ("held", 159)):
+        lines = [f"{(start + i) / 100},w{i % 7} w{i % 5}\n" for i in range(60)]
+        Path(f"{name}.csv").write_text("label,text\n" + "".join(lines))
+    data = "data={train: train.csv, validation: held.csv, sequence: text, label: label}"
+    keys = [data, f"training.monitor={monitor}", "training.max_epochs=2"]
+    said = cli("fit", "c.yaml", *sets(*keys), "--run-dir", "r").err
+    assert f"validation {monitor} 0.0% is not clearly better" in said
+
+
 def test_what_is_as_good_as_the_whole_is_named(project, cli):
     """A branch, and the majority-class baseline, for a model that learns next to nothing."""
     examples = [(f"w{i % 5} w{i % 3}", "up" if i % 4 else "down") for i in range(40)]
