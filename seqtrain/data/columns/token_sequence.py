@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -57,18 +57,25 @@ class TokenEncoder(CellEncoder):
 
     def encode(self, cells: Sequence[Any]) -> tuple[Array, list[int]]:
         """Return the ids of the tokens of texts or lists of symbols, and how many each has."""
-        pieces = list(self._tokenizer.pieces(cells))
         if self._characters > REMEMBERED_CHARACTERS:
             self._ids, self._characters = {}, 0
-        known = self._ids
-        new = set[str]().union(*pieces).difference(known)
-        for piece in sorted(new):  # in the same order for every hash seed
-            ids = self.index.ids(self._tokenizer.split(piece))
-            known[piece] = array("i", ids).tobytes()
-            self._characters += len(piece)
-        of_cells = [b"".join(map(known.__getitem__, own)) for own in pieces]
+        of_cells, known = list[bytes](), self._ids.__getitem__
+        for pieces in self._tokenizer.pieces(cells):
+            try:
+                of_cells.append(b"".join(map(known, pieces)))
+            except KeyError:
+                self._learn(pieces)
+                of_cells.append(b"".join(map(known, pieces)))
         values = np.frombuffer(b"".join(of_cells), dtype=np.int32)
         return values, [len(own) // values.itemsize for own in of_cells]
+
+    def _learn(self, pieces: Iterable[str]) -> None:
+        """Remember the ids of new pieces."""
+        for piece in pieces:
+            if piece not in self._ids:
+                ids = self.index.ids(self._tokenizer.split(piece))
+                self._ids[piece] = array("i", ids).tobytes()
+                self._characters += len(piece)
 
     def blank(self) -> Array:
         """Return <unk>, as which an empty sequence is read."""
