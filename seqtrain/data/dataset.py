@@ -20,7 +20,7 @@ from seqtrain.data.labels import Labels, ProvisionalLabels
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.read_options import FileFormat, Schema
-from seqtrain.data.readers import Digests, Source, digests_of, read_rows, unchanged
+from seqtrain.data.readers import Digests, Source, read_rows, unchanged
 from seqtrain.data.sources import SPLITS, completed_schema, data_sources, split_sources
 from seqtrain.data.splits import Mask, Part, hold_out
 from seqtrain.data.store import (
@@ -91,7 +91,7 @@ def prepare(
     entry = cache_folder / _entry_name(config, files, known) if cache_folder else None
     with unchanged(source for _, source in sources):
         data = load_prepared(config, entry) if entry and known is None else None
-        if data and data.digests == digests_of(source for _, source in sources):
+        if data and data.digests == {source.path: source.digest() for _, source in sources}:
             return data
         data = _Preparation(config, known).run()
     is_saved = entry is not None and not read_only and cache.save(entry, _entry_of(data))

@@ -206,11 +206,6 @@ class Preprocessing:
         lengths = replace(self.lengths, empty=empty or trained)
         return replace(self, bad_rows=bad_rows, lengths=lengths)
 
-    def labelled_source(self, path: str) -> FileSource:
-        """Return a file with labels as a source that is read as the training files were."""
-        format = self.file_format.for_file(path)
-        return FileSource(path, format, self.schema, bad_rows=self.bad_rows)
-
     def input_source(self, given: Any, options: PredictionOptions | None = None) -> Source:
         """Return a file or a table whose sequences are to be classified as a source.
 

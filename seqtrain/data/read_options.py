@@ -174,12 +174,6 @@ class Schema:
             f"expected {one_of(expected)}"
         )
 
-    def label_column(self, format: str, *, labelled: bool) -> Column | None:
-        """Return the column of the label, which only unlabelled input may lack."""
-        if labelled and self.label is None:
-            raise DataError(f"data.label: missing; format {format} needs a column")
-        return self.label
-
 
 @dataclass(frozen=True)
 class PredictionOptions:

@@ -54,18 +54,16 @@ def split_sources(data: DataConfig, split: str) -> list[Source]:
     return [config_source(data, path) for path in paths]
 
 
-def source_of(path: str, format: FileFormat, schema: Schema) -> Source:
+def source_of(path: str, format: FileFormat, schema: Schema, bad_rows: str = "error") -> Source:
     """Return a file, written as another one or as its name says, or a table as a source."""
     if path.startswith(MEMORY):
         return table_named(path).with_schema(schema)
-    return FileSource(path, format.for_file(path), schema)
+    return FileSource(path, format.for_file(path), schema, bad_rows=bad_rows)
 
 
 def labelled_source(fitted: Preprocessing, path: str) -> Source:
     """Return the source with a path, read as the training files of a model were."""
-    if path.startswith(MEMORY):
-        return table_named(path).with_schema(fitted.schema)
-    return fitted.labelled_source(path)
+    return source_of(path, fitted.file_format, fitted.schema, fitted.bad_rows)
 
 
 def with_given_data(

@@ -123,9 +123,7 @@ class TokenSequence(Column):
 
     @cached_property
     def _encoder(self) -> TokenEncoder:
-        vocabulary = self.vocabulary
-        index = GrowingTokens(SPECIAL) if vocabulary is None else KnownTokens(vocabulary)
-        return TokenEncoder(self.tokenizer, index)
+        return TokenEncoder(self.tokenizer, KnownTokens(self.vocabulary or Vocabulary(SPECIAL)))
 
     def encoder(self) -> CellEncoder:
         """Return an encoder of cells. With subwords each encoder numbers its unknown words."""

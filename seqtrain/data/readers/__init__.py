@@ -24,7 +24,6 @@ __all__ = [
     "Source",
     "SourceReader",
     "TableSource",
-    "digests_of",
     "read_rows",
     "unchanged",
     "was_changed",
@@ -131,8 +130,3 @@ def was_changed(source: Source) -> DataError:
     """Return the error for a source that has changed while it was read."""
     advice = "start again once nothing writes to it"
     return DataError(f"{source.name}: was changed while it was read; {advice}")
-
-
-def digests_of(sources: Iterable[Source]) -> Digests:
-    """Return the digest of each source, by its path."""
-    return {source.path: source.digest() for source in sources}

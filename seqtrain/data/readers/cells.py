@@ -9,7 +9,7 @@ from seqtrain.data.examples import BadRow, Example, Numbered
 from seqtrain.data.read_options import EVERY_COLUMN, Column, column_names, keeps_all, missing_name
 from seqtrain.data.readers.row_source import RowSource, name_of
 from seqtrain.data.readers.sequences import json_type, sequence_from_cells
-from seqtrain.data.readers.step_cells import Rows, id_of
+from seqtrain.data.readers.step_cells import Rows, id_cells
 from seqtrain.data.readers.time_steps import read_row_features
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
@@ -66,9 +66,10 @@ class _RowParser:
         self.source, schema = source, source.schema
         self.keep, self.static = [*map(str, source.keep)], schema.static or {}
         self.columns = schema.sequence_columns()
-        label = schema.label_column(source.format.name, labelled=source.labelled)
+        if source.labelled and schema.label is None:
+            raise DataError(f"data.label: missing; format {source.format.name} needs a column")
         features = column_names(self.static)
-        self.get = getter([label, schema.group, *self.columns, *features, *source.keep])
+        self.get = getter([schema.label, schema.group, *self.columns, *features, *source.keep])
         self.steps, self.count = len(self.columns), len(self.columns) + len(features)
         if schema.steps is not None:
             self.get_id = getter([schema.id, None], partial=True)
@@ -107,7 +108,7 @@ class _RowParser:
             problem, (line, content), name = str(bad), row, None
         with suppress(BadRow, NotJSONError):
             if not isinstance(content, BadRow):
-                name = id_of(self.get_id(content)[0])
+                name = id_cells(self.get_id(content)[:1])[0] or None
         return Example("", None, line, problem=problem, id=name)
 
     def _kept(self, cells: Sequence[Any]) -> dict[str, Any] | None:

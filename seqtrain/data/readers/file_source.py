@@ -87,11 +87,9 @@ class FileSource:
         """
         known = known or {}
         if not os.path.isdir(self.path):
-            labels = labels_file(self.path)
-            if not labels:
-                return known.get(self.path) or file_digest(self.path)
-            both = file_digest(self.path) + file_digest(labels)
-            return hashlib.sha256(both.encode()).hexdigest()
+            digests = [known.get(path) or file_digest(path) for path in self._files()]
+            joined = hashlib.sha256("".join(digests).encode()).hexdigest()
+            return joined if len(digests) > 1 else digests[0]
         total = hashlib.sha256()
         for part in self._parts(labelled=True):
             name = os.fsencode(os.path.relpath(part.path, self.path))
@@ -102,12 +100,8 @@ class FileSource:
 
     def stamps(self) -> list[tuple[str, int, int]]:
         """Return path, size and time of change of each file that is read."""
-        if os.path.isdir(self.path):
-            files = [part.path for part in self._parts(labelled=True)]
-        else:
-            files = [path for path in (self.path, labels_file(self.path)) if path]
         found = []
-        for file in files:
+        for file in self._files():
             with path_problems(file, DataError):
                 stat = os.stat(file)
             found.append((file, stat.st_size, stat.st_mtime_ns))
@@ -142,6 +136,12 @@ class FileSource:
                     raise
                 problem = error.problems[0].removeprefix(problems.file).partition(": ")[2]
                 yield Example("", None, 1, problems.file, problem=problem)
+
+    def _files(self) -> list[str]:
+        """Return the paths of the files that are read."""
+        if os.path.isdir(self.path):
+            return [part.path for part in self._parts(labelled=True)]
+        return [path for path in (self.path, labels_file(self.path)) if path]
 
     def _parts(self, *, labelled: bool) -> list[Part]:
         """Return the files that hold the rows."""

@@ -75,11 +75,6 @@ def id_cells(cells: Cells) -> Cells:
         return ["" if _is_missing(cell) else _text(cell).strip() for cell in cells]
 
 
-def id_of(cell: object) -> str | None:
-    """Return an id as text, or None if the cell is blank."""
-    return id_cells([cell])[0] or None
-
-
 def runs_of(ids: Cells) -> list[tuple[int, int]]:
     """Return the begin and the end of each run of equal ids."""
     starts = np.flatnonzero([*map(ne, ids[1:], ids)]) + 1

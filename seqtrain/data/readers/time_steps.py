@@ -203,8 +203,9 @@ class SequenceBuilder:
         if self.order is None:
             return None, None
         cells, lines = rows[ID + 1], rows[LINE]
-        if is_array(cells) and not np.isnan(cells).any() and self._expects(NUMBER):
-            times = cells
+        can_be_numbers = is_array(cells) and self.order_type in (None, NUMBER)
+        if can_be_numbers and not np.isnan(cells).any():
+            self.order_type, times = NUMBER, cells
         else:
             times = exact_array(
                 [self._time(cell, row, lines[row]) for row, cell in enumerate(cells)]
@@ -213,10 +214,6 @@ class SequenceBuilder:
             return times, None
         order = np.argsort(times, kind="stable")
         return times[order], order
-
-    def _expects(self, order_type: str) -> bool:
-        self.order_type = self.order_type or order_type
-        return self.order_type == order_type
 
     def _time(self, cell: Any, row: int, line: int) -> Any:
         """Return the number by which a row is sorted.
