@@ -281,8 +281,11 @@ class TrainingConfig(Section):
     patience: PositiveInt | Literal["auto"] | None = "auto"
     """Epochs without improvement before training stops. auto: 3 or a fifth of all epochs, counted
     from the last decrease of the validation loss; half of all epochs if no epoch beats the
-    majority-class baseline. null: no early stopping, unless all of at least 100 validation rows
-    are predicted correctly for as long."""
+    majority-class baseline. null: no early stopping, unless all of validation is predicted
+    correctly for as long (fewer than 100 rows: with a loss below 0.1)."""
+    min_delta: Annotated[float, Field(ge=0.0, le=1000.0)] | Literal["auto"] = "auto"
+    """Smallest decrease of the validation loss that counts as an improvement. auto: 1 divided by
+    the number of validation rows, as if the log-likelihood of one row changed by 1."""
     monitor: Metric = "accuracy"
     """Score on validation that selects the best epoch (without validation: on train)."""
     class_weights: Literal["balanced"] | ClassWeights | None = None
@@ -297,7 +300,8 @@ class TrainingConfig(Section):
     standard deviation. slice: remove at most this fraction of the series. null: neither."""
     refit: bool = False
     """Finally train a new model on train and validation together, up to the last epoch within one
-    standard error of the best."""
+    standard error of the best (if all of validation is right: up to the last decrease of its
+    loss)."""
     calibration: Literal["temperature", "none"] = "temperature"
     """temperature: finally divide the logits by the number that minimizes the validation loss
     (multi-label: one number and one threshold per class)."""

@@ -409,7 +409,7 @@ def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
     if value is not None:
         deciding = loss if validation_loss is None else validation_loss
         error = 0.0 if scores is None else scores.standard_error(objective.settings.monitor)
-        is_best = progress.note_value(value, deciding, error)
+        is_best = progress.note_value(value, deciding, error, learner.stopping.min_delta)
     event = EpochEvent(
         phase=objective.phase,
         epoch=progress.epoch + 1,
@@ -424,7 +424,11 @@ def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
         padding_fraction=padding_fraction(plan, objective.store.lengths),
         is_best=is_best,
     )
-    progress.note_loss(validation_loss, counts=learner.stopping.loss_counts(progress))
+    progress.note_loss(
+        validation_loss,
+        counts=learner.stopping.loss_counts(progress),
+        min_delta=learner.stopping.min_delta,
+    )
     progress.begin_epoch(progress.epoch + 1)
     objective.begin_epoch()
     if progress.is_best and progress.phase != "pretraining":

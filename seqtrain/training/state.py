@@ -43,8 +43,8 @@ class Progress:
         epochs_without_better: Number of epochs since the last progress.
         plateaus: Number of epochs without a better value in the whole phase.
         best_loss: Loss of the best epoch in nats: of validation, or of train without validation.
-        lowest_loss: Lowest validation loss.
-        loss_fell: True if the last epoch has the lowest validation loss.
+        lowest_loss: Validation loss after its last improvement.
+        loss_fell: True if the last epoch improved the validation loss.
     """
 
     phase: Phase = "training"
@@ -101,12 +101,21 @@ class Progress:
         self.examples += examples
         self.time_steps += time_steps
 
-    def note_value(self, value: float, loss: float | None = None, error: float = 0.0) -> bool:
+    def note_value(
+        self, value: float, loss: float | None = None, error: float = 0.0, min_delta: float = 0.0
+    ) -> bool:
         """Compare an epoch's monitored value with the best; return True if it is better.
 
         Of epochs with equal values, the one with the lowest loss is the best. It is no progress for
         patience and plateaus. A refit has as many epochs as there are up to the last one within a
-        standard error of the best, so that few validation rows don't make it too short.
+        standard error of the best, so that few validation rows don't make it too short. Of epochs
+        in which all of validation was right, only those with a lower loss count.
+
+        Args:
+            value: Monitored value; greater is better.
+            loss: Loss in nats, or None if it doesn't matter.
+            error: Standard error of the value.
+            min_delta: Smallest decrease of the loss that counts.
 
         Reference:
             Breiman et al. 1984, Classification and Regression Trees, section 3.4.3.
@@ -117,17 +126,18 @@ class Progress:
         else:
             self.epochs_without_better += 1
             self.plateaus += 1
-        lower = value == self.best_value and loss is not None and loss < self.best_loss
+        lower = value == self.best_value and loss is not None and loss < self.best_loss - min_delta
         if better or lower:
             self.best_value, self.best_epoch = value, self.epoch + 1
             self.best_loss, self.best_error = MOST_SUMMED if loss is None else loss, error
-        if self.best_value is not None and value >= self.best_value - self.best_error:
+        is_near = self.best_value is not None and value >= self.best_value - self.best_error
+        if better or lower or (is_near and value < 1):
             self.refit_epochs = self.epoch + 1
         return better or lower
 
-    def note_loss(self, loss: float | None, *, counts: bool) -> None:
+    def note_loss(self, loss: float | None, *, counts: bool, min_delta: float = 0.0) -> None:
         """Compare a validation loss with the lowest. If it `counts`, a lower one is progress."""
-        self.loss_fell = loss is not None and loss < self.lowest_loss
+        self.loss_fell = loss is not None and loss < self.lowest_loss - min_delta
         if loss is not None and self.loss_fell:
             self.lowest_loss = loss
             self.epochs_without_better *= not counts

@@ -19,6 +19,8 @@ UPDATES = 2000
 """Updates of a run at least if max_epochs is auto, as far as MOST_EPOCHS allows."""
 PATIENCE, PATIENCE_SHARE = 3, 0.2
 """Epochs without progress if patience is auto: the larger of PATIENCE and this share of all."""
+CONFIDENT_LOSS = 0.1
+"""Validation loss below which few rows that are all right aren't right by chance."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class StoppingRule:
         perfect_patience: Epochs after the first one in which all of validation was right.
         hopeless_after: Epochs that end training if none beat the majority-class baseline, or None
             if they never do.
+        min_delta: Smallest decrease of the validation loss that counts as an improvement.
         rows: Number of validation rows, or 0 without validation.
         baseline: Accuracy of the majority-class baseline on validation, or -1 if accuracy isn't
             monitored.
@@ -42,6 +45,7 @@ class StoppingRule:
     loss_is_progress: bool
     perfect_patience: int
     hopeless_after: int | None = None
+    min_delta: float = 0.0
     rows: int = 0
     baseline: float = -1.0
 
@@ -56,7 +60,8 @@ class StoppingRule:
     def is_perfect(self, progress: Progress) -> bool:
         """Return True if all of validation was right after an epoch, and chance is unlikely."""
         best = progress.best_value
-        return self.rows >= MANY_ROWS and best is not None and best >= 1
+        is_clear = self.rows >= MANY_ROWS or progress.lowest_loss < CONFIDENT_LOSS
+        return self.rows > 0 and is_clear and best is not None and best >= 1
 
     def loss_counts(self, progress: Progress) -> bool:
         """Return True if a lower validation loss restarts patience."""
@@ -83,12 +88,16 @@ def stopping_rule(
         epochs = settings.max_epochs
     patience = max(PATIENCE, round(PATIENCE_SHARE * epochs))
     is_auto = settings.patience == "auto"
+    rows = 0 if validation is None else len(validation)
+    noise = 1 / rows if rows else 0.0
+    min_delta = noise if settings.min_delta == "auto" else settings.min_delta
     return StoppingRule(
         epochs=epochs,
         patience=patience if settings.patience == "auto" else settings.patience,
         loss_is_progress=is_auto,
         perfect_patience=patience,
         hopeless_after=max(EPOCHS, epochs // 2) if is_auto else None,
-        rows=0 if validation is None else len(validation),
+        min_delta=min_delta,
+        rows=rows,
         baseline=baseline,
     )

@@ -2,7 +2,9 @@
 
 import pytest
 
+from seqtrain.config.schema import TrainingConfig
 from seqtrain.training.state import Progress
+from seqtrain.training.stopping import StoppingRule, stopping_rule
 
 
 @pytest.mark.parametrize(("counts", "waited"), [(True, 1), (False, 3)])
@@ -42,3 +44,31 @@ def test_a_refit_repeats_the_epochs_up_to_the_last_within_a_standard_error_of_th
         progress.epoch = epoch
         progress.note_value(value, error=error)
     assert (progress.best_epoch, progress.refit_epochs) == (best, epochs)
+
+
+def test_a_decrease_of_the_loss_needs_a_size_to_be_an_improvement():
+    progress = Progress()
+    for epoch, loss in enumerate((0.5, 0.47, 0.44, 0.43)):
+        progress.epoch = epoch
+        progress.note_value(1.0, loss, min_delta=0.05)
+        progress.note_loss(loss, counts=True, min_delta=0.05)
+    # 0.44 is the first loss that is lower than 0.5 by 0.05.
+    assert (progress.best_epoch, progress.refit_epochs) == (3, 3)
+    assert (progress.epochs_without_better, progress.loss_fell) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "loss", "is_perfect"), [(100, 0.5, True), (40, 0.5, False), (40, 0.05, True)]
+)
+def test_few_rows_are_perfect_only_with_a_low_loss(rows, loss, is_perfect):
+    rule = StoppingRule(epochs=9, patience=3, loss_is_progress=True, perfect_patience=3, rows=rows)
+    progress = Progress()
+    progress.note_value(1.0, loss)
+    progress.note_loss(loss, counts=True)
+    assert rule.is_perfect(progress) == is_perfect
+
+
+def test_min_delta_follows_from_the_number_of_validation_rows():
+    settings = TrainingConfig()
+    assert stopping_rule(settings, 5).min_delta == 0
+    assert stopping_rule(TrainingConfig(min_delta=0.25), 5).min_delta == 0.25
