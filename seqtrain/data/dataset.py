@@ -209,8 +209,7 @@ class _Preparation:
             if key.startswith("pretraining."):
                 ungrouped = source.with_schema(replace(source.schema, group=None))
                 parts[key], reports[key] = encoder.encode_files([ungrouped], labelled=False)
-        found = fit(self.config, self.known, rules, encoder, parts)
-        parts, fitted = found.parts, found.preprocessing
+        fitted, parts, eligible, vectors = fit(self.config, self.known, rules, encoder, parts)
         splits, unlabelled = {x: parts.pop(x) for x in SPLITS if x in parts}, None
         if self.config.pretraining.objective is not None:
             unlabelled = (
@@ -228,11 +227,11 @@ class _Preparation:
             splits=splits,
             preprocessing=fitted,
             reports=reports,
-            eligible_tokens=found.eligible_tokens,
+            eligible_tokens=eligible,
             digests=digests,
             from_cache=False,
             unlabelled=unlabelled,
-            vectors=found.vectors,
+            vectors=vectors,
         )
 
     def _rules(self, format: FileFormat, schema: Schema) -> Preprocessing:

@@ -13,7 +13,7 @@ import numpy as np
 from seqtrain.data.columns.column import CellEncoder
 from seqtrain.data.columns.column_table import TableEncoder
 from seqtrain.data.examples import BLANK_LABEL, SHOWN_ROWS, Example, RowProblems, Steps
-from seqtrain.data.labels import LabelArray, LabelEncoder, unknown_rows
+from seqtrain.data.labels import LabelArray, LabelSet, ProvisionalLabels, unknown_rows
 from seqtrain.data.readers import Source, read_rows
 from seqtrain.data.saved_values import saved_choice, saved_integer
 from seqtrain.data.store import Ints, SequenceStore, stacked
@@ -146,7 +146,7 @@ class RowEncoder:
 
     policy: LengthPolicy
     sequence: CellEncoder
-    labels: LabelEncoder
+    labels: LabelSet | ProvisionalLabels
     row_features: TableEncoder | None = None
 
     def encode(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -24,30 +24,13 @@ from seqtrain.data.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.data.word_vectors import WordVectors, read_vectors
 
 
-@dataclass(frozen=True)
-class FittedData:
-    """Result of fitting.
-
-    Attributes:
-        parts: Stores with final numbers, by name.
-        preprocessing: The fitted preprocessing.
-        eligible_tokens: Number of distinct tokens that could be in the vocabularies.
-        vectors: Initial word vectors, or None.
-    """
-
-    parts: Parts
-    preprocessing: Preprocessing
-    eligible_tokens: int
-    vectors: WordVectors | None
-
-
 def fit(
     config: Config,
     known: Preprocessing | None,
     rules: Preprocessing,
     encoder: RowEncoder,
     parts: Parts,
-) -> FittedData:
+) -> tuple[Preprocessing, Parts, int, WordVectors | None]:
     """Fit a preprocessing as a config says.
 
     Args:
@@ -56,6 +39,10 @@ def fit(
         rules: The unfitted preprocessing.
         encoder: The encoder of `rules` that encoded the parts.
         parts: Stores with provisional numbers and labels, by name.
+
+    Returns:
+        The fitted preprocessing, the stores with final numbers, how many distinct tokens could be
+        in the vocabularies, and the initial word vectors or None.
     """
     assert isinstance(encoder.labels, ProvisionalLabels)
     rules, parts = _fit_labels(known, rules, encoder.labels, parts)
@@ -93,7 +80,7 @@ def fit(
         rules = replace(rules, kernels=sizes)
     rules = replace(rules, ngrams=_fit_ngrams(config, known, rules, train))
     initial = _with_coverage(vectors[0], rules, train) if vectors else None
-    return FittedData(parts, rules, eligible + own_tokens, initial)
+    return rules, parts, eligible + own_tokens, initial
 
 
 def _fit_labels(

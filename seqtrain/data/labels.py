@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,16 +33,6 @@ ABSENT_WITH_UNKNOWN, PRESENT_WITH_UNKNOWN = -1, 2
 """The same marks in a row that also has labels that are no class, or has no labels at all."""
 SEPARATORS = ("|", ";", ",", "||", "|||")
 """Separators between labels, in order of preference, where the data prescribes none."""
-
-
-class LabelEncoder(Protocol):
-    """Encoding of labels as numbers, before or after the classes are known."""
-
-    def encode(self, rows: Sequence[Labels | None]) -> LabelArray:
-        """Return the encoded labels of each row. A row without labels is None."""
-
-    def unknown(self, row: Labels) -> Labels:
-        """Return the labels of a row that are no class."""
 
 
 def label_tuple(names: Iterable[str]) -> Labels:
