@@ -278,3 +278,14 @@ MONITORED: tuple[str, ...] = tuple(
     )
 )
 """Values of training.monitor; those that grow come first."""
+
+
+def compared_metric(monitor: str) -> Metric:
+    """Return the metric by which branches are compared with the whole model.
+
+    It is the monitored one. Accuracy replaces a loss, which calibration lowers for the whole model
+    only, and metrics that aren't computed for single branches.
+    """
+    metric = METRICS[monitor]
+    is_comparable = metric.each_epoch and not metric.smaller_is_better
+    return metric if is_comparable else METRICS["accuracy"]

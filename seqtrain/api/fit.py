@@ -21,6 +21,7 @@ from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
 from seqtrain.evaluation.devices import select_device
 from seqtrain.files.writing import locked
+from seqtrain.metrics import compared_metric
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.checkpoint import STATE
@@ -273,6 +274,7 @@ def _start_writer(
 def _finished_run(session: TrainingSession, path: Path, warnings: list[str]) -> Run:
     """Return the result of a run that ended."""
     learner, progress = session.learner, session.learner.progress
+    metric = compared_metric(session.config.training.monitor).name
     return Run(
         path=path,
         epochs=progress.epoch,
@@ -281,7 +283,7 @@ def _finished_run(session: TrainingSession, path: Path, warnings: list[str]) -> 
         stopped_early=learner.stopped_early,
         refit=progress.phase == "refit",
         test=session.test_scores,
-        branches={name: scores.accuracy for name, scores in session.branch_scores.items()},
+        branches={name: getattr(own, metric) for name, own in session.branch_scores.items()},
         advice=session.advice(),
         warnings=warnings,
     )

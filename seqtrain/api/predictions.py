@@ -34,14 +34,14 @@ CURVES, CURVE_POINTS = 6, 50
 class SplitPredictions:
     """Predictions of one run, in the order of the files, and their probabilities, (B, C).
 
-    `branches` is the accuracy of each branch by name, if there are several.
+    `branches` has the scores of each branch by name, if there are several.
     """
 
     found: Labelled
     rows: list[PredictedExample]
     probabilities: Tensor
     scores: Scores
-    branches: dict[str, float]
+    branches: dict[str, Scores]
 
 
 def predict_split(
@@ -79,8 +79,7 @@ def predict_split(
     for row in most_confident_errors(rows)[:explain]:
         index = rows.index(row)
         rows[index] = replace(row, weights=_weights(found, index, examples[index]))
-    accuracies = {name: own.accuracy for name, own in alone.items()}
-    return SplitPredictions(found, rows, probabilities, scores, accuracies)
+    return SplitPredictions(found, rows, probabilities, scores, alone)
 
 
 def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:

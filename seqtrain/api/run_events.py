@@ -79,7 +79,7 @@ class Run(Summarized):
         best_value: its monitored value.
         stopped_early: whether patience ran out.
         advice: what may be gained by training longer, where it ended too early.
-        branches: accuracy on test of each branch alone, by name.
+        branches: score on test of each branch by name, by the metric of `compared_metric`.
         warnings: what is odd about its predictions, a line each.
         tables: the data that was given from Python, which can be scored again while this lives.
     """

@@ -9,6 +9,8 @@ import pytest
 
 import seqtrain
 from seqtrain.cli.output.console import stdout_console
+from seqtrain.cli.output.errors_screen import show_errors
+from seqtrain.evaluation.predicted_example import PredictedExample
 from tests.helpers.tiny import write_jsonl
 
 
@@ -98,3 +100,18 @@ def test_explained_mistakes_show_their_tokens(beside, cli):
     )
     assert re.search(told, ended.out)
     assert "+ (green)" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "shown"),
+    [
+        ("A B A C", "ABC", "A B C"),  # symbols, of which one was cut
+        ("A B A C", "A B", "A B"),  # characters, of which some were cut
+        ("abba", "abba", "abba"),
+    ],
+)
+def test_symbols_of_one_letter_are_shown_apart(text, tokens, shown, capsys):
+    weights = [(token, 0.5) for token in tokens]
+    row = PredictedExample(1, text, ("x",), ("y",), None, 0.9, len(tokens), weights=weights)
+    show_errors([row])
+    assert shown in [line.strip() for line in capsys.readouterr().out.splitlines()]

@@ -126,3 +126,13 @@ def test_a_beginning_of_a_name_is_suggested_in_whole(place, cli):
         [problem] = cli("eval", name, code=2).problems
         assert problem.endswith("did you mean runs/sms-20260101-120000?")
     assert "did you mean" not in cli("eval", "runs/zebra", code=2).err
+
+
+def test_a_long_setting_breaks_no_row_of_a_pipe(place, cli):
+    for number in range(2):
+        name = f"a long sentence about a setting {number}"
+        write_run(Path("runs"), f"long-{number}", 0.5, number, optimizer="adamw", monitor="loss")
+        path = Path("runs", f"long-{number}", "config.yaml")
+        path.write_text(path.read_text().replace("sequence: text", f"sequence: {name}"))
+    rows = cli("runs").out.strip().splitlines()[2:]
+    assert len(rows) == len(cli("runs", "--json").json["runs"])

@@ -30,7 +30,7 @@ def errors(
     from seqtrain.api.predictions import predict_split
     from seqtrain.cli.output.console import note, note_rows, say_json
     from seqtrain.cli.output.errors_screen import error_json, show_errors
-    from seqtrain.cli.output.score_screen import note_comparisons
+    from seqtrain.cli.output.score_screen import monitor_of, note_comparisons
     from seqtrain.evaluation.predicted_example import most_confident_errors
     from seqtrain.reports.facts import OF_LABEL_SET
 
@@ -63,4 +63,4 @@ def errors(
     if wrong and explain:
         note(EXPLANATION)
     note(f"{len(every):,} of {count:,} predictions are wrong")
-    note_comparisons(result.scores, result.branches)
+    note_comparisons(result.scores, result.branches, monitor_of(found.classifier.path))

@@ -4,11 +4,12 @@ from dataclasses import asdict
 from typing import Any
 
 from seqtrain.api.diff import RunDifference
-from seqtrain.cli.output.console import say, stdout_console
+from seqtrain.cli.output.console import note, say, stdout_console
 from seqtrain.cli.output.errors_screen import print_predictions
 from seqtrain.cli.output.table import Record, TableColumn, print_records
 from seqtrain.evaluation.predicted_example import PredictedExample
 
+SCORES = "scores: after calibration, as in eval; seqtrain runs shows validation before it"
 RIGHT = ("both", "only A", "only B", "neither")
 
 
@@ -63,6 +64,7 @@ def show_diff(found: RunDifference, top: int) -> None:
     if accuracy.low <= 0 <= accuracy.high:
         verdict = "no clear difference; the 95% interval includes 0"
     say(f"accuracy: {verdict}")
+    note(SCORES)
     differing = list[tuple[PredictedExample, Record]]()
     for a, b in found.rows[:top]:
         record: Record = {

@@ -60,7 +60,9 @@ def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -
         (printable(row.label), AGAINST),
     )
     tokens = [token for token, _ in weights]
-    are_characters = all(len(token) == 1 for token in tokens) and tokens != row.text.split()
+    # Symbols of one letter are shown with spaces; they are the words of the row's text.
+    are_symbols = {*tokens} <= {*row.text.split()}
+    are_characters = all(len(token) == 1 for token in tokens) and not are_symbols
     gap = "" if are_characters else " "
     largest = max((abs(weight) for _, weight in weights), default=0.0)
     line = Text()

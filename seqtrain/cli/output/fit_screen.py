@@ -50,7 +50,7 @@ class FitScreen:
         self._console, self._bar = stderr_console(), ProgressBar()
         self._epochs = EpochTable(self._console)
         self._splits: set[str] = set()
-        self._loss, self._updates = 0.0, 0
+        self._loss, self._updates, self._monitor = 0.0, 0, "accuracy"
         self._shows: dict[type, Callable[[Any], None]] = {
             DataEvent: self._show_data,
             StartEvent: self._show_start,
@@ -114,7 +114,7 @@ class FitScreen:
         note(f"run directory: {event.run}")
         self._epochs = EpochTable(self._console, event.config)
         self._shows[EpochEvent] = self._epochs.add
-        self._updates = event.updates
+        self._updates, self._monitor = event.updates, event.config.training.monitor
 
     def _show_update(self, event: UpdateEvent) -> None:
         """Move the bar, which shows the progress of training, or of an epoch in other phases."""
@@ -143,7 +143,8 @@ class FitScreen:
             note(run.advice)
         if run.test is not None:
             print_scores(self._console, run.test, "test")
-            note_comparisons(run.test, run.branches if len(run.branches) > 1 else {})
+            branches = run.branches if len(run.branches) > 1 else {}
+            note_comparisons(run.test, branches, self._monitor)
         if self._hints:
             trained_on = {"train", "validation"} if run.refit else {"train"}
             has_unseen_split = self._splits > trained_on

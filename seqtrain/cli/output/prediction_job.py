@@ -49,12 +49,13 @@ def write_predictions(
         name: Name of the input in notices.
     """
     report, unknown, undecided = EncodingReport(), 0, 0
-    arguments = {"report": report, **vars(options)}
+    arguments: dict[str, Any] = {"report": report, **vars(options)}
     predictions: Iterator[Any]
     if columns.steps:
         slow = one_model(classifier, "--steps").network.whole_sequence_key
         if slow is not None:
             note(f"{slow}: {SLOW_STEPS}")
+        del arguments["empty"], arguments["bad_rows"]  # --steps excludes these options
         predictions = predict_steps(source, classifier, **arguments)
     else:
         predictions = predict(source, classifier, ranks=columns.read_ranks, **arguments)

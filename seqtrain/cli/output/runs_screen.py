@@ -34,10 +34,11 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
     """
     keys = differing_keys(runs)
     last_words = [key.rpartition(".")[2] for key in keys]
-    settings = {}
+    console, settings = stdout_console(), {}
+    kind: Any = "words" if console.is_terminal else "whole"  # programs read a row per line
     for rank, (key, word) in enumerate(zip(keys, last_words, strict=True), RANK_OF_SETTINGS):
         name = word if last_words.count(word) == 1 else key
-        settings[key] = TableColumn(name, "words", rank)
+        settings[key] = TableColumn(name, kind, rank)
     records = []
     for run in runs:
         record: Record = {
@@ -52,7 +53,7 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
         for key, column in settings.items():
             record[column] = _setting(run, key)
         records.append(record)
-    print_records(stdout_console(), records, also="seqtrain runs --json")
+    print_records(console, records, also="seqtrain runs --json")
     note(LOSS_NOTE)
     if any(run.refit for run in runs):
         note(REFIT_NOTE)

@@ -19,7 +19,8 @@ from seqtrain.cli.output.table import (
     print_records,
     print_table,
 )
-from seqtrain.metrics import METRICS
+from seqtrain.metrics import METRICS, compared_metric
+from seqtrain.runs.run_directory import CONFIG, RunDirectory
 from seqtrain.text import printable, quote
 
 if TYPE_CHECKING:
@@ -83,8 +84,7 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
     print_scores(console, found.scores, found.split or Path(found.data).name, every=every)
     # Scores of rows that were learned don't show which branches generalize.
     show_branches = not (found.ensemble or found.trained_on_rows)
-    branches = found.parts if show_branches else {}
-    note_comparisons(found.scores, {name: part.accuracy for name, part in branches.items()})
+    note_comparisons(found.scores, found.parts if show_branches else {}, monitor_of(found.run))
     print_figures(console, found.by_share or [], PREFIX_COLUMNS)
 
 
@@ -137,18 +137,33 @@ def print_figures(
     print_records(console, records)
 
 
-def note_comparisons(scores: Scores, branches: Mapping[str, float]) -> None:
-    """Print how accurate each branch is, and whether the majority-class baseline is as accurate.
+def monitor_of(run: Path) -> str:
+    """Return the monitored metric of a run, or accuracy for a model folder without a config."""
+    directory = RunDirectory(run)
+    return directory.config().training.monitor if directory.holds(CONFIG) else "accuracy"
+
+
+def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], monitor: str) -> None:
+    """Print how good each branch is, and whether the majority-class baseline is as accurate.
 
     Nothing is printed for multi-label scores, because single branches have no thresholds.
+
+    Args:
+        scores: Scores of the whole model.
+        branches: Scores of each branch by name, or values of the compared metric.
+        monitor: Metric that chose the best epoch; branches are compared by it where possible.
     """
     if scores.majority_baseline is None:
         return
-    for name, accuracy in branches.items():
+    metric = compared_metric(monitor)
+    whole = getattr(scores, metric.name)
+    title = "" if metric.name == "accuracy" else f"{metric.title} "
+    for name, own in branches.items():
         if name in BRANCHES:
             words, conclusion = BRANCHES[name]
-            verdict = f"; {conclusion}" if accuracy >= scores.accuracy else ""
-            note(f"{words} only: {accuracy:.1%}, all branches: {scores.accuracy:.1%}{verdict}")
+            value = own if isinstance(own, float) else getattr(own, metric.name)
+            verdict = f"; {conclusion}" if value >= whole else ""
+            note(f"{words} only: {title}{value:.1%}, all branches: {whole:.1%}{verdict}")
     if scores.accuracy <= scores.majority_baseline:
         label = max(scores.per_class, key=lambda name: scores.per_class[name]["support"])
         note(
