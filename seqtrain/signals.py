@@ -1,8 +1,8 @@
 """Signals that ask the program to stop.
 
-Training notes them and stops after the update (`StopSignals`). Elsewhere SIGTERM and SIGHUP end
-the program at once (`ended_by_signals`), as SIGINT does by itself. A second SIGINT ends it soon,
-whatever it is doing (`ended_by_second_interrupt`).
+Training stops after the current update (`StopSignals`). Outside of training, SIGTERM and SIGHUP end
+the program at once (`ended_by_signals`), as SIGINT does in any Python program. A second SIGINT ends
+it within half a second (`ended_by_second_interrupt`).
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ STOPPING = [
 ]
 INTERRUPTED = 130
 GRACE = 0.5
-"""Seconds in which Python may handle the second SIGINT itself, and clean up."""
+"""Seconds that Python has to handle the second SIGINT and to clean up."""
 
 
 class StopSignals:
-    """While entered, the first signal to stop is noted; a second SIGINT raises KeyboardInterrupt.
+    """Context manager that records the first signal to stop.
+
+    A second SIGINT raises KeyboardInterrupt.
 
     Attributes:
-        received: the signal's number, or None.
+        received: Number of the signal, or None before it came.
     """
 
     def __init__(self) -> None:
@@ -56,7 +58,7 @@ class StopSignals:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Leave with 128 + signal where nothing else handles it, as `StopSignals` does."""
+    """Exit with 128 + signal in the block, unless another handler is set for the signal."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -75,11 +77,11 @@ def ended_by_signals() -> Iterator[None]:
 
 @contextmanager
 def ended_by_second_interrupt() -> Iterator[None]:
-    """Leave the process with 130 soon after a second SIGINT, whatever it is doing.
+    """Exit with 130 soon after a second SIGINT in the block, even during a long call of C code.
 
-    Python handles a signal only between two of its own steps, and takes two waiting ones for one.
-    The system reports each as it comes, and a thread counts them. Leaving harms nothing: saved
-    files are renamed into place when they are complete, and locks end with their owner.
+    Python handles a signal only between two instructions, and handles two pending ones as one. So a
+    thread counts the signals that the system reports. The exit is safe: files get their names when
+    they are complete, and locks end with their process.
     """
     receiver, sender = socket.socketpair()
     counter = threading.Thread(target=_leave_at_second, args=(receiver, sender), daemon=True)
@@ -112,7 +114,10 @@ def _leave_at_second(receiver: socket.socket, sender: socket.socket) -> None:
 
 
 def code_of_signal(error: BaseException) -> int | None:
-    """Return the exit code of a signal that came before an error; cleaning up half-way may fail."""
+    """Return the exit code of a signal that an error followed, or None if there was none.
+
+    An interrupted clean-up may raise errors of any kind.
+    """
     context = error.__context__
     while context is not None:
         if isinstance(context, KeyboardInterrupt):

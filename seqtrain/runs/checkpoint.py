@@ -1,4 +1,4 @@
-"""A checkpoint: a model folder that also holds all that an exact resume needs."""
+"""Checkpoints: model folders with everything else that an exact resume needs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,18 +23,22 @@ STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
 MOMENTS = 2
 """Tensors of a weight's size that an optimizer keeps for it."""
 COUNTERS = 2**20
-"""Bytes that counters take at most."""
+"""Largest size of counters, in bytes."""
 LONGEST_METRICS = 2**62
-"""Bytes of metrics.jsonl at most that are believed."""
+"""Largest length of metrics.jsonl that a checkpoint may name, in bytes."""
 CARRIED = 2**30
-"""Bytes that the states carried on for groups take at most."""
+"""Largest size of the carried states of groups, in bytes."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A run at one step: its model, the optimizer's tensors, counters and sums as JSON values.
+    """State of a run after an update.
 
-    `metrics_length` is the bytes of metrics.jsonl then.
+    Attributes:
+        model: The model.
+        tensors: Tensors of the optimizer and of the phase.
+        progress: Counters and sums of the phase, as JSON values.
+        metrics_length: Length of metrics.jsonl, in bytes.
     """
 
     model: Model
@@ -55,7 +59,11 @@ def checkpoint_files(checkpoint: Checkpoint) -> dict[str, Content]:
 
 
 def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
-    """Return the checkpoint in a saved folder; raises as `load_model`."""
+    """Return the checkpoint in a saved folder.
+
+    Raises:
+        CheckpointError: If the folder is damaged, or no run can have written it.
+    """
     model = read_model(saved)
     path = saved.path / STATE
     values = check_version(path, saved.read_json(STATE), FORMAT_VERSION)

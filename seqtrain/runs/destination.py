@@ -1,4 +1,4 @@
-"""May I write here? One check for files, export folders and run directories, before any work."""
+"""Checks of the place to write to, for files, export folders and run directories."""
 
 import os
 from collections.abc import Sequence
@@ -13,27 +13,31 @@ from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FILES, FOLDERS, MEM
 from seqtrain.text import quote
 
 SEARCH_FILES = ("base.yaml", "study.log", "trials.jsonl", "best.yaml")
-"""What a search leaves beside the files and folders of a run."""
-What: TypeAlias = Literal["file", "stream", "export", "run"]
+"""Files of a search, in addition to those of a run."""
+Kind: TypeAlias = Literal["file", "stream", "export", "run"]
 
 
 def check_destination(
     path: str | Path | None,
-    what: What,
+    what: Kind,
     option: str,
     *,
     force: bool,
     sources: Sequence[str | Path | None] = (),
 ) -> None:
-    """Refuse to write where something of the user's would be lost, or nothing can be written.
+    """Check, before any work, that a result can be written and replaces nothing of the user's.
 
     Args:
-        path: where; None: a new directory under runs/.
-        what: `file`; `stream`: a file, or a pipe or device to write into; `export`: a folder that
-            is replaced whole; `run`: a directory of one run, of several, or of a search.
-        option: that names the path, such as --output.
-        force: whether what a command wrote there before may be replaced.
-        sources: paths of the input, which is never replaced; None: of none.
+        path: Path of the result, or None for a new directory under runs/.
+        what: Kind of the result. "file": a file. "stream": a file, pipe or device. "export": a
+            folder that is replaced as a whole. "run": a directory of one or several runs, or of a
+            search.
+        option: Option that names the path, such as --output.
+        force: True if an earlier result of a command may be replaced.
+        sources: Paths of the input, which is never replaced. A None is skipped.
+
+    Raises:
+        ConfigError: If nothing can be written there, or something would be lost.
     """
     target = RUNS / ".new" if path is None else Path(path)
     given = [source for source in sources if source is not None and os.path.exists(source)]
@@ -59,7 +63,11 @@ def check_destination(
 
 
 def nearest_existing(path: Path) -> Path:
-    """Return the path itself, or the nearest one above it that exists."""
+    """Return the path if it exists, or else its nearest parent that exists.
+
+    Raises:
+        ConfigError: If a link on the way leads nowhere.
+    """
     for above in (path, *path.absolute().parents):
         if above.exists():
             return above
@@ -69,8 +77,9 @@ def nearest_existing(path: Path) -> Path:
 
 
 def _check_file(
-    path: Path, what: What, option: str, *, force: bool, sources: Sequence[str | Path]
+    path: Path, what: Kind, option: str, *, force: bool, sources: Sequence[str | Path]
 ) -> None:
+    """Raise a ConfigError if a file can't be written, or would replace something."""
     kind = kind_of(path)
     if kind == "a folder" or (what == "file" and kind != "a file"):
         raise ConfigError(f"{option}: {path} is {kind}; expected a file")
@@ -81,7 +90,7 @@ def _check_file(
 
 
 def _check_export(path: Path, *, force: bool) -> None:
-    """Let an earlier export be replaced, and an empty folder that no program is in."""
+    """Raise a ConfigError unless a folder is empty, or `force` is True and it holds an export."""
     if path.samefile(os.curdir) or os.path.ismount(path):
         why = "is the current directory or a mount point, which can't be replaced"
         raise ConfigError(f"{path}: {why}; expected a new folder, such as {path / 'model'}")
@@ -99,13 +108,23 @@ def _check_export(path: Path, *, force: bool) -> None:
 def check_replaceable(
     path: Path, option: str, *, force: bool, sources: Sequence[str | Path] = ()
 ) -> None:
-    """Refuse an existing directory that a new run can't take; raises as `check_destination`."""
+    """Check that a new run can use an existing directory.
+
+    Args:
+        path: The directory.
+        option: Option that names it.
+        force: True if an earlier run in it may be replaced.
+        sources: Paths of the input, which is never replaced.
+
+    Raises:
+        ConfigError: If it can't, or something would be lost.
+    """
     config = path / CONFIG
     early = (x.name == LOCK or is_stray(x.name) or _is_environment(x) for x in path.iterdir())
     if not force and not all(early):
         is_ours, what = _holds_runs(path), "it holds no run; write into it with --force"
         if is_ours and config.exists():
-            what = "go on with --resume, replace the run in it with --force"
+            what = "continue it with --resume, replace the run in it with --force"
         elif is_ours:
             what = "replace what runs wrote in it with --force"
         raise ConfigError(f"{option}: {path} isn't empty; {what}, or choose another")
@@ -115,20 +134,24 @@ def check_replaceable(
     found = [each for each in names if each.exists() and not each.is_symlink()]
     for folder in filter(Path.is_dir, found):
         os.listdir(folder)  # or it can't be removed
-    # Asked last: a run that begins now writes environment.json first.
+    # This check comes last because a run that begins meanwhile writes environment.json first.
     if found and not _holds_runs(path):
         advice = "move it away, or choose another directory"
         raise ConfigError(f"{option}: no run wrote {found[0]}; {advice}")
 
 
 def _holds_runs(path: Path) -> bool:
-    """Whether a run, repeats, or a search wrote into a directory: environment.json comes first."""
+    """Return True if runs or a search wrote into a directory.
+
+    environment.json is the first file that a run writes.
+    """
     if (path / ENVIRONMENT).exists():
         return _is_environment(path / ENVIRONMENT)
     return any(_is_environment(run / ENVIRONMENT) for run in _inner_runs(path))
 
 
 def _inner_runs(path: Path) -> list[Path]:
+    """Return the directories of repeats and trials in a directory, sorted."""
     found = [each for each in path.iterdir() if MEMBER.fullmatch(each.name)]
     if (path / TRIALS).is_dir() and not (path / TRIALS).is_symlink():
         found += [each for each in (path / TRIALS).iterdir() if each.name.isdecimal()]
@@ -136,6 +159,7 @@ def _inner_runs(path: Path) -> list[Path]:
 
 
 def _is_environment(path: Path) -> bool:
+    """Return True if a file is the environment.json of a run."""
     with suppress(CheckpointError):
         values = read_json(path) if path.name == ENVIRONMENT else None
         return isinstance(values, dict) and "seqtrain" in values and "data" in values
@@ -143,9 +167,10 @@ def _is_environment(path: Path) -> bool:
 
 
 def remove_earlier(path: Path) -> None:
-    """Remove what runs and searches left in a directory, once it was checked; all else stays.
+    """Remove the files of earlier runs and searches from a directory, and nothing else.
 
-    The config goes first, for without it there is no run, and environment.json last.
+    The directory must have passed `check_replaceable`. config.yaml is removed first, because
+    without it there is no run, and environment.json last.
     """
     for run in _inner_runs(path):
         remove_earlier(run)

@@ -92,7 +92,7 @@ def check_same_data(
     preprocessing: Preprocessing,
     scored: Container[str] = (),
 ) -> None:
-    """Check that the data are those of a run.
+    """Check that the data didn't change since a run.
 
     Args:
         run: Run directory.

@@ -1,4 +1,4 @@
-"""The runs in a folder, each summarized: what differs in their configs, and how they went."""
+"""Summaries of the runs in a folder: differing keys of their configs, scores and times."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,23 +16,23 @@ from seqtrain.text import nearest, one_of, quote
 
 OTHERS = ("started", "epochs", "best_epoch", "seconds")
 ALIASES = {"time": "seconds"}
-"""Headings of `seqtrain runs` that are no names of figures."""
+"""Headings of `seqtrain runs` that differ from the name of the figure."""
 FIGURES = (*OTHERS, *EPOCH_METRICS, *(f"test.{name}" for name in EPOCH_METRICS))
-"""What runs can be sorted by, beside the keys of their configs."""
+"""Figures that runs can be sorted by, in addition to the keys of their configs."""
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run.
+    """Summary of one run.
 
     Attributes:
-        started: when its config was written, in seconds since 1970.
-        finished: whether it came to its end.
-        epochs, best_epoch: passes over train made, and the best of them.
-        seconds: that these took, and those of training.refit.
-        refit: whether the model was then retrained on train and validation (training.refit).
-        validation: scores at the best epoch; of the model before a refit.
-        config: value of each key, by its dotted name; empty where it can't be read.
+        started: Time at which its config was written, in seconds since 1970.
+        finished: True if the run ended.
+        epochs, best_epoch: Number of epochs, and the best one.
+        seconds: Time of these epochs and of training.refit.
+        refit: True if the model was retrained on train and validation (training.refit).
+        validation: Scores at the best epoch, before a refit.
+        config: Value of each key, by its dotted name; empty if the config can't be read.
     """
 
     path: Path
@@ -48,7 +48,7 @@ class RunSummary:
 
     @property
     def name(self) -> str:
-        """Its directory's name; of repeats after the name of the directory that holds them."""
+        """Name of its directory. A repeat has the name of the parent directory before it."""
         path = self.path
         return f"{path.parent.name}/{path.name}" if MEMBER.fullmatch(path.name) else path.name
 
@@ -66,7 +66,7 @@ class RunSummary:
 def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
     """Return the runs in a folder, the newest first, and a line for each file that is wrong.
 
-    A run whose config can't be read any more, such as one whose data moved, is listed without it.
+    A run whose config can't be read any more, for example because its data moved, has no config.
     """
     advice = "expected a folder of runs; train one with: seqtrain fit CONFIG"
     with path_problems(folder, ConfigError, advice):
@@ -85,7 +85,10 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
 
 
 def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSummary:
-    """Read one run; `problems` gets a line where the config is wrong (None: it is raised)."""
+    """Return the summary of a run.
+
+    If its config is wrong, a line is added to `problems`, or the error is raised if that is None.
+    """
     config: dict[str, Any] = {}
     try:
         config = values_by_key(run.config())
@@ -125,7 +128,11 @@ def differing_keys(runs: Sequence[RunSummary]) -> list[str]:
 
 
 def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
-    """Return runs by a figure or key: scores from the best on, else ascending; without it last."""
+    """Return runs sorted by a figure or a key of the config.
+
+    Scores are sorted from the best to the worst, all else in ascending order. Runs without a value
+    come last.
+    """
     name = ALIASES.get(name, name)
     names = [*FIGURES, *dict.fromkeys(key for run in runs for key in run.config)]
     if name not in names:

@@ -1,4 +1,4 @@
-"""Run directories: what is in one, and which one is meant; several of them as an ensemble."""
+"""Run directories: their files, how they are found, and several of them as an ensemble."""
 
 import json
 import os
@@ -23,19 +23,19 @@ ENSEMBLE, TRIALS = "ensemble.json", "trials"
 FOLDERS = (BEST, LAST, PREVIOUS, PRETRAINED)
 FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE)
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
-"""Name of one of the repeats; runs of a search stand in the folder `trials`, by their numbers."""
+"""Name of the directory of a repeat. The runs of a search have numbers, in the folder `trials`."""
 FORMAT_VERSION = 1
-"""Of ensemble.json."""
+"""Version of ensemble.json."""
 MOST_RUNS = 1000
 """Largest number of members of an ensemble."""
 TIME = "%Y%m%d-%H%M%S"
-"""Of the start of a run, in the name of its directory."""
+"""Format of the time in the name of a run directory."""
 DIGITS = 12
-"""Of a digest in a message."""
+"""Digits of a digest in a message."""
 
 
 class RunDirectory:
-    """Where the files of one run stand.
+    """The directory of one run.
 
     Model folders: `best` of the best epoch, `last` and `previous` of the last two checkpoints (a
     finished run has one), `pretrained` of what training started from.
@@ -63,7 +63,7 @@ class RunDirectory:
         return length + len(line)
 
     def metrics(self, event: str | None = None) -> list[dict[str, Any]]:
-        """Return the lines of metrics.jsonl: all, or those of an event (step, epoch, …, end)."""
+        """Return the lines of metrics.jsonl, or only the lines of one event, such as "epoch"."""
         path = self.path / METRICS
         lines = read_file(path).split(b"\n") if self.holds(METRICS) else [b""]
         found = []
@@ -76,7 +76,11 @@ class RunDirectory:
         return found
 
     def cut_metrics(self, length: int, *, only_check: bool = False) -> None:
-        """Remove what was written after a checkpoint at this length; refuse a shorter file."""
+        """Cut metrics.jsonl to its length at a checkpoint, in bytes.
+
+        Raises:
+            CheckpointError: If the file is shorter.
+        """
         path, size = self.path / METRICS, 0
         if self.holds(METRICS):
             with path_problems(path), open(path, "r+b") as file:
@@ -90,7 +94,11 @@ class RunDirectory:
             )
 
     def holds(self, name: str) -> bool:
-        """Whether anything stands under a name in it; CheckpointError where it can't be read."""
+        """Return True if the directory has a file or folder of this name.
+
+        Raises:
+            CheckpointError: If it can't be read.
+        """
         with path_problems(self.path):
             return name in os.listdir(self.path)
 
@@ -102,7 +110,11 @@ class RunDirectory:
         return load_config(self.path / CONFIG)
 
     def environment(self) -> dict[str, Any]:
-        """Return what environment.json holds; CheckpointError where it is missing or damaged."""
+        """Return the content of environment.json.
+
+        Raises:
+            CheckpointError: If it is missing or damaged.
+        """
         path = self.path / ENVIRONMENT
         values = read_json(path)
         if not isinstance(values, dict) or not isinstance(values.get("data"), dict):
@@ -113,7 +125,7 @@ class RunDirectory:
 def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:
     """Return a line, with both digests, for each data file that isn't what a run read.
 
-    Both are SHA-256 by path: under `data` of environment.json, and as read now.
+    The digests are SHA-256 by path: from `data` of environment.json, and the current ones.
     """
     both = [(path, now, str(recorded[path])) for path, now in digests.items() if path in recorded]
     return [
@@ -124,12 +136,15 @@ def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> lis
 
 
 def default_path(name: str) -> Path:
-    """Return where a new run stands by default: runs/<name>-<time>."""
+    """Return the default directory of a new run: runs/<name>-<time>."""
     return RUNS / f"{name}-{time.strftime(TIME)}"
 
 
 def make(path: Path | None, config_name: str) -> RunDirectory:
-    """Make the directory of a new run; None: runs/<config name>-<time>, with a number if needed."""
+    """Create the directory of a new run.
+
+    Without a path it is runs/<config name>-<time>, with a number if that exists.
+    """
     wanted = path or default_path(config_name)
     taken = [FileExistsError] if path is None else []
     for number in count(1):
@@ -189,9 +204,10 @@ def newest_trained() -> tuple[Path, list[Path]]:
 
 
 def newest_first(name: str | None) -> list[Path]:
-    """Return the runs under runs/ by when their config was written.
+    """Return the runs under runs/, the newest first, by the time at which the config was written.
 
-    None: of all configs, and folders of several runs, by the newest of these.
+    Without a name, the runs of all configs are returned. A folder of several runs is as new as the
+    newest of them.
     """
     pattern = ".*" if name is None else re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
     runs = []
@@ -208,7 +224,7 @@ def newest_first(name: str | None) -> list[Path]:
 
 
 def model_folder(path: Path) -> Path:
-    """Return the model folder that a path means: a run's best, or the folder itself."""
+    """Return the model folder of a path: the best model of a run, or the folder itself."""
     for folder in (path / BEST, path):
         with path_problems(folder), suppress(FileNotFoundError, NotADirectoryError):
             os.stat(complete_folder(folder) / "model.json")
@@ -220,7 +236,7 @@ def model_folder(path: Path) -> Path:
 
 
 def members(path: Path) -> list[Path]:
-    """Return the members of the ensemble in a directory; none: it is no ensemble."""
+    """Return the members of the ensemble in a directory, or an empty list if it holds none."""
     if not os.path.lexists(path / ENSEMBLE):
         return []
     values = read_json(path / ENSEMBLE)
@@ -238,7 +254,7 @@ def members(path: Path) -> list[Path]:
 
 
 def name_one(path: Path) -> str:
-    """Say that one of the runs in a directory is to be named."""
+    """Return the error that asks for one of the runs in a directory."""
     names = sorted(name for name in os.listdir(path) if MEMBER.fullmatch(name))
     such = f", such as {path / names[0]}" if names else ""
     return f"{path}: holds several runs; name one of them{such}"

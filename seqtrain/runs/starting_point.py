@@ -37,7 +37,7 @@ LINEAGE = "lineage"
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What a caller asks for.
+    """Request of a caller for a new or resumed run.
 
     Attributes:
         directory: Run directory, or None for runs/<name>-<time>.
@@ -77,7 +77,7 @@ class ResumePoint:
 
 @dataclass(frozen=True)
 class StartingPoint:
-    """Where a run starts. Rank 0 knows all; other processes know the first two.
+    """Starting point of a run. Rank 0 knows all of it; other processes know the first two fields.
 
     Attributes:
         resumes: True if an earlier run is resumed.
@@ -104,7 +104,7 @@ class StartingPoint:
 def find_starting_point(
     config: Config, request: RunRequest, processes: Processes, resources: ExitStack
 ) -> StartingPoint:
-    """Return where a run starts; nothing is written.
+    """Return the starting point of a run. Nothing is written.
 
     Args:
         config: Config of the run.
@@ -196,7 +196,7 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
 
     Raises:
         CheckpointError: If it is damaged, or the run couldn't end because another file is.
-        ConfigError: If ``training.max_epochs`` is less than the epochs that have begun.
+        ConfigError: If ``training.max_epochs`` is less than the number of epochs so far.
     """
     folder, checkpoint, warnings = _newest_checkpoint(run)
     try:
