@@ -35,7 +35,7 @@ class DistinctTokens:
 
     Attributes:
         known: ids of the vocabulary, ascending; the first is <unk> if there are unknown words.
-        unknown: numbers of the unknown words among those of the batch, ascending.
+        unknown: numbers of the unknown words in the batch, ascending.
         index: place of each packed step among the known and then the unknown tokens.
         spellings: character n-grams of the unknown words of the batch, or None.
 
@@ -47,12 +47,6 @@ class DistinctTokens:
     unknown: Tensor
     index: Tensor
     spellings: Grams | None
-
-    def keys(self) -> Tensor:
-        """Return the key of each token for random numbers, (U,): the same in every batch."""
-        if self.spellings is None:
-            return self.known
-        return torch.cat((self.known, spelling_keys(self.unknown, self.spellings)))
 
 
 class Inputs:
@@ -157,13 +151,16 @@ class Inputs:
         known, index = move_together([tokens.known, tokens.index], device)
         # No padding_idx: ids are never padding, and zeroing its gradient would take a copy.
         table = ops_for(weight).distinct_rows(weight, known, sparse=self.embedding.sparse)
-        if len(tokens.unknown):  # <unk> is the first row: its gradient has it only once
+        if len(tokens.unknown):  # <unk> is the first row: its gradient names it only once
             table = torch.cat((table, table[:1].expand(len(tokens.unknown), -1)))
         if self.subwords is not None:
             table = table + self.subwords(tokens.known, tokens.unknown, tokens.spellings)
         if random is not None:
             rate = self.rate if rate is None else rate
-            table = random.drop(table, rate, Purpose.EMBEDDING, tokens.keys())
+            keys = tokens.known  # the same in every batch
+            if tokens.spellings is not None:
+                keys = torch.cat((keys, spelling_keys(tokens.unknown, tokens.spellings)))
+            table = random.drop(table, rate, Purpose.EMBEDDING, keys)
         return DistinctInputs(table, index, packed.batch_sizes)
 
     def _distinct_tokens(self, packed: PackedSequence, batch: Batch | None) -> DistinctTokens:

@@ -55,7 +55,9 @@ class Subwords(nn.Module):
             Returns: (U, E).
         """
         if self.weight.is_cuda:  # the CPU knows the number of n-grams without waiting
-            ids, unknown_words, unknown = _on_host(ids, unknown_words, unknown)
+            ids = ids.cpu()
+            unknown_words = None if unknown_words is None else unknown_words.cpu()
+            unknown = None if unknown is None else unknown.to(torch.device("cpu"))
         if self._known is None or self._known.which.device != ids.device:
             grams = Grams.of(self.vocabulary).to(ids.device)
             self._known = _sum_matrix(grams.buckets % len(self.weight), grams.offsets.diff())
@@ -67,14 +69,6 @@ class Subwords(nn.Module):
             matrix = _sum_matrix(which, torch.cat((counts, more)))
             ids = torch.arange(len(ids) + len(unknown_words), device=ids.device)
         return ops_for(self.weight).sum_rows(self.weight, matrix, ids, sparse=self.sparse)
-
-
-def _on_host(
-    ids: Tensor, unknown_words: Tensor | None, unknown: Grams | None
-) -> tuple[Tensor, Tensor | None, Grams | None]:
-    """Return arguments of `Subwords.forward` on the CPU."""
-    words = None if unknown_words is None else unknown_words.cpu()
-    return ids.cpu(), words, None if unknown is None else unknown.to(torch.device("cpu"))
 
 
 def _sum_matrix(buckets: Tensor, counts: Tensor) -> SparseRows:

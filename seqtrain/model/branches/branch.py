@@ -59,6 +59,7 @@ class PaddedBatch:
         steps: ids (T, B) or numbers (T, B, F). Padded steps are 0.
         lengths: time steps of each row, (B,).
         valid: True where a step isn't padding, (T, B, 1).
+        sequences: layout of the steps.
         inputs: all inputs of the graph by name.
     """
 
@@ -66,13 +67,9 @@ class PaddedBatch:
         self.lengths = lengths
         self.inputs = inputs
         self.valid = valid_steps(steps, lengths)
+        self.sequences = PaddedSequences(self.valid, lengths)
         mask = self.valid if steps.ndim == 3 else self.valid[:, :, 0]
         self.steps = torch.where(mask, steps, 0)
-
-    @property
-    def sequences(self) -> PaddedSequences:
-        """Layout of the steps."""
-        return PaddedSequences(self.valid, self.lengths)
 
 
 def valid_steps(steps: Tensor, lengths: Tensor) -> Tensor:

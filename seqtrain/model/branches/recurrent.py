@@ -33,7 +33,7 @@ from seqtrain.model.engines.native.native_ops import ops_for
 from seqtrain.model.initialization import draw_embedding, draw_head, draw_recurrence
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.inputs import Inputs
-from seqtrain.model.packing import rows_and_steps
+from seqtrain.model.packing import PaddedSequences, rows_and_steps
 from seqtrain.model.pooling import (
     LAST,
     join_directions,
@@ -65,8 +65,6 @@ class RecurrentBranch(Branch):
     def __init__(self, config: ModelConfig, spec: InputSpec) -> None:
         super().__init__()
         self.config = config
-        self._engine: Engine | None = None
-        self._engine_key: tuple[torch.device, torch.dtype] | None = None
         self._export_vectors = torch.empty(0)
         width = config.hidden_size
         if config.bidirectional and config.join == "concat":
@@ -117,10 +115,8 @@ class RecurrentBranch(Branch):
         Raises:
             ConfigError: If model.engine asks for an engine that can't run here.
         """
-        key = self.head.weight.device, self.head.weight.dtype
-        if self._engine is None or self._engine_key != key:
-            self._engine, self._engine_key = choose_engine(self.config, *key), key
-        return self._engine
+        weight = self.head.weight
+        return choose_engine(self.config, weight.device, weight.dtype)
 
     def tables(self) -> list[Table]:
         """Return the tables of tokens, of character n-grams, and of token columns."""
@@ -298,7 +294,7 @@ class RecurrentBranch(Branch):
             valid = valid_steps(steps, lengths)
         start = self.initial_state if self.config.initial_state == "learned" else None
         states, last = encode_padded(self.encoder, steps, lengths, start)
-        sequences = PaddedBatch(states, lengths, {}).sequences
+        sequences = PaddedSequences(valid, lengths)
         parts = [self.join(last)] if LAST in pooling_names(self.config.pooling) else []
         if self.pooling is not None:
             parts.append(pool(self.pooling, self.join(states), sequences))

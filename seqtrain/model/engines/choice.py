@@ -5,7 +5,6 @@ import torch
 from seqtrain.config.schema import ModelConfig
 from seqtrain.errors import ConfigError
 from seqtrain.model.cells import CELLS
-from seqtrain.model.engines.cudnn import PERSISTENT
 from seqtrain.model.engines.interface import Engine
 from seqtrain.model.engines.native.library import vector_path
 from seqtrain.model.engines.native.recurrence import NativeEngine
@@ -49,7 +48,7 @@ def choose_engine(
 
 def _for_cuda(config: ModelConfig, *, needs_last_states: bool) -> TorchEngine:
     """Return the engine for cuDNN: padded where its fast kernels take the model's hidden size."""
-    training, prediction = PERSISTENT[config.rnn]
+    training, prediction = CELLS[config.rnn].persistent
     if needs_last_states:
         return TorchEngine("packed, for its last states")
     if config.hidden_size > prediction:

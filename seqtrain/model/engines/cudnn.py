@@ -14,14 +14,6 @@ from torch import Tensor
 
 from seqtrain.model.cells import Cell, as_torch_takes
 
-PERSISTENT = {"gru": (128, 192), "lstm": (128, 192), "rnn": (256, 384)}
-"""Largest hidden size of cuDNN's persistent kernels by cell: in training, and in prediction.
-
-They keep the recurrent weights on the chip, and are several times as fast as the standard ones,
-which launch kernels for each time step. torch takes them only for padded input: see
-``use_rnn_persist_small_h`` in its ``aten/src/ATen/native/cudnn/RNN.cpp``.
-"""
-
 
 def run_kernel(
     cell: Cell,

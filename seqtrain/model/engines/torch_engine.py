@@ -22,7 +22,7 @@ from seqtrain.model.cells import (
     cell_of,
     zero_state,
 )
-from seqtrain.model.engines.cudnn import PERSISTENT, run_kernel
+from seqtrain.model.engines.cudnn import run_kernel
 from seqtrain.model.engines.interface import Between, DistinctInputs, Engine
 from seqtrain.model.packing import rows_and_steps
 
@@ -119,7 +119,7 @@ def _padding_is_faster(encoder: nn.RNNBase, sizes: Tensor, start: Tensor | None)
     padding overwrites.
     """
     cell = cell_of(encoder)
-    training, prediction = PERSISTENT[cell.name]
+    training, prediction = cell.persistent
     limit = training if torch.is_grad_enabled() else prediction
     full = int(sizes.sum()) >= LEAST_FULL * int(sizes[0]) * len(sizes)
     keeps_last = start is None or cell.tensors == 1
