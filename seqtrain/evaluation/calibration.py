@@ -48,7 +48,7 @@ Temperature = Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False
 class Calibration(Section):
     """Numbers that validation data give a model; saved in model.json."""
 
-    temperature: Temperature | list[Temperature] = 1.0
+    temperature: Temperature | Annotated[list[Temperature], Field(min_length=1)] = 1.0
     """Divisor of the logits; if multi-label, one for each class."""
     branch_weights: Annotated[list[Share], Field(max_length=len(BRANCHES))] | None = None
     """Weight of each branch's logits in a prediction, or None if all are equal."""
@@ -68,11 +68,13 @@ class Calibration(Section):
         """Return the part that a network applies to its logits."""
         return LogitCalibration(self.temperature, self.branch_weights, self.shift)
 
-    def fits(self, classes: int, *, multi_label: bool) -> bool:
-        """Return True if the numbers fit a model with this many classes."""
+    def fits(self, classes: int, branches: int, *, multi_label: bool) -> bool:
+        """Return True if the numbers fit a model with this many classes and branches."""
         temperatures = self.temperature if isinstance(self.temperature, list) else []
         per_class = {len(self.shift or []), len(self.classes)}
         per_decision = {len(temperatures), len(self.thresholds)}
+        if self.branch_weights is not None and len(self.branch_weights) != branches:
+            return False
         return per_class <= {0, classes} and per_decision <= {0, classes if multi_label else 0}
 
 

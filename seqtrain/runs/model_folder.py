@@ -144,9 +144,10 @@ def read_model(saved: VerifiedFolder) -> Model:
         preprocessing = _read_preprocessing(saved, description["preprocessing"])
         config = _read_architecture(description["architecture"], preprocessing)
         calibration = Calibration.model_validate(description.get("calibration", {}))
-        if not calibration.fits(len(preprocessing.labels), multi_label=preprocessing.multi_label):
-            raise ValueError("calibration: not of as many numbers as there are labels")
         network = new_network(config, preprocessing)
+        sizes = len(preprocessing.labels), len(network.branches)
+        if not calibration.fits(*sizes, multi_label=preprocessing.multi_label):
+            raise ValueError("calibration: not of as many numbers as there are labels or branches")
     except (LookupError, TypeError, ValueError) as error:
         raise CheckpointError(f"{path}: not a description of a model ({_words(error)})") from None
     network.load_state_dict(_read_weights(saved, WEIGHTS, network.state_dict()), assign=True)
@@ -205,6 +206,11 @@ def _check_reading(found: Preprocessing) -> None:
         raise ValueError("schema.kind: expected that of the sequence")
     if found.schema.label_separator != found.label_set.separator:
         raise ValueError("schema.label_separator: expected that of the labels")
+    steps = found.schema.steps
+    if (steps is None) != (found.schema.id is None):
+        raise ValueError("schema.id: expected a column if rows are time steps, or else null")
+    if found.schema.order is None and steps is not None and "order" in steps.values():
+        raise ValueError("schema.order: expected a column, because a column of steps grows by it")
     for name, table in (("steps", found.steps), ("static", found.row_features)):
         kinds = getattr(found.schema, name)
         names = None if kinds is None else column_names(kinds)
@@ -282,5 +288,5 @@ def _words(error: Exception) -> str:
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     if isinstance(error, KeyError):
-        return f"{error} is missing"
+        return f"{brief(error.args[0])} is missing"
     return (str(error).splitlines() or [type(error).__name__])[0]

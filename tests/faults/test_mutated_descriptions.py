@@ -54,7 +54,9 @@ def table_model(folder: Path) -> str:
 
 
 def numbers_model(folder: Path) -> str:
-    examples = [row | {"heat": row["heat"] if i % 9 else None} for i, row in enumerate(table(40, 3))]
+    examples = [
+        row | {"heat": row["heat"] if i % 9 else None} for i, row in enumerate(table(40, 3))
+    ]
     write_rows(folder / "train.csv", examples)
     write_rows(folder / "test.csv", examples[:40])
     keys = "data.steps={heat: number, age: number}", "data.static=null", "data.missing=mask"
@@ -81,7 +83,7 @@ MAKERS = {
 
 
 def paths_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path of every value inside a JSON document; of long lists the first three."""
+    """Yield the path of every value in a JSON document. Long lists count with three items."""
     if path:
         yield path
     inner: Any = value.items() if isinstance(value, dict) else ()

@@ -87,7 +87,7 @@ KINDS = ("whole", "decimal", "duration", "day first", "month first", "naive", "z
 
 
 def random_table(seed: int) -> tuple[str, list[Step]]:
-    """Return the type of a table's order, and its rows in an order of their own."""
+    """Return the type of the order of a table, and its rows, often shuffled."""
     draw, rows = random.Random(seed), list[Step]()
     kind = KINDS[seed % len(KINDS)]
     for who in draw.sample(IDS, draw.randint(1, 7)):
