@@ -4,8 +4,10 @@ from os import PathLike
 from pathlib import Path
 
 from seqtrain.api.load import RunLike, directory_of
-from seqtrain.exports.export_folder import Exported
-from seqtrain.exports.export_folder import export as export_folder
+from seqtrain.exports.export_folder import Exported, export_model
+from seqtrain.runs.destination import check_destination
+from seqtrain.runs.model_folder import load_model
+from seqtrain.runs.run_directory import model_folder
 
 
 def export(run: RunLike, folder: str | PathLike[str], *, force: bool = False) -> Exported:
@@ -24,4 +26,6 @@ def export(run: RunLike, folder: str | PathLike[str], *, force: bool = False) ->
         CheckpointError: If there is no complete model.
         RunError: If the exported model predicts otherwise than the run, or the disk is full.
     """
-    return export_folder(directory_of(run).path, Path(folder), force=force)
+    target = Path(folder)
+    check_destination(target, "export", "DIR", force=force)
+    return export_model(load_model(model_folder(directory_of(run).path)), target)

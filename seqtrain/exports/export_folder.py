@@ -16,9 +16,7 @@ from seqtrain.exports.to_onnx import to_onnx
 from seqtrain.files.reading import path_problem
 from seqtrain.files.writing import to_json, write_folder
 from seqtrain.model.branches.ngrams import NGRAM_ROWS
-from seqtrain.runs.destination import check_destination
-from seqtrain.runs.model_folder import Model, load_model
-from seqtrain.runs.run_directory import find, model_folder
+from seqtrain.runs.model_folder import Model
 from seqtrain.text import json_line
 
 MODEL, PREPROCESSING, VOCABULARY = "model.onnx", "preprocessing.json", "vocabulary.json"
@@ -41,10 +39,10 @@ class Exported:
     """Result of an export.
 
     Attributes:
-        folder: the folder that was written.
-        size: bytes of its files.
-        rows: number of golden rows that were compared.
-        difference: largest difference of a probability from the run's.
+        folder: Folder that was written.
+        size: Size of its files in bytes.
+        rows: Number of golden rows that were compared.
+        difference: Largest difference of a probability from the run's.
     """
 
     folder: Path
@@ -53,26 +51,14 @@ class Exported:
     difference: float
 
 
-def export(run: str | Path, folder: str | Path, *, force: bool = False) -> Exported:
-    """Write a run's best model as ONNX, with all that another program needs to use it.
-
-    Args:
-        run: run directory or model folder.
-        folder: folder to write.
-        force: replace an earlier export.
+def export_model(model: Model, folder: Path) -> Exported:
+    """Write a model on the CPU, completely or not at all.
 
     Raises:
-        ConfigError: If the folder exists, the model can't be exported, or a package is missing.
-        CheckpointError: If there is no complete model.
+        ConfigError: If the model can't be exported, a package is missing, or the folder can't be
+            made.
         RunError: If the exported model predicts otherwise than the run, or the disk is full.
     """
-    target = Path(folder)
-    check_destination(target, "export", "DIR", force=force)
-    return export_model(load_model(model_folder(find(Path(run)).path)), target)
-
-
-def export_model(model: Model, folder: Path) -> Exported:
-    """Write a model on the CPU, completely or not at all; see `export` for the errors."""
     onnx = to_onnx(model.network)
     from seqtrain.exports.script import ExportedModel  # needs onnxruntime, which may be missing
 

@@ -2,10 +2,11 @@
 
 import io
 
+import pytest
 import torch
 from rich.console import Console
 
-from seqtrain.cli.output.score_screen import print_scores
+from seqtrain.cli.output.score_screen import note_comparisons, print_scores
 from seqtrain.evaluation.scores import Scores, score
 
 
@@ -66,3 +67,16 @@ def test_rows_of_labels_that_the_model_lacks_stand_in_both_tables():
     assert ["(unknown", "label)", "0.00%", "0.00%", "0.00%", "2"] in rows
     assert ["mean", "of", "3", "44.44%", "66.67%", "50.00%", "4"] in rows
     assert ["(unknown", "label)", "·", "2"] in rows
+
+
+@pytest.mark.parametrize(
+    ("monitor", "is_enough"), [("accuracy", True), ("macro_f1", False), ("loss", True)]
+)
+def test_branches_are_judged_by_the_monitored_metric(monitor, is_enough, capsys):
+    labels, lengths = torch.tensor([0] * 8 + [1, 1]), torch.full((10,), 7)
+    decided = torch.tensor([0] * 7 + [1, 1, 0])  # eight of ten are right, with one of the rare
+    whole = score(torch.eye(2)[decided] * 9, labels, lengths, ["no", "yes"])
+    branch = score(torch.eye(2)[[0] * 10] * 9, labels, lengths, ["no", "yes"])
+    assert whole.accuracy == branch.accuracy
+    note_comparisons(whole, {"ngrams": branch}, monitor)
+    assert ("a linear model is enough" in capsys.readouterr().err) == is_enough

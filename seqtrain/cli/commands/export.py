@@ -10,8 +10,8 @@ def export(
     force: bool = flag("Replace an earlier export in DIR.", "--force"),
 ) -> None:
     """Example: seqtrain export runs/trec-20260101-120000 trec && python trec/predict.py new.txt"""
+    from seqtrain.api.export import export as run_export
     from seqtrain.cli.output.console import note
-    from seqtrain.exports.export_folder import export as run_export
 
     refuse(
         (f"--output: {folder} is named already; give one of them", folder and output),
