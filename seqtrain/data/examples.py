@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Iterator
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass
@@ -99,12 +98,13 @@ class RowProblems:
         self.name = self.file = name
         self.noun = noun
         self.count = 0
-        self._first: list[tuple[str, int, str]] = []
+        self._first: dict[str, tuple[str, int]] = {}  # file and line of each problem
 
     @property
     def shown(self) -> list[str]:
-        """The first problems, sorted by file name and line."""
-        return [text for _, _, text in self._first]
+        """The first different problems with their first row, sorted by file name and line."""
+        places = sorted((place, problem) for problem, place in self._first.items())
+        return [f"{file}:{line}: {problem}" for (file, line), problem in places]
 
     def add(self, line: int, problem: str, file: str | None = None) -> None:
         """Add the problem of a row.
@@ -115,21 +115,21 @@ class RowProblems:
             file: File inside a folder, or None if the input is one file.
         """
         self.count += 1
-        file = file or self.name
-        if len(self._first) < SHOWN_ROWS or (file, line) < self._first[-1][:2]:
-            insort(self._first, (file, line, f"{file}:{line}: {problem}"))
-            del self._first[SHOWN_ROWS:]
+        place = (file or self.name, line)
+        self._first[problem] = min(place, self._first.get(problem, place))
+        if len(self._first) > SHOWN_ROWS:
+            del self._first[max(self._first, key=self._first.__getitem__)]
 
     def fail(self, line: int, problem: str) -> NoReturn:
         """Raise DataError with a problem after which the file can't be read, then all others."""
-        self.count += 1
-        self._first.insert(0, ("", 0, f"{self.file}:{line}: {problem}"))
-        self.raise_if_any()
-        raise AssertionError
+        raise DataError(f"{self.file}:{line}: {problem}", *self._messages())
 
     def raise_if_any(self) -> None:
         """Raise DataError with the first problems and their total, if there are any."""
         if self.count:
-            more = self.count - len(self._first)
-            total = f"{self.name}: {counted(self.count, self.noun)} can't be used"
-            raise DataError(*self.shown, *([f"{total} ({more} not shown)"] if more else []))
+            raise DataError(*self._messages())
+
+    def _messages(self) -> list[str]:
+        more = self.count - len(self._first)
+        total = f"{self.name}: {counted(self.count, self.noun)} can't be used ({more} not shown)"
+        return [*self.shown, *([total] if more else [])]

@@ -17,7 +17,7 @@ GROUP_NAMES = ("session", "session_id", "conversation", "conversation_id", "dial
 ROW_NAMES = ("id", "index", *GROUP_NAMES)
 OWNER_NAMES = (
     *("customer", "client", "user", "patient", "subject", "author", "speaker", "participant"),
-    *("machine", "device", "account", "person", "driver", "writer", "student"),
+    *("machine", "device", "account", "person", "driver", "writer", "visitor", "student"),
 )
 """Names of columns whose value the rows of one owner share."""
 KNOWN_NAMES = {*LABEL_NAMES, *TEXT_NAMES, *HEADLINE_NAMES, *BODY_NAMES, *ROW_NAMES, ""}

@@ -30,6 +30,7 @@ from seqtrain.proposal.cell_kinds import (
     cell_of,
     cell_of_text,
 )
+from seqtrain.proposal.column_names import OWNER_NAMES
 from seqtrain.proposal.options import InitOptions
 from seqtrain.text import counted, quote
 
@@ -187,6 +188,11 @@ class ColumnProfile:
     def is_code(self) -> bool:
         """True if the column is named like codes, such as case_id."""
         return bool(CODE_NAME.search(self.name))
+
+    @cached_property
+    def names_owner(self) -> bool:
+        """True if the column is named like owners of rows, such as customer_id."""
+        return not {*self.name.replace("-", "_").split("_")}.isdisjoint(OWNER_NAMES)
 
     @cached_property
     def is_time(self) -> bool:

@@ -13,7 +13,7 @@ class InitOptions:
     """Facts about data files that the user gives. `init` detects everything that is None or "auto".
 
     Attributes:
-        label: Column of the label, or several columns with one label each (one-hot).
+        label: Column of the label.
         sequence: Columns of the sequence.
         id, order, steps: Columns of a table with one row per time step.
         header: True if the first row holds the column names.
@@ -21,7 +21,7 @@ class InitOptions:
         settings: Further keys of the config, as `section.key=value`.
     """
 
-    label: Column | list[Column] | None = None
+    label: Column | None = None
     sequence: list[Column] | None = None
     id: Column | None = None
     order: Column | None = None

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from shlex import join
 
@@ -72,7 +72,10 @@ def propose(
     reading = ReadingProgress(progress)
     splits, warnings = assign_splits(files, test), list[str]()
     train = files_of("train", splits["train"])
-    profile = inspect(train, options, reading)
+    label = options.setting("data.label")
+    name = None if label is None else read_yaml(label)[0]
+    is_set = options.label is None and isinstance(name, str | int)
+    profile = inspect(train, replace(options, label=name) if is_set else options, reading)
     has_validation = "validation" in splits
     warnings += check_labels(train[0], profile, has_validation=has_validation)
     warnings += _drop_unlabelled_test(splits, profile)

@@ -170,15 +170,20 @@ def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> l
 
 
 def _refuse_step_table(found: Candidates) -> None:
-    """Raise a DataError if the columns are single words that repeat, and measurements."""
+    """Raise a DataError if words repeat in all columns of text, as ids do in a step table.
+
+    Other columns hold measurements, or the only text is named like an owner, such as visitor.
+    """
     texts = found.texts
-    is_measured = any(column.is_measured for column in found.others)
-    if found.lists or not texts or not is_measured or not all(c.is_category for c in texts):
+    is_table = any(column.is_measured for column in found.others) or (
+        len(found.others) == 1 and (found.others[0].is_code or found.others[0].names_owner)
+    )
+    if found.lists or not texts or not is_table or not all(c.is_category for c in texts):
         return
     values = f"{counted(len(texts[0].values), 'value')} of {quote(str(texts[0].column), 20)}"
     raise DataError(
-        f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id COLUMN, "
-        f"whose rows form a sequence with one {quote(str(found.label.column), 20)}, or --sequence"
+        f"looks like a row per time step ({values} in {texts[0].rows:,} rows); give --id COLUMN "
+        "and --label COLUMN, with one label per sequence (add it if there is none), or --sequence"
     )
 
 

@@ -29,7 +29,6 @@ from seqtrain.files.formats import (
     resolve_format,
 )
 from seqtrain.files.reading import path_problem
-from seqtrain.proposal.column_names import OWNER_NAMES
 from seqtrain.proposal.columns import ColumnProfile, columns_named, flattened, profile_rows
 from seqtrain.proposal.data_profile import DataProfile, good_rows
 from seqtrain.proposal.header import has_header
@@ -321,8 +320,7 @@ def _kind_of(chosen: Sequence[ColumnProfile]) -> str:
 def _owner(columns: Sequence[ColumnProfile]) -> str | None:
     """Return the name of a column that tells whose rows these are, or None."""
     for column in columns:
-        words = {*column.name.replace("-", "_").split("_")}
-        is_named = column.is_code or not words.isdisjoint(OWNER_NAMES)
+        is_named = column.is_code or column.names_owner
         is_value = column.kind in ("text", "number") and not column.has_no_labels
         if is_named and is_value and FEWEST_OWNERS <= len(column.values) <= column.rows / 2:
             return str(column.column)

@@ -516,3 +516,13 @@ def test_what_is_refused(tmp_path, monkeypatch, cli, files, options, problem):
     monkeypatch.chdir(tmp_path)
     write(files)
     assert problem in cli("init", *options, code=2).err
+
+
+def test_the_data_are_checked_before_the_destination(tmp_path, monkeypatch, cli):
+    monkeypatch.chdir(tmp_path)
+    rows = [[f"some words of row {i}", "yn"[i % 2]] for i in range(60)]
+    write({"a.csv": table("text,label\n", rows), "a.yaml": "mine"})
+    assert "--label" in cli("init", "a.csv", "--label", "lable", code=2).err
+    assert "--output" in cli("init", "a.csv", code=2).err
+    assert "--label" in cli("init", "a.csv", "--label", "label", "--label", "text", code=2).err
+    assert Path("a.yaml").read_text() == "mine"

@@ -203,3 +203,23 @@ def test_series_with_decimal_commas_are_numbers(tmp_path):
     path.write_text("werte;klasse\n" + rows)
     config = parse_config(propose([str(path)], InitOptions()).text)
     assert (config.data.kind, config.data.decimal) == ("features", ",")
+
+
+def test_a_step_table_without_labels_is_refused(tmp_path):
+    draw = random.Random(0)
+    rows = [[f"v{i // 4}", draw.choice(["home", "cart", "pay"])] for i in range(240)]
+    path = write(tmp_path / "visits.csv", ["visitor", "page"], rows)
+    with pytest.raises(DataError, match="row per time step"):
+        proposed(path)
+    config, _ = proposed(path, sequence=["visitor"], label="page")
+    assert (config.data.sequence, config.data.label) == ("visitor", "page")
+
+
+def test_a_label_among_the_settings_is_the_label(tmp_path):
+    rows = [[s, "yn"[i % 2], "ab"[i % 2]] for i, s in enumerate(sentences())]
+    path = write(tmp_path / "a.csv", ["body", "first_verdict", "second_verdict"], rows)
+    config, proposal = proposed(path, settings=["data.label=second_verdict"])
+    assert config.data.label == "second_verdict"
+    assert "--label" not in proposal.text.splitlines()[0]
+    with pytest.raises(DataError, match=r"second_verdct.*did you mean 'second_verdict'"):
+        proposed(path, settings=["data.label=second_verdct"])

@@ -46,7 +46,7 @@ OUTPUT = option("Config file to write. Default: DATA.yaml; - prints it.", "FILE"
 
 def init(
     data: list[str] = DATA,
-    label: str | None = LABEL,
+    label: list[str] | None = LABEL,
     sequence: list[str] | None = SEQUENCE,
     id: list[str] | None = ID,
     order: str | None = ORDER,
@@ -67,10 +67,15 @@ def init(
         (
             "--id: found several columns; expected one: join them into a column of the table first",
             len(id or ()) > 1,
-        )
+        ),
+        (
+            "--label: found several columns; expected one: join their labels into a column such as "
+            "'login|billing' first (data.label_separator)",
+            len(label or ()) > 1,
+        ),
     )
     init_options = InitOptions(
-        label=label,
+        label=label[0] if label else None,
         sequence=[*sequence] if sequence else None,
         id=id[0] if id else None,
         order=order,
@@ -96,10 +101,10 @@ def _write_proposal(
     from seqtrain.runs.destination import check_destination
 
     path = output or default_name(data[0])
+    found = propose(data, init_options, test=test, progress=note)
     if output != "-":
         sources = [*data, *([test] if test else [])]
         check_destination(path, "file", "--output", force=force, sources=sources)
-    found = propose(data, init_options, test=test, progress=note)
     note(*found.uses)
     warn(*found.warnings)
     if output == "-":

@@ -37,6 +37,11 @@ NAMES = {
 """Meaning of the names of arrays. Of several names for the same, the first one counts."""
 NPY = b"\x93NUMPY"
 DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError)
+OBJECTS = (
+    "an array of Python objects can't be read; save values=np.concatenate(sequences), "
+    "lengths=[*map(len, sequences)] and labels=labels.astype(str)"
+)
+"""Message about arrays whose dtype is object."""
 FEW_SYMBOLS = 1000
 """Largest number of distinct whole numbers of one channel that may be symbols."""
 
@@ -93,6 +98,8 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
         raise DataError(f"{name}: the arrays do not fit into memory") from None
     except (*DAMAGE, zipfile.BadZipFile, zlib.error) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if "allow_pickle" in reason:
+            raise DataError(f"{name}: {OBJECTS}") from None
         raise DataError(f"{name}: not a sound npz file of plain arrays ({reason})") from None
 
 

@@ -87,7 +87,7 @@ ONE = {"values": [1.0], "lengths": [1]}
         (ONE | {"labels": [" "]}, ":1: the label is blank"),
         (ONE, ": no array labels; found lengths, values; expected"),
         (ONE | {"values": [np.inf], "labels": [1]}, ":1: step 1: inf is infinite or too large"),
-        ({"values": np.array([{}], dtype=object)}, ": not a sound npz file of plain arrays (Obj"),
+        ({"values": np.array([{}], dtype=object)}, ": an array of Python objects can't be read"),
     ],
 )  # fmt: skip
 def test_arrays_that_do_not_fit(refuse, arrays, problem):
