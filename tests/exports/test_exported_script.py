@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from seqtrain.data.encoding import LengthPolicy
+from seqtrain.data.labels import LabelSet
 from seqtrain.data.read_options import FileFormat, Schema
 from seqtrain.data.tokenizers import train_bpe
 from seqtrain.data.vocabulary import Vocabulary
@@ -22,6 +23,8 @@ from seqtrain.exports import script
 from seqtrain.exports.export_folder import export_model
 from seqtrain.files.writing import write_folder
 from seqtrain.runs.model_folder import Model, model_files
+from tests.cli.test_written_rows import by_csv, by_pandas, by_polars, random_cells
+from tests.helpers.examples import seeds
 from tests.helpers.small_models import PARTS, WORDS, make_model
 from tests.helpers.tiny import Cli, Ended
 
@@ -219,3 +222,20 @@ def test_help_and_a_closed_pipe(both):
     closed = subprocess.run([*command, str(path)], stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
     assert (closed.returncode, closed.stderr) == (141, b"")
+
+
+def test_rows_of_the_script_are_read_back_equal(tmp_path, cli):
+    for seed in seeds(3):
+        cells = [cell for row in random_cells(seed, 20) for cell in row if cell.strip()]
+        labels = sorted({*cells})[:3]
+        model = make_model(rules={"label_set": LabelSet(tuple(labels))})
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        pair = Both(folder, model, cli)
+        path = pair.write("new.txt", rows_as("txt", "text", TEXTS))
+        found = pair.by_script(path).out
+        run = pair.folder / "run"
+        written = cli("predict", path, "--run", run, "--format", "jsonl").out.splitlines()
+        expected = [json.loads(line)["label"] for line in written]
+        for reader in (by_csv, by_pandas, by_polars):
+            assert [row[0] for row in reader(found, "\t")] == ["label", *expected], (seed, reader)
