@@ -70,18 +70,21 @@ class StartEvent:
 
 @dataclass(frozen=True, repr=False)
 class Run(Summarized):
-    """A finished run, also the last event.
+    """A finished run. `fit` returns it, and the listener receives it as the last event.
 
     Attributes:
-        epochs: passes over train made; of a refit its own.
-        best_epoch: the best on validation, from 1, whose model stands in best/; or, where a new
-            model was then trained on train and validation together (`refit`), that one.
-        best_value: its monitored value.
-        stopped_early: whether patience ran out.
-        advice: what may be gained by training longer, where it ended too early.
-        branches: score on test of each branch by name, by the metric of `compared_metric`.
-        warnings: what is odd about its predictions, a line each.
-        tables: the data that was given from Python, which can be scored again while this lives.
+        path: Run directory. Its folder `best` holds the model to predict with.
+        epochs: Number of epochs of training, or of the refit if there was one.
+        best_epoch: Epoch of training with the best monitored value, from 1.
+        best_value: Monitored value of the best epoch, or NaN if nothing was monitored.
+        stopped_early: True if the stopping rule ended training before the last epoch.
+        test: Scores on test, or None without a test split.
+        refit: True if a new model was trained on train and validation together. It is in `best`
+            instead of the model of the best epoch.
+        advice: Advice on how to get a better model, or None.
+        branches: Score on test of each branch by name, by the metric of `compared_metric`.
+        warnings: Warnings about the predictions, one line each.
+        tables: Data in memory that the run was trained on. `evaluate` can score it again.
     """
 
     path: Path
@@ -97,7 +100,7 @@ class Run(Summarized):
     tables: tuple[TableSource, ...] = field(default=(), compare=False)
 
     def summary(self) -> dict[str, str]:
-        """Return where it is, its best epoch, and how good it is."""
+        """Return its path, its epochs, and the accuracy on test if there is one."""
         found = {"path": str(self.path), "best epoch": f"{self.best_epoch} of {self.epochs}"}
         if self.refit:
             found = {"path": str(self.path), "epochs of the refit": f"{self.epochs}"}

@@ -1,4 +1,4 @@
-"""What is learned: the losses of a batch, the scores of a split, and what belongs to them alone."""
+"""Objectives of training: the loss of a batch, and the scores of validation."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
