@@ -67,29 +67,13 @@ def fit(
 ) -> Run:
     """Train a classifier and write its run directory.
 
-    It works under ``torch.no_grad()`` and ``torch.inference_mode()``, too.
+    It works under ``torch.no_grad()`` and ``torch.inference_mode()``, too. The other
+    arguments and the errors are described in `session.py`.
 
-    Args:
-        config: A Config, a mapping of its sections, or the path of a YAML file.
-        run_dir: Directory of the run, or None for ``runs/<config name>-<time>``.
-        device: auto, cpu, cuda, cuda:N or mps, in place of ``training.device``.
-        resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
-        force: Replace an earlier run in `run_dir`.
-        cache: Keep encoded data in the user's cache folder, and look for it there.
-        source: The YAML file that a Config was read from. It names the run.
-        init_from: Run directory or model folder with the initial weights.
-        listener: Function that is called with each event.
-        finish: If False, end where the best epoch is known; resuming then calibrates, refits, and
-            scores test.
-        sample_weight: Weight of each row of train in the loss, (N,), or None. A resumed run must be
-            given the same weights.
-
-    Raises:
-        ConfigError: If the config, an argument or the device is wrong; nothing was written.
-        DataError: If the data can't be used; nothing was written.
-        CheckpointError: If there is nothing to resume from, or it is damaged.
-        RunError: If training failed; what was saved stays valid.
-        Interrupted: If a signal stopped training; a checkpoint was saved.
+    `source` is the YAML file that a Config was read from; it names the run. If `finish` is False,
+    the run ends where the best epoch is known; resuming then calibrates, refits, and scores test.
+    `sample_weight` is the weight of each row of train in the loss, (N,), or None. A resumed run
+    must be given the same weights.
     """
     if source is None and isinstance(config, str | Path):
         source = Path(config)
@@ -123,20 +107,28 @@ def fit(
                 processes.raise_if_stopped()
             return _finished_run(session, Path(), [])
         writer = _start_writer(session, start, request, origin, listener, resources)
-        session.must_settle = lambda update: bool(processes.stop_signal) or writer.is_due(update)
-        try:
-            for event in train_session(session, finish=finish):
-                writer.record(event)
-                if isinstance(event, UpdateEvent | EpochEvent):
-                    listener(event)
-                if session.learner.is_settled:  # otherwise at the next event
-                    processes.raise_if_stopped()
-        except Interrupted as stop:
-            raise writer.stop(stop.signal_number) from None
-        writer.finish()
-        run = _finished_run(session, writer.run.path, writer.single_class_warnings())
-        listener(run)
-        return run
+        return _write_run(session, writer, listener, finish=finish)
+
+
+def _write_run(
+    session: TrainingSession, writer: RunWriter, listener: Listener, *, finish: bool
+) -> Run:
+    """Train on rank 0, write the run, and tell the listener."""
+    processes = session.processes
+    session.must_settle = lambda update: bool(processes.stop_signal) or writer.is_due(update)
+    try:
+        for event in train_session(session, finish=finish):
+            writer.record(event)
+            if isinstance(event, UpdateEvent | EpochEvent):
+                listener(event)
+            if session.learner.is_settled:  # otherwise at the next event
+                processes.raise_if_stopped()
+    except Interrupted as stop:
+        raise writer.stop(stop.signal_number) from None
+    writer.finish()
+    run = _finished_run(session, writer.run.path, writer.single_class_warnings())
+    listener(run)
+    return run
 
 
 def _checked_config(

@@ -58,23 +58,9 @@ def fit(
         RunError: If training failed; what was saved stays valid.
         Interrupted: If a signal stopped training; a checkpoint was saved.
     """
-    if not isinstance(config, Config | Mapping | str | PathLike):
-        raise ConfigError(
-            f"config: found a {type(config).__name__}; expected a config; to train on data: "
-            "fit(init(data), train=data)"
-        )
-    source = None if isinstance(config, Config | Mapping) else Path(config)
+    source = _source_of(config)
     data = {"train": train, "validation": validation, "test": test}
     resolved, tables = with_given_data(source or config, data)
-    show = Progress() if progress else None
-
-    def heard(event: Event) -> None:
-        if isinstance(event, DataEvent | StartEvent | Run):
-            warn(*event.warnings, stacklevel=2)
-        if show is not None:
-            show(event)
-        listener(event)
-
     run = train_run(
         resolved,
         run_dir=None if run_dir is None else Path(run_dir),
@@ -84,6 +70,35 @@ def fit(
         cache=cache,
         source=source,
         init_from=None if init_from is None else Path(init_from),
-        listener=heard,
+        listener=_reporting(listener, Progress() if progress else None),
     )
     return replace(run, tables=tables)
+
+
+def _source_of(config: object) -> Path | None:
+    """Return the path of a config, or None for a config in memory.
+
+    Raises:
+        ConfigError: If it is neither.
+    """
+    if isinstance(config, Config | Mapping):
+        return None
+    if isinstance(config, str | PathLike):
+        return Path(config)
+    raise ConfigError(
+        f"config: found a {type(config).__name__}; expected a config; to train on data: "
+        "fit(init(data), train=data)"
+    )
+
+
+def _reporting(listener: Listener, progress: Progress | None) -> Listener:
+    """Return a listener that issues warnings and shows progress before it calls another one."""
+
+    def report(event: Event) -> None:
+        if isinstance(event, DataEvent | StartEvent | Run):
+            warn(*event.warnings, stacklevel=2)
+        if progress is not None:
+            progress(event)
+        listener(event)
+
+    return report
