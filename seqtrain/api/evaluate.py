@@ -73,13 +73,14 @@ class Labelled:
         """Return the logits, their scores, and the scores of each branch by name."""
         one = self.classifier
         branches = branch_logits(one.network, self.store, one.device)
-        thresholds = [*one.thresholds.values()]
-        return score_branches(one.network, branches, self.store, one.labels, thresholds)
+        decision = one.labels, one.decision_thresholds
+        return score_branches(one.network, branches, self.store, *decision)
 
     def by_share(self) -> list[dict[str, float]]:
         """Return the scores before each sequence ends, as `score_prefixes` does."""
         refuse_multi_label(self.classifier)
-        return score_prefixes(self.classifier.network, self.store, self.classifier.device)
+        one = self.classifier
+        return score_prefixes(one.network, self.store, one.device, one.decision_thresholds)
 
 
 def load_labelled(
@@ -312,7 +313,7 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
             f"name one of them, such as {first.classifier.path}, or {A_FILE}"
         )
     every = [(_probabilities(one), one.store.labels, one.store.lengths) for one in each]
-    least = [[*one.classifier.thresholds.values()] for one in each]
+    least = [one.classifier.decision_thresholds for one in each]
     together = [np.concatenate(column) for column in zip(*every, strict=True)]
     if shared:
         together = [np.mean([own for own, *_ in every], axis=0), *every[0][1:]]

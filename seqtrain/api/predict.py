@@ -18,6 +18,7 @@ from torch import Tensor
 from seqtrain.api.load import RunLike, load
 from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
 from seqtrain.api.predictors import Classifier, one_model, refuse_multi_label
+from seqtrain.data.decisions import best_class
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
@@ -209,6 +210,7 @@ class StepPredictions:
         tokenizer: Name of the tokenizer that split the text, or None if it was already split.
         unknown: Share of the tokens that the model doesn't know, in [0, 1].
         example: The sequence, its line, file and kept columns.
+        thresholds: Threshold of each class, or nothing.
     """
 
     labels: tuple[str, ...]
@@ -217,12 +219,12 @@ class StepPredictions:
     tokenizer: str | None
     unknown: float
     example: Example = NO_EXAMPLE
+    thresholds: Sequence[float] = ()
 
     @cached_property
     def predicted(self) -> list[int]:
-        """Index of the most probable label after every step."""
-        ranks = self.probabilities.argsort(dim=1, descending=True, stable=True)
-        indexes: list[int] = ranks[:, 0].tolist()
+        """Index of the predicted label after every step."""
+        indexes: list[int] = best_class(self.probabilities, self.thresholds).tolist()
         return indexes
 
     @property
@@ -266,6 +268,7 @@ def predict_steps(
             fitted.sequence.tokenizer_name,
             unknown,
             example,
+            one.decision_thresholds,
         )
         for examples, store in chunks
         for example, logits, unknown in zip(

@@ -36,8 +36,7 @@ class DataEvent:
     @cached_property
     def warnings(self) -> list[str]:
         """Warnings about the data, one line each."""
-        monitor = self.config.training.monitor
-        return warnings(self.data, self.summaries, self.config.data, monitor)
+        return warnings(self.data, self.summaries, self.config)
 
 
 @dataclass(frozen=True)

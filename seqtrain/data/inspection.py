@@ -46,7 +46,7 @@ class Inspection:
         self.data = prepare(lenient, cache_folder=cache_folder)
         self.summaries = summarize(self.data)
         self.padding = padding_shares(self.data, config.batching, config.seed)
-        self.warnings = warnings(self.data, self.summaries, config.data, config.training.monitor)
+        self.warnings = warnings(self.data, self.summaries, config)
         self.refused: list[str] = []
         self.num_refused: dict[str, int] = {}
         self._places: dict[int, dict[RowPlace, str]] = defaultdict(dict)  # and the labels there

@@ -31,6 +31,8 @@ ABSENT, PRESENT = 0, 1
 """Marks of a class in a row of a multi-label task."""
 ABSENT_WITH_UNKNOWN, PRESENT_WITH_UNKNOWN = -1, 2
 """The same marks in a row that also has labels that are no class, or has no labels at all."""
+RARE_CLASS = 0.2
+"""Share of the rows below which the smaller of two classes counts as rare."""
 SEPARATORS = ("|", ";", ",", "||", "|||")
 """Separators between labels, in order of preference, where the data prescribes none."""
 
@@ -209,6 +211,17 @@ def class_counts(labels: LabelArray, classes: int) -> npt.NDArray[np.int64]:
         return np.bincount(labels[labels >= 0], minlength=classes)
     counts: npt.NDArray[np.int64] = (labels > 0).sum(axis=0)
     return counts
+
+
+def rare_class(counts: Sequence[int]) -> int | None:
+    """Return the index of the smaller of two classes if it is rare, else None.
+
+    Args:
+        counts: Number of rows of each class, (C,).
+    """
+    if len(counts) != 2 or not 0 < min(counts) < RARE_CLASS * sum(counts):
+        return None
+    return 0 if counts[0] < counts[1] else 1
 
 
 def _unused_separator(classes: Sequence[str]) -> str:

@@ -9,14 +9,14 @@ from typing import TypeGuard
 
 import numpy as np
 
-from seqtrain.config.schema import BatchingConfig, DataConfig
+from seqtrain.config.schema import BatchingConfig, Config, DataConfig
 from seqtrain.data.columns.column import Column
 from seqtrain.data.columns.column_table import ColumnTable
 from seqtrain.data.columns.series_column import SeriesColumn
 from seqtrain.data.columns.symbol_column import SymbolColumn
 from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.dataset import PreparedData
-from seqtrain.data.labels import class_counts
+from seqtrain.data.labels import class_counts, rare_class
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers.npz import FEW_SYMBOLS
@@ -111,16 +111,14 @@ def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> t
 def warnings(
     data: PreparedData,
     summaries: dict[str, SplitSummary],
-    settings: DataConfig,
-    monitor: str = "accuracy",
+    config: Config,
 ) -> list[str]:
     """Return what a user should know before trusting a score, one line each.
 
     Args:
         data: Prepared splits.
         summaries: Figures of each split.
-        settings: Section data of the config.
-        monitor: Value of training.monitor.
+        config: Config of the data.
     """
     rules, said = data.preprocessing, list[str]()
     if "validation" not in data.splits:
@@ -132,11 +130,11 @@ def warnings(
         said += report.notices(name)
         if name in summaries and summaries[name].repeats:
             said.append(_repeated(name, summaries[name].repeats, summaries[name].rows))
-    said += [*_conflicts(data.splits["train"]), *_unknown(data), *_symbols(data, settings)]
+    said += [*_conflicts(data.splits["train"]), *_unknown(data), *_symbols(data, config.data)]
     said += [*number_doubts(data), *static_doubts(data), *_narrow(rules)]
     if data.vectors is not None:
         said += data.vectors.coverage.doubts()
-    return [*said, *_vocabulary(data), *_labels(data, settings, monitor), *_missing_labels(data)]
+    return [*said, *_vocabulary(data), *_labels(data, config), *_missing_labels(data)]
 
 
 def _missing_labels(data: PreparedData) -> Iterator[str]:
@@ -228,7 +226,7 @@ def _vocabulary(data: PreparedData) -> Iterator[str]:
         )
 
 
-def _labels(data: PreparedData, settings: DataConfig, monitor: str) -> Iterator[str]:
+def _labels(data: PreparedData, config: Config) -> Iterator[str]:
     """Look-alike labels, classes of one row, more classes than rows to choose epochs by."""
     names, by_form = data.preprocessing.labels, dict[str, list[str]]()
     for name in names:
@@ -240,7 +238,8 @@ def _labels(data: PreparedData, settings: DataConfig, monitor: str) -> Iterator[
             yield f"labels that look alike are different classes: {shown}"
     counts = class_counts(data.splits["train"].labels, len(names))
     by_name = {x: int(n) for x, n in zip(names, counts, strict=True) if n}
-    yield from label_doubts(by_name, monitor)
+    settings, multi_label = config.data, data.preprocessing.multi_label
+    yield from label_doubts(by_name, config, multi_label=multi_label)
     single = np.flatnonzero(counts == 1)
     if len(single):
         train, hint = data.splits["train"], ""
@@ -342,12 +341,13 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
     return None
 
 
-def label_doubts(counts: Mapping[str, int], monitor: str = "accuracy") -> Iterator[str]:
+def label_doubts(counts: Mapping[str, int], config: Config, *, multi_label: bool) -> Iterator[str]:
     """Yield a warning if labels look like lists of labels or a quantity, or are very uneven.
 
     Args:
         counts: Number of rows of each label.
-        monitor: Value of training.monitor, the score that selects the epoch.
+        config: Config of the data.
+        multi_label: True if a row may have any number of the labels.
     """
     mark, rows = separator_of(counts), sum(counts.values())
     if mark is not None:
@@ -369,9 +369,18 @@ def label_doubts(counts: Mapping[str, int], monitor: str = "accuracy") -> Iterat
     most, least = max(counts, key=lambda x: counts[x]), min(counts, key=lambda x: counts[x])
     if are_uneven(counts):
         advice = "; training.monitor: macro_f1 selects the epoch by the F1 of all classes"
-        advice = "" if monitor == "macro_f1" else advice
+        advice = "" if config.training.monitor == "macro_f1" else advice
         yield (
             f"classes are very uneven: {counts[most] / rows:.1%} are {quote(most)}, "
             f"{counts[least]:,} of {rows:,} rows {quote(least)}, so accuracy tells little about "
             f"rare classes{advice}"
+        )
+    if not multi_label and rare_class([*counts.values()]) is not None:
+        off = config.training.thresholds, config.training.calibration
+        has_threshold = config.data.validation is not None and "none" not in off
+        decision = "has the best F1 on validation" if has_threshold else "exceeds 0.5"
+        yield (
+            f"{counts[least] / rows:.1%} of the rows are {quote(least)}: accuracy can't tell how "
+            "well they are found; compare F1, average precision and AUC. "
+            f"{quote(least)} is predicted where its probability {decision} (training.thresholds)"
         )

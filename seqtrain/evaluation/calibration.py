@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.config.value_types import Section
+from seqtrain.data.decisions import best_class
 from seqtrain.evaluation.thresholds import (
     CoveragePoint,
     Share,
@@ -31,8 +32,6 @@ MOST_CLASSES = 200
 """Number of classes up to which each class's coverage is kept."""
 FEWEST_OF_A_CLASS = 10
 """Validation examples from which a class gets its own threshold."""
-RARE_CLASS = 0.2
-"""Share of the smaller of two classes below which it counts as rare."""
 NEWTON_STEPS = 200
 """Steps of the temperature's search at most; it takes about ten."""
 MOST_ROWS = 10_000
@@ -59,8 +58,8 @@ class Calibration(Section):
     rows: Annotated[int, Field(ge=0)] = 0
     """Number of validation examples, or 0 if it is unknown."""
     thresholds: list[Share] = Field(default=[])
-    """Probability at which each class is predicted, if multi-label; of two classes that of the
-    second in `labels`, if training.thresholds chose one."""
+    """Lowest probability at which each class is predicted, if multi-label or if one of two classes
+    is rare. Of two classes the sum is 1."""
     classes: list[Annotated[list[CoveragePoint], Field(max_length=LEVELS)]] = Field(default=[])
     """Recall and precision of each class at some thresholds."""
 
@@ -71,11 +70,12 @@ class Calibration(Section):
     def fits(self, classes: int, branches: int, *, multi_label: bool) -> bool:
         """Return True if the numbers fit a model with this many classes and branches."""
         temperatures = self.temperature if isinstance(self.temperature, list) else []
-        per_class = {len(self.shift or []), len(self.classes)}
-        per_decision = {len(temperatures), len(self.thresholds)}
+        per_class = {len(self.shift or []), len(self.classes), len(self.thresholds)}
+        has_decisions = multi_label or classes == 2 or not self.thresholds
+        per_decision = {len(temperatures)} <= {0, classes if multi_label else 0}
         if self.branch_weights is not None and len(self.branch_weights) != branches:
             return False
-        return per_class <= {0, classes} and per_decision <= {0, classes if multi_label else 0}
+        return per_class <= {0, classes} and per_decision and has_decisions
 
 
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
@@ -163,6 +163,7 @@ def calibrate(
     before: Calibration | None = None,
     *,
     one_threshold: bool = False,
+    rare: int | None = None,
 ) -> Calibration:
     """Fit branch weights, temperature and thresholds to held-out logits.
 
@@ -172,6 +173,8 @@ def calibrate(
         before: Calibration whose shift stays, and whose branch weights stay unless others are
             clearly better.
         one_threshold: Use the same threshold for all classes of a multi-label task.
+        rare: Index of the rare one of two classes, which is predicted from the probability with the
+            best F1 on; or None to predict the most probable class.
     """
     before = before or Calibration()
     if labels.ndim == 2:
@@ -182,18 +185,27 @@ def calibrate(
     logits = combined(branches, weights)
     temperature = fit_temperature(logits, labels)
     logits = logits / temperature + logits.new_tensor(before.shift or 0)
-    confidence = [block.softmax(dim=1).amax(dim=1) for block, _ in double_blocks(logits, labels)]
-    classes = list[list[CoveragePoint]]()
+    classes, thresholds = list[list[CoveragePoint]](), list[float]()
     if logits.shape[1] <= MOST_CLASSES:
         has_class = labels.unsqueeze(1) == torch.arange(logits.shape[1], device="cpu")
         classes = class_points(logits.double().softmax(dim=1), has_class)
-    correct = logits.argmax(dim=1) == labels
+    if rare is not None and int((labels == rare).sum()) >= FEWEST_OF_A_CLASS:
+        threshold = best_threshold(logits.double().softmax(dim=1)[:, rare], labels == rare)
+        thresholds = [threshold if index == rare else 1 - threshold for index in range(2)]
+    decided, confidence = list[Tensor](), list[Tensor]()
+    for block, _ in double_blocks(logits, labels):
+        probabilities = block.softmax(dim=1)
+        chosen = torch.from_numpy(best_class(probabilities, thresholds))
+        decided.append(chosen)
+        confidence.append(probabilities.gather(1, chosen.unsqueeze(1)).squeeze(1))
+    correct = torch.cat(decided) == labels
     return Calibration(
         temperature=temperature,
         branch_weights=weights,
         shift=before.shift,
         coverage=coverage_points(torch.cat(confidence), correct, LEVELS),
         rows=len(labels),
+        thresholds=thresholds,
         classes=classes,
     )
 

@@ -7,6 +7,7 @@ backward direction, convolutions, n-grams, or scaling by a series' own mean.
 T steps of one sequence, C classes.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor
 
 from seqtrain.data.batch import Batch, map_batches
+from seqtrain.data.decisions import best_class
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import (
@@ -66,12 +68,21 @@ def predict_step_logits(
 
 
 def score_prefixes(
-    model: ClassifierNetwork, store: SequenceStore, device: torch.device
+    model: ClassifierNetwork,
+    store: SequenceStore,
+    device: torch.device,
+    thresholds: Sequence[float] = (),
 ) -> list[dict[str, float]]:
     """Score a model after 10 %, 20 % … 100 % of each sequence.
 
     Shares are rounded up to whole steps. If states are carried, each row starts from the end of the
     whole row before it in its group.
+
+    Args:
+        model: The network, in evaluation mode.
+        store: The sequences.
+        device: Device that computes.
+        thresholds: Threshold of each class, or nothing.
 
     Returns:
         For each share: the share, the median number of steps, accuracy, and agreement with the
@@ -79,7 +90,8 @@ def score_prefixes(
     """
     rows, starts = np.arange(len(store)), _starts(model, store, device, CarriedStates())
     ends = [-(-store.lengths * part // SHARES) for part in range(1, SHARES + 1)]
-    found = [_after(model, store, rows, end, device, starts).argmax(1).numpy() for end in ends]
+    logits = [_after(model, store, rows, end, device, starts).double() for end in ends]
+    found = [best_class(each.softmax(1), thresholds) for each in logits]
     return [
         {
             "share": part / SHARES,

@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.data.decisions import best_class, reached
-from seqtrain.data.labels import has_class, unknown_rows
+from seqtrain.data.labels import has_class, rare_class, unknown_rows
 from seqtrain.data.store import Array, SequenceStore
-from seqtrain.evaluation.calibration import CELLS, RARE_CLASS, double_blocks
+from seqtrain.evaluation.calibration import CELLS, double_blocks
 from seqtrain.evaluation.logits import check_finite
 from seqtrain.evaluation.thresholds import best_threshold, coverage_points, threshold_curve
 from seqtrain.metrics import EPOCH_METRICS, METRICS, Metric, Metrics, Outcome
@@ -48,7 +48,8 @@ class Scores(Metrics, Summarized):
         num_unknown_labels: Number of examples with a label that the training split lacks.
         labels: Label of each class index.
         per_class: By label: precision, recall, f1, support, num_predicted (how often the class is
-            predicted); if computed auc and average_precision; if multi-label threshold.
+            predicted); if computed auc and average_precision; if multi-label, or if one of two
+            classes is predicted from a probability on, threshold.
         by_length: Accuracy in groups of similar length, shortest first.
         unknown_predicted: How often each class was predicted for unknown labels.
         confusion_matrix: Counts, rows true and columns predicted, (C, C); or None if there are more
@@ -97,12 +98,8 @@ class Scores(Metrics, Summarized):
     @property
     def has_rare_class(self) -> bool:
         """True if one of two classes has less than a fifth of the examples."""
-        support = [row["support"] for row in self.per_class.values()]
-        return (
-            not self.multi_label
-            and len(support) == 2
-            and 0 < min(support) < RARE_CLASS * self.num_examples
-        )
+        support = [int(row["support"]) for row in self.per_class.values()]
+        return not self.multi_label and rare_class(support) is not None
 
     def figures(self, names: Sequence[str] = EPOCH_METRICS) -> dict[str, float]:
         """Return some metrics by name."""
@@ -214,7 +211,7 @@ def score(
         num_examples=outcome.num_examples,
         num_unknown_labels=outcome.num_unknown,
         labels=list(names),
-        per_class=_class_figures(outcome, names, ranks, thresholds),
+        per_class=_class_figures(outcome, names, ranks, thresholds or ()),
         by_length=_by_length(correct.double(), lengths),
         multi_label=outcome.multi_label,
         **details,
@@ -263,7 +260,7 @@ def _class_figures(
     outcome: Outcome,
     names: Sequence[str],
     ranks: dict[int, tuple[float, float]],
-    thresholds: Sequence[float] | None,
+    thresholds: Sequence[float],
 ) -> dict[str, dict[str, float | int]]:
     """Return the figures of each class by its label."""
     columns = {
@@ -273,7 +270,7 @@ def _class_figures(
         "support": outcome.support.astype(int).tolist(),
         "num_predicted": outcome.predicted.astype(int).tolist(),
     }
-    if thresholds is not None and outcome.multi_label:
+    if outcome.multi_label or len({*thresholds}) > 1:
         columns["threshold"] = list(thresholds)
     figures: dict[str, dict[str, float | int]] = {}
     for index, name in enumerate(names):

@@ -63,8 +63,7 @@ def export_model(model: Model, folder: Path) -> Exported:
     from seqtrain.exports.script import ExportedModel  # needs onnxruntime, which may be missing
 
     fitted = model.preprocessing
-    thresholds = model.thresholds if fitted.multi_label else []
-    exported = ExportedModel(onnx, fitted, thresholds)
+    exported = ExportedModel(onnx, fitted, model.thresholds)
     golden = golden_rows(model)
     found = exported.probabilities(golden.store)
     difference = float(np.abs(found - golden.probabilities.numpy()).max())
@@ -73,7 +72,7 @@ def export_model(model: Model, folder: Path) -> Exported:
             f"export: probabilities differ by {difference:.1e} from the run's; at most "
             f"{TOLERANCE:.0e} is allowed, so nothing was written"
         )
-    rules = {"format_version": FORMAT_VERSION, "thresholds": thresholds, **fitted.to_dict()}
+    rules = {"format_version": FORMAT_VERSION, "thresholds": model.thresholds, **fitted.to_dict()}
     contents: dict[str, bytes] = {
         MODEL: onnx,
         PREPROCESSING: to_json(rules),

@@ -22,7 +22,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     sys.path.insert(0, os.path.join(FOLDER, "reading.zip"))
 
-from seqtrain.data.decisions import reached  # noqa: E402
+from seqtrain.data.decisions import best_class, reached  # noqa: E402
 from seqtrain.data.encoding import EncodingReport  # noqa: E402
 from seqtrain.data.examples import Example  # noqa: E402
 from seqtrain.data.ngram_vocabulary import NgramVocabulary, ngram_values  # noqa: E402
@@ -65,7 +65,7 @@ class ExportedModel:
 
     def decide(self, probabilities: Any) -> tuple[str, str]:
         """Return the predicted label of a row and its probability; if multi-label, all of them."""
-        best, label_set = [int(probabilities.argmax())], self.fitted.label_set
+        best, label_set = [int(best_class(probabilities, self.thresholds))], self.fitted.label_set
         if label_set.multi_label:
             best = np.flatnonzero(reached(probabilities, self.thresholds)).tolist()
         shares = label_set.join(f"{probabilities[i]:.6f}" for i in best)

@@ -91,7 +91,7 @@ def propose(
         value = read_yaml(set_by_user)[0]
         splits["validation"] = None if isinstance(value, Unreadable) else value
     text, config = write_config(splits, rows, profile, options)
-    warnings += label_doubts(profile.classes, config.training.monitor)
+    warnings += label_doubts(profile.classes, config, multi_label=profile.multi_label)
     if profile.total_rows < TRIED_ROWS:
         try:
             data = prepare(config, cache_folder=None)

@@ -54,7 +54,7 @@ class Model:
 
     @property
     def thresholds(self) -> list[float]:
-        """From which probability on each class is predicted, where a row may have several."""
+        """Lowest probability at which each class is predicted, if multi-label or of two classes."""
         return self.calibration.thresholds or [0.5] * len(self.preprocessing.labels)
 
     def calibrated(self, calibration: Calibration) -> Model:

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData
+from seqtrain.data.labels import class_counts, rare_class
 from seqtrain.data.store import Array, SequenceStore, joined_stores
 from seqtrain.evaluation.calibration import Calibration, adjustment
 from seqtrain.evaluation.calibration import calibrate as fit_calibration
@@ -291,12 +292,16 @@ def calibrate(session: TrainingSession) -> Iterator[TrainingEvent]:
     )
     found, validation = before, splits.get("validation")
     if validation is not None and settings.calibration != "none":
+        counts = class_counts(splits["train"].labels, len(session.labels))
         found = fit_calibration(
             session.branch_logits(validation),
             torch.from_numpy(validation.labels),
             before,
             one_threshold=settings.thresholds == "one",
+            rare=rare_class(counts.tolist()),
         )
+        if settings.thresholds == "none":
+            found = found.model_copy(update={"thresholds": []})
     if found is not before or shift:
         session.set_calibration(found)
         yield CalibrationEnd()

@@ -80,7 +80,7 @@ def test_rows_of_other_facts_are_other_rows(table_project: Path) -> None:
     write_rows(table_project / "train.csv", rows)
     data = prepared("data.validation=0.5")
     assert len(data.splits["validation"]) == 20
-    said = warnings(data, summarize(data), load_config("c.yaml").data)
+    said = warnings(data, summarize(data), load_config("c.yaml"))
     assert not [line for line in said if "in train too" in line or "under several labels" in line]
 
 
@@ -110,7 +110,7 @@ def test_numbers_that_32_bits_hardly_hold_are_told(
     rows = [{**row, "heat": row["heat"] + offset} for row in table(60, seed=1)]
     write_rows(table_project / "train.csv", rows)
     data = prepared()
-    said = " ".join(warnings(data, summarize(data), load_config("c.yaml").data))
+    said = " ".join(warnings(data, summarize(data), load_config("c.yaml")))
     assert ("'heat' lies around 5e+07 and differs by about" in said) == is_told
 
 

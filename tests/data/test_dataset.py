@@ -280,5 +280,5 @@ def test_a_label_that_means_missing_is_doubted_once_where_others_are_blank(
     (tmp_path / "a.csv").write_text("\n".join(lines))
     config = make_config(train=str(tmp_path / "a.csv"), sequence="text", label="l", bad_rows="drop")
     data = prepare(config, cache_folder=None)
-    found = [line for line in warnings(data, summarize(data), config.data) if label in line]
+    found = [line for line in warnings(data, summarize(data), config) if label in line]
     assert len([line for line in found if "blank label" in line]) == is_doubted

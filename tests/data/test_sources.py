@@ -131,7 +131,7 @@ def test_labels_and_repeats_are_named_by_file_and_line(write, make_config):
     second = write("p2.tsv", [("other", "1"), ("word3", "1"), ("word4", "1")])
     config = make_config(train=[first, second])
     data = prepare(config, cache_folder=None)
-    told = "\n".join(warnings(data, summarize(data), config.data))
+    told = "\n".join(warnings(data, summarize(data), config))
     assert f"(lines {first}:5 and {second}:3)" in told
     found = Inspection(config, cache_folder=None)
     places = [place[1:] for place in found.duplicates[1]]

@@ -39,7 +39,7 @@ def warned(ready) -> Warned:
 
     def run(train: Rows, **keys: Any) -> list[str]:
         data, config = ready(train, **keys)
-        lines = warnings(data, summarize(data), config.data)
+        lines = warnings(data, summarize(data), config)
         rest = [line for line in lines if not line.startswith(NO_VALIDATION)]
         assert (len(rest) < len(lines)) == ("validation" not in keys)
         return rest
@@ -184,7 +184,7 @@ def test_whole_numbers_of_one_channel_that_may_be_symbols(tmp_path, scale, keys,
     np.savez(path, values=values, lengths=np.full(40, 5), labels=np.arange(40) % 2)
     config = config_from_mapping({"data": {"train": path, "validation": 0.2, **keys}})
     data = prepare(config, cache_folder=None)
-    lines = [line for line in warnings(data, summarize(data), config.data) if "whole" in line]
+    lines = [line for line in warnings(data, summarize(data), config) if "whole" in line]
     assert len(lines) == said
     if said:
         assert "whole numbers in one channel, read as features" in lines[0]

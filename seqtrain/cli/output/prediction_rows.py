@@ -228,8 +228,8 @@ def step_rows(prediction: StepPredictions, top_k: int | None) -> Iterator[dict[s
     for step, (row, ranks) in enumerate(zip(probabilities.tolist(), order, strict=True)):
         ranked = {prediction.labels[i]: round(row[i], 6) for i in ranks}
         token = {} if prediction.tokens is None else {"token": prediction.tokens[step]}
-        label, share = next(iter(ranked.items()))
-        best = {"label": label, "probability": share}
+        chosen = prediction.predicted[step]
+        best = {"label": prediction.labels[chosen], "probability": round(row[chosen], 6)}
         yield {"step": step + 1, **token, **best, "probabilities": ranked}
 
 

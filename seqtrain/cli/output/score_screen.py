@@ -146,14 +146,15 @@ def monitor_of(run: Path) -> str:
 def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], monitor: str) -> None:
     """Print how good each branch is, and whether the majority-class baseline is as accurate.
 
-    Nothing is printed for multi-label scores, because single branches have no thresholds.
+    Nothing is printed for multi-label scores or a rare class: there accuracy tells little, and
+    single branches have no thresholds.
 
     Args:
         scores: Scores of the whole model.
         branches: Scores of each branch by name, or values of the compared metric.
         monitor: Metric that chose the best epoch; branches are compared by it where possible.
     """
-    if scores.majority_baseline is None:
+    if scores.majority_baseline is None or scores.has_rare_class:
         return
     metric = compared_metric(monitor)
     whole = getattr(scores, metric.name)
@@ -188,7 +189,7 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     if (every or scores.multi_label or len(labels) == 2) and scores.auc is not None:
         columns["auc"] = TableColumn("AUC", rank=4)
         columns["average_precision"] = TableColumn("average precision", rank=3)
-    if scores.multi_label:
+    if "threshold" in figures[labels[0]]:
         columns["threshold"] = TableColumn("threshold", rank=5)
     if unknown:
         labels.append(UNKNOWN)
