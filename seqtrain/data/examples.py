@@ -98,13 +98,13 @@ class RowProblems:
         self.name = self.file = name
         self.noun = noun
         self.count = 0
-        self._first: dict[str, tuple[str, int]] = {}  # file and line of each problem
+        self._places: dict[str, list[tuple[str, int]]] = {}  # first places of each problem
 
     @property
     def shown(self) -> list[str]:
-        """The first different problems with their first row, sorted by file name and line."""
-        places = sorted((place, problem) for problem, place in self._first.items())
-        return [f"{file}:{line}: {problem}" for (file, line), problem in places]
+        """The first different problems, each with its first rows, sorted by file name and line."""
+        first = sorted((places[0], problem) for problem, places in self._places.items())
+        return [f"{file}:{line}: {problem}{self._also(problem)}" for (file, line), problem in first]
 
     def add(self, line: int, problem: str, file: str | None = None) -> None:
         """Add the problem of a row.
@@ -115,10 +115,19 @@ class RowProblems:
             file: File inside a folder, or None if the input is one file.
         """
         self.count += 1
-        place = (file or self.name, line)
-        self._first[problem] = min(place, self._first.get(problem, place))
-        if len(self._first) > SHOWN_ROWS:
-            del self._first[max(self._first, key=self._first.__getitem__)]
+        places = self._places.setdefault(problem, [])
+        places.append((file or self.name, line))
+        places.sort()
+        del places[SHOWN_ROWS:]
+        if len(self._places) > SHOWN_ROWS:
+            del self._places[max(self._places, key=lambda each: self._places[each][0])]
+
+    def _also(self, problem: str) -> str:
+        """Return the other places of a problem in parentheses, or nothing if there are none."""
+        (file, _), *others = self._places[problem]
+        places = [str(line) if name == file else f"{name}:{line}" for name, line in others]
+        noun = "line" if len(places) == 1 else "lines"
+        return f" (also {noun} {', '.join(places)})" if places else ""
 
     def fail(self, line: int, problem: str) -> NoReturn:
         """Raise DataError with a problem after which the file can't be read, then all others."""
@@ -130,6 +139,6 @@ class RowProblems:
             raise DataError(*self._messages())
 
     def _messages(self) -> list[str]:
-        more = self.count - len(self._first)
+        more = self.count - sum(len(places) for places in self._places.values())
         total = f"{self.name}: {counted(self.count, self.noun)} can't be used ({more} not shown)"
         return [*self.shown, *([total] if more else [])]
