@@ -227,5 +227,7 @@ def test_a_problem_of_many_rows_is_shown_once_with_its_lines():
         problems.raise_if_any()
     # Every line is named, and no row is left to count.
     first, second = refused.value.problems
-    assert first.startswith("a.csv:4: no label") and all(line in first for line in "79")
+    assert first.startswith("a.csv:4: no label")
+    assert "7" in first
+    assert "9" in first
     assert second == "a.csv:5: no text"
