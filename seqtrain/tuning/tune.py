@@ -139,13 +139,17 @@ def tune(
         try:
             best = search.run(signals)
         except Interrupted as error:
-            command = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
-            done = f"stopped after {counted(len(study.trials()), 'trial')}, which are saved"
-            line = f"{done}; resume with: seqtrain {join(command)}"
-            raise Interrupted(error.signal_number, line) from None
+            raise _interrupted(error, study, directory) from None
         _move(directory / FOLDER / str(best.number), directory)
     run = fit(changed(config, best.settings), run_dir=directory, resume=True, cache=cache)
     return Tuned(run, best, study.trials())
+
+
+def _interrupted(error: Interrupted, study: Study, directory: Path) -> Interrupted:
+    """Return the error of a search that a signal stopped, with the command that resumes it."""
+    command = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
+    done = f"stopped after {counted(len(study.trials()), 'trial')}, which are saved"
+    return Interrupted(error.signal_number, f"{done}; resume with: seqtrain {join(command)}")
 
 
 class _TrialEnded(Exception):
