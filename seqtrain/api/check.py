@@ -31,7 +31,7 @@ class Check(Summarized):
         cut: Number of sequences of which only the first steps were compared.
         carried: True if each sequence starts from the state of the row before it in its group.
         allowed: Largest difference of logits that passes.
-        differences: Largest difference of each way to compute.
+        differences: Largest difference for each way to batch and each engine.
     """
 
     run: Path
@@ -103,7 +103,7 @@ def check(
         source = given.name
         store = rules.encode_files([given], labelled=False)[0]
     if not len(store):
-        raise DataError(f"{source}: no rows to check")
+        raise DataError(f"{source}: no rows to check; give a file with sequences (--data FILE)")
     carried = carried_groups(classifier.network, store) is not None
     sample, cut = sampled(store, carried=carried)
     alone, differing = differences(classifier.network, sample, classifier.device, listener)

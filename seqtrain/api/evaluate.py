@@ -145,7 +145,7 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
 
 
 def learned_rows(config: Config, split: str | None) -> str:
-    """Return words for a split that the model was trained on, or an empty text."""
+    """Return how the model was trained on a split, for a warning, or an empty text if it wasn't."""
     if split == "validation" and config.training.refit:
         return "these rows too (training.refit)"
     return "these rows" if split == "train" else ""

@@ -187,7 +187,9 @@ def arrivals(source: Source) -> Iterator[Iterable[Example]]:
     try:
         threading.Thread(target=read, daemon=True).start()
     except RuntimeError as error:
-        raise RunError(f"stdin: {error} to read it; give a file, or see ulimit -u") from None
+        raise RunError(
+            f"stdin: {error}, which reads it; give a file, or allow more processes (ulimit -u)"
+        ) from None
     while True:
         burst = [arrived.get()]
         while len(burst) < CHUNK_ROWS and not arrived.empty():

@@ -114,7 +114,8 @@ class Classifier(Summarized):
         """
         if label not in self.labels:
             near = nearest(label, self.labels)
-            hint = f"; did you mean {quote(near)}?" if near else ""
+            known = listed([quote(each) for each in self.preprocessing.labels])
+            hint = f"; did you mean {quote(near)}?" if near else f"; expected one of {known}"
             raise ConfigError(f"threshold: no label {quote(label)}{hint}")
         self.thresholds[label] = probability
 
@@ -220,7 +221,7 @@ class Classifier(Summarized):
         if len(names) != len(given):
             raise DataError(f"groups: found {len(names)}; expected one for each sequence")
         if not all(name is None or isinstance(name, str) for name in names):
-            raise DataError("groups: expected a string, or None, for each sequence")
+            raise DataError("groups: expected a string or None for each sequence")
         examples = []
         for number, (sequence, name) in enumerate(zip(given, names, strict=True), start=1):
             try:
@@ -317,7 +318,7 @@ class Classifier(Summarized):
             raise ConfigError(
                 f"{option}: no threshold reaches {precision:.2%} on validation; at best "
                 f"{best.accuracy:.2%} of the predictions are right (from probability "
-                f"{best.min_probability:.4f} on)"
+                f"{best.min_probability:.4f} on); give a lower share"
             )
         return found
 

@@ -26,10 +26,10 @@ class Reconstruction:
 def reconstruct(
     source: Any, run: RunLike = None, *, max_steps: int = 100, device: str = "auto"
 ) -> Iterator[Reconstruction]:
-    """Reconstruct every row of a file, or of standard input, by at most `max_steps` tokens.
+    """Yield the reconstruction of each row of a file, of standard input, or of a table.
 
-    A table is taken in place of a file, too; run, device and errors are as for `predict`. The run
-    has an autoencoder.
+    The run must have a pretrained autoencoder, which decodes at most `max_steps` tokens per row.
+    Other arguments and errors are as for `predict`.
     """
     chosen = select_device(device)
     autoencoder, fitted = load_autoencoder(directory_of(run).pretrained)

@@ -71,7 +71,7 @@ class Comparison:
         rows, tokens: size of train.
         warnings: lines for the user about data and config.
         candidates: results by variant.
-        passes: passes over train before accuracies were measured, or 0 if there was no time.
+        passes: number of epochs before accuracies were measured, or 0 if there was no time.
         held_out: number of sequences that accuracies are measured on.
         recommended: name of the recommended variant, or None if nothing was measured.
         reason: reason for the recommendation, in sentences.

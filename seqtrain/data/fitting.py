@@ -86,7 +86,13 @@ def fit(
 def _fit_labels(
     known: Preprocessing | None, rules: Preprocessing, found: ProvisionalLabels, parts: Parts
 ) -> tuple[Preprocessing, Parts]:
-    """Fit the classes on train, and encode the labels of all parts."""
+    """Collect the classes of train, and encode the labels of all splits.
+
+    Classes of an earlier model (`known`) keep their indices; new ones follow.
+
+    Returns:
+        The preprocessing with its label set, and the splits with labels.
+    """
     combinations = [*found.combinations]
     counts = counts_of(parts["train"].labels, len(combinations))
     label_set = LabelSet.fit(

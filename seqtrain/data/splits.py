@@ -61,10 +61,10 @@ def first_alike(keys: Ints) -> Ints:
 def _fraction(
     labels: Ints, first: Ints, left: Mask, share: float, seed: int, *, least: int
 ) -> Mask:
-    """Hold out a share of the rows of every class, of those that are left.
+    """Hold out a share of the remaining rows of each class.
 
-    The rarest class chooses first. What rounding leaves over goes to the next class, so that small
-    classes add up to the share too; a class keeps a row in train.
+    It starts with the rarest class. The rounding error is carried to the next class, so that small
+    classes add up to the share. Every class keeps a row in train. Equal rows stay together.
     """
     held, free = np.zeros(len(labels), dtype=bool), np.ones(len(labels), dtype=bool)
     carry = 0.0

@@ -156,7 +156,7 @@ class SequenceStore:
     Attributes:
         values: Steps of all sequences: ids, or vectors of numbers.
         offsets: Start of each sequence in `values`. The last entry is the number of steps.
-        labels: Class indices or class marks, as `LabelSet.encode` returns them.
+        labels: Class index of each sequence; in a multi-label task a 0 or 1 for each class.
         lines: Line of each sequence in its file, from 1, counted on through several files. For a
             folder, the number of the row through its files.
         groups: Number of the group (conversation, session) of each sequence, or -1. The rows of a

@@ -312,7 +312,7 @@ def static_doubts(data: PreparedData) -> list[str]:
 
 
 def are_uneven(counts: Mapping[str, int]) -> bool:
-    """Return True if accuracy hardly depends on the smallest class.
+    """Return True if the smallest class is so rare that accuracy can't show how well it is found.
 
     Args:
         counts: Number of rows of each class.

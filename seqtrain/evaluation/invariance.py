@@ -114,7 +114,7 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
 def _ways(
     store: SequenceStore, input_size: int, groups: Ints | None
 ) -> dict[str, tuple[list[Ints], Callable[..., Batch]]]:
-    """Return the rows of each batch and the collate function of each way, by name.
+    """Return the ways to batch some rows: the rows of each batch, and a collate function.
 
     With groups, no batch holds two rows of one group.
     """

@@ -32,7 +32,7 @@ class PaddedClassifier(nn.Module):
             self.inputs |= branch.begin_export()
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """Return the calibrated probabilities; inputs are in the order of their names."""
+        """Return the calibrated probabilities; the inputs are in the order of `self.inputs`."""
         named = dict(zip(self.inputs, inputs, strict=True))
         batch = PaddedBatch(inputs[0].transpose(0, 1), named[LENGTHS], named)
         logits = [branch.export(batch) for branch in self.network.branches]

@@ -118,7 +118,7 @@ def json_of(path: str | Path, content: bytes) -> Any:
     try:
         return parse_json(content.decode())
     except (UnicodeDecodeError, NotJSONError) as error:
-        raise CheckpointError(f"{path}: not valid JSON ({error})") from None
+        raise CheckpointError(f"{path}: not valid JSON ({error}); restore it from a copy") from None
 
 
 class NotJSONError(ValueError):

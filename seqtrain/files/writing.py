@@ -282,7 +282,9 @@ class VerifiedFolder:
     def _check(self, name: str, found: str) -> None:
         expected = self.digests.get(name)
         if not isinstance(expected, str):
-            raise CheckpointError(f"{self.path / name}: no SHA-256 of it in {MANIFEST}")
+            raise CheckpointError(
+                f"{self.path / name}: {MANIFEST} has no SHA-256 of it; restore it from a copy"
+            )
         if found != expected:
             raise CheckpointError(
                 f"{self.path / name}: damaged: its SHA-256 is {found[:12]}…, the manifest says "

@@ -80,7 +80,7 @@ class ClassifierNetwork(nn.Module):
 
     @property
     def fixed_branches(self) -> list[str]:
-        """Names of the branches that training doesn't change."""
+        """Names of the branches that are fitted before training, such as kernels and trees."""
         return [branch.name for branch in self.branches if branch.fixed]
 
     def find(self, kind: type[SomeBranch]) -> SomeBranch | None:

@@ -120,7 +120,10 @@ class DataProfile:
         return profile
 
     def add(self, sequence: Any, labels: Labels) -> None:
-        """Count a row."""
+        """Count a row and its labels, and keep it if it belongs to the sample.
+
+        A row with an empty sequence is only counted in `empty`.
+        """
         if not (sequence.strip() if isinstance(sequence, str) else len(sequence)):
             self.empty += 1
             return

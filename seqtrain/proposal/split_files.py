@@ -49,7 +49,9 @@ def assign_splits(files: Sequence[str], test: str | None) -> Splits:
             )
         known.append(path)
     if "train" not in found:
-        raise DataError("train: no file is named like it; give only the file to train on")
+        raise DataError(
+            "train: all names are those of validation or test files; give one file to train on"
+        )
     return {name: known if len(known) > 1 else known[0] for name, known in found.items()}
 
 

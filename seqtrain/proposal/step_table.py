@@ -100,7 +100,9 @@ def find_step_table(
     _assign_columns(table)
     if not table.steps:
         if is_requested:
-            raise DataError(f"--steps: no column is left; found {listed(table.ignored)}")
+            raise DataError(
+                f"--steps: no column is left; ignored: {listed(table.ignored)}; name some"
+            )
         return None
     _check_order(table)
     order = None if table.order is None else table.order.column
@@ -137,7 +139,9 @@ def _check_request(
     if is_requested and not all(isinstance(column.column, str) for column in columns):
         raise DataError("--id: the columns have no names; if the first row has some: --header")
     if is_requested and options.sequence:
-        raise DataError("--sequence: leave it out if a row is a time step")
+        raise DataError(
+            "--sequence: a row is a time step with --id, --order or --steps; leave out --sequence"
+        )
 
 
 def _assign_roles(
@@ -406,7 +410,7 @@ def _token_or_number(table: StepTable, column: ColumnProfile) -> str:
     """Return the type of a column: token, or number for measurements.
 
     Raises:
-        DataError: If numbers have units or commas.
+        DataError: If numbers have units, or commas that aren't all decimal commas.
     """
     if column.kind != "number" or column.is_code:
         return "token"

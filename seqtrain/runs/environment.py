@@ -99,7 +99,7 @@ def check_same_data(
         config: Config that names the data files.
         data: Data as they are now.
         preprocessing: Preprocessing of the run's model.
-        scored: Keys of the config whose files may differ.
+        scored: Keys of the config whose files are only scored, so that they may differ.
 
     Raises:
         CheckpointError: If a file, the preprocessing or the held-out rows differ.

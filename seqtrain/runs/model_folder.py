@@ -239,7 +239,9 @@ def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
         CheckpointError: it is no object, or its format version is another; both are named.
     """
     if not isinstance(description, dict):
-        raise CheckpointError(f"{path}: found no object; expected one with a format_version")
+        raise CheckpointError(
+            f"{path}: expected a JSON object with format_version; restore it from a copy"
+        )
     version = description.get("format_version")
     if version != known or isinstance(version, bool):
         found = f"format version {brief(version)}"

@@ -53,7 +53,10 @@ class RunSummary:
         return f"{path.parent.name}/{path.name}" if MEMBER.fullmatch(path.name) else path.name
 
     def figure(self, name: str) -> float | str | None:
-        """Return a figure by its name, or the value of a config's key as YAML."""
+        """Return a score or another column of `seqtrain runs`, or a key of the config as YAML.
+
+        The result is None if the run has neither.
+        """
         scores = self.validation | {f"test.{score}": x for score, x in self.test.items()}
         value: float | None = getattr(self, name) if name in OTHERS else scores.get(name)
         return value if name in FIGURES else self.setting(name)

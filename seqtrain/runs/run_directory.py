@@ -89,7 +89,7 @@ class RunDirectory:
                     file.truncate(length)
         if size < length:
             raise CheckpointError(
-                f"{path}: shortened: found {size} bytes, the checkpoint was saved after {length}; "
+                f"{path}: truncated: found {size} bytes, expected at least {length}; "
                 "restore it from a copy, or begin a new run with --force"
             )
 
@@ -118,7 +118,9 @@ class RunDirectory:
         path = self.path / ENVIRONMENT
         values = read_json(path)
         if not isinstance(values, dict) or not isinstance(values.get("data"), dict):
-            raise CheckpointError(f"{path}: expected an object with the digests of the data files")
+            raise CheckpointError(
+                f'{path}: no "data" with the digests of the data files; restore it from a copy'
+            )
         return values
 
 

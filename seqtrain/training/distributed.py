@@ -102,7 +102,11 @@ class Processes:
         return [content]
 
     def unlike_first(self, parts: Iterable[Any]) -> str:
-        """Return the names of the processes whose bytes differ from those of rank 0, or ""."""
+        """Compare some bytes in all processes, each of which must call this.
+
+        Returns:
+            The ranks that differ from rank 0, such as "rank 1 and rank 3", or an empty text.
+        """
         return ""
 
     @contextmanager
@@ -220,7 +224,8 @@ def launched(variables: Mapping[str, str] = os.environ) -> Processes:
     if not (rank < size and local_rank < local_size <= size):
         raise ConfigError(
             f"RANK {rank} of WORLD_SIZE {size}, LOCAL_RANK {local_rank} of LOCAL_WORLD_SIZE "
-            f"{local_size}: no such process; expected what torchrun sets"
+            f"{local_size}: these environment variables contradict each other; start seqtrain with "
+            "torchrun, or unset them"
         )
     launch = variables.get("TORCHELASTIC_RUN_ID")
     if launch is not None:  # torchrun names all its launches alike; its process id differs
@@ -290,7 +295,9 @@ def threads_each(processes: int) -> int:
 def _number(variables: Mapping[str, str], name: str, default: int) -> int:
     value = variables.get(name) or str(default)
     if not (value.isascii() and value.isdigit()) or len(value) > 9:
-        raise ConfigError(f"{name}: found {value[:40]!r}; expected a whole number from 0")
+        raise ConfigError(
+            f"environment variable {name}: found {value[:40]!r}; expected a whole number from 0"
+        )
     return int(value)
 
 

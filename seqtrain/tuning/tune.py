@@ -275,7 +275,11 @@ class Search:
 
     def _fail(self) -> Trial:
         problems = [trial.problem for trial in self.study.trials() if trial.problem]
-        reason = problems[0] if problems else "there was no time left"
+        reason = (
+            problems[0]
+            if problems
+            else "the time ended before the first trial did; give a longer --budget"
+        )
         raise RunError(f"{self.directory}: no trial was completed; {reason}")
 
 

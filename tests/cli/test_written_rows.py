@@ -1,9 +1,7 @@
 """Rows of csv, tsv and jsonl that commands write are read back equal by common readers."""
 
-import csv
 import io
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,38 +10,9 @@ import pytest
 from seqtrain.text import delimited_line
 from tests.helpers.examples import SOME
 from tests.helpers.tiny import Cli, write_jsonl
+from tests.helpers.written_rows import by_csv, by_pandas, by_polars, random_cells
 
-pd = pytest.importorskip("pandas")
-pl = pytest.importorskip("polars")
-
-PIECES = ['"', '""', "'", "\t", ",", "\n", "\r\n", "\r", " ", "\\", "\ufeff", "NA", "#", "=1+1"]
-PIECES += ["x", "é", "字", "\u2028", "\x85", "0012", "1e5", ";", "|", "{", "[1]", "null"]
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-
-
-def random_cells(seed: int, count: int) -> list[list[str]]:
-    """Return rows of three cells that are built from pieces which readers treat specially."""
-    drawn = random.Random(seed)
-    return [
-        ["".join(drawn.choices(PIECES, k=drawn.randint(0, 4))) for _ in range(3)]
-        for _ in range(count)
-    ]
-
-
-def by_csv(text: str, delimiter: str) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
-
-
-def by_pandas(text: str, delimiter: str) -> list[list[str]]:
-    file = io.BytesIO(text.encode())
-    table = pd.read_csv(file, sep=delimiter, dtype=str, keep_default_na=False, header=None)
-    return [list(map(str, row)) for row in table.to_numpy().tolist()]
-
-
-def by_polars(text: str, delimiter: str) -> list[list[str]]:
-    """Polars reads empty cells as null."""
-    table = pl.read_csv(text.encode(), separator=delimiter, infer_schema=False, has_header=False)
-    return [["" if cell is None else cell for cell in row] for row in table.rows()]
 
 
 @pytest.mark.parametrize("reader", [by_csv, by_pandas, by_polars], ids=lambda each: each.__name__)
@@ -75,6 +44,8 @@ def test_seqtrain_reads_what_predict_writes(trained, tmp_path, cli, ending):
         for reader in (by_csv, by_pandas, by_polars):
             assert [row[:3] for row in reader(text, DELIMITERS[ending])[1:]] == cells
     else:
-        table = pd.read_json(io.StringIO(text), lines=True, dtype=False, convert_dates=False)
+        pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+        table = pandas.read_json(io.StringIO(text), lines=True, dtype=False, convert_dates=False)
         assert table[["a", "b", "c"]].to_numpy().tolist() == cells
-        assert [list(row) for row in pl.read_ndjson(text.encode())["a", "b", "c"].rows()] == cells
+        rows = polars.read_ndjson(text.encode())["a", "b", "c"].rows()
+        assert [list(row) for row in rows] == cells

@@ -23,10 +23,10 @@ from seqtrain.exports import script
 from seqtrain.exports.export_folder import export_model
 from seqtrain.files.writing import write_folder
 from seqtrain.runs.model_folder import Model, model_files
-from tests.cli.test_written_rows import by_csv, by_pandas, by_polars, random_cells
 from tests.helpers.examples import seeds
 from tests.helpers.small_models import PARTS, WORDS, make_model
 from tests.helpers.tiny import Cli, Ended
+from tests.helpers.written_rows import by_csv, by_pandas, by_polars, random_cells
 
 TEXTS = ["Move money", "DON'T", "éa? 20 20 nobody knows", "20", 'a "quoted" one, yes', "x\u2028y ?"]
 ROWS: dict[str, list[Any]] = {

@@ -80,7 +80,7 @@ def test_metrics_are_whole_lines_and_cut_at_a_checkpoint(tmp_path):
     assert len(run.metrics()) == 2
     run.cut_metrics(length)
     assert [line["step"] for line in run.metrics()] == [1]
-    with pytest.raises(CheckpointError, match="shortened"):
+    with pytest.raises(CheckpointError, match="at least 30"):
         run.cut_metrics(length + 1)
 
 

@@ -69,7 +69,7 @@ def test_a_trial_counts_by_the_best_of_all_its_epochs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_text_project(tmp_path)
     config = Path("c.yaml").read_text().replace("max_epochs: 2, patience: null", "max_epochs: 900")
-    Path("c.yaml").write_text(config.replace("lr: 0.02", "lr: 0.002, patience: 4"))
+    Path("c.yaml").write_text(config.replace("lr: 0.02", "lr: 0.002, patience: 4, min_delta: 0"))
     found = tune("c.yaml", trials=1)
     (trial,) = found.trials
     assert len(trial.curve) == found.run.epochs > 4

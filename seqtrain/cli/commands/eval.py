@@ -11,7 +11,8 @@ def eval(
     data: str | None = options.DATA,
     steps: bool = options.STEPS,
     every: bool = flag(
-        "Also show each branch or run, all classes, and accuracy by length and confidence.", "--all"
+        "Also show each part of the model, all classes, and accuracy by length and confidence.",
+        "--all",
     ),
     device: str = options.DEVICE,
     as_json: bool = options.AS_JSON,

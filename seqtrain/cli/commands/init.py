@@ -31,7 +31,8 @@ ID = option(
 )
 ORDER = option("Column that sorts the rows of one --id. Default: detected.", "COLUMN")
 STEPS = option(
-    "Column of a time step. Can be repeated. Default: all that vary within an --id.", "COLUMN"
+    "Column of a time step. Can be repeated. Default: all that differ within an --id.",
+    "COLUMN",
 )
 HEADER = option(
     "The first row names the columns, or doesn't. Default: detected.",
@@ -39,7 +40,7 @@ HEADER = option(
     "--header/--no-header",
 )
 TEST = option("Test file, scored once at the end.", "FILE")
-FORMAT = option("Format of DATA. Default: by its name.")
+FORMAT = option("Format of DATA. Default: by the ending of its name.")
 ENCODING = option("Encoding, such as cp1251. Default: detected from the bytes.", "NAME")
 OUTPUT = option("Config file to write. Default: DATA.yaml; - prints it.", "FILE", "-o", "--output")
 

@@ -27,15 +27,15 @@ ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 INPUT = argument("File of sequences, - for standard input, or a text.", "INPUT")
 OUTPUT = option("Output file. Default: - (standard output).", "FILE", "--output", "-o")
 FORMAT = option("Output format. Default: by --output's ending, else tsv; on a terminal, lines.")
-INPUT_FORMAT = option("Format of INPUT. Default: by its name; lines for standard input.")
+INPUT_FORMAT = option("Format of INPUT. Default: by its ending; lines for standard input.")
 ENCODING = option("Encoding of INPUT, such as cp1252. Default: UTF-8.", "NAME")
 KEEP = option("Columns of INPUT to copy to the output, such as id,text; or all.", "COLUMNS")
 TOP_K = option("Write the K most probable labels.", "K", min=1)
 PROBABILITIES = flag("Write the probability of every label.", "--probabilities")
 MIN_PROBABILITY = option("Leave the label empty if its probability is below P.", "P", min=0, max=1)
 PRECISION = option(
-    "Choose --min-probability so that this share of the remaining labels, of all classes "
-    "together, was right on validation, such as 0.95.",
+    "Choose --min-probability so that this share of the predictions above it was right on "
+    "validation, such as 0.95. One limit holds for all classes.",
     "SHARE",
     min=0,
     max=1,

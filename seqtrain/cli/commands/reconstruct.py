@@ -9,8 +9,8 @@ from seqtrain.text import json_line, printable
 
 def reconstruct(
     source: str = argument("File of sequences, or - for standard input.", "INPUT"),
-    run: str | None = option("Run directory. Default: the newest run.", "RUN"),
-    max_steps: int = option("Largest number of tokens per row.", "STEPS", min=1, default=100),
+    run: str | None = option("Run with an autoencoder. Default: the newest run.", "RUN"),
+    max_steps: int = option("Most tokens to decode per row.", "STEPS", min=1, default=100),
     format: Literal["tsv", "jsonl"] = option("Output format.", default="tsv"),
     device: str = DEVICE,
 ) -> None:

@@ -22,7 +22,7 @@ LEGEND = (
 
 
 def show_comparison(comparison: Comparison) -> None:
-    """Print the table on stdout, the conditions of the measurement, and the recommendation."""
+    """Print the table, the conditions of the measurement, and the recommendation on stdout."""
     print_records(stdout_console(), (_record(row, comparison) for row in comparison.candidates))
     kinds = dict.fromkeys(row.kind for row in comparison.candidates)
     say(*(f"{kind}: {KINDS[kind]}" for kind in kinds))

@@ -82,7 +82,7 @@ def _rows(group: Sequence[RowPlace]) -> list[dict[str, Any]]:
 
 
 def show_inspection(found: Inspection, top: int) -> None:
-    """Print the figures that `fit` shows first, then lengths, labels, and rows to look at.
+    """Print the size of each split, padding, lengths, the rarest labels, and rows to look at.
 
     Args:
         found: Figures of the data.

@@ -101,11 +101,19 @@ class SeriesColumn(Column):
         options: FitOptions,
         known: SeriesColumn | None = None,
     ) -> tuple[SeriesColumn, Parts, int]:
-        """Fit the scale of each channel."""
+        """Fit mean and standard deviation of each channel, or keep those of an earlier model.
+
+        See `Column.fit`. The number of tokens is 0.
+
+        Raises:
+            DataError: If the earlier model has another number of channels.
+        """
         train = parts["train"].values
         scale = Scale.fit(train) if known is None else known.scale
         if len(scale) != train.shape[1]:
-            found = f"found {train.shape[1]} channels; the earlier model has {len(scale)}"
+            found = (
+                f"found {train.shape[1]} channels; expected the {len(scale)} of the earlier model"
+            )
             raise DataError(f"data.train: {found}")
         fitted = replace(self, scale=scale)
         return fitted, {name: fitted.finish(part, encoder) for name, part in parts.items()}, 0

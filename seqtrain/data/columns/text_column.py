@@ -34,7 +34,7 @@ class TextColumn(TokenSequence):
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return the keys of the data section that fix the meaning of ids."""
+        """Return data.tokenizer and data.lowercase, without which ids have another meaning."""
         return {"tokenizer": self.tokenizer_name, "lowercase": self.lowercase}
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
 
 BY_COLUMNS = (
-    "one object; expected one for each row, as pandas writes them with to_json(orient='records')"
+    "one JSON object; expected one object per row, as pandas writes with to_json(orient='records')"
 )
 
 

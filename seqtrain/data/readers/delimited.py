@@ -131,7 +131,7 @@ def read_records(
         schema = replace(schema, sequence=sequence)
         places = [*map(columns.find, sequence)]
         if label is not None and columns.find(label) in places:
-            raise DataError(f"data.label: {label!r} is a column of data.sequence too")
+            raise DataError(f"data.label: {label!r} is also in data.sequence; remove it there")
         if len({*places}) < len(places):
             raise DataError(f"data.sequence: {sequence} names a column twice")
     source = replace(source, schema=replace(schema, label=label), keep=keep)

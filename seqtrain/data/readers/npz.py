@@ -100,7 +100,9 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         if "allow_pickle" in reason:
             raise DataError(f"{name}: {OBJECTS}") from None
-        raise DataError(f"{name}: not a sound npz file of plain arrays ({reason})") from None
+        raise DataError(
+            f"{name}: can't be read as npz ({reason}); write it again with numpy.savez"
+        ) from None
 
 
 def _rectangle(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
@@ -121,7 +123,7 @@ def _flat(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
     if values.ndim not in (1, 2) or values.dtype.kind not in "iuf" or 0 in values.shape[1:]:
         raise _unfit(name, "values", "numbers (N,) or (N, C), the steps of all sequences", values)
     if "offsets" in arrays and "lengths" in arrays:
-        raise DataError(f"{name}: expected exactly one of the arrays offsets and lengths")
+        raise DataError(f"{name}: found the arrays offsets and lengths; remove one of them")
     found = _array(arrays, key, name)
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise _unfit(name, key, "integers (B,)", found)

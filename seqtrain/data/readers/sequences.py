@@ -141,7 +141,11 @@ def sequence_from_cells(
 
 
 def _joined_turns(value: object) -> str:
-    """Return the text of a list of sentences, or of the turns of a chat, each after its role."""
+    """Return the text of a list of sentences, or of the turns of a chat, each after its role.
+
+    Raises:
+        BadRow: If the value isn't such a list.
+    """
     if not isinstance(value, list):
         raise BadRow(f"expected a string, found {json_type(value)} (data.kind is text)")
     return TURN.join(map(_turn, value))

@@ -118,7 +118,7 @@ class TableSource:
             sequence = [x for x in self.values if x not in others]
         elif not sequence and not keeps_all(request.keep):
             raise DataError(
-                f"{name}: the model names no columns; give sequences: list(data['text'])"
+                f"{name}: the model has no column names; give a list, such as list(data['text'])"
             )
         for column in map(str, [*sequence, *([schema.label] * request.labelled)]):
             if not {column, column.partition(".")[0]} & self.values.keys():
@@ -214,8 +214,8 @@ def table_named(path: str, key: str = "data") -> TableSource:
     """
     found = [table for table in _TABLES.values() if table.path == path]
     if not found:
-        again = f"give it again there ({key.removeprefix('data.')}=…), or a labelled file (--data)"
-        raise DataError(f"{key}: {path} was given from Python, and isn't in memory now; {again}")
+        again = f"pass it again ({key.removeprefix('data.')}=…), or score a labelled file (--data)"
+        raise DataError(f"{key}: {path} was a table in Python that isn't in memory now; {again}")
     return found[-1]
 
 

@@ -54,7 +54,7 @@ def possible_types(cell: object) -> set[str]:
 
 
 def is_of_type(cell: object, order_type: str) -> bool:
-    """Return True if a cell isn't blank and can be read as such a time."""
+    """Return True if a cell isn't blank and can be read as a type in `ORDER_TYPES`."""
     try:
         return read_time(cell, order_type)[0] is not None
     except BadRow:

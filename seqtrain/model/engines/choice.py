@@ -64,8 +64,8 @@ def _for_cuda(config: ModelConfig, *, needs_last_states: bool) -> TorchEngine:
 def engines_by_name(config: ModelConfig, device: torch.device) -> dict[str, Engine]:
     """Return all engines that can compute a model in float32, torch first.
 
-    They run over packed steps. If model.unroll isn't packed, torch with that unroll is the last. On
-    CUDA there is also the engine that chooses between packed and padded steps.
+    They compute packed steps. If model.unroll isn't packed, the last one is torch with that unroll.
+    Otherwise, CUDA also has the engine that chooses between packed and padded steps.
     """
     engines: dict[str, Engine] = {TorchEngine.name: TorchEngine("packed")}
     if not NativeEngine.unavailable(CELLS[config.rnn], device, torch.float32):

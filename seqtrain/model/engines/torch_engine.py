@@ -96,9 +96,10 @@ def _run_layer(
         start: initial states of each direction.
         weights: parameters of each direction: w_ih, w_hh, b_ih, b_hh.
         unroll: packed, padded or masked.
-        layout: batch sizes if packed, otherwise the places in a padded rectangle.
+        layout: batch sizes if packed, otherwise row and time step of each packed step.
 
     Shape:
+        S is the number of states of the cell (2 for an LSTM), D the number of directions.
         data: (N, E). start: (S, D, B, H). Returns: states (N, D * H), last ones (S, D, B, H).
     """
     if isinstance(layout, Tensor) and not data.is_cpu:
