@@ -34,7 +34,7 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.svm import LinearSVC
 
 from seqtrain.config import Config, load_config
-from seqtrain.data.examples import Example
+from seqtrain.data.examples import Example, Steps
 from seqtrain.data.sources import config_source
 from tests.helpers.reading import read_examples
 
@@ -54,9 +54,15 @@ def read(config: Config, path: str) -> tuple[list[Example], list[str]]:
     return rows, [", ".join(row.labels or ()) for row in rows]
 
 
+def steps_of(row: Example) -> Steps:
+    """Return the time steps of a row of a table with a row per time step."""
+    assert isinstance(row.sequence, Steps), "the config has data.steps"
+    return row.sequence
+
+
 def tokens_of(row: Example) -> Counter[tuple[int, str]]:
     """Return the counts of the tokens of each column of the steps, and of the row features."""
-    columns = [*row.sequence.tokens, *(row.static.tokens if row.static else ())]
+    columns = [*steps_of(row).tokens, *(row.static.tokens if row.static else ())]
     return Counter((n, token) for n, column in enumerate(columns) for token in column)
 
 
@@ -76,10 +82,11 @@ def statistics(numbers: Any) -> list[float]:
 
 def numbers_of(row: Example, column: int | None, groups: list[str]) -> list[float]:
     """Return the length, statistics of all numbers and within tokens, and the row features."""
-    steps = row.sequence
+    steps = steps_of(row)
     found = [float(len(steps)), *statistics(steps.numbers)]
-    for token in groups:
-        found += statistics(steps.numbers[[cell == token for cell in steps.tokens[column]]])
+    for token in groups if column is not None else ():
+        is_token = [cell == token for cell in steps.tokens[column or 0]]
+        found += statistics(steps.numbers[is_token])
     return found + (row.static.numbers[0].tolist() if row.static else [])
 
 
