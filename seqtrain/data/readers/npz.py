@@ -100,9 +100,7 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         if "allow_pickle" in reason:
             raise DataError(f"{name}: {OBJECTS}") from None
-        raise DataError(
-            f"{name}: can't be read as npz ({reason}); write it again with numpy.savez"
-        ) from None
+        raise DataError(f"{name}: not a sound npz file of plain arrays ({reason})") from None
 
 
 def _rectangle(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:

@@ -58,7 +58,8 @@ def test_flat_values_go_before_other_arrays_and_y_before_labels(read, refuse):
     wide = pack(X=np.ones((2, 2)), y=[3, 4], labels=["a", "b"])
     assert [only_label(row) for row in read(wide, "a", **OPTIONS)] == ["3", "4"]
     (both,) = refuse(pack(**flat, offsets=[0, 3, 4]), "a", **OPTIONS)
-    assert both == "a: expected exactly one of the arrays offsets and lengths"
+    assert both.startswith("a: ")
+    assert "offsets and lengths" in both
 
 
 def test_tokens_are_spelled_integers(read, refuse):
