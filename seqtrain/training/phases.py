@@ -292,15 +292,16 @@ def calibrate(session: TrainingSession) -> Iterator[TrainingEvent]:
     )
     found, validation = before, splits.get("validation")
     if validation is not None and settings.calibration != "none":
+        has_thresholds = settings.thresholds != "none"
         counts = class_counts(splits["train"].labels, len(session.labels))
         found = fit_calibration(
             session.branch_logits(validation),
             torch.from_numpy(validation.labels),
             before,
             one_threshold=settings.thresholds == "one",
-            rare=rare_class(counts.tolist()),
+            rare=rare_class(counts.tolist()) if has_thresholds else None,
         )
-        if settings.thresholds == "none":
+        if not has_thresholds:
             found = found.model_copy(update={"thresholds": []})
     if found is not before or shift:
         session.set_calibration(found)

@@ -109,3 +109,5 @@ def test_the_decision_is_printed_and_can_be_switched_off(trained: Path) -> None:
     run_in(trained, "fit", "c.yaml", "--run-dir", "off", *sets("training.thresholds=none"))
     model = json.loads((trained / "off/best/model.json").read_text())
     assert model["calibration"]["thresholds"] == []
+    # The most probable of two classes has at least one half, and so do the points of its coverage.
+    assert all(point["min_probability"] >= 0.5 for point in model["calibration"]["coverage"])
