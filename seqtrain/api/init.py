@@ -70,8 +70,10 @@ def init(
     tables = list[TableSource]()  # held until the config is written
     train = _files_of("train", data, tables)
     test_file = None if test is None else next(iter(_files_of("test", test, tables)))
-    columns = _listed(sequence), id, order, _listed(steps)
-    options = InitOptions(label, *columns, header, format, delimiter, encoding, settings)
+    options = InitOptions(
+        label=label, sequence=_listed(sequence), id=id, order=order, steps=_listed(steps),
+        header=header, format=format, delimiter=delimiter, encoding=encoding, settings=settings,
+    )  # fmt: skip
     proposal = propose(train, options, test=test_file)
     print(*map(printable, proposal.uses), sep="\n", file=sys.stderr)
     warn(*proposal.warnings)

@@ -187,9 +187,8 @@ def arrivals(source: Source) -> Iterator[Iterable[Example]]:
     try:
         threading.Thread(target=read, daemon=True).start()
     except RuntimeError as error:
-        raise RunError(
-            f"stdin: {error}, which reads it; give a file, or allow more processes (ulimit -u)"
-        ) from None
+        advice = "give a file, or allow more processes (ulimit -u)"
+        raise RunError(f"stdin: {error} to read it; {advice}") from None
     while True:
         burst = [arrived.get()]
         while len(burst) < CHUNK_ROWS and not arrived.empty():

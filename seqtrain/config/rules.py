@@ -131,11 +131,11 @@ def _steps_replace_sequence(config: Config) -> Problems:
 
 @_rule
 def _step_columns_fit_the_model(config: Config) -> Problems:
-    are_tokens = ["token" in kind for kind in (config.data.steps or {}).values()]
-    if are_tokens and all(are_tokens) and config.data.standardize != "train":
+    tokens, steps = _token_columns(config), config.data.steps or {}
+    if steps and len(tokens) == len(steps) and config.data.standardize != "train":
         yield "data.standardize", "data.steps has no column of numbers; expected train"
     for key, default in (("model.kernels", "false"), ("training.augment", "null")):
-        if config.value(key) and any(are_tokens):
+        if config.value(key) and tokens:
             yield key, f"data.steps has a column of tokens; expected {default}"
 
 
@@ -312,10 +312,15 @@ def _increase_needs_order(config: Config) -> Problems:
         yield "data.steps", f"found {name}: order, but data.order is null; name the column there"
 
 
+def _token_columns(config: Config) -> list[str]:
+    """Return the names of the token columns of data.steps."""
+    return [name for name, kind in (config.data.steps or {}).items() if "token" in kind]
+
+
 @_rule
 def _numbers_depend_on_tokens(config: Config) -> Problems:
     kinds: dict[str, Any] = dict(config.data.steps or {})
-    tokens = [name for name, kind in kinds.items() if "token" in kind]
+    tokens = _token_columns(config)
     for name, kind in kinds.items():
         if "by" in kind and kind["by"] not in tokens:
             found = f"{name}: by: found {brief(kind['by'])}, which is no column of tokens here"
@@ -332,7 +337,7 @@ def _ngrams_name_token_columns(config: Config) -> Problems:
             found = "found a mapping, but data.steps is null"
             yield "model.ngrams", f"{found}; expected [shortest, longest]"
         return
-    tokens = [name for name, kind in steps.items() if "token" in kind]
+    tokens = _token_columns(config)
     if not tokens:
         yield "model.ngrams", "data.steps has no column of tokens; expected null"
     elif isinstance(sizes, list) and len(tokens) > 1:

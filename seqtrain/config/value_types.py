@@ -72,21 +72,22 @@ Column = (
 )
 Columns = Annotated[list[Column], _described("a list of columns", min_length=1)]
 ColumnName = Annotated[str, _described("a column name", pattern=NO_NUL, min_length=1)]
+
+
+def _has_option(kind: str, option: str, form: str) -> AfterValidator:
+    """Check that a column of a step has its kind set to true, and an option that isn't true."""
+    return _satisfying(lambda column: column[kind] is True and column[option] is not True, form)
+
+
 TokenColumn = Annotated[
     dict[Literal["token", "min_count"], Literal[True] | PositiveInt],
     _described("{token: true, min_count: N}", min_length=2, max_length=2),
-    _satisfying(
-        lambda column: column["token"] is True and column["min_count"] is not True,
-        "{token: true, min_count: N}",
-    ),
+    _has_option("token", "min_count", "{token: true, min_count: N}"),
 ]
 NumberColumn = Annotated[
     dict[Literal["number", "by"], Literal[True] | ColumnName],
     _described("{number: true, by: COLUMN}", min_length=2, max_length=2),
-    _satisfying(
-        lambda column: column["number"] is True and column["by"] is not True,
-        "{number: true, by: COLUMN}",
-    ),
+    _has_option("number", "by", "{number: true, by: COLUMN}"),
 ]
 StepColumns = Annotated[
     dict[ColumnName, Literal["token", "number", "order"] | TokenColumn | NumberColumn],

@@ -101,7 +101,7 @@ def find_step_table(
     if not table.steps:
         if is_requested:
             raise DataError(
-                f"--steps: no column is left; ignored: {listed(table.ignored)}; name some"
+                f"--steps: no column is left; ignored: {listed(table.ignored)}; name others"
             )
         return None
     _check_order(table)

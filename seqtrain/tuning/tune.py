@@ -275,11 +275,8 @@ class Search:
 
     def _fail(self) -> Trial:
         problems = [trial.problem for trial in self.study.trials() if trial.problem]
-        reason = (
-            problems[0]
-            if problems
-            else "the time ended before the first trial did; give a longer --budget"
-        )
+        too_short = "the time ended before the first trial did; give a longer --budget"
+        reason = problems[0] if problems else too_short
         raise RunError(f"{self.directory}: no trial was completed; {reason}")
 
 

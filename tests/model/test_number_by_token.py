@@ -12,7 +12,7 @@ from seqtrain.data.columns.number_cells import NumberCells
 from seqtrain.data.columns.scaling import Scale
 from seqtrain.data.dataset import prepare
 from seqtrain.errors import ConfigError
-from tests.helpers.tiny import run_in
+from tests.helpers.tiny import fit, run_in
 
 MEANS = {"pulse": 80.0, "weight": 7000.0, "fever": 37.0}
 
@@ -43,8 +43,7 @@ def trained(tmp_path_factory) -> Path:
         "model": {"trees": True, "hidden_size": 8, "embedding_dim": 8},
         "training": {"max_epochs": 2},
     }
-    (folder / "c.yaml").write_text(json.dumps(config))
-    run_in(folder, "fit", "c.yaml", "--run-dir", "run")
+    fit(folder, json.dumps(config))
     return folder
 
 

@@ -12,7 +12,7 @@ import torch
 
 import seqtrain
 from seqtrain.errors import ConfigError
-from tests.helpers.tiny import run_in
+from tests.helpers.tiny import fit, run_in
 
 
 def write_table(path: Path, ids: int, seed: int) -> None:
@@ -45,8 +45,7 @@ def trained(tmp_path_factory) -> Path:
         "model": {"trees": True, "hidden_size": 8, "embedding_dim": 4},
         "training": {"max_epochs": 2},
     }
-    (folder / "c.yaml").write_text(json.dumps(config))
-    run_in(folder, "fit", "c.yaml", "--run-dir", "run")
+    fit(folder, json.dumps(config))
     return folder
 
 
