@@ -27,34 +27,81 @@ if TYPE_CHECKING:
 
 Problems: TypeAlias = "Iterator[tuple[str, str]]"
 """Keys that are wrong, as `section.key`, each with the text of the problem."""
+Values: TypeAlias = "tuple[str, ...] | bool"
+"""Some values of a key: these, or SET or DEFAULT."""
+Conflict: TypeAlias = "tuple[str, Values, dict[str, Values], str]"
 Rule: TypeAlias = "Callable[[Config], Problems]"
 
 RULES: list[Rule] = []
 """All rules. Each receives a config whose values are valid one by one."""
 FILES = ("data.train", "data.validation", "data.test")
-NUMBERS, STEPS = ("features",), ("features", "steps")
-UNSUPPORTED_KINDS = {
-    "data.standardize": (("text", "tokens"), "train"),
-    "data.number_bins": (("text", "tokens", "features"), "null"),
-    "training.augment": (("text", "tokens"), "null"),
-    "model.kernels": (("text", "tokens"), "false"),
-    "model.trees": (("text",), "false"),
-    "model.freeze": (STEPS, "false"),
-    "model.ngrams": (NUMBERS, "null"),
-    "model.subwords": (STEPS, "null"),
-    "model.vectors": (STEPS, "null"),
-    "pretraining.objective": (STEPS, "null"),
-}
-"""Kinds of sequences for which a key must keep its default, and that default."""
-REQUIRED = {
-    "data.id": ("data.steps", "name the columns of a time step in data.steps"),
-    "data.steps": ("data.id", "name the column of the sequence id in data.id"),
-    "data.order": ("data.steps", "expected null"),
-    "model.initial_state": ("data.group", "name the column of the group in data.group"),
-}
-"""Keys that need another one, and the advice if that one is missing."""
-NOT_WORDS = {"model.subwords": ("char", "byte", "bpe"), "model.vectors": ("byte", "bpe")}
-"""Tokenizers whose tokens are no words, by the key that needs words."""
+SET, DEFAULT = True, False
+"""Any value of a key other than its default, or its default."""
+TEXTS = ("text", "tokens")
+STEPS = ("features", "steps")
+NOT_WORDS = ("char", "byte", "bpe")
+"""Tokenizers whose tokens are no words."""
+READS_BACKWARD = "it reads from the end; set model.bidirectional to false"
+CHANGES_LAST_STATE = "it changes the last state; set model.unroll to packed"
+NO_REFIT = "refit doesn't support it; expected false"
+CONFLICTS: tuple[Conflict, ...] = (
+    ("data.kind", (*TEXTS, "features"), {"data.steps": SET}, "expected steps or auto"),
+    ("data.kind", ("steps",), {"data.steps": DEFAULT}, "name the columns in data.steps"),
+    ("data.sequence", SET, {"data.steps": SET}, "data.steps takes its place, so leave it out"),
+    ("data.id", SET, {"data.steps": DEFAULT}, "name the columns of a time step in data.steps"),
+    ("data.steps", SET, {"data.id": DEFAULT}, "name the column of the sequence id in data.id"),
+    ("data.order", SET, {"data.steps": DEFAULT}, "expected null"),
+    ("data.standardize", SET, {"data.kind": TEXTS}, "expected train"),
+    ("data.number_bins", SET, {"data.kind": (*TEXTS, "features")}, "expected null"),
+    ("model.kernels", SET, {"data.kind": TEXTS}, "expected false"),
+    ("model.trees", SET, {"data.kind": ("text",)}, "expected false"),
+    ("model.freeze", SET, {"data.kind": STEPS}, "expected false"),
+    ("model.ngrams", SET, {"data.kind": ("features",)}, "expected null"),
+    ("model.subwords", SET, {"data.kind": STEPS}, "expected null"),
+    ("model.subwords", SET, {"data.tokenizer": NOT_WORDS}, "expected null: no tokens are words"),
+    ("model.vectors", SET, {"data.kind": STEPS}, "expected null"),
+    (
+        "model.vectors",
+        SET,
+        {"data.tokenizer": ("byte", "bpe")},
+        "expected null: no tokens are words",
+    ),
+    ("model.engine", ("native",), {"model.unroll": SET}, "expected auto or torch"),
+    (
+        "model.initial_state",
+        ("carried",),
+        {"data.group": DEFAULT},
+        "name the column of the group in data.group",
+    ),
+    ("model.initial_state", ("carried",), {"model.bidirectional": SET}, READS_BACKWARD),
+    ("model.initial_state", ("carried",), {"model.unroll": ("padded",)}, CHANGES_LAST_STATE),
+    ("training.augment", SET, {"data.kind": TEXTS}, "expected null"),
+    ("training.bptt", SET, {"model.bidirectional": SET}, READS_BACKWARD),
+    ("training.bptt", SET, {"model.unroll": ("padded",)}, CHANGES_LAST_STATE),
+    (
+        "training.logit_adjustment",
+        SET,
+        {"data.label_separator": SET},
+        "multi-label tasks have thresholds instead; expected 0.0",
+    ),
+    ("training.refit", SET, {"model.initial_state": ("carried",)}, NO_REFIT),
+    ("training.refit", SET, {"pretraining.objective": SET}, NO_REFIT),
+    ("training.refit", SET, {"training.schedule": ("plateau",)}, NO_REFIT),
+    ("pretraining.objective", SET, {"data.kind": STEPS}, "expected null"),
+    (
+        "pretraining.objective",
+        SET,
+        {"model.convolutions": SET},
+        "convolutions merge time steps; expected null",
+    ),
+    (
+        "pretraining.objective",
+        ("language_model",),
+        {"model.bidirectional": SET, "model.num_layers": SET},
+        "these see the next token; expected autoencoder",
+    ),
+)
+"""Values of a key that conflict with values of other keys, and what to write instead."""
 FRACTION_AS_TEXT = re.compile(r"([0-9]+),([0-9]+)|([0-9]+)(\.[0-9]+)?\s*%")
 """A fraction with a decimal comma, or a percentage: a number, not the name of a file."""
 HAS_EFFECT: dict[str, Callable[[Config], bool]] = {
@@ -72,12 +119,12 @@ HAS_EFFECT: dict[str, Callable[[Config], bool]] = {
 """Keys that only refine another one, with the condition under which they have an effect."""
 
 
-def unused_keys(config: Config) -> Iterator[tuple[str, str]]:
-    """Yield section and name of the keys that have no effect in this config."""
+def reset_unused_keys(config: Config) -> None:
+    """Set the keys that have no effect in this config to their default."""
     for key, has_effect in HAS_EFFECT.items():
         if not has_effect(config):
             section, _, name = key.partition(".")
-            yield section, name
+            getattr(config, section).__dict__[name] = _default(config, key)
 
 
 def broken_rules(config: Config) -> Problems:
@@ -92,41 +139,26 @@ def _rule(check: Rule) -> Rule:
     return check
 
 
-def _conflict(config: Config, key: str, *others: str, advice: str) -> tuple[str, str]:
-    """Return the problem of a key whose value conflicts with the values of other keys."""
-    causes = " and ".join(f"{other} is {brief(config.value(other))}" for other in others)
-    return key, f"found {brief(config.value(key))}, but {causes}; {advice}"
+def _has(config: Config, key: str, values: Values) -> bool:
+    """Return True if a key has one of these values."""
+    value = config.value(key)
+    return (
+        (value != _default(config, key)) is values if isinstance(values, bool) else value in values
+    )
+
+
+def _default(config: Config, key: str) -> Any:
+    """Return the default of a key."""
+    section, _, name = key.partition(".")
+    return type(getattr(config, section)).model_fields[name].default
 
 
 @_rule
-def _keys_fit_the_kind(config: Config) -> Problems:
-    for key, (kinds, default) in UNSUPPORTED_KINDS.items():
-        is_set = config.value(key) not in (None, False, "train")
-        if is_set and config.data.kind in kinds:
-            yield _conflict(config, key, "data.kind", advice=f"expected {default}")
-
-
-@_rule
-def _keys_have_what_they_need(config: Config) -> Problems:
-    for key, (other, advice) in REQUIRED.items():
-        is_set = config.value(key) not in (None, "zeros", "random", "learned")
-        if is_set and config.value(other) is None:
-            yield _conflict(config, key, other, advice=advice)
-
-
-@_rule
-def _steps_and_kind_agree(config: Config) -> Problems:
-    if config.data.steps is not None and config.data.kind != "steps":
-        yield _conflict(config, "data.kind", "data.steps", advice="expected steps or auto")
-    elif config.data.steps is None and config.data.kind == "steps":
-        yield _conflict(config, "data.kind", "data.steps", advice="name the columns in data.steps")
-
-
-@_rule
-def _steps_replace_sequence(config: Config) -> Problems:
-    if config.data.sequence is not None and config.data.steps is not None:
-        advice = "data.steps takes its place, so leave data.sequence out"
-        yield _conflict(config, "data.sequence", "data.steps", advice=advice)
+def _keys_go_together(config: Config) -> Problems:
+    for key, values, others, advice in CONFLICTS:
+        if all(_has(config, each, of) for each, of in {key: values, **others}.items()):
+            causes = [f"{other} is {brief(config.value(other))}" for other in others]
+            yield key, f"found {brief(config.value(key))}, but {' and '.join(causes)}; {advice}"
 
 
 @_rule
@@ -140,14 +172,6 @@ def _step_columns_fit_the_model(config: Config) -> Problems:
 
 
 @_rule
-def _word_parts_need_words(config: Config) -> Problems:
-    for key, tokenizers in NOT_WORDS.items():
-        if config.value(key) is not None and config.data.tokenizer in tokenizers:
-            advice = "its tokens are not words; expected null"
-            yield _conflict(config, key, "data.tokenizer", advice=advice)
-
-
-@_rule
 def _vectors_are_text(config: Config) -> Problems:
     path = config.model.vectors or ""
     problem = advice_on(path)
@@ -155,61 +179,6 @@ def _vectors_are_text(config: Config) -> Problems:
         problem = "a binary file; expected text, such as a .vec file or a text file of GloVe"
     if problem is not None:
         yield "model.vectors", f"found {brief(path)}; {problem}"
-
-
-@_rule
-def _native_engine_is_packed(config: Config) -> Problems:
-    if config.model.engine == "native" and config.model.unroll != "packed":
-        yield _conflict(config, "model.engine", "model.unroll", advice="expected auto or torch")
-
-
-@_rule
-def _states_run_forward(config: Config) -> Problems:
-    is_carried = config.model.initial_state == "carried"
-    for key in ("model.initial_state",) * is_carried + ("training.bptt",):
-        if config.value(key) is not None and config.model.bidirectional:
-            advice = "it reads from the end; set model.bidirectional to false"
-            yield _conflict(config, key, "model.bidirectional", advice=advice)
-        if config.value(key) is not None and config.model.unroll == "padded":
-            advice = "it changes the last state; set model.unroll to packed"
-            yield _conflict(config, key, "model.unroll", advice=advice)
-
-
-@_rule
-def _logit_adjustment_needs_one_label(config: Config) -> Problems:
-    if config.training.logit_adjustment and config.data.label_separator is not None:
-        advice = "multi-label tasks have thresholds instead; expected 0.0"
-        yield _conflict(config, "training.logit_adjustment", "data.label_separator", advice=advice)
-
-
-@_rule
-def _refit_needs_plain_training(config: Config) -> Problems:
-    unsupported = {
-        "model.initial_state": config.model.initial_state == "carried",
-        "pretraining.objective": config.pretraining.objective is not None,
-        "training.schedule": config.training.schedule == "plateau",
-    }
-    for key, is_set in unsupported.items():
-        if config.training.refit and is_set:
-            advice = "refit doesn't support it; expected false"
-            yield _conflict(config, "training.refit", key, advice=advice)
-
-
-@_rule
-def _pretraining_predicts_each_step(config: Config) -> Problems:
-    if config.pretraining.objective is not None and config.model.convolutions is not None:
-        key, advice = "pretraining.objective", "convolutions merge time steps; expected null"
-        yield _conflict(config, key, "model.convolutions", advice=advice)
-
-
-@_rule
-def _language_model_reads_forward(config: Config) -> Problems:
-    model, keys = config.model, ("model.bidirectional", "model.num_layers")
-    if config.pretraining.objective != "language_model":
-        return
-    if model.bidirectional and model.num_layers > 1:
-        advice = "these see the next token; expected autoencoder"
-        yield _conflict(config, "pretraining.objective", *keys, advice=advice)
 
 
 @_rule

@@ -14,10 +14,9 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails
 
-from seqtrain.config.rules import broken_rules, unused_keys
+from seqtrain.config.rules import broken_rules, reset_unused_keys
 from seqtrain.config.value_types import (
     Augmentation,
-    Cell,
     ClassWeights,
     Column,
     Columns,
@@ -34,18 +33,15 @@ from seqtrain.config.value_types import (
     Interval,
     LearningRate,
     Metric,
-    Optimizer,
     Path,
     Paths,
     Pooling,
     Poolings,
     Positive,
     PositiveInt,
-    Schedule,
     Section,
     StaticColumns,
     StepColumns,
-    Tokenizer,
     TunedKeys,
     Width,
     rule_error,
@@ -96,8 +92,7 @@ class DataConfig(Section):
     id: Column | None = None
     """steps: column of the sequence id. All rows with the same id form one sequence."""
     order: Column | None = None
-    """steps: column by which the rows of an id are sorted: numbers, dates or times. null:
-    file order."""
+    """steps: column that sorts the rows of an id: numbers, dates or times. null: file order."""
     steps: StepColumns | None = None
     """Columns of a time step, in place of data.sequence. token: a symbol (with min_count:
     {token: true, min_count: N}); number (if its meaning depends on a token of the step, such as the
@@ -113,16 +108,14 @@ class DataConfig(Section):
     group: Column | None = None
     """Column of the group, such as a customer. A group is never divided between train and held-out
     rows. With model.initial_state: carried, the rows of a group follow one another."""
-    tokenizer: Tokenizer = "word"
-    """text: how it is split into tokens. word: runs of letters and digits, and single punctuation
-    marks."""
+    tokenizer: Literal["word", "whitespace", "char", "byte", "bpe"] = "word"
+    """text: how to split it into tokens. word: runs of letters and digits, punctuation marks."""
     lowercase: bool = True
     """text: convert to lower case before splitting."""
     min_count: PositiveInt = 1
     """Least number of occurrences in train (and pretraining.data) of a token of the vocabulary."""
     max_vocab_size: Annotated[int, Field(ge=3, le=2**31 - 1)] = 30000
-    """Largest size of the vocabulary, including <pad> and <unk>; the most frequent tokens are
-    kept."""
+    """Largest size of the vocabulary, with <pad> and <unk>; the most frequent tokens are kept."""
     max_length: PositiveInt | None = None
     """Largest number of time steps; longer sequences are truncated (see overlong). null: no
     limit."""
@@ -180,8 +173,7 @@ class ModelConfig(Section):
     freeze: bool | PositiveInt = False
     """text, tokens: keep the embedding fixed. A number N: for the first N epochs."""
     subwords: GramSizes | None = None
-    """text: add embeddings of a word's character n-grams to the embedding of the word. null:
-    none."""
+    """text: add embeddings of a word's character n-grams to the word's embedding. null: none."""
     convolutions: Convolutions | None = None
     """Convolutions before the encoder (features: in place of the linear layer). null: none."""
     ngrams: GramSizes | GramColumns | None = None
@@ -196,7 +188,7 @@ class ModelConfig(Section):
     trees: bool = False
     """tokens, steps, features: add boosted trees on counts and statistics of each sequence as a
     branch."""
-    rnn: Cell = "gru"
+    rnn: Literal["gru", "lstm", "rnn"] = "gru"
     """Recurrent cell."""
     hidden_size: Width = 128
     """Size of the hidden state of each layer and direction."""
@@ -257,7 +249,7 @@ class TrainingConfig(Section):
 
     max_epochs: Epochs | Literal["auto"] = "auto"
     """Largest number of epochs. auto: 10, or up to 100 until 2,000 updates are reached."""
-    optimizer: Optimizer = "adamw"
+    optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     """Optimizer. sgd uses momentum 0.9."""
     sparse_embedding: bool = True
     """Update and decay only the embedding rows that a batch uses. false: all rows."""
@@ -268,7 +260,7 @@ class TrainingConfig(Section):
     the optimizer."""
     weight_decay: Annotated[float, Field(ge=0.0, le=1000.0)] = 0.0
     """Weight decay of matrices (not biases): decoupled in adamw, an L2 term in adam and sgd."""
-    schedule: Schedule = "linear"
+    schedule: Literal["constant", "linear", "cosine", "plateau"] = "linear"
     """Learning rate after warm-up. plateau: halved after each epoch without improvement of
     monitor."""
     warmup: Fraction = 0.0
@@ -361,9 +353,7 @@ class Config(Section):
     @model_validator(mode="after")
     def _check_rules(self) -> Config:
         """Reset keys without effect, then check all rules between keys and report all errors."""
-        for section, key in unused_keys(self):
-            part = getattr(self, section)
-            part.__dict__[key] = type(part).model_fields[key].default
+        reset_unused_keys(self)
         errors: list[InitErrorDetails] = [
             {"type": rule_error(text), "loc": tuple(key.split(".")), "input": None}
             for key, text in broken_rules(self)

@@ -126,16 +126,12 @@ Convolutions = Annotated[
     list[Convolution],
     _described("a list of [width, kernel, stride] up to 4096", min_length=1, max_length=16),
 ]
-Cell = Literal["gru", "lstm", "rnn"]
 Pooling = Literal["last", "mean", "max", "sum", "attention"]
 Poolings = Annotated[
     list[Pooling],
     _described("a list of these", min_length=1, max_length=4),
     _satisfying(lambda names: len(set(names)) == len(names), "each of them once"),
 ]
-Optimizer = Literal["adamw", "adam", "sgd"]
-Schedule = Literal["constant", "linear", "cosine", "plateau"]
-Tokenizer = Literal["word", "whitespace", "char", "byte", "bpe"]
 Augmentation = Annotated[
     dict[Literal["shift", "slice"], Annotated[float, Field(ge=0, le=10)]],
     _described("{shift: deviations, slice: fraction}", min_length=1, max_length=2),

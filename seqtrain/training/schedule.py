@@ -1,7 +1,7 @@
 """Learning-rate schedules: the learning rate of each update, as a pure function.
 
-To add a schedule, add an entry to ``SCHEDULES`` and its name to ``Schedule`` in
-``config/value_types.py``.
+To add a schedule, add an entry to ``SCHEDULES``, and its name to ``TrainingConfig`` in
+``config/schema.py``.
 """
 
 import math
