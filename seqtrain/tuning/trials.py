@@ -1,13 +1,13 @@
-"""Trials of a search: Optuna's study, and the files trials.jsonl and best.yaml."""
+"""Trials of a search: their order, Optuna's choice of settings, and the files of a search."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import Any
+from statistics import median
+from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
 
@@ -17,17 +17,16 @@ from seqtrain.errors import CheckpointError, missing_package
 from seqtrain.files.writing import write_file
 from seqtrain.text import json_line
 from seqtrain.training.events import EpochEvent
-from seqtrain.tuning.space import LOGARITHMIC, Space, changed, differing, setting
+from seqtrain.tuning.space import LOGARITHMIC, Range, Space, changed, differing, setting
 
 TRIALS, BEST_CONFIG = "trials.jsonl", "best.yaml"
 FIRST_TRIALS = 8
 """Trials that keep some of the config's values; then the estimator has enough to choose by."""
-GRACE = 5
-"""Seconds after which a lock of the journal counts as that of a killed process."""
 UNPRUNED = 4
 """Complete trials before one may be pruned."""
-RECORD = "record"
-"""What the study keeps of a trial that is over, beside Optuna's own: its `Trial`."""
+
+Curve: TypeAlias = tuple[tuple[int, float], ...]
+"""Number of each epoch, and the best value so far, where greater is better."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +34,14 @@ class Trial:
     """One trial.
 
     Attributes:
-        settings: values tried, by `section.key`.
+        settings: Values tried, by `section.key`.
         state: complete; pruned (worse than the median of others after as many epochs); failed; or
             stopped, as the time was over.
-        value: the best monitored value; None where no epoch ended.
-        loss: of validation in that epoch, in nats.
-        best_epoch: that epoch, from 1.
-        curve: after each epoch its number and the best value so far, where greater is better.
-        problem: why it failed.
+        value: Best monitored value, or None if no epoch ended.
+        loss: Loss of validation in that epoch, in nats.
+        best_epoch: Number of that epoch, from 1.
+        curve: Best value after each epoch.
+        problem: Reason of the failure, or None.
     """
 
     number: int
@@ -51,7 +50,7 @@ class Trial:
     value: float | None = None
     loss: float | None = None
     best_epoch: int = 0
-    curve: tuple[tuple[int, float], ...] = ()
+    curve: Curve = ()
     seconds: float = 0.0
     problem: str | None = None
 
@@ -70,11 +69,11 @@ class Trial:
         best = max([scores.monitored(monitor), *(value for _, value in self.curve[-1:])])
         return replace(trial, curve=(*self.curve, (event.epoch, best)))
 
-
-def best_of(trials: Iterable[Trial]) -> Trial | None:
-    """Return the best complete trial, if there is one."""
-    complete = [trial for trial in trials if trial.state == "complete"]
-    return max(complete, key=lambda trial: trial.order, default=None)
+    def is_below_median(self, others: Sequence[Curve]) -> bool:
+        """Return True if most of enough complete trials were better after as many epochs."""
+        epoch, value = self.curve[-1]
+        known = [dict(curve)[epoch] for curve in others if epoch in dict(curve)]
+        return len(others) >= UNPRUNED and bool(known) and value < median(known)
 
 
 def import_optuna() -> Any:
@@ -91,118 +90,112 @@ def import_optuna() -> Any:
     return optuna
 
 
-@dataclass(frozen=True)
 class Study:
-    """Optuna's study of a search, in a journal. Its name depends on the config and the data."""
+    """The trials of a search that ended, and Optuna's choice of the next settings.
 
-    journal: Path
-    name: str
-    config: Config
-    space: Space
+    Args:
+        config: The config that is tuned.
+        space: Values to try.
+        trials: Trials of an earlier part of the search.
+    """
 
-    @cached_property
-    def optuna(self) -> Any:
-        """Optuna's study, opened; a damaged journal raises a CheckpointError."""
-        optuna, path = import_optuna(), str(self.journal)
-        lock = optuna.storages.journal.JournalFileOpenLock(path, grace_period=GRACE)
-        backend = optuna.storages.journal.JournalFileBackend(path, lock_obj=lock)
-        lock.acquire()
-        try:  # a kill may have cut the last line, and Optuna would append the next one to it
-            with self.journal.open("r+b") as file:
-                length = file.truncate(file.read().rfind(b"\n") + 1)
-        finally:
-            lock.release()
-        seed = Random(f"{self.config.seed} {length}").getrandbits(32)
-        try:
-            return optuna.create_study(
-                storage=optuna.storages.JournalStorage(backend),
-                sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=FIRST_TRIALS),
-                pruner=optuna.pruners.MedianPruner(UNPRUNED),
-                study_name=self.name,
-                direction="maximize",
-                load_if_exists=True,
-            )
-        except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
-            raise self._damaged(error) from None
+    def __init__(self, config: Config, space: Space, trials: Iterable[Trial] = ()) -> None:
+        self.config, self.space = config, space
+        self.trials: list[Trial] = []
+        optuna, known = import_optuna(), list(trials)
+        seed = Random(f"{config.seed} {len(known)}").getrandbits(32)
+        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=FIRST_TRIALS)
+        self._study = optuna.create_study(sampler=sampler, direction="maximize")
+        self._asked: dict[int, Any] = {}
+        self._begun = 0
+        for trial in known:
+            self._asked[trial.number] = self._ask(trial.settings)
+            self.end(trial)
 
-    def _damaged(self, error: Exception) -> CheckpointError:
-        reason = repr(error).splitlines()[0]
-        return CheckpointError(f"{self.journal}: damaged: {reason}; restore it, or use --force")
+    @property
+    def complete(self) -> list[Trial]:
+        """Trials that trained all their epochs."""
+        return [trial for trial in self.trials if trial.state == "complete"]
 
-    def begin(self) -> tuple[Any, Trial]:
-        """Start the next trial: the config itself, then half of its values, then Optuna's choice.
+    @property
+    def best(self) -> Trial | None:
+        """The best complete trial, or None."""
+        return max(self.complete, key=lambda trial: trial.order, default=None)
 
-        Returns:
-            Optuna's trial, which takes the values of epochs, and ours.
-        """
-        known = len(self.optuna.trials)
-        is_first = best_of(self.trials()) is None and not self.under_way()
-        draw = Random(f"{self.config.seed} {known}")
-        if is_first or known < FIRST_TRIALS:
-            own = values_by_key(self.config)
-            kept = [key for key in self.space if is_first or draw.random() < 0.5]
-            first = {k: flow(own[k]) if isinstance(self.space[k], list) else own[k] for k in kept}
-            self.optuna.enqueue_trial({k: v for k, v in first.items() if v is not None})
-        asked = self.optuna.ask()
-        for key, tried in self.space.items():
-            if isinstance(tried, list):
-                asked.suggest_categorical(key, [flow(value) for value in tried])
-                continue
-            log = tried.low > 0 and tried.high / tried.low >= LOGARITHMIC
-            suggest = asked.suggest_int if tried.whole else asked.suggest_float
-            suggest(key, tried.low, tried.high, log=log)
-        return asked, self._trial(asked)
+    def may_begin(self, most: int | None, seconds: float | None) -> bool:
+        """Return True if the numbers of trials and seconds that are left allow another trial."""
+        begun = len(self.trials) + len(self._asked)
+        is_late = seconds is not None and seconds <= 0 and begun > 0
+        return not is_late and (most is None or begun < most)
 
-    def end(self, asked: Any, trial: Trial) -> None:
-        """Record the end of a trial that has started."""
-        asked.set_user_attr(RECORD, asdict(trial))
-        states = import_optuna().trial.TrialState
-        ends = {"complete": states.COMPLETE, "pruned": states.PRUNED}
-        value = trial.order[0] if trial.state == "complete" else None
-        self.optuna.tell(asked.number, value, ends.get(trial.state, states.FAIL))
-
-    def end_lost(self, problem: str | None) -> None:
-        """End the trials of lost processes. Without a problem they are dropped."""
-        trials = import_optuna().trial
-        for found in self.under_way():
-            if problem is None:
-                self.optuna.tell(found.number, state=trials.TrialState.FAIL)
-            else:
-                asked = trials.Trial(self.optuna, found._trial_id)
-                self.end(asked, replace(self._trial(found), problem=problem))
-
-    def under_way(self) -> list[Any]:
-        """Return Optuna's trials that are running."""
-        running = (import_optuna().trial.TrialState.RUNNING,)
-        return list(self.optuna.get_trials(deepcopy=False, states=running))
-
-    def _trial(self, asked: Any) -> Trial:
-        own = values_by_key(self.config)
+    def begin(self) -> Trial:
+        """Start a trial: the config itself, then half of its values, then Optuna's choice."""
+        is_first = self._begun == 0
+        draw, own = Random(f"{self.config.seed} {self._begun}"), values_by_key(self.config)
+        kept = dict[str, Any]()
+        if is_first or self._begun < FIRST_TRIALS:
+            kept = {key: own[key] for key in self.space if is_first or draw.random() < 0.5}
+        number, asked = self._begun, self._ask(kept)
+        self._asked[number] = asked
+        self._begun += 1
         params = asked.params.items()
-        return Trial(asked.number, {k: setting(self.space[k], v, own[k]) for k, v in params})
+        return Trial(number, {k: setting(self.space[k], v, own[k]) for k, v in params})
 
-    def trials(self) -> list[Trial]:
-        """Return the trials that ended."""
-        found = [trial.user_attrs for trial in self.optuna.get_trials(deepcopy=False)]
-        over = [kept[RECORD] for kept in found if RECORD in kept]
-        try:
-            return TypeAdapter(list[Trial]).validate_python(over)
-        except ValueError as error:
-            raise self._damaged(error) from None
+    def end(self, trial: Trial) -> None:
+        """Add a trial that ended."""
+        self.trials = sorted([*self.trials, trial], key=lambda trial: trial.number)
+        self._begun = max(self._begun, trial.number + 1)
+        asked, states = self._asked.pop(trial.number), import_optuna().trial.TrialState
+        for epoch, value in trial.curve:
+            asked.report(value, epoch)
+        ends = {"complete": states.COMPLETE, "pruned": states.PRUNED}
+        best = trial.order[0] if trial.state == "complete" else None
+        self._study.tell(asked, best, ends.get(trial.state, states.FAIL))
+
+    def _ask(self, kept: dict[str, Any]) -> Any:
+        """Return Optuna's next trial, with some values that are decided."""
+        lists = {key for key, tried in self.space.items() if isinstance(tried, list)}
+        fixed = {key: flow(value) if key in lists else value for key, value in kept.items()}
+        self._study.enqueue_trial({key: x for key, x in fixed.items() if x is not None})
+        return self._study.ask({key: _distribution(tried) for key, tried in self.space.items()})
 
     def write(self, directory: Path) -> None:
         """Write trials.jsonl, a line per trial, and best.yaml: keys given, and those changed."""
-        trials, config = self.trials(), self.config
-        lines = [json_line(asdict(trial)) + "\n" for trial in trials]
+        lines = [json_line(asdict(trial)) + "\n" for trial in self.trials]
         write_file(directory / TRIALS, "".join(lines).encode())
-        best = best_of(trials)
+        best, config = self.best, self.config
         if best is None:
             return
         changes, own = differing(config, best.settings), values_by_key(config)
         header = [
-            f"# Written by: seqtrain tune; trial {best.number}, the best of {len(trials)}",
+            f"# Written by: seqtrain tune; trial {best.number}, the best of {len(self.trials)}",
             f"# {config.training.monitor} on validation, which chose it: {best.value:.4f}",
             *(f"# {k}: {flow(x)}, was {flow(own[k])}" for k, x in changes.items()),
         ]
         text = "\n".join([*header, render_config(changed(config, changes))])
         write_file(directory / BEST_CONFIG, text.encode())
+
+
+def _distribution(tried: Range | list[Any]) -> Any:
+    """Return Optuna's distribution of the values that are tried."""
+    distributions = import_optuna().distributions
+    if isinstance(tried, list):
+        return distributions.CategoricalDistribution([flow(value) for value in tried])
+    log = tried.low > 0 and tried.high / tried.low >= LOGARITHMIC
+    kind = "IntDistribution" if tried.whole else "FloatDistribution"
+    return getattr(distributions, kind)(tried.low, tried.high, log=log)
+
+
+def read_trials(directory: Path) -> list[Trial]:
+    """Return the trials that a search recorded in its directory.
+
+    Raises:
+        CheckpointError: If the record is damaged.
+    """
+    path = directory / TRIALS
+    try:
+        lines = path.read_bytes().splitlines() if path.exists() else []
+        return [TypeAdapter(Trial).validate_json(line) for line in lines]
+    except ValueError as error:
+        reason = repr(error).splitlines()[0]
+        raise CheckpointError(f"{path}: damaged: {reason}; restore it, or use --force") from None

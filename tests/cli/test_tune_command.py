@@ -1,6 +1,7 @@
 """`seqtrain tune`: trials, what they leave, and that only the trial under way is ever lost."""
 
 import json
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -105,3 +106,13 @@ def test_what_is_wrong_is_said_before_anything_is_tried(beside, cli, arguments, 
     ended = cli("tune", "c.yaml", "--trials", "1", *arguments, code=2)
     assert said in ended.err
     assert trials("best") == before
+
+
+def test_a_search_of_other_data_is_not_resumed(trained, cli, tmp_path, monkeypatch):
+    shutil.copytree(trained, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    with Path("train.tsv").open("a") as file:
+        file.write(Path("train.tsv").read_text().splitlines()[1] + "\n")
+    ended = cli("tune", "c.yaml", "--run-dir", "best", "--resume", code=2)
+    assert "best/base.yaml" in ended.err
+    assert "other data" in ended.err

@@ -7,30 +7,28 @@ import pytest
 from seqtrain.config import config_from_mapping
 from seqtrain.errors import CheckpointError
 from seqtrain.tuning.space import differing, space_of
-from seqtrain.tuning.trials import FIRST_TRIALS, Study, Trial
+from seqtrain.tuning.trials import FIRST_TRIALS, Study, Trial, read_trials
 from seqtrain.tuning.tune import tune
 from tests.helpers.tiny import write_text_project
 
 CONFIG = config_from_mapping({"data": {"train": "a.csv", "sequence": "s", "label": "l"}})
 
 
-def study(journal: Path) -> Study:
-    found = Study(journal, "a study", CONFIG, space_of(CONFIG))
-    found.end_lost(None)
-    return found
+def study(folder: Path | None = None) -> Study:
+    return Study(CONFIG, space_of(CONFIG), [] if folder is None else read_trials(folder))
 
 
 def try_next(of: Study) -> Trial:
     """Let a trial end; its value is better the nearer the learning rate is to 0.002."""
-    asked, trial = of.begin()
+    trial = of.begin()
     value = 1 / (1 + abs(trial.settings["training.lr"] - 0.002) * 1000)
     trial = Trial(trial.number, trial.settings, "complete", value, curve=((1, value),))
-    of.end(asked, trial)
+    of.end(trial)
     return trial
 
 
-def test_the_config_itself_comes_first_then_half_of_it_then_what_was_good(tmp_path):
-    first, *others = (try_next(one) for one in [study(tmp_path / "log")] * 14)
+def test_the_config_itself_comes_first_then_half_of_it_then_what_was_good():
+    first, *others = (try_next(one) for one in [study()] * 14)
     assert differing(CONFIG, first.settings) == {}
     early, late = others[: FIRST_TRIALS - 1], others[FIRST_TRIALS - 1 :]
     kept = [len(first.settings) - len(differing(CONFIG, trial.settings)) for trial in early]
@@ -40,28 +38,37 @@ def test_the_config_itself_comes_first_then_half_of_it_then_what_was_good(tmp_pa
     assert rates == {float(f"{rate:.3g}") for rate in rates}
 
 
-def test_a_search_goes_on_after_a_kill_while_it_wrote(tmp_path):
-    journal = tmp_path / "log"
-    done = try_next(study(journal))
-    cut = study(journal)
-    lost = cut.begin()[1].number
-    with journal.open("ab") as file:
-        file.write(b'{"op_code": 5, "trial')
-    for _ in range(2):
-        assert study(journal).trials() == [done]
-    assert lost not in [trial.number for trial in study(journal).under_way()]
-    again = try_next(study(journal))
-    assert study(journal).trials() == [done, again]
+def test_a_search_goes_on_from_the_trials_that_it_wrote(tmp_path):
+    cut = study()
+    done = [try_next(cut) for _ in range(3)]
+    lost = cut.begin().number
+    cut.write(tmp_path)
+    again = study(tmp_path)
+    assert again.trials == done
+    assert again.best == max(done, key=lambda trial: trial.order)
+    assert try_next(again).number == lost
+    again.write(tmp_path)
+    assert study(tmp_path).trials == again.trials
 
 
-def test_a_damaged_journal_is_named(tmp_path):
-    journal = tmp_path / "log"
-    try_next(study(journal))
-    lines = journal.read_text().splitlines(keepends=True)
-    for damaged in ("{\n", "[]\n", '{"op_code": 99}\n', '{"op_code": 5}\n'):
-        journal.write_text("".join([*lines[:3], damaged, *lines[3:]]))
-        with pytest.raises(CheckpointError, match="log: damaged"):
-            study(journal)
+def test_a_trial_is_compared_with_the_median_after_as_many_epochs():
+    curves = [((1, value), (2, value + 1)) for value in (0.1, 0.2, 0.3, 0.4)]
+    low = Trial(9, {}, curve=((1, 0.2), (2, 0.9)))
+    assert low.is_below_median(curves)
+    assert not low.is_below_median(curves[1:])
+    assert not Trial(9, {}, curve=((1, 0.3),)).is_below_median(curves)
+    assert not Trial(9, {}, curve=((3, 0.0),)).is_below_median(curves)
+
+
+@pytest.mark.parametrize("damaged", ["{", "[]", '{"number": 1}', '{"number": "x", "settings": {}}'])
+def test_a_damaged_record_is_named(tmp_path, damaged):
+    one = study()
+    try_next(one)
+    one.write(tmp_path)
+    with (tmp_path / "trials.jsonl").open("a") as file:
+        file.write(f"{damaged}\n")
+    with pytest.raises(CheckpointError, match="damaged"):
+        study(tmp_path)
 
 
 def test_a_trial_counts_by_the_best_of_all_its_epochs(tmp_path, monkeypatch):
@@ -75,10 +82,3 @@ def test_a_trial_counts_by_the_best_of_all_its_epochs(tmp_path, monkeypatch):
     assert len(trial.curve) == found.run.epochs > 4
     assert trial.curve[-1][1] == trial.value == found.run.best_value
     assert trial.best_epoch == found.run.best_epoch > 1
-
-
-@pytest.mark.slow
-def test_a_lock_that_a_killed_process_held_is_released(tmp_path):
-    done = try_next(study(tmp_path / "log"))
-    (tmp_path / "log.lock").touch()
-    assert study(tmp_path / "log").trials() == [done]
