@@ -38,7 +38,7 @@ class Progress:
             self._say(*_data_lines(event))
         elif isinstance(event, StartEvent):
             self._rows = []
-            self._say(*_start_lines(event))
+            self._say(*start_lines(event))
         elif isinstance(event, EpochEvent):
             self._add_row(_epoch_row(event))
         elif isinstance(event, UpdateEvent):
@@ -89,16 +89,19 @@ def _data_lines(event: DataEvent) -> list[str]:
     return [f"rows: {', '.join(rows)}; classes: {classes:,}"]
 
 
-def _start_lines(event: StartEvent) -> list[str]:
-    most = f"at most {counted(event.epochs, 'epoch')}"
-    lines = [f"{event.parameters:,} parameters on {event.device}, {most}"]
+def start_lines(event: StartEvent, *, verbose: bool = False) -> list[str]:
+    """Return lines about the start of training, with what chose the engine if `verbose` is set."""
+    reason = f" ({event.engine_reason})" if verbose else ""
+    line = f"{event.parameters:,} parameters on {event.device}, engine {event.engine}{reason}"
     if event.resumed_at and not event.nothing_left:
-        lines.append(f"resumed after update {event.resumed_at:,}")
-    if event.origin:
-        lines.append(event.origin)
+        phase = "pretraining step" if event.pretraining else "step"
+        line += f", resumed after {phase} {event.resumed_at:,}"
+    refit = ", then a new model (training.refit)" if event.config.training.refit else ""
+    most = f"{counted(event.epochs, 'epoch')}, {counted(event.updates, 'update')}"
+    lines = [line, event.origin or "", f"at most {most}{refit}"]
     if event.nothing_left:
-        lines.append(f"nothing is left to train: {event.nothing_left}")
-    return [*lines, f"run directory: {event.run}"]
+        lines.append(f"nothing left to train: {event.nothing_left}")
+    return [*filter(None, lines), f"run directory: {event.run}"]
 
 
 def _epoch_row(event: EpochEvent) -> dict[str, str]:
@@ -114,8 +117,17 @@ def _epoch_row(event: EpochEvent) -> dict[str, str]:
     return {**row, "seconds": f"{event.seconds:.1f}"}
 
 
+def best_epoch_line(run: Run) -> str:
+    """Return the best epoch, and why training ended or which model is kept."""
+    if run.refit:
+        epochs = counted(run.epochs, "epoch")
+        return f"best epoch {run.best_epoch}; the model of the refit is kept ({epochs})"
+    reason = ", stopped early" if run.stopped_early else ""
+    return f"best epoch {run.best_epoch} of {run.epochs}{reason}"
+
+
 def _end_lines(run: Run) -> list[str]:
-    lines = [f"best epoch (*): {run.best_epoch} of {run.epochs}"]
+    lines = [best_epoch_line(run)]
     if run.test is not None:
         scores = [f"{name} {value}" for name, value in run.test.summary().items()]
         lines.append(f"test: {', '.join(scores)}")

@@ -8,7 +8,7 @@ import re
 import sys
 import warnings
 from contextlib import suppress
-from functools import cache, wraps
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, TextIO
 
@@ -55,6 +55,8 @@ LAUNCHER_OPTIONS = ("nproc-per-node", "nnodes", "rdzv-endpoint", "max-restarts")
 """Options of torchrun that earlier versions of `fit` had."""
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
 """Base class of usage errors in Typer: click's class, or Typer's copy of it in newer versions."""
+COMPLETION = "_SEQTRAIN_COMPLETE"
+"""Variable by which a shell asks for completions."""
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -78,31 +80,11 @@ class Commands(TyperGroup):
 @cache
 def load_command(name: str) -> Any:
     """Import the function of a command and return the Typer command."""
-    function = _with_interruptions(getattr(import_module(f"seqtrain.cli.commands.{name}"), name))
+    function = getattr(import_module(f"seqtrain.cli.commands.{name}"), name)
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     text = f"{COMMANDS[name]}\n\n{function.__doc__}"
     app.command(name, help=text, context_settings=HELP_OPTIONS)(function)
     return typer.main.get_command(app)
-
-
-class _Stopped(Exception):
-    """An Interrupted on its way through Typer, which would turn it into exit code 130."""
-
-    def __init__(self, interruption: Interrupted) -> None:
-        self.problems, self.exit_code = interruption.problems, interruption.exit_code
-
-
-def _with_interruptions(function: Any) -> Any:
-    """Return a command that raises _Stopped in place of Interrupted."""
-
-    @wraps(function)
-    def command(*args: Any, **options: Any) -> Any:
-        try:
-            return function(*args, **options)
-        except Interrupted as interruption:
-            raise _Stopped(interruption) from interruption
-
-    return command
 
 
 @cache
@@ -146,6 +128,8 @@ def run(arguments: list[str] | None = None) -> None:
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if COMPLETION in os.environ:
+        program()(prog_name="seqtrain")  # prints the completions for the shell, and exits
     gc.set_threshold(10_000)  # importing torch creates many objects, and none of them is garbage
     atexit.register(gc.freeze)  # a last collection would take half a second
     with ended_by_signals(), warnings.catch_warnings():
@@ -159,25 +143,25 @@ def _exit_code(arguments: list[str]) -> int:
         _print_problems("standard output is closed; nothing can be written")
         return RUN_FAULT
     try:
-        with ended_by_second_interrupt():
-            code = _call(arguments)
+        # Without Typer's own handling of errors, which turns each of them into exit code 1 or 130.
+        with (
+            ended_by_second_interrupt(),
+            _command_context(arguments) as context,
+        ):
+            context.command.invoke(context)
             sys.stdout.flush()
-        if code == INTERRUPTED:  # Typer returns it after SIGINT
-            _print_problems("interrupted")
-        return code if isinstance(code, int) else 0
-    except (SeqtrainError, _Stopped) as error:
+        return 0
+    except (SeqtrainError, Interrupted) as error:
         is_bad_input = error.exit_code == BAD_USAGE
         shorten = one_line if is_bad_input else str
         _print_problems(*map(shorten, error.problems))
         return error.exit_code
     except typer.Exit as end:
         return end.exit_code
-    except (BrokenPipeError, SystemExit) as end:  # Typer turns a closed pipe into exit code 1
-        if BrokenPipeError not in (type(end), type(end.__context__)):
-            raise
+    except BrokenPipeError:
         _discard(sys.stdout)
         return CLOSED_PIPE
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         _print_problems("interrupted")
         return INTERRUPTED
     except Exception as error:
@@ -191,13 +175,15 @@ def _exit_code(arguments: list[str]) -> int:
         return code
 
 
-def _call(arguments: list[str]) -> Any:
-    """Run a command. If the first word is a command, only that command is loaded."""
+def _command_context(arguments: list[str]) -> Any:
+    """Return the context of a command, in which Typer has checked its arguments.
+
+    If the first word is a command, the options before a command aren't built: they load pydantic.
+    """
     name, *rest = arguments
-    options: dict[str, Any] = {"standalone_mode": False, "obj": arguments}
     if name in COMMANDS:
-        return load_command(name)(rest, prog_name=f"seqtrain {name}", **options)
-    return program()(arguments, prog_name="seqtrain", **options)
+        return load_command(name).make_context(f"seqtrain {name}", rest, obj=arguments)
+    return program().make_context("seqtrain", [*arguments], obj=arguments)
 
 
 def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]:

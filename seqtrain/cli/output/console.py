@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,11 +18,8 @@ FILE_WIDTH = 120
 
 
 def stderr_console() -> Console:
-    """Return the console for progress and tables.
-
-    In a notebook this is stdout, because notebooks show stderr in red.
-    """
-    return _console(sys.stdout if _in_notebook() else sys.stderr)
+    """Return the console for progress and tables."""
+    return _console(sys.stderr)
 
 
 def stdout_console() -> Console:
@@ -34,19 +30,14 @@ def stdout_console() -> Console:
 def _console(file: TextIO) -> Console:
     """Return a console that uses colours only on a terminal that has them."""
     is_terminal = file.isatty()
-    columns = os.environ.get("COLUMNS", "")
-    is_number = re.fullmatch("[1-9][0-9]{0,3}", columns) is not None
-    has_colours = is_terminal and os.environ.get("TERM") != "dumb"
-    if os.environ.get("NO_COLOR"):
-        has_colours = False
-    width = int(columns) if is_number else FILE_WIDTH
+    has_width = re.fullmatch("[1-9][0-9]{0,3}", os.environ.get("COLUMNS", "")) is not None
     return Console(
         file=file,
         highlight=False,
-        color_system="auto" if has_colours else None,
+        color_system=None if os.environ.get("NO_COLOR") else "auto",
         force_terminal=is_terminal,
         force_jupyter=False,
-        width=None if is_terminal else width,
+        width=None if is_terminal or has_width else FILE_WIDTH,
     )
 
 
@@ -94,7 +85,7 @@ def print_path(path: str | Path) -> None:
 
 
 class ProgressBar:
-    """A bar on stderr, shown on a terminal, or in a notebook that has ipywidgets."""
+    """A bar on stderr, shown on a terminal only."""
 
     def __init__(self) -> None:
         self._bar: tqdm[Any] | None = None
@@ -102,22 +93,17 @@ class ProgressBar:
     def __call__(self, task: str, share: float, detail: str = "") -> None:
         """Show a task, the share of it that is done, in [0, 1], and a detail such as the loss."""
         if self._bar is None:
-            bar_type: Any = tqdm
-            has_widgets = _in_notebook() and find_spec("ipywidgets") is not None
-            if has_widgets:
-                from tqdm.notebook import tqdm_notebook as bar_type
-            self._bar = bar_type(
+            self._bar = tqdm(
                 desc=task,
                 total=1.0,
                 initial=share,
                 bar_format="{desc}: {percentage:3.0f}%|{bar}| [{elapsed}<{remaining}{postfix}]",
                 file=sys.stderr,
-                disable=not (sys.stderr.isatty() or has_widgets),
+                disable=None,  # unless stderr is a terminal
                 leave=False,
                 dynamic_ncols=True,
             )
-        if getattr(self._bar, "desc", task) != task:
-            self._bar.set_description_str(task)
+        self._bar.set_description_str(task, refresh=False)
         self._bar.set_postfix_str(detail, refresh=False)
         self._bar.update(share - self._bar.n)
 
@@ -126,9 +112,3 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-
-def _in_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return getattr(shell, "kernel", None) is not None

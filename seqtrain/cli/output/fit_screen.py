@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from seqtrain.api.progress import best_epoch_line, start_lines
 from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent
 from seqtrain.cli.output.console import ProgressBar, note, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
@@ -98,22 +99,8 @@ class FitScreen:
                 note(vectors.coverage.line())
 
     def _show_start(self, event: StartEvent) -> None:
-        reason = f" ({event.engine_reason})" if self._verbose else ""
-        line = f"{event.parameters:,} parameters on {event.device}, engine {event.engine}{reason}"
-        if event.resumed_at and not event.nothing_left:
-            phase = "pretraining step" if event.pretraining else "step"
-            line += f", resumed after {phase} {event.resumed_at:,}"
-        note(line)
-        if event.origin:
-            note(event.origin)
-        refit = ", then a new model (training.refit)" if event.config.training.refit else ""
-        most = f"{counted(event.epochs, 'epoch')}, {counted(event.updates, 'update')}"
-        note(f"at most {most}{refit}")
-        if event.nothing_left:
-            note(f"nothing left to train: {event.nothing_left}")
-        note(f"run directory: {event.run}")
+        note(*start_lines(event, verbose=self._verbose))
         self._epochs = EpochTable(self._console, event.config)
-        self._shows[EpochEvent] = self._epochs.add
         self._updates, self._monitor = event.updates, event.config.training.monitor
 
     def _show_update(self, event: UpdateEvent) -> None:
@@ -132,13 +119,7 @@ class FitScreen:
 
     def _show_end(self, run: Run) -> None:
         self._epochs.end()
-        if run.refit:
-            epochs = counted(run.epochs, "epoch")
-            line = f"best epoch {run.best_epoch}; the model of the refit is kept ({epochs})"
-        else:
-            reason = ", stopped early" if run.stopped_early else ""
-            line = f"best epoch {run.best_epoch} of {run.epochs}{reason}"
-        self._console.print(line)
+        note(best_epoch_line(run))
         if run.advice:
             note(run.advice)
         if run.test is not None:
