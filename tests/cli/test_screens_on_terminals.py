@@ -160,7 +160,8 @@ def test_what_has_no_room_is_named(show):
     assert lines[0].split()[:4] == ["run", "accuracy", "test.accuracy", "time"]
 
 
-def test_epochs_that_bring_nothing_new_update_one_line(events, monkeypatch):
+def test_epochs_that_bring_nothing_new_update_one_line(project, events, monkeypatch):
+    monkeypatch.chdir(project)
     monkeypatch.setenv("TERM", "xterm-256color")
     epoch = next(event for event in events if isinstance(event, EpochEvent))
     assert epoch.validation is not None
@@ -174,7 +175,7 @@ def test_epochs_that_bring_nothing_new_update_one_line(events, monkeypatch):
             best = max(best, accuracy)
 
     with terminal(80) as shown:
-        table = EpochTable(stderr_console())
+        table = EpochTable(stderr_console(), seqtrain.load_config("c.yaml"))
         epochs([0.5, 0.8, 0.7, 0.6, 0.8, 0.80001, 0.9, 0.9])
         epochs([0.9, 0.9, 0.9], phase="refit")
     lines = [line for line in shown.lines() if line[0].isdigit() or line.startswith("refit")]

@@ -35,14 +35,13 @@ class EpochTable:
 
     Args:
         console: Console to print on.
-        config: Config of the run, or None before it is known.
+        config: Config of the run.
     """
 
-    def __init__(self, console: Console, config: Config | None = None) -> None:
-        self._console, self._config = console, config
+    def __init__(self, console: Console, config: Config) -> None:
+        self._console, self._training = console, config.training
         # Without colours, such as on a dumb terminal, no line is erased either.
         self._can_erase = console.is_terminal and console.color_system is not None
-        self._monitor = "accuracy" if config is None else config.training.monitor
         self._table: GrowingTable | None = None
         self._group: list[EpochEvent] = []
 
@@ -60,10 +59,6 @@ class EpochTable:
             line = shorten(line, self._console.width)
         self._console.print(line, style=style, markup=False, soft_wrap=True)
 
-    def end(self) -> None:
-        """Finish the last line, so that the next epoch begins a new one."""
-        self._group = []
-
     def _adds_nothing(self, event: EpochEvent) -> bool:
         """Return True if the monitored score looks no better than the best of the group."""
         last = self._group[-1]
@@ -71,9 +66,11 @@ class EpochTable:
             return False
         if event.pretraining or event.refit or event.validation is None:
             return True
-        metric = METRICS[self._monitor]
-        shown = metric.text(getattr(event.validation, self._monitor))
-        before = [metric.text(getattr(each.validation, self._monitor)) for each in self._group]
+        monitor = self._training.monitor
+        shown, *before = (
+            METRICS[monitor].text(getattr(each.validation, monitor))
+            for each in (event, *self._group)
+        )
         return not event.is_best or shown in before
 
     def _number(self) -> str:
@@ -108,8 +105,8 @@ class EpochTable:
 
     def _metrics(self) -> list[str]:
         """Return the shown metrics of validation: loss, accuracy, and F1 or the monitored one."""
-        third = "macro_f1" if self._monitor in SHOWN_METRICS else self._monitor
-        return ["loss", "accuracy", third]
+        monitor = self._training.monitor
+        return ["loss", "accuracy", "macro_f1" if monitor in SHOWN_METRICS else monitor]
 
     def _columns(self) -> list[TableColumn]:
         third = METRICS[self._metrics()[-1]].title.removeprefix("macro ")
@@ -124,15 +121,15 @@ class EpochTable:
 
     def _legend(self) -> str:
         """Return what the columns mean, in particular how the two losses differ."""
-        parts = ["*: best epoch so far", "F1: mean of the classes' F1 on validation", "s: seconds"]
-        if self._config is not None:
-            extras = ["dropout"]
-            if self._config.training.label_smoothing:
-                extras.append("label smoothing")
-            if self._config.training.class_weights:
-                extras.append("class weights")
-            parts.append(f"train loss: during the epoch, with {' and '.join(extras)}")
-        return "; ".join(parts)
+        extras = ["dropout"]
+        if self._training.label_smoothing:
+            extras.append("label smoothing")
+        if self._training.class_weights:
+            extras.append("class weights")
+        return (
+            "*: best epoch so far; F1: mean of the classes' F1 on validation; s: seconds; "
+            f"train loss: during the epoch, with {' and '.join(extras)}"
+        )
 
     def _phase_line(self) -> str:
         """Return a line about the last epochs of pretraining or of a refit."""

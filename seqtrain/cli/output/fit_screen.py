@@ -48,15 +48,13 @@ class FitScreen:
         also: Listener | None = None,
     ) -> None:
         self.is_quiet, self._verbose, self._hints, self._also = quiet, verbose, hints, also
-        self._console, self._bar = stderr_console(), ProgressBar()
-        self._epochs = EpochTable(self._console)
+        self._bar = ProgressBar()
         self._splits: set[str] = set()
         self._loss, self._updates, self._monitor = 0.0, 0, "accuracy"
         self._shows: dict[type, Callable[[Any], None]] = {
             DataEvent: self._show_data,
             StartEvent: self._show_start,
             UpdateEvent: self._show_update,
-            EpochEvent: self._epochs.add,
             Run: self._show_end,
         }
 
@@ -84,7 +82,7 @@ class FitScreen:
         if self._splits:
             return  # the data of an earlier run
         self._splits = set(event.data.splits)
-        show_splits(self._console, event.data.preprocessing, event.summaries)
+        show_splits(stderr_console(), event.data.preprocessing, event.summaries)
         store, vectors = event.data.unlabelled, event.data.vectors
         if store is not None:
             note(
@@ -100,13 +98,12 @@ class FitScreen:
 
     def _show_start(self, event: StartEvent) -> None:
         note(*start_lines(event, verbose=self._verbose))
-        self._epochs = EpochTable(self._console, event.config)
+        self._shows[EpochEvent] = EpochTable(stderr_console(), event.config).add
         self._updates, self._monitor = event.updates, event.config.training.monitor
 
     def _show_update(self, event: UpdateEvent) -> None:
         """Move the bar, which shows the progress of training, or of an epoch in other phases."""
         if event.refit and event.epoch == event.batch == 1:
-            self._epochs.end()
             note(REFIT)
         if event.batch == 1:
             self._loss = event.loss
@@ -118,12 +115,11 @@ class FitScreen:
         self._bar(f"{phase} {event.epoch}", share, f"loss {self._loss:.4f}")
 
     def _show_end(self, run: Run) -> None:
-        self._epochs.end()
         note(best_epoch_line(run))
         if run.advice:
             note(run.advice)
         if run.test is not None:
-            print_scores(self._console, run.test, "test")
+            print_scores(stderr_console(), run.test, "test")
             branches = run.branches if len(run.branches) > 1 else {}
             note_comparisons(run.test, branches, self._monitor)
         if self._hints:

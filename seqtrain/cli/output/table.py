@@ -7,6 +7,7 @@ from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from seqtrain.cli.output.console import note, plain
 from seqtrain.text import counted, printable
@@ -57,48 +58,32 @@ def print_table(
     """
     every = [TableColumn(column) if isinstance(column, str) else column for column in columns]
     cells = list(zip(*rows, strict=True)) or [()] * len(every)
-    natural = [  # widths at which nothing is wrapped or cut
-        max(cell_len(printable(cell)) for cell in (column.name, *own))
+    texts = [
+        [Text(printable(cell), no_wrap=column.kind == "text") for cell in (column.name, *own)]
         for column, own in zip(every, cells, strict=True)
     ]
+    natural = [max(text.cell_len for text in own) for own in texts]  # nothing is wrapped or cut
     least = [
         max(min(width, LEAST_WIDTHS.get(column.kind, width)), cell_len(column.name))
         for column, width in zip(every, natural, strict=True)
     ]
     kept = _columns_that_fit(every, least, console.width)
-    shown = [every[i] for i in kept]
-    widths = _widened(shown, [least[i] for i in kept], [natural[i] for i in kept], console.width)
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, width=_total_width(widths))
-    for column, width in zip(shown, widths, strict=True):
-        table.add_column(
-            plain(column.name),
-            justify="right" if column.kind == "number" else "left",
-            no_wrap=column.kind != "words",
-            overflow="fold" if column.kind == "words" else "ellipsis",
-            width=width,
-        )
-    for number, row in enumerate(zip(*(cells[i] for i in kept), strict=True), start=1):
-        table.add_row(*map(plain, row), end_section=number in sections)
+    needed = _total_width([least[i] for i in kept])
     # If the columns of rank 0 don't fit, the terminal wraps whole lines, and no digit is lost.
+    width = needed if needed > console.width else None
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, width=width)
+    for i in kept:
+        column = every[i]
+        table.add_column(
+            texts[i][0],
+            justify="right" if column.kind == "number" else "left",
+            overflow="ellipsis" if column.kind == "text" else "fold",
+            width=None if column.kind in LEAST_WIDTHS else natural[i],  # None: it may be narrowed
+        )
+    for number, row in enumerate(zip(*(texts[i][1:] for i in kept), strict=True), start=1):
+        table.add_row(*row, end_section=number in sections)
     console.print(table, crop=False)
-    note_left_out(len(every) - len(shown), also)
-
-
-def _widened(
-    columns: Sequence[TableColumn],
-    least: Sequence[int],
-    natural: Sequence[int],
-    available: int,
-) -> list[int]:
-    """Return widths that share the available space: words first, then texts, evenly."""
-    widths = list(least)
-    kinds = [*LEAST_WIDTHS]
-    narrow = [i for i in range(len(columns)) if widths[i] < natural[i]]
-    while narrow and _total_width(widths) < available:
-        chosen = min(narrow, key=lambda i: (kinds.index(columns[i].kind), widths[i]))
-        widths[chosen] += 1
-        narrow = [i for i in narrow if widths[i] < natural[i]]
-    return widths
+    note_left_out(len(every) - len(kept), also)
 
 
 def print_records(console: Console, records: Iterable[Record], **options: Any) -> None:
