@@ -108,11 +108,15 @@ def _show_version(value: bool) -> None:
         raise typer.Exit()
 
 
-VERSION = typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version.")
-DEBUG = typer.Option("--debug", help="Show the traceback if the program fails by a bug.")
-
-
-def main(version: Annotated[bool, VERSION] = False, debug: Annotated[bool, DEBUG] = False) -> None:
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback if the program fails by a bug.")
+    ] = False,
+) -> None:
     """Train, measure and use classifiers of variable-length sequences."""
 
 
@@ -260,8 +264,7 @@ def _discard(stream: TextIO) -> None:
 
 def _print_problems(*problems: str) -> None:
     """Print each problem as one line on stderr, with control characters escaped."""
-    is_distributed = os.environ.get("WORLD_SIZE", "1") != "1"
-    rank = os.environ.get("RANK", "0") if is_distributed else "0"
+    rank = os.environ.get("RANK", "0")
     name = "seqtrain" if rank == "0" else f"seqtrain: rank {printable(rank)}"
     try:
         for problem in problems:

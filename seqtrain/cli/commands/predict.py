@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+import typer
 
 from seqtrain.cli import options
 from seqtrain.cli.options import argument, chosen_run, flag, option, refuse
@@ -20,7 +21,6 @@ from seqtrain.text import counted, one_of, quote
 
 if TYPE_CHECKING:
     from seqtrain.api.predictors import Classifier
-    from seqtrain.cli.output.prediction_rows import PredictionColumns
 
 ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Format of an output file by its ending; .gz or .zst after it compresses the file."""
@@ -61,7 +61,29 @@ SPREADSHEET_SAFE = flag(
 )
 
 
+STEPS_EXCLUDES = (
+    "keep",
+    "empty",
+    "bad_rows",
+    "threshold",
+    "class_precision",
+    "probabilities",
+    "precision",
+    "min_probability",
+    "output_dir",
+)
+"""Options that --steps excludes."""
+CLASHES = (
+    ("output", "output_dir", "--output-dir names where to write"),
+    ("top_k", "probabilities", "--probabilities writes every class"),
+    ("precision", "min_probability", "it chooses --min-probability"),
+    *((name, "steps", "not available with --steps") for name in STEPS_EXCLUDES),
+)
+"""Pairs of options that exclude each other, and why."""
+
+
 def predict(
+    context: typer.Context,
     source: str = INPUT,
     run: str | None = options.RUN,
     named: str | None = options.RUN_OPTION,
@@ -86,37 +108,33 @@ def predict(
     device: str = options.DEVICE,
 ) -> None:
     """Example: seqtrain predict new.csv --keep id --output predictions.csv"""
-    output = None if output == "-" else output
-    kept = _kept_columns(keep)
-    _check_output(source, output, output_dir, force=force)
-    row_options = {
-        "--keep": keep,
-        "--empty": empty,
-        "--bad-rows": bad_rows != "error",
-        "--threshold": threshold,
-        "--class-precision": class_precision,
-        "--probabilities": probabilities,
-        "--precision": precision is not None,
-        "--min-probability": min_probability is not None,
-        "--output-dir": output_dir,
-    }
-    _check_exclusive(row_options, top_k, steps=steps)
+    kept, output = _kept_columns(keep), None if output == "-" else output
+    _check_options(context, source, output, force=force)
     default = "jsonl" if steps and top_k else "tsv" if output_dir else None
     written = _row_format(format or default, output, steps=steps)
     path = chosen_run(run, named)
 
     from seqtrain.api.load import load
     from seqtrain.cli.output.prediction_job import predict_files, write_predictions
+    from seqtrain.cli.output.prediction_rows import PredictionColumns
     from seqtrain.data.read_options import PredictionOptions
 
     classifier = load(path, device=device)
     kept = _with_id(kept, classifier)
-    least = _least_probability(classifier, min_probability, precision)
+    columns = PredictionColumns(
+        classifier.labels,
+        written,
+        top_k,
+        probabilities,
+        kept,
+        threshold=_least_probability(classifier, min_probability, precision),
+        spreadsheet_safe=spreadsheet_safe,
+        separator=classifier.separator,
+        steps=steps,
+    )
     _set_thresholds(classifier, threshold or [], class_precision or [])
-    columns = _columns(classifier, kept, written, top_k, least)
-    columns = replace(columns, each_class=probabilities, spreadsheet_safe=spreadsheet_safe)
     reading = PredictionOptions(input_format, delimiter, encoding, kept, empty, bad_rows)
-    write = partial(write_predictions, classifier, replace(columns, steps=steps), reading)
+    write = partial(write_predictions, classifier, columns, reading)
     if output_dir is not None:
         predict_files(source, Path(output_dir), written, write, force=force)
     else:
@@ -136,50 +154,18 @@ def _predict_one(
     write(path, partial(open_output, output, line_by_line=path == "-"))
 
 
-def _columns(
-    classifier: Classifier, kept: list[str], format: str, top_k: int | None, least: float | None
-) -> PredictionColumns:
-    from seqtrain.cli.output.prediction_rows import PredictionColumns
-
-    return PredictionColumns(
-        classifier.labels,
-        format,
-        top_k,
-        keep=kept,
-        threshold=least,
-        separator=classifier.separator,
-    )
-
-
-def _check_output(source: str, output: str | None, output_dir: str | None, *, force: bool) -> None:
-    """Raise an error if the output file exists or is the input, or if a folder is named too."""
+def _check_options(context: typer.Context, source: str, output: str | None, *, force: bool) -> None:
+    """Raise an error if the output can't be written, or if options exclude each other."""
     from seqtrain.runs.destination import check_destination
 
-    if output is None:
-        return
-    sources = [] if source == "-" else [source]
-    check_destination(output, "stream", "--output", force=force, sources=sources)
-    refuse(("--output: --output-dir names where to write; give one of them", output_dir))
-
-
-def _check_exclusive(row_options: Mapping[str, object], top_k: int | None, *, steps: bool) -> None:
-    """Raise an error if options exclude each other.
-
-    Args:
-        row_options: Options that --steps excludes, and a true value for each that is set.
-        top_k: Option --top-k.
-        steps: Option --steps.
-    """
-    probabilities = row_options["--probabilities"]
-    precision, least = row_options["--precision"], row_options["--min-probability"]
-    refuse(
-        ("--top-k: --probabilities writes every class; give one of them", top_k, probabilities),
-        ("--precision: it chooses --min-probability; give one of them", precision, least),
-        *(
-            (f"{name}: not available with --steps; give one of them", steps, value)
-            for name, value in row_options.items()
-        ),
-    )
+    if output is not None:
+        sources = [] if source == "-" else [source]
+        check_destination(output, "stream", "--output", force=force, sources=sources)
+    found = {name: context.get_parameter_source(name) for name in context.params}
+    given = {name for name, origin in found.items() if origin and origin.name == "COMMANDLINE"}
+    for name, other, reason in CLASHES:
+        option_name = f"--{name.replace('_', '-')}"
+        refuse((f"{option_name}: {reason}; give one of them", {name, other} <= given))
 
 
 def _kept_columns(keep: list[str] | None) -> list[str]:

@@ -1,11 +1,12 @@
 """Event files for TensorBoard (`fit --log tensorboard`). If they fail, training continues."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from seqtrain.api.run_events import Event, Run, StartEvent
 from seqtrain.cli.output.console import warn
 from seqtrain.errors import missing_package
-from seqtrain.runs.run_writer import UPDATES_PER_LINE
+from seqtrain.runs.run_writer import UPDATES_PER_LINE, metrics_line
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
 FOLDER = "tensorboard"
@@ -37,29 +38,21 @@ class EventLog:
             warn(f"--log: stopped by {cause}; training continues without it")
 
     def _write(self, event: Event) -> None:
-        """Write the figures of an event; pretraining and a refit have separate names."""
         if isinstance(event, StartEvent):
             self._writer = self._make(str(event.run / FOLDER), purge_step=event.resumed_at)
-            return
-        at, figures, group = 0, dict[str, float](), "train"
-        if isinstance(event, UpdateEvent | EpochEvent):
-            at = event.update
-            group = "pretraining" if event.pretraining else "refit" if event.refit else "train"
-        if isinstance(event, UpdateEvent) and event.update % UPDATES_PER_LINE == 0:
-            figures = {f"{group}/loss": event.loss, f"{group}/lr": event.lr}
-        elif isinstance(event, EpochEvent):
-            speed = event.time_steps / event.seconds
-            figures = {f"{group}/epoch_loss": event.loss, f"{group}/tokens_per_second": speed}
-            if event.validation is not None:
-                figures[f"{group}/epoch_accuracy"] = event.accuracy
-                scores = event.validation.figures()
-                figures |= {f"validation/{name}": value for name, value in scores.items()}
-        elif isinstance(event, Run) and event.test is not None:
-            at, scores = event.epochs, event.test.figures()
-            figures = {f"test/{name}": value for name, value in scores.items()}
-        for name, value in figures.items():
-            self._writer.add_scalar(name, value, at)
-        if isinstance(event, Run):
+        elif isinstance(event, UpdateEvent | EpochEvent):
+            if isinstance(event, EpochEvent) or event.update % UPDATES_PER_LINE == 0:
+                line = metrics_line(event)
+                self._add(line["event"], line, event.update)
+        elif isinstance(event, Run):
+            self._add("test", event.test.figures() if event.test else {}, event.epochs)
             self._writer.close()
-        elif figures:
-            self._writer.flush()
+
+    def _add(self, group: str, figures: Mapping[str, Any], at: int) -> None:
+        """Write figures as "group/name"; those of splits are "train/loss" or "refit/train/loss"."""
+        for name, value in figures.items():
+            if isinstance(value, Mapping):
+                self._add(name if group == "epoch" else f"{group}/{name}", value, at)
+            elif isinstance(value, float):
+                self._writer.add_scalar(f"{group}/{name}", value, at)
+        self._writer.flush()

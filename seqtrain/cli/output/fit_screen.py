@@ -18,7 +18,6 @@ from seqtrain.config import Config
 from seqtrain.data.summary import unknown_share
 from seqtrain.metrics import METRICS
 from seqtrain.runs.run_directory import RUNS
-from seqtrain.text import counted
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
 REFIT = (

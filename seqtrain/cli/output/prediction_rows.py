@@ -34,8 +34,8 @@ NOTHING: dict[str, Any] = {"label": None, "probability": None, "probabilities": 
 ALWAYS = ("label", "probability", "guess", "label_1", "probability_1")
 """Columns that are never left out on a terminal."""
 WIDEST_LABEL, GAP = 24, 2
-KEPT, SEQUENCE = 12, len("sequence")
-"""Smallest widths of a copied cell and of the sequence."""
+KEPT, NUMBER_WIDTH, SEQUENCE = 12, 7, len("sequence")
+"""Smallest widths of a copied cell, of a probability, and of the sequence."""
 READ = 2000
 """Characters of a sequence from which its line on a terminal is made."""
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
@@ -189,16 +189,14 @@ class PredictionColumns:
         """Write the heading of lines on a terminal; stderr counts columns that don't fit."""
         multi_label, columns = self.separator is not None, list[TableColumn]()
         wide = WIDEST_LABEL if multi_label else min(WIDEST_LABEL, max(map(cell_len, self.labels)))
-        values = dict.fromkeys(self.copied, "") | self.own
-        for rank, (name, value) in enumerate(values.items(), start=2):
-            heading, rank = name, 0 if name in ALWAYS else rank
+        for rank, (name, value) in enumerate((dict.fromkeys(self.copied) | self.own).items(), 2):
+            heading = name
             if self.each_class:
                 heading = shorten(name.removeprefix("probability_"), WIDEST_LABEL)
-            width = max(cell_len(heading), wide if name in self.own else KEPT)
-            column = TableColumn(heading, "words", rank, width)
-            if not isinstance(value, str):
-                column = TableColumn(heading, rank=rank, width=max(cell_len(heading), 7))
-            columns.append(column)
+            kind: Any = "number" if isinstance(value, float | list) else "words"
+            least = NUMBER_WIDTH if kind == "number" else wide if name in self.own else KEPT
+            width = max(cell_len(heading), least)
+            columns.append(TableColumn(heading, kind, 0 if name in ALWAYS else rank, width))
         columns.append(TableColumn("sequence", "text", 1, SEQUENCE))
         also = "--output FILE, or --format tsv"
         table = GrowingTable(columns, stdout_console().width, GAP, also)
