@@ -11,11 +11,12 @@ def path(request, monkeypatch) -> Iterator[str]:
     """Force each vector path that this processor has."""
     monkeypatch.setenv(VARIABLE, request.param)
     find_library.cache_clear()
-    if why_unavailable():
-        find_library.cache_clear()
-        pytest.skip(why_unavailable())
-    yield request.param
-    find_library.cache_clear()
+    try:
+        if reason := why_unavailable():
+            pytest.skip(reason)
+        yield request.param
+    finally:
+        find_library.cache_clear()  # also after a skip: later tests have another variable
 
 
 @pytest.fixture(params=[1, 3])
