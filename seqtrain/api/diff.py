@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
+
+import numpy as np
 
 from seqtrain.api.evaluate import NO_TEST, default_split
 from seqtrain.api.load import RunLike
 from seqtrain.api.predictions import SplitPredictions, predict_split
-from seqtrain.data.labels import LabelSet
+from seqtrain.data.labels import LabelSet, unknown_rows
 from seqtrain.errors import DataError
 from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
 from seqtrain.evaluation.predicted_example import PredictedExample
@@ -66,14 +67,16 @@ def diff(
     warnings += first.found.warnings + second.found.warnings
     if left_out:
         warnings.append(f"left out {counted(left_out, 'row')} that only one run predicts")
-    multi_label = any(each.found.classifier.preprocessing.multi_label for each in (first, second))
+    classifiers = [each.found.classifier for each in (first, second)]
+    multi_label = any(each.preprocessing.multi_label for each in classifiers)
+    classes = dict.fromkeys(label for each in classifiers for label in each.labels)
     right = [(x.is_correct, y.is_correct) for x, y in pairs]
     sides = {"both": (True, True), "only_a": (True, False)}
     sides |= {"only_b": (False, True), "neither": (False, False)}
     return RunDifference(
         runs=(first.found.classifier.path, second.found.classifier.path),
         data=first.found.source,
-        metrics=_metrics(pairs, multi_label=multi_label),
+        metrics=_metrics(pairs, [*classes], multi_label=multi_label),
         num_examples=len(pairs),
         left_out=left_out,
         counts={side: right.count(who) for side, who in sides.items()},
@@ -85,14 +88,24 @@ def diff(
     )
 
 
-def _metrics(pairs: Sequence[Pair], *, multi_label: bool) -> list[MetricDifference]:
-    """Compare the predictions of two runs by their accuracy and F1."""
+def _metrics(
+    pairs: Sequence[Pair], classes: Sequence[str], *, multi_label: bool
+) -> list[MetricDifference]:
+    """Compare the predictions of two runs by their accuracy and F1.
+
+    All labels that neither run knows count as one more class, as in the scores of `evaluate`.
+    """
+    label_set = LabelSet(tuple(classes), multi_label)
     rows = ((x.labels, x.predicted_labels, y.predicted_labels) for x, y in pairs)
-    columns = list(zip(*rows, strict=True))
-    names = sorted({*chain.from_iterable(chain.from_iterable(columns))})
-    labels = LabelSet(tuple(names), multi_label)
-    encoded = (labels.encode(column) for column in columns)
-    return paired_bootstrap(*(x > 0 if multi_label else x for x in encoded))
+    encoded = []
+    for column in zip(*rows, strict=True):
+        labels = label_set.encode(column)
+        unknown = unknown_rows(labels)
+        if multi_label:
+            encoded.append(np.column_stack((labels > 0, unknown)))
+        else:
+            encoded.append(np.where(unknown, len(classes), labels))
+    return paired_bootstrap(*encoded)
 
 
 def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:

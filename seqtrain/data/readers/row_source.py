@@ -189,8 +189,8 @@ class RowSource:
             if is_multi_label and text.rstrip().endswith("]"):
                 raise BadRow(f"the label looks like a list, but is {error}") from None
             return text
-        has_text = isinstance(found, list) and any(isinstance(each, str) for each in found)
-        return found if has_text or is_multi_label else text
+        has_texts = isinstance(found, list) and any(isinstance(each, str) for each in found)
+        return found if has_texts or found == [] or is_multi_label else text
 
 
 def name_of(value: object, what: str) -> str | None:

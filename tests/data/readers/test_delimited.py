@@ -200,6 +200,12 @@ def test_a_cell_may_hold_a_json_list_of_labels(read, cell, labels):
     assert row.labels == labels
 
 
+def test_an_empty_list_means_no_label_without_a_separator_too(read):
+    content = 'text,label\none,"[""a"", ""b""]"\ntwo,[]\n'
+    found = read(content, "a.csv", format="csv", **NAMED)
+    assert [row.labels for row in found] == [("a", "b"), ()]
+
+
 def test_a_list_of_labels_that_is_not_json_is_refused(refuse):
     content = "text,label\none,\"['billing', 'urgent']\"\n"
     (problem,) = refuse(content, "a.csv", format="csv", label_separator=",", **NAMED)

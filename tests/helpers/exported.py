@@ -1,0 +1,26 @@
+"""The script of an exported model, run in this process."""
+
+import io
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.tiny import Ended
+
+
+def by_script(port: Path, path: str) -> Ended:
+    """Run the script in an exported folder on a file."""
+    out, err, code = io.TextIOWrapper(io.BytesIO()), io.StringIO(), 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["predict.py", path])
+        patch.setattr(sys, "path", [*sys.path])
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", err)
+        try:
+            runpy.run_path(str(port / "predict.py"), run_name="__main__")
+        except SystemExit as ended:
+            code = int(str(ended.code))
+        out.seek(0)
+        return Ended(code, out.buffer.read().decode(), err.getvalue())
