@@ -23,7 +23,8 @@ from seqtrain.data.store import Array, SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError, warn
 from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
 from seqtrain.evaluation.prefixes import score_prefixes
-from seqtrain.evaluation.scores import Scores, score, score_branches, single_class_warnings
+from seqtrain.evaluation.scores import Scores, single_class_warnings
+from seqtrain.evaluation.scoring import score, score_branches
 from seqtrain.runs.environment import check_same_data
 from seqtrain.runs.run_directory import (
     CONFIG,

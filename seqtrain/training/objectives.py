@@ -19,7 +19,8 @@ from seqtrain.evaluation.logits import (
     carried_groups,
     classify,
 )
-from seqtrain.evaluation.scores import Scores, score
+from seqtrain.evaluation.scores import Scores
+from seqtrain.evaluation.scoring import score
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.classifier import ClassifierNetwork, combined
 from seqtrain.model.decoder import PretrainingModel

@@ -23,7 +23,8 @@ from seqtrain.data.labels import class_counts, rare_class
 from seqtrain.data.store import Array, SequenceStore, joined_stores
 from seqtrain.evaluation.calibration import Calibration, adjustment
 from seqtrain.evaluation.calibration import calibrate as fit_calibration
-from seqtrain.evaluation.scores import Scores, score_branches
+from seqtrain.evaluation.scores import Scores
+from seqtrain.evaluation.scoring import score_branches
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import OBJECTIVES, PretrainingModel
 from seqtrain.training.distributed import Processes

@@ -7,7 +7,8 @@ import torch
 from rich.console import Console
 
 from seqtrain.cli.output.score_screen import note_comparisons, print_scores
-from seqtrain.evaluation.scores import Scores, score
+from seqtrain.evaluation.scores import Scores
+from seqtrain.evaluation.scoring import score
 
 
 def scored(labels: list[str], wrong: int) -> Scores:

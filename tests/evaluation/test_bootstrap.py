@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from seqtrain.evaluation.bootstrap import paired_bootstrap
-from seqtrain.evaluation.scores import score
+from seqtrain.evaluation.scoring import score
 
 
 def drawn(examples: int, classes: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ from seqtrain.evaluation.calibration import (
     calibrate,
     fit_temperature,
 )
-from seqtrain.evaluation.scores import CONFIDENCE_BINS, score
+from seqtrain.evaluation.scoring import CONFIDENCE_BINS, score
 from seqtrain.evaluation.thresholds import (
     CoveragePoint,
     best_threshold,

@@ -10,13 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from seqtrain.evaluation.scores import (
-    KEPT_CONFUSIONS,
-    MATRIX_CLASSES,
-    Scores,
-    score,
-    single_class_warnings,
-)
+from seqtrain.evaluation.scores import Scores, single_class_warnings
+from seqtrain.evaluation.scoring import KEPT_CONFUSIONS, MATRIX_CLASSES, score
 from seqtrain.text import json_line
 
 NAMES = ["a", "b", "c", "d"]

@@ -1,0 +1,289 @@
+"""Computation of scores from logits: metrics, figures of each class, and confusions.
+
+B examples, C classes. Definitions follow scikit-learn, and tests compare with it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from seqtrain.data.decisions import best_class, reached
+from seqtrain.data.labels import has_class, unknown_rows
+from seqtrain.data.store import Array, SequenceStore
+from seqtrain.evaluation.calibration import CELLS, double_blocks
+from seqtrain.evaluation.logits import check_finite
+from seqtrain.evaluation.scores import Scores
+from seqtrain.evaluation.thresholds import best_threshold, coverage_points, threshold_curve
+from seqtrain.metrics import METRICS, Outcome
+from seqtrain.model.classifier import ClassifierNetwork
+
+LENGTH_GROUPS = 5
+CONFIDENCE_BINS = 15
+"""Intervals of probability for the expected calibration error."""
+COVERAGE_LEVELS = 10
+MATRIX_CLASSES = 200
+"""Number of classes up to which the confusion matrix is kept, because its size is the square."""
+KEPT_CONFUSIONS = 100
+"""Number of most frequent confusions that are kept."""
+
+
+def score_branches(
+    network: ClassifierNetwork,
+    branches: Sequence[Tensor],
+    store: SequenceStore,
+    names: Sequence[str],
+    thresholds: Sequence[float],
+) -> tuple[Tensor, Scores, dict[str, Scores]]:
+    """Score the combined logits of a model's branches, and each branch by itself.
+
+    Args:
+        network: The model.
+        branches: Logits of each branch, (B, C).
+        store: The sequences and their labels.
+        names: Label of each class.
+        thresholds: Threshold of each class.
+
+    Returns:
+        The combined logits, (B, C); their scores; each branch's scores by name, empty if there is
+        one branch.
+    """
+    logits = check_finite(network.combine(branches), store)
+    by_branch = dict[str, Scores]()
+    if len(branches) > 1:
+        for name, own in zip(network.branch_names, branches, strict=True):
+            by_branch[name] = score(own, store.labels, store.lengths, names)
+    together = score(logits, store.labels, store.lengths, names, thresholds, ranked=True)
+    return logits, together, by_branch
+
+
+def score(
+    logits: Tensor,
+    labels: Tensor | Array,
+    lengths: Tensor | Array,
+    names: Sequence[str],
+    thresholds: Sequence[float] | None = None,
+    *,
+    ranked: bool = False,
+) -> Scores:
+    """Score predictions.
+
+    Args:
+        logits: Logits, (B, C).
+        labels: Class indices, (B,), -1 for a label that the training split lacks; or (B, C) as in a
+            store, if multi-label.
+        lengths: Time steps of each example, (B,).
+        names: Label of each class.
+        thresholds: Threshold of each class. Without thresholds, the most probable class is
+            predicted; if multi-label, one threshold is chosen that is best for these examples.
+        ranked: Compute AUC and average precision, too.
+    """
+    labels, lengths = (torch.asarray(x, copy=True, device="cpu") for x in (labels, lengths))
+    ranks = _rank_classes(logits, labels) if ranked else {}
+    details: dict[str, Any] = {}
+    if labels.ndim == 2:
+        thresholds = thresholds or _common_threshold(logits, labels)
+        correct, figures = _count_decisions(logits, labels, thresholds)
+    else:
+        correct, figures, details = _count_classes(logits, labels, thresholds or (), names)
+    outcome = Outcome(
+        multi_label=labels.ndim == 2,
+        num_examples=len(labels),
+        num_unknown=int(unknown_rows(labels).sum()),
+        num_correct=int(correct.sum()),
+        auc=_mean([auc for auc, _ in ranks.values()]),
+        average_precision=_mean([precision for _, precision in ranks.values()]),
+        **figures,
+    )
+    metrics: dict[str, Any] = {name: metric.compute(outcome) for name, metric in METRICS.items()}
+    return Scores(
+        **metrics,
+        num_examples=outcome.num_examples,
+        num_unknown_labels=outcome.num_unknown,
+        labels=list(names),
+        per_class=_class_figures(outcome, names, ranks, thresholds or ()),
+        by_length=_by_length(correct.double(), lengths),
+        multi_label=outcome.multi_label,
+        **details,
+    )
+
+
+def _count_decisions(
+    logits: Tensor, labels: Tensor, thresholds: Sequence[float]
+) -> tuple[Tensor, dict[str, Any]]:
+    """Return which examples of a multi-label task are right, (B,) bool, and fields of `Outcome`."""
+    is_known = ~unknown_rows(labels)
+    decided = torch.from_numpy(reached(logits.double().sigmoid(), thresholds))
+    has = labels > 0
+    counts = (each.sum(0).double().numpy() for each in (decided & has, has, decided))
+    errors = _errors_of_decisions(logits[is_known], has[is_known])
+    names = ("hits", "support", "predicted", "loss", "brier", "ece")
+    return (decided == has).all(1) & is_known, dict(zip(names, (*counts, *errors), strict=True))
+
+
+def _count_classes(
+    logits: Tensor, labels: Tensor, thresholds: Sequence[float], names: Sequence[str]
+) -> tuple[Tensor, dict[str, Any], dict[str, Any]]:
+    """Return which examples of a single-label task are right, and fields of both results.
+
+    The mask is (B,) bool. The fields are those of `Outcome`, then those of `Scores`.
+    """
+    decided, confidence, loss, brier = _errors_of_classes(logits, labels, thresholds)
+    correct = decided == labels
+    counted = {"hits": labels[correct], "support": labels[labels >= 0], "predicted": decided}
+    figures: dict[str, Any] = {
+        name: torch.bincount(classes, minlength=len(names)).double().numpy()
+        for name, classes in counted.items()
+    }
+    figures |= {"loss": loss, "brier": brier}
+    figures["ece"] = float(_overconfidence(confidence, correct).abs().sum()) / len(labels)
+    points = coverage_points(confidence, correct, COVERAGE_LEVELS)
+    coverage = {"risk_coverage": [point.model_dump() for point in points]}
+    return correct, figures, _confusions(names, decided, labels) | coverage
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _class_figures(
+    outcome: Outcome,
+    names: Sequence[str],
+    ranks: dict[int, tuple[float, float]],
+    thresholds: Sequence[float],
+) -> dict[str, dict[str, float | int]]:
+    """Return the figures of each class by its label."""
+    columns = {
+        "precision": outcome.precision.tolist(),
+        "recall": outcome.recall.tolist(),
+        "f1": outcome.f1.tolist(),
+        "support": outcome.support.astype(int).tolist(),
+        "num_predicted": outcome.predicted.astype(int).tolist(),
+    }
+    if outcome.multi_label or len({*thresholds}) > 1:
+        columns["threshold"] = list(thresholds)
+    figures: dict[str, dict[str, float | int]] = {}
+    for index, name in enumerate(names):
+        figures[name] = {column: values[index] for column, values in columns.items()}
+        if index in ranks:
+            figures[name]["auc"], figures[name]["average_precision"] = ranks[index]
+    return figures
+
+
+def _confusions(names: Sequence[str], predicted: Tensor, labels: Tensor) -> dict[str, Any]:
+    """Return the fields of `Scores` that show which classes are taken for which."""
+    known = labels >= 0
+    counts = Counter(zip(labels[known].tolist(), predicted[known].tolist(), strict=True))
+    wrong = sorted((-count, *pair) for pair, count in counts.items() if pair[0] != pair[1])
+    classes = range(len(names))
+    matrix = None
+    if len(classes) <= MATRIX_CLASSES:
+        matrix = [[counts[row, column] for column in classes] for row in classes]
+    return {
+        "unknown_predicted": torch.bincount(predicted[~known], minlength=len(names)).tolist(),
+        "confusion_matrix": matrix,
+        "confusions": [
+            {"true": names[true], "predicted": names[found], "count": -count}
+            for count, true, found in wrong[:KEPT_CONFUSIONS]
+        ],
+    }
+
+
+def _rank_classes(logits: Tensor, labels: Tensor) -> dict[int, tuple[float, float]]:
+    """Return AUC and average precision of each class that some examples have and some lack.
+
+    Examples are ranked by log-probability. The largest logit of a row is subtracted first: then
+    rows that differ by a constant tie, as their probabilities do.
+    """
+    scores = logits
+    if labels.ndim == 1:
+        blocks = (block for block, _ in double_blocks(logits, labels))
+        scores = torch.cat([(x - x.amax(1, keepdim=True)).log_softmax(1) for x in blocks])
+    ranks = dict[int, tuple[float, float]]()
+    for index in range(logits.shape[1]):
+        _, counts, hits = threshold_curve(scores[:, index], has_class(labels, index))
+        if not 0 < hits[-1] < counts[-1]:
+            continue
+        recall = hits / hits[-1]
+        false_positive_rate = (counts - hits) / (counts[-1] - hits[-1])
+        steps, wrong_steps = (x.diff(prepend=x.new_zeros(1)) for x in (recall, false_positive_rate))
+        area = float((wrong_steps * (recall - steps / 2)).sum())
+        ranks[index] = area, float((steps * hits / counts).sum())
+    return ranks
+
+
+def _common_threshold(logits: Tensor, labels: Tensor) -> list[float]:
+    """Return the threshold with the best micro F1, once per class; from a sample if many."""
+    some = slice(None, None, -(-logits.numel() // CELLS))
+    best = best_threshold(logits[some].double().sigmoid().flatten(), labels[some].flatten() > 0)
+    return [best] * logits.shape[1]
+
+
+def _errors_of_decisions(logits: Tensor, has: Tensor) -> tuple[float, float, float]:
+    """Return log loss and Brier score, summed over classes, and calibration error.
+
+    Args:
+        logits: Logits, (B, C).
+        has: True where an example has the class, (B, C) bool.
+    """
+    loss = brier = 0.0
+    surplus = torch.zeros(CONFIDENCE_BINS, dtype=torch.float64, device="cpu")
+    for block, block_has in double_blocks(logits, has):
+        probabilities, true = block.sigmoid(), block_has.double()
+        loss += float(functional.binary_cross_entropy_with_logits(block, true, reduction="sum"))
+        brier += float((probabilities - true).square().sum())
+        surplus += _overconfidence(probabilities.flatten(), block_has.flatten())
+    number = max(1, len(has))
+    return loss / number, brier / number, float(surplus.abs().sum()) / max(1, has.numel())
+
+
+def _errors_of_classes(
+    logits: Tensor, labels: Tensor, thresholds: Sequence[float]
+) -> tuple[Tensor, Tensor, float, float]:
+    """Return predicted classes, (B,), their probabilities, (B,), cross-entropy and Brier score."""
+    predicted, confidence = [], []
+    loss = brier = 0.0
+    for block, true in double_blocks(logits, labels):
+        logarithms = block.log_softmax(dim=1)
+        probabilities = logarithms.exp()
+        chosen = torch.from_numpy(best_class(probabilities, thresholds))
+        predicted.append(chosen)
+        confidence.append(probabilities.gather(1, chosen.unsqueeze(1)).squeeze(1))
+        known = true >= 0
+        of_label = logarithms[known].gather(1, true[known].unsqueeze(1))
+        loss -= float(of_label.sum())
+        squares = probabilities[known].square().sum(dim=1)
+        brier += float((squares - 2 * of_label.exp().squeeze(1) + 1).sum())
+    number = max(1, int((labels >= 0).sum()))
+    return torch.cat(predicted), torch.cat(confidence), loss / number, brier / number
+
+
+def _overconfidence(confidence: Tensor, correct: Tensor) -> Tensor:
+    """Return probability minus correctness, summed in each of the CONFIDENCE_BINS intervals."""
+    interval = (confidence * CONFIDENCE_BINS).ceil().long().clamp(1, CONFIDENCE_BINS) - 1
+    surplus = confidence - correct.double()
+    return surplus.new_zeros(CONFIDENCE_BINS).index_add(0, interval, surplus)
+
+
+def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, float | int]]:
+    """Return accuracy in at most five groups of similar size, cut between lengths.
+
+    Args:
+        correct: 1.0 for each correct example, (B,).
+        lengths: Time steps of each example, (B,).
+    """
+    ordered, number = lengths.sort().values, len(lengths)
+    last = [
+        max(1, round(number * part / LENGTH_GROUPS)) - 1 for part in range(1, LENGTH_GROUPS + 1)
+    ]
+    ends = torch.unique(ordered[last])
+    groups = (lengths[:, None] > ends).sum(1)
+    rows = list[dict[str, float | int]]()
+    for group in range(len(ends)):
+        own, right = lengths[groups == group], correct[groups == group]
+        row = {"min": int(own.min()), "max": int(own.max()), "num_examples": len(own)}
+        rows.append(row | {"accuracy": float(right.mean())})
+    return rows
