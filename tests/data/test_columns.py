@@ -111,14 +111,14 @@ def test_numbers_that_32_bits_hardly_hold_are_told(
     write_rows(table_project / "train.csv", rows)
     data = prepared()
     said = " ".join(warnings(data, summarize(data), load_config("c.yaml")))
-    assert ("'heat' lies around 5e+07 and differs by about" in said) == is_told
+    assert ("'heat' lies around 5e+07" in said) == is_told
 
 
 def test_bad_rows_are_dropped_where_asked(table_project: Path) -> None:
     rows = table(60, seed=1)
     rows[0]["heat"] = "hot"
     write_rows(table_project / "train.csv", rows)
-    with pytest.raises(DataError, match=r"train\.csv:2: heat: expected a number, found 'hot'"):
+    with pytest.raises(DataError, match=r"train\.csv:2: heat: .*'hot'"):
         prepared()
     data = prepared("data.bad_rows=drop", "data.validation=null")
     assert len(data.splits["train"]) == 59

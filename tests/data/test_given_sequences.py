@@ -78,7 +78,7 @@ def test_texts_and_symbols():
     with pytest.raises(BadRow, match="thousands of digits"):
         sequence_from_python([10**5000], "tokens")
     for sequence, kind in ((b"a", "text"), ([None], "tokens"), (1.5, "text"), ({"a"}, "tokens")):
-        with pytest.raises(BadRow, match=r"expected .*, found (a bytes|null|a number|a set)"):
+        with pytest.raises(BadRow, match=r"found (a bytes|null|a number|a set)"):
             sequence_from_python(sequence, kind)
 
 
@@ -86,7 +86,5 @@ def test_sentences_and_chats_are_joined_as_a_file_s_are():
     assert sequence_from_python(["rise", "fall"], "text") == "rise ¶ fall"
     chat = [{"role": "user", "content": "rise"}, {"role": "bot", "content": "fall"}]
     assert sequence_from_python(tuple(chat), "text") == "user : rise ¶ bot : fall"
-    with pytest.raises(
-        BadRow, match=r'turns \{"role": …, "content": …\}, in the list, found a number'
-    ):
+    with pytest.raises(BadRow, match="found a number"):
         sequence_from_python(["rise", 1.5], "text")

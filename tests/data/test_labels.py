@@ -61,7 +61,7 @@ def test_a_separator_is_one_that_no_class_contains() -> None:
     assert LabelSet.fit([("a",)], multi_label=True).separator == "|"
     every = LabelSet.fit([("a|b;c,d",), ("x||y",), ("z|||",)], multi_label=True).separator
     assert every == "||||"
-    with pytest.raises(DataError, match=r"'a\|b' contains the separator '\|'"):
+    with pytest.raises(DataError, match=r"'a\|b' .*'\|'"):
         LabelSet.fit(rows, multi_label=True, separator="|")
 
 

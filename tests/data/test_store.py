@@ -54,7 +54,7 @@ def test_no_room_names_what_to_set(little_memory, monkeypatch):
     monkeypatch.setenv("TMPDIR", "/nowhere")
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")
     array = GrowingArray(np.int32)
-    with pytest.raises(RunError, match=r"a temporary file for encoded data: .*; set TMPDIR to"):
+    with pytest.raises(RunError, match="TMPDIR"):
         array.append_rows(np.arange(100, dtype=np.int32))
 
 

@@ -131,8 +131,8 @@ def test_data_that_is_read_as_what_it_is_not(warned, train, keys, said):
 def test_labels_that_train_lacks_are_named_five_times_and_counted(warned):
     lines = warned(PAIR * 2, test=[("one", "x"), *[(f"t{i}", "z") for i in range(8)]])
     assert len([line for line in lines if "doesn't occur in train" in line]) == 5
-    assert "test.tsv:3: label 'z' doesn't occur in train" in lines[0]
-    assert lines[-1] == "test: 3 more rows with labels that train lacks"
+    assert "test.tsv:3: label 'z' " in lines[0]
+    assert lines[-1].startswith("test: 3 more rows ")
 
 
 def genes(count: int, seed: int) -> Rows:
@@ -145,7 +145,7 @@ def genes(count: int, seed: int) -> Rows:
 def test_texts_without_blanks_read_as_words(warned):
     line = warned(genes(60, 0), validation=genes(20, 1))[-1]
     assert re.match(r"validation: \d+% of its tokens don't occur in train; ", line)
-    assert "try data.tokenizer: char" in line
+    assert "data.tokenizer: char" in line
     lines = warned(genes(60, 0), validation=genes(20, 1), tokenizer="char")
     assert not any("don't occur" in line for line in lines)
 
@@ -162,8 +162,8 @@ def test_equal_sequences_under_several_labels(warned, monkeypatch, compared):
 def test_a_header_read_as_data(warned):
     rows = [(f"word{i} and more", "xy"[i % 2]) for i in range(40)]
     keys = {"sequence": 0, "label": 1}
-    expected = "train: 'label'; line 1 is one: if it names the columns, set data.header: true"
-    assert f"classes with one row in {expected}" in warned(rows, **keys)
+    (line,) = [line for line in warned(rows, **keys) if "data.header: true" in line]
+    assert "train: 'label'; line 1 " in line
     assert not warned(rows, **keys, header=True)
     assert not warned(rows)
 
@@ -187,5 +187,5 @@ def test_whole_numbers_of_one_channel_that_may_be_symbols(tmp_path, scale, keys,
     lines = [line for line in warnings(data, summarize(data), config) if "whole" in line]
     assert len(lines) == said
     if said:
-        assert "whole numbers in one channel, read as features" in lines[0]
+        assert "read as features" in lines[0]
         assert lines[0].endswith("set data.kind: tokens")

@@ -1,5 +1,6 @@
 """Files of word vectors: their formats, what is kept of them, and what is wrong with them."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +63,7 @@ def test_of_equal_words_the_first_counts(tmp_path):
         str(tmp_path / "w.vec"), VOCABULARY, keep=1, is_token=lambda word: True
     )
     assert read(tmp_path / "w.vec", keep=1)[0] == expected("cat", "dog", "yak")
-    assert "its first line counts 4 words, found 7" in vectors.coverage.doubts()[1]
+    assert re.search("4 words.* 7", vectors.coverage.doubts()[1])
 
 
 @pytest.mark.parametrize(("asked", "found"), [(None, 2), (2, 2), (3, None)])

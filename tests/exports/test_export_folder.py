@@ -32,9 +32,9 @@ def test_what_predicts_otherwise_is_not_written(tmp_path):
     model.network.recurrent.head.register_forward_hook(
         lambda *given: None if torch.onnx.is_in_onnx_export() else given[2] * 1.001
     )
-    with pytest.raises(RunError, match=r"probabilities differ by .* nothing was written"):
+    with pytest.raises(RunError, match=r"probabilities differ"):
         export_model(model, tmp_path / "port")
-    with pytest.raises(ConfigError, match="carried can't be exported"):
+    with pytest.raises(ConfigError, match="carried"):
         export_model(make_model(initial_state="carried"), tmp_path / "port")
     assert not names(tmp_path)
 

@@ -45,7 +45,7 @@ def test_what_changes_while_it_is_read_is_refused(tmp_path, change):
 
     sys.setprofile(watch)
     data = {"train": str(train), "sequence": "text", "label": "label"}
-    with pytest.raises(DataError, match=r"train\.tsv: was changed while it was read"):
+    with pytest.raises(DataError, match=r"train\.tsv: was changed"):
         prepare(config_from_mapping({"data": data}), cache_folder=folder)
     assert not folder.exists()
 

@@ -81,5 +81,5 @@ def no_room_for_threads() -> None:
 def test_threads_that_cannot_start_are_named(begun, arguments):
     """OpenMP, which starts its own as soon as there is much to do, would end with exit code 1."""
     running = ended(begun, *arguments, prepare=no_room_for_threads, code=3)
-    assert "threads: can't start new thread (of 3); give more memory" in running.err
+    assert "threads: " in running.err
     assert not list(begun.glob("new*"))

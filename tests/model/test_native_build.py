@@ -11,7 +11,7 @@ def test_no_compiler_is_no_failure(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setattr("sysconfig.get_config_var", lambda name: None)
-    assert compile_library(tmp_path / LIBRARY) == "no C++ compiler was found"
+    assert compile_library(tmp_path / LIBRARY).startswith("no C++ compiler")
     assert not list(tmp_path.iterdir())
 
 

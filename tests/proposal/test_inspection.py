@@ -125,7 +125,7 @@ def test_what_is_not_clear_is_said(tmp_path, file, lines, said):
 def test_labels_of_one_row_each_are_refused(tmp_path):
     rows = tmp_path / "a.csv"
     rows.write_text("text,label\n" + "".join(f"some words {n},{n % 2}\n" for n in range(9)))
-    with pytest.raises(DataError, match=r"each of 9 rows has a different label.*label="):
+    with pytest.raises(DataError, match=r"9 rows.*label="):
         propose([str(rows)], InitOptions(label="text", sequence=["label"]))
 
 
@@ -137,15 +137,12 @@ def test_folders_of_a_file_and_of_a_folder_per_class(tmp_path):
         (each / label / "2.txt").write_text("one line\n")
         one.mkdir(exist_ok=True)
         (one / f"{n}.txt").write_text("one line\n")
-    with pytest.raises(DataError, match="each file is a class here; give each class a folder"):
+    with pytest.raises(DataError, match="each file is a class"):
         propose([str(one)], InitOptions())
     for n in range(3):
         (one / f"{n}.txt").write_text("one line\n" * 2)
-    assert "3 classes: a file each, a row per line" in propose([str(one)], InitOptions()).text
-    assert (
-        "6 rows, 3 classes: a folder each, a row per file"
-        in propose([str(each)], InitOptions()).text
-    )
+    assert "3 classes: a file each" in propose([str(one)], InitOptions()).text
+    assert "6 rows, 3 classes: a folder each" in propose([str(each)], InitOptions()).text
 
 
 def test_a_folder_of_numbered_files_is_a_class_and_no_data(tmp_path):
@@ -159,7 +156,7 @@ def test_a_folder_of_numbered_files_is_a_class_and_no_data(tmp_path):
     for path in (tmp_path / "walk").iterdir():
         path.rename(path.with_stem(f"run_{path.stem}"))
     doubts = propose([str(tmp_path / "walk")], InitOptions()).warnings
-    assert "if the folder is a class, give its parent" in doubts[0]
+    assert "give its parent" in doubts[0]
 
 
 def test_files_that_belong_together(tmp_path, monkeypatch):
@@ -175,9 +172,9 @@ def test_files_that_belong_together(tmp_path, monkeypatch):
     assert "80 rows, 3 classes" in listed
     config = parse_config(propose(["part-*.csv"], InitOptions()).text, "pattern")
     assert (config.data.train, config.data.label) == ("part-*.csv", "label")
-    with pytest.raises(DataError, match="train: no file matches"):
+    with pytest.raises(DataError, match=r"^train: "):
         propose(["q*.csv"], InitOptions())
-    with pytest.raises(DataError, match=r"both 'part-0\.csv' and 'other\.csv' may be it"):
+    with pytest.raises(DataError, match=r"'part-0\.csv'.*'other\.csv'"):
         propose(["part-0.csv", "other.csv"], InitOptions())
 
 

@@ -220,7 +220,7 @@ def test_a_killed_rank_leads_to_an_equal_run(project, whole, kills):
             if any(code):
                 assert code[rank] == KILLED, [each.err for each in ranks]
                 assert code[1 - rank] == 3, ranks[1 - rank].err
-                said = "another process is lost" in ranks[0].err
+                said = "process is lost" in ranks[0].err
                 assert said == (rank == 1)
                 assert not ranks[1].err
                 restarts, done = restarts + 1, done + 1
@@ -250,7 +250,7 @@ def test_a_rank_that_stands_still_is_an_error(project):
     wait = {"SEQTRAIN_TIMEOUT": "1"}
     with launched(project, 2, *FIT, prepare=stop, variables=wait) as ranks:
         assert ranks[0].end() == 3
-        assert "another process is lost" in ranks[0].err
+        assert "process is lost" in ranks[0].err
         assert "--resume" in ranks[0].err
 
 
@@ -266,7 +266,7 @@ def let_weights_drift() -> None:
 
 def test_drifting_weights_are_noticed_after_the_epoch(project):
     first, _ = fit_together(project, "several", 2, prepare={1: let_weights_drift}, code=3)
-    assert "epoch 1: weights differ between rank 0 and rank 1" in first.err
+    assert "epoch 1: weights differ" in first.err
 
 
 def test_a_loss_that_is_not_finite_names_lines_and_updates_nothing(project):
@@ -291,9 +291,8 @@ def let_config_differ(setting: str) -> None:
 def test_another_config_is_refused(project, setting):
     differ = {1: partial(let_config_differ, setting)}
     first, _ = fit_together(project, "several", 2, prepare=differ, code=2)
-    assert first.err == (
-        "seqtrain: config: differs between rank 0 and rank 1; start all with the same one\n"
-    )
+    assert first.err.startswith("seqtrain: config: differs between rank 0 and rank 1")
+    assert first.err.count("\n") == 1
     assert not (project / "several").exists()
 
 
@@ -305,7 +304,7 @@ def test_other_data_on_another_host_is_refused(project):
     alone = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     with launched(project, 2, *FIT, prepare=change, variables=alone) as ranks:
         assert [rank.end() for rank in ranks] == [2, 2]
-    assert "data: encoded differently on rank 0 and rank 1" in ranks[0].err
+    assert "data: encoded differently" in ranks[0].err
     assert not ranks[1].err
     assert not (project / "several").exists()
 
@@ -423,7 +422,7 @@ def test_only_a_launchers_own_run_is_begun_again(project):
     """A restart needs the run's directory, and replaces no run of somebody else."""
     may = {"TORCHELASTIC_RUN_ID": "x", "TORCHELASTIC_MAX_RESTARTS": "1"}
     running = ended(project, "fit", "c.yaml", prepare=partial(take_place, may, None), code=2)
-    assert "--run-dir: missing; restarted processes must find the run" in running.err
+    assert "--run-dir: missing" in running.err
     fit(project, "several")
     before = fingerprint(project / "several")
     again = partial(take_place, {**may, "TORCHELASTIC_RESTART_COUNT": "1"}, None)

@@ -107,7 +107,7 @@ def test_what_expands_far_beyond_the_file_is_refused_as_a_bomb(tmp_path, monkeyp
     assert path.stat().st_size < 30_000
     rows: list[Any] = []
     source = file_source(str(path), "parquet", kind, sequence="s", label="label")
-    with pytest.raises(DataError, match=r"the columns expand more than 100 times; refused"):
+    with pytest.raises(DataError, match=r"100 times"):
         rows.extend(read_examples(source))
     assert sum(sum(map(len, row.sequence)) for row in rows) < 4_000_000
     monkeypatch.setattr(opening, "BOMB_RATIO", 10**6)

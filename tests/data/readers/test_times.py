@@ -138,7 +138,7 @@ def test_a_bad_cell_of_the_order_makes_its_sequence_bad(texts, value, tmp_path):
 def test_growth_beyond_float32_or_int64_does_not_wrap(numbers, tmp_path):
     (found,) = sequences(tmp_path / "a.csv", numbers)
     if "1e39" in numbers:
-        assert "too large for float32" in str(found.problem)
+        assert "float32" in str(found.problem)
     else:
         assert found.sequence.numbers[1, 0] == np.float32(2**64)
 

