@@ -1,4 +1,4 @@
-"""Cost and accuracy of the first model on public data sets, one table row each.
+"""Accuracy, macro F1 and cost of the first model on public data sets, with usual floors.
 
     python tests/benchmarks/everyday.py [CONFIG]... [--seeds 0,1,2] [--set KEY=VALUE]... [--shipped]
 
@@ -6,20 +6,25 @@ Without CONFIG, all configs in configs/ are used whose data exist. Only the data
 counts: `seqtrain init` writes the config that is trained, unedited. With --shipped, the config
 itself is trained.
 
-The best linear model serves as a floor. For texts and symbols, it is an SVM on TF-IDF of tokens
-(1 and 2) or of characters. For series, it is an SVM with an RBF kernel on summary statistics.
-fastText takes part if it is installed. None of these is tuned.
+Floors are models that users would otherwise pick, with their usual settings. None is tuned.
 
-Rows are Markdown: accuracy on validation and test (mean, and each seed), seconds of processor and
-clock of one fit, peak memory, share of the recurrence's kernels in the time of updates, and
-accuracy and seconds of the linear model. For tables with a row per time step see tables.py.
+- Texts: a linear SVM on TF-IDF of words and pairs of words, and one of 2 to 5 characters within
+  words. Symbols: of up to 2, and of up to 3 symbols in a row. If the largest class has more than
+  `UNEVEN` times as many rows as the smallest one, classes are balanced.
+- Series: MiniRocket and Hydra of the library aeon, if it is installed. Series of unequal lengths
+  are interpolated to the longest of train. An SVM with an RBF kernel on summary statistics, too.
+
+Rows are Markdown: validation (by the metric that chose the epoch), accuracy and macro F1 on test
+(mean, and each seed), seconds of processor and clock of one fit, and its peak memory. Then follow
+accuracy, macro F1 and processor seconds of each floor. For tables with a row per time step see
+tables.py.
 """
 
 import os
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -27,24 +32,24 @@ from typing import Any
 import numpy as np
 from common import fit, make_parser, seqtrain
 from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.metrics import f1_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from seqtrain.api.fit import fit as fit_here
 from seqtrain.config import load_config
 from seqtrain.config.schema import DataConfig
 from seqtrain.data.sources import config_source
 from seqtrain.data.tokenizers import SYMBOLS, make_tokenizer
-from seqtrain.model.engines.native.library import load_library
-from seqtrain.training.learner import Learner
 from tests.helpers.reading import read_examples
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-COLUMNS = ("set", "validation", "test", "processor", "clock", "peak memory", "kernels")
-FLOOR = ("linear model", "seconds")
-Scores = tuple[float, float]
-"""Accuracy, and seconds to train and score."""
+COLUMNS = (
+    *("set", "validation", "test", "macro F1", "processor", "clock", "peak memory"),
+    "floors: accuracy / macro F1, processor",
+)
+UNEVEN = 10
+"""Ratio of the largest class to the smallest one above which users balance the classes."""
 
 
 def proposed(data: DataConfig, target: Path) -> Path:
@@ -67,49 +72,10 @@ def trained(config: Path, settings: list[str], folder: Path) -> dict[str, Any]:
     return line | {"clock": time.perf_counter() - began, "processor": processor}
 
 
-def share_of_kernels(config: Path, settings: list[str], folder: Path) -> float:
-    """Return the share of the recurrence's kernels in the time of an epoch's updates."""
-    once = load_config(config, [*settings, "training.max_epochs=1", "training.refit=false"])
-    lowered = once.training.precision == "bfloat16"
-    library = load_library().rounding if lowered else load_library()
-    kernels = timed(library, "forward", "backward")
-    updates = timed(Learner, "queue_update", "finish_update")
-    with kernels as of_kernels, updates as of_updates:
-        fit_here(once, run_dir=folder)
-    return sum(of_kernels) / sum(of_updates)
-
-
-@contextmanager
-def timed(owner: Any, *names: str) -> Iterator[list[float]]:
-    """Measure each call of some functions of a class or an object, in seconds of this thread."""
-    found, before = list[float](), [getattr(owner, name) for name in names]
-
-    def measured(function: Callable[..., Any]) -> Callable[..., Any]:
-        def run(*arguments: Any, **options: Any) -> Any:
-            began = time.thread_time()
-            result = function(*arguments, **options)
-            found.append(time.thread_time() - began)
-            return result
-
-        return run
-
-    for name, function in zip(names, before, strict=True):
-        setattr(owner, name, measured(function))
-    yield found
-    for name, function in zip(names, before, strict=True):
-        setattr(owner, name, function)
-
-
-def linear(tokens: Callable[[Any], list[str]], longest: int) -> Pipeline:
-    """Return TF-IDF of n-grams of 1 to `longest` tokens, and a linear SVM."""
-    values = TfidfVectorizer(
-        tokenizer=tokens,
-        token_pattern=None,
-        lowercase=False,
-        ngram_range=(1, longest),
-        sublinear_tf=True,
-    )
-    return make_pipeline(values, LinearSVC())
+def linear(weights: str | None, **options: Any) -> Pipeline:
+    """Return TF-IDF with some options, and a linear SVM with some class weights."""
+    values = TfidfVectorizer(lowercase=False, sublinear_tf=True, **options)
+    return make_pipeline(values, LinearSVC(class_weight=weights))
 
 
 def statistics(series: list[np.ndarray]) -> np.ndarray:
@@ -122,59 +88,70 @@ def statistics(series: list[np.ndarray]) -> np.ndarray:
     return np.array(rows)
 
 
-def linear_models(data: DataConfig) -> dict[str, Pipeline]:
-    """Return the models that suit the kind of sequence, by name."""
+def interpolated(length: int) -> Callable[[list[np.ndarray]], np.ndarray]:
+    """Return a function that interpolates series to one length, (rows, channels, length)."""
+
+    def resized(series: list[np.ndarray]) -> np.ndarray:
+        rows = []
+        for values in series:
+            at = np.linspace(0, len(values) - 1, length)
+            columns = np.nan_to_num(values).T
+            rows.append([np.interp(at, np.arange(len(values)), column) for column in columns])
+        return np.array(rows)
+
+    return resized
+
+
+def series_floors(length: int) -> Iterator[tuple[str, Pipeline]]:
+    """Yield the floors for series whose longest one has this length, by name."""
+    yield "statistics", make_pipeline(FunctionTransformer(statistics), StandardScaler(), SVC())
+    try:
+        from aeon.classification.convolution_based import HydraClassifier, MiniRocketClassifier
+    except ImportError:
+        return
+    for name, kind in (("MiniRocket", MiniRocketClassifier), ("Hydra", HydraClassifier)):
+        model = kind(random_state=0)
+        yield name, make_pipeline(FunctionTransformer(interpolated(length)), model)
+
+
+def floors(data: DataConfig, train: list[Any], labels: list[str]) -> Iterator[tuple[str, Pipeline]]:
+    """Yield the floors that suit the kind of sequence, by name."""
     if data.kind == "features":
-        summary = make_pipeline(FunctionTransformer(statistics), StandardScaler(), SVC())
-        return {"statistics": summary}
-    if data.kind == "tokens":
-        return {"1 and 2 symbols": linear(SYMBOLS, 2), "1 to 6 symbols": linear(SYMBOLS, 6)}
-    words = make_tokenizer("word", lowercase=data.lowercase)
-    characters = make_tokenizer("char", lowercase=data.lowercase)
-    return {"words": linear(words, 2), "characters": linear(characters, 5)}
+        yield from series_floors(max(map(len, train)))
+        return
+    counts = Counter(labels).values()
+    weights = "balanced" if max(counts) > UNEVEN * min(counts) else None
+    split = make_tokenizer("word", lowercase=data.lowercase) if data.kind == "text" else SYMBOLS
+    words = {"tokenizer": split, "token_pattern": None}
+    yield "words" if data.kind == "text" else "pairs", linear(weights, ngram_range=(1, 2), **words)
+    if data.kind == "text":
+        yield "characters", linear(weights, analyzer="char_wb", ngram_range=(2, 5))
+    else:
+        yield "triples", linear(weights, ngram_range=(1, 3), **words)
 
 
 def read(data: DataConfig, path: object) -> tuple[list[Any], list[str]]:
-    """Return the sequences of a file, and their labels."""
+    """Return the sequences of a file, in lower case where the config says so, and their labels."""
     examples = [e for e in read_examples(config_source(data, str(path))) if len(e.sequence)]
-    return [example.sequence for example in examples], [", ".join(e.labels or ()) for e in examples]
+    sequences: list[Any] = [example.sequence for example in examples]
+    if data.kind == "text" and data.lowercase:
+        sequences = [sequence.lower() for sequence in sequences]
+    return sequences, [", ".join(e.labels or ()) for e in examples]
 
 
-def fast_text(data: DataConfig) -> Scores | None:
-    """Return what fastText scores, where it is installed and the data are words."""
-    try:
-        import fasttext
-    except ImportError:
-        return None
-    if data.kind == "features":
-        return None
-    words = make_tokenizer("word", lowercase=data.lowercase) if data.kind != "tokens" else SYMBOLS
-    began, classes = time.perf_counter(), dict[str, str]()
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8") as file:
-        for sequence, label in zip(*read(data, data.train), strict=True):
-            name = classes.setdefault(label, f"__label__{len(classes)}")
-            file.write(f"{name} {' '.join(words(sequence))}\n")
-        file.flush()
-        model = fasttext.train_supervised(file.name, epoch=25, wordNgrams=2, verbose=0)
-    sequences, labels = read(data, data.test)
-    found = model.predict([" ".join(words(sequence)) for sequence in sequences])[0]
-    right = [each[0] == classes.get(label) for each, label in zip(found, labels, strict=True)]
-    return mean(right), time.perf_counter() - began
-
-
-def best_floor(data: DataConfig) -> str:
-    """Return name, accuracy on test and seconds of the best linear model."""
+def scored_floors(data: DataConfig) -> str:
+    """Return name, accuracy and macro F1 on test, and processor seconds of each floor."""
     train, labels = read(data, data.train)
     sequences, true = read(data, data.test)
-    found: dict[str, Scores] = {}
-    for name, model in linear_models(data).items():
-        began = time.perf_counter()
-        right = model.fit(train, labels).predict(sequences) == np.array(true)
-        found[name] = float(right.mean()), time.perf_counter() - began
-    if (scores := fast_text(data)) is not None:
-        found["fastText"] = scores
-    name = max(found, key=lambda each: found[each][0])
-    return f"{100 * found[name][0]:.1f} ({name}) | {found[name][1]:.0f}"
+    found = []
+    for name, model in floors(data, train, labels):
+        began = time.process_time()
+        predicted = model.fit(train, np.array(labels)).predict(sequences)
+        took = time.process_time() - began
+        accuracy = 100 * float(np.mean(predicted == np.array(true)))
+        macro = 100 * f1_score(true, predicted, average="macro")
+        found.append(f"{name} {accuracy:.1f} / {macro:.1f}, {took:.0f} s")
+    return "; ".join(found)
 
 
 def shown(values: list[float]) -> str:
@@ -192,18 +169,17 @@ def row(arguments: Any, path: Path) -> str:
             trained(config, [*arguments.set, f"seed={seed}"], folder / f"run{seed}")
             for seed in arguments.seeds.split(",")
         ]
-        kernels = share_of_kernels(config, arguments.set, folder / "once")
-        used = load_config(config, arguments.set)
-        has_floor = isinstance(used.data.test, str) and used.data.kind != "steps"
+        used = load_config(config, arguments.set).data
+    has_test = "test" in ends[0]
     cells = [
         path.stem,
-        shown([end["best_value"] for end in ends]) if used.data.validation is not None else "",
-        shown([end["test"]["accuracy"] for end in ends]) if "test" in ends[0] else "",
+        shown([end["best_value"] for end in ends]) if used.validation is not None else "",
+        shown([end["test"]["accuracy"] for end in ends]) if has_test else "",
+        shown([end["test"]["macro_f1"] for end in ends]) if has_test else "",
         f"{mean(end['processor'] for end in ends):.0f} s",
         f"{mean(end['clock'] for end in ends):.0f} s",
         f"{max(end['peak_memory_bytes'] for end in ends) / 1e6:,.0f} MB",
-        f"{100 * kernels:.0f} %",
-        best_floor(used.data) if has_floor else " | ",
+        scored_floors(used) if isinstance(used.test, str) and used.kind != "steps" else "",
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -215,7 +191,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--shipped", action="store_true")
     arguments = parser.parse_args()
-    print(f"| {' | '.join(COLUMNS + FLOOR)} |\n|{'---|' * len(COLUMNS + FLOOR)}")
+    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
     for path in arguments.configs or sorted(CONFIGS.glob("*.yaml")):
         train = load_config(path, []).data.train
         if arguments.configs or Path(str(train)).exists():
