@@ -297,6 +297,21 @@ def _numbers_depend_on_tokens(config: Config) -> Problems:
 
 
 @_rule
+def _only_steps_carry_numbers(config: Config) -> Problems:
+    if config.data.missing != "last":
+        return
+    kinds: dict[str, Any] = dict(config.data.steps or {})
+    depends = next((name for name, kind in kinds.items() if "by" in kind), None)
+    if len(_token_columns(config)) == len(kinds):
+        yield "data.missing", "found last, but data.steps has no column of numbers; expected mask"
+    elif config.data.standardize != "train":
+        yield _conflict(config, "data.missing", "data.standardize", advice="expected mask")
+    elif depends is not None:
+        found = f"found last, but the meaning of {depends} depends on a token (by)"
+        yield "data.missing", f"{found}; expected mask"
+
+
+@_rule
 def _ngrams_name_token_columns(config: Config) -> Problems:
     sizes, steps = config.model.ngrams, config.data.steps
     if sizes is None:

@@ -124,8 +124,10 @@ class DataConfig(Section):
     empty: Literal["error", "drop", "unk"] = "error"
     """Handling of sequences without time steps: error, drop the row, or unk: read one <unk>
     (features: zeros)."""
-    missing: Literal["error", "mask"] = "error"
-    """Handling of missing numbers: error, or mask: 0, marked by an additional channel."""
+    missing: Literal["error", "mask", "last"] = "error"
+    """Handling of missing numbers: error; mask: 0, marked by an additional channel; or last, for
+    steps: the last number seen in the sequence, with this mark and the time since then (by the
+    column order of data.steps, else in steps)."""
     standardize: Literal["train", "series", "both"] = "train"
     """Numbers are scaled by mean and standard deviation of train, of each sequence (series), or by
     both, as separate channels."""

@@ -341,7 +341,7 @@ def augmented(
     A window is cut first: of U(1 - slice, 1) of a sequence's steps, rounded, at least one, anywhere
     within it. Then each channel of each sequence is shifted by one number from N(0, shift²), in
     standard deviations of the channel in train. Only the first `channels` of a vector are shifted:
-    those behind are indicators of missing values.
+    those behind are indicators of missing values, and times since values were seen.
     """
     generator = np.random.default_rng([seed, epoch, batch, DRAWS])
     share, left = generator.random((2, len(rows)))
@@ -356,7 +356,7 @@ def augmented(
         values = rows.values.copy()
         values[:, :channels] += (shift * shifts).repeat(rows.lengths, axis=0)
         absent = values[:, channels:] > 0
-        if absent.shape[1]:
+        if absent.shape[1] == channels:  # else numbers were carried forward, or are never missing
             values[:, :channels][absent] = 0
         rows = replace(rows, values=values)
     return rows

@@ -102,11 +102,12 @@ class Preprocessing:
 
     def data_settings(self) -> dict[str, Any]:
         """Return the keys of the data section that fix the meaning of a model's weights."""
-        found = {"kind": self.kind, "static": self.schema.static, **self.sequence.settings()}
-        if self.steps is not None:
-            found["steps"] = self.schema.steps
+        found = {"kind": self.kind, "static": self.schema.static}
         if self.row_features is not None:
             found["missing"] = self.row_features.missing
+        found |= self.sequence.settings()
+        if self.steps is not None:
+            found["steps"] = self.schema.steps
         return found
 
     def pieces(self, sequence: Any) -> list[str] | None:

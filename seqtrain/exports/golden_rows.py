@@ -121,7 +121,10 @@ def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> S
     )
     scales = table.scales().values() if table.numbers else []
     means, deviations = [mean for mean, _ in scales], [deviation for _, deviation in scales]
-    return Steps(tokens, as_float32(draw.normal(means, deviations, (length, len(means)))))
+    numbers = draw.normal(means, deviations, (length, len(means)))
+    if table.has_indicators:
+        numbers[draw.random(numbers.shape) < 0.1] = np.nan
+    return Steps(tokens, as_float32(numbers))
 
 
 def as_float32(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:

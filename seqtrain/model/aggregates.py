@@ -68,10 +68,11 @@ class AggregateLayout:
         ids = columns[:, :, :count].long()
         parts = [valid.double().sum(0), *_token_counts(ids, valid, self.tokens)]
         if self.numbers:
-            numbers = columns[:, :, count : count + self.numbers].double()
+            after = count + self.numbers
+            numbers = columns[:, :, count:after].double()
             present = valid.expand_as(numbers)
             if self.indicators:
-                present = present & (columns[:, :, count + self.numbers :] <= 0)
+                present = present & (columns[:, :, after : after + self.numbers] <= 0)
             parts += statistics(numbers, present)
             if self.by is not None:
                 own = ids[:, :, self.by : self.by + 1]

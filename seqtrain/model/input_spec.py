@@ -66,7 +66,9 @@ class InputSpec:
                 ids=preprocessing.token_columns,
             )
         if preprocessing.kernels is not None:
-            kernels = KernelSizes(column.channels, column.has_indicators, preprocessing.kernels)
+            # Numbers that were carried forward count as any others.
+            indicators = column.has_indicators and not column.carries
+            kernels = KernelSizes(column.channels, indicators, preprocessing.kernels)
         return cls(
             input_size=preprocessing.input_size,
             num_classes=len(preprocessing.labels),

@@ -177,7 +177,7 @@ class Classification(Objective):
             rows,
             shift=amounts.get("shift", 0.0),
             slice=amounts.get("slice", 0.0),
-            channels=width // 2 if config.data.missing == "mask" else width,
+            channels=width // {"error": 1, "mask": 2, "last": 3}[config.data.missing],
             seed=config.seed,
             epoch=epoch,
             batch=number,

@@ -25,6 +25,12 @@ SECTIONS: dict[str, dict[str, Any]] = {
         "steps": STEPS,
         "static": {"who": "token", "age": "number"},
     },
+    "steps carried": {
+        "id": "id",
+        "order": "n",
+        "steps": {"place": "token", "heat": "number", "gap": "order"},
+        "missing": "last",
+    },
     "steps by token": {
         "id": "id",
         "steps": {"place": "token", "heat": {"number": True, "by": "place"}},

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqtrain.data.columns.column import Column
 from seqtrain.data.columns.row_features import RowFeatures
+from seqtrain.data.columns.scaling import LAST, MASK
 from seqtrain.data.columns.series_column import SeriesColumn
 from seqtrain.data.columns.steps_column import StepsColumn
 from seqtrain.data.columns.symbol_column import SymbolColumn
@@ -43,7 +44,8 @@ def row_features_from_config(config: Config) -> RowFeatures | None:
     """Return the unfitted row features that a config describes, or None."""
     if config.data.static is None:
         return None
-    return RowFeatures.from_kinds(config.data.static, config.data.missing)
+    missing = MASK if config.data.missing == LAST else config.data.missing
+    return RowFeatures.from_kinds(config.data.static, missing)
 
 
 def column_from_dict(values: Any, tokens: Any) -> Column:

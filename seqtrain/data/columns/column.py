@@ -111,6 +111,11 @@ class Column(ABC):
         return False
 
     @property
+    def carries(self) -> bool:
+        """True if missing numbers have the last value seen; the times follow the indicators."""
+        return False
+
+    @property
     def words(self) -> WordGrams | None:
         """Character n-grams of the words of the vocabulary, or None without subwords."""
         return None

@@ -1,13 +1,14 @@
 """Tables of columns: cells of several columns, encoded together as one vector.
 
 The vector holds the ids of all token columns, then the numbers of all number columns, then the
-indicators of missing numbers. N steps (or rows), K numbers of the vector.
+indicators of missing numbers, then the times since numbers were seen. N steps (or rows), K numbers
+of the vector.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
@@ -15,10 +16,10 @@ import numpy as np
 
 from seqtrain.data.columns.column import CellEncoder, Column, FitOptions, Parts
 from seqtrain.data.columns.number_cells import NumberCells
-from seqtrain.data.columns.scaling import MASK, MISSING, refused_numbers
+from seqtrain.data.columns.scaling import LAST, MISSING, Scale, carry_forward, refused_numbers
 from seqtrain.data.columns.token_cells import TokenCells
 from seqtrain.data.examples import Features, Steps
-from seqtrain.data.saved_values import saved_choice, saved_texts
+from seqtrain.data.saved_values import saved_choice, saved_text, saved_texts
 from seqtrain.data.store import Array, SequenceStore, blocks, concatenate
 from seqtrain.data.vocabulary import UNK, Vocabulary
 
@@ -46,7 +47,9 @@ class ColumnTable(Column):
         array: Array of a store that holds the vectors.
         tokens: Token columns.
         numbers: Number columns.
-        missing: Policy for missing numbers, "error" or "mask".
+        missing: Policy for missing numbers: "error", "mask" or "last".
+        clock: Name of the number column with the time since the previous step, or None.
+        since: Scale of the time since each number was seen, if the policy is "last".
     """
 
     kind = "steps"
@@ -54,6 +57,8 @@ class ColumnTable(Column):
     tokens: tuple[TokenCells, ...]
     numbers: tuple[NumberCells, ...]
     missing: str = "error"
+    clock: str | None = None
+    since: Scale = field(default_factory=Scale)
 
     @classmethod
     def from_kinds(
@@ -67,7 +72,8 @@ class ColumnTable(Column):
                 tokens.append(TokenCells(name, options.get("min_count")))
             else:
                 numbers.append(NumberCells(name, by=options.get("by")))
-        return cls(tuple(tokens), tuple(numbers), missing, **settings)
+        clock = next((name for name, kind in kinds.items() if kind == "order"), None)
+        return cls(tuple(tokens), tuple(numbers), missing, clock, **settings)
 
     @property
     def columns(self) -> tuple[TokenCells | NumberCells, ...]:
@@ -87,7 +93,12 @@ class ColumnTable(Column):
     @property
     def has_indicators(self) -> bool:
         """True if indicators of missing numbers follow the numbers."""
-        return self.missing == MASK
+        return self.missing != "error"
+
+    @property
+    def carries(self) -> bool:
+        """True if missing numbers have the last value seen; the times follow the indicators."""
+        return self.missing == LAST
 
     @property
     def channels(self) -> int:
@@ -97,8 +108,7 @@ class ColumnTable(Column):
     @property
     def input_size(self) -> int:
         """Numbers K of the vector."""
-        indicators = len(self.numbers) if self.has_indicators else 0
-        return len(self.tokens) + self.channels + indicators
+        return len(self.tokens) + self.channels * (1 + self.has_indicators + self.carries)
 
     def encoder(self) -> TableEncoder:
         """Return an encoder of the cells of steps."""
@@ -132,12 +142,17 @@ class ColumnTable(Column):
                 block[:, number] = ids[block[:, number].astype(np.int64)]
             return block
 
-        numbers = self.numbers if known is None else known.numbers
-        if known is None:
-            cells = self._cells(concatenate(map(final, blocks(train))))
+        numbers, since = self.numbers, self.since
+        if known is not None:
+            numbers, since = known.numbers, known.since
+        else:
+            vectors = concatenate(map(final, blocks(train)))
+            cells = self._cells(self._observed(vectors))
             sizes = {column.name: len(column.vocabulary or ()) for column in tokens}
             numbers = tuple(column.fit(cells, sizes, options.bins) for column in self.numbers)
-        table = replace(self, tokens=tuple(tokens), numbers=numbers)
+            if self.carries:
+                since = Scale.fit(vectors[:, -len(numbers) :])
+        table = replace(self, tokens=tuple(tokens), numbers=numbers, since=since)
         finished: Any = {
             name: concatenate(table.vectors_of(final(block)) for block in blocks(part))
             for name, part in values.items()
@@ -162,11 +177,24 @@ class ColumnTable(Column):
             numbers, absent = column.finish(cells)
             parts.append(numbers)
             indicators.append(absent)
-        parts += indicators if self.has_indicators else []
+        if self.carries:
+            absent, since = np.split(values[:, len(self.columns) :], 2, axis=1)
+            parts += [absent, self.since.apply(since)[0]]
+        elif self.has_indicators:
+            parts += indicators
         return np.concatenate(parts, axis=1, dtype=np.float32)
 
     def _cells(self, values: Features) -> Cells:
-        return dict(zip(self.names, values.T, strict=True))
+        return dict(zip(self.names, values.T, strict=False))
+
+    def _observed(self, values: Features) -> Features:
+        """Return ids and numbers as read, without the numbers that were carried forward."""
+        if not self.carries:
+            return values
+        first, count = len(self.tokens), len(self.numbers)
+        observed: Features = values[:, : first + count].copy()
+        observed[:, first:][values[:, first + count : first + 2 * count] > 0] = np.nan
+        return observed
 
     def erase(self, values: Features, column: int) -> None:
         """Replace one column, by its number, of vectors (N, K) by <unk> or a missing number."""
@@ -184,13 +212,18 @@ class ColumnTable(Column):
         return {own.name: (own.scale.mean[0], own.scale.std[0]) for own in self.numbers}
 
     def rows(self, steps: Steps) -> list[dict[str, Any]]:
-        """Return steps as rows: the cell of each column by its name."""
+        """Return steps as rows: the cell of each column by its name, None for a missing number."""
         cells = zip(*steps.tokens, *steps.numbers.T.tolist(), strict=True)
-        return [dict(zip(self.names, row, strict=True)) for row in cells]
+        return [
+            {name: None if x != x else x for name, x in zip(self.names, row, strict=True)}
+            for row in cells
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table without its vocabularies as JSON values."""
-        return {"columns": [column.to_dict() for column in self.columns], "missing": self.missing}
+        own = {"clock": self.clock, "since": self.since.to_dict()} if self.carries else {}
+        columns = [column.to_dict() for column in self.columns]
+        return {"columns": columns, "missing": self.missing, **own}
 
     def vocabulary_dict(self) -> dict[str, Any]:
         """Return the tokens of each token column by its name, under the kind of the table."""
@@ -212,7 +245,15 @@ class ColumnTable(Column):
             raise ValueError("columns: expected token columns first")
         if {column.by for column in others} - {None, *(column.name for column in first)}:
             raise ValueError("by: expected the name of a token column")
-        return cls(first, others, missing)
+        if missing != LAST:
+            return cls(first, others, missing)
+        since = Scale.from_dict("since", values["since"])
+        if not len(others) == len(since) > 0:
+            raise ValueError("since: expected one mean and one std for each column of numbers")
+        clock = saved_text("clock", values["clock"])
+        if clock is not None:
+            saved_choice("clock", clock, tuple(column.name for column in others))
+        return cls(first, others, missing, clock, since)
 
 
 class TableEncoder(CellEncoder):
@@ -240,9 +281,16 @@ class TableEncoder(CellEncoder):
         return checked
 
     def encode(self, cells: Sequence[Steps]) -> tuple[Features, list[int]]:
-        """Return the ids and the numbers of all steps, (N, columns), and the steps of each cell."""
+        """Return the ids and the numbers of all steps, and the steps of each cell.
+
+        Under data.missing: last, the numbers are those of `carry_forward`.
+        """
         parts = [self._nothing.numbers, *(steps.numbers for steps in cells)]
         numbers: Features = np.concatenate(parts)
+        if self._table.carries:
+            clock = self._table.clock
+            growth = None if clock is None else numbers[:, self._names.index(clock)]
+            numbers = carry_forward(numbers, [len(steps) for steps in cells], growth)
         count, lengths = len(self.indexes), [len(steps) for steps in cells]
         if not count:
             return numbers, lengths
@@ -263,5 +311,7 @@ class TableEncoder(CellEncoder):
 
     def blank(self) -> Features:
         """Return a step of unknown tokens and missing numbers."""
-        unknown = [UNK] * len(self.indexes) + [np.nan] * len(self._names)
+        count = len(self._names)
+        unknown = [UNK] * len(self.indexes) + [np.nan] * count
+        unknown += [1] * count + [0] * count if self._table.carries else []
         return np.array([unknown], dtype=np.float32)

@@ -16,7 +16,9 @@ SMALLEST_STD = float(np.finfo(np.float32).tiny)
 LARGEST = np.finfo(np.float32).max
 MASK = "mask"
 """Policy for missing numbers: they become 0, and an indicator column marks them."""
-MISSING = ("error", MASK)
+LAST = "last"
+"""Policy for missing numbers: as "mask", with the last number seen, and the time since then."""
+MISSING = ("error", MASK, LAST)
 STANDARDIZE = ("train", "series", "both")
 
 
@@ -99,6 +101,36 @@ class Scale:
         return cls(mean, std)
 
 
+def carry_forward(numbers: Features, lengths: Sequence[int], growth: Array | None) -> Features:
+    """Fill missing numbers with the last ones seen in the same sequence.
+
+    Args:
+        numbers: Numbers of the steps of all sequences, (N, F), NaN for missing ones.
+        lengths: Number of steps of each sequence.
+        growth: Time from the previous step to each step, (N,); or None to count steps.
+
+    Returns:
+        The numbers, NaN before the first one seen; then 1 for each that is missing, else 0; then
+        log(1 + time) since each was seen, or since the first step. (N, 3 F).
+
+    Reference:
+        Che et al. 2018, "Recurrent Neural Networks for Multivariate Time Series with Missing
+        Values", doi:10.1038/s41598-018-24271-9.
+    """
+    absent, row = np.isnan(numbers), np.arange(len(numbers))
+    first = np.repeat(np.cumsum([0, *lengths])[:-1], lengths)
+    times = (row - first).astype(np.float64)
+    if growth is not None:
+        # Each sequence is summed by itself, so that its times don't depend on others.
+        for begin, length in zip(np.cumsum([0, *lengths]).tolist(), lengths, strict=False):
+            own = growth[begin : begin + length].clip(0)
+            times[begin : begin + length] = np.nancumsum(own, dtype=np.float64)
+    seen = np.maximum.accumulate(np.where(absent, first[:, None], row[:, None]), axis=0)
+    carried = np.take_along_axis(numbers, seen, axis=0)
+    since = np.log1p(times[:, None] - times[seen])
+    return np.concatenate((carried, absent, since), axis=1, dtype=np.float32)
+
+
 def missing_value(step: int, steps: int, name: str) -> str:
     """Return the message that a number is missing, at a step from 0 of so many steps."""
     where = f"step {step + 1}: " if steps > 1 else ""
@@ -120,7 +152,7 @@ def refused_numbers(
     if numbers.shape[1] != width:
         return f"{numbers.shape[1]} channels; expected {width}"
     absent = np.isnan(numbers)
-    if missing == MASK or not absent.any():
+    if missing != "error" or not absent.any():
         return None
     step, column = (int(axis[0]) for axis in np.nonzero(absent))
     return missing_value(step, len(numbers), names[column] if names else "")
