@@ -51,6 +51,7 @@ CONFLICTS: tuple[Conflict, ...] = (
     ("data.id", SET, {"data.steps": DEFAULT}, "name the columns of a time step in data.steps"),
     ("data.steps", SET, {"data.id": DEFAULT}, "name the column of the sequence id in data.id"),
     ("data.order", SET, {"data.steps": DEFAULT}, "expected null"),
+    ("data.missing", ("last",), {"data.steps": DEFAULT, "data.standardize": SET}, "expected mask"),
     ("data.standardize", SET, {"data.kind": TEXTS}, "expected train"),
     ("data.number_bins", SET, {"data.kind": (*TEXTS, "features")}, "expected null"),
     ("model.kernels", SET, {"data.kind": TEXTS}, "expected false"),
@@ -297,15 +298,13 @@ def _numbers_depend_on_tokens(config: Config) -> Problems:
 
 
 @_rule
-def _only_steps_carry_numbers(config: Config) -> Problems:
-    if config.data.missing != "last":
-        return
+def _only_numbers_are_carried(config: Config) -> Problems:
     kinds: dict[str, Any] = dict(config.data.steps or {})
+    if config.data.missing != "last" or not kinds:
+        return
     depends = next((name for name, kind in kinds.items() if "by" in kind), None)
     if len(_token_columns(config)) == len(kinds):
         yield "data.missing", "found last, but data.steps has no column of numbers; expected mask"
-    elif config.data.standardize != "train":
-        yield _conflict(config, "data.missing", "data.standardize", advice="expected mask")
     elif depends is not None:
         found = f"found last, but the meaning of {depends} depends on a token (by)"
         yield "data.missing", f"{found}; expected mask"
