@@ -192,9 +192,8 @@ def _read_files(classifier: Classifier, value: str | list[str], key: str) -> Lab
 def _encoded(classifier: Classifier, name: str, sources: list[Source]) -> Labelled:
     with unchanged(sources):
         store, report = classifier.preprocessing.encode_files(sources)
-    return Labelled(
-        classifier, name, sources, report.digests, store, report.notices(display_name(name))
-    )
+        digests = {source.path: source.digest() for source in sources}
+    return Labelled(classifier, name, sources, digests, store, report.notices(display_name(name)))
 
 
 def _hold_out_again(

@@ -21,7 +21,7 @@ from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.read_options import FileFormat, Schema
 from seqtrain.data.readers import Digests, Source, read_rows, unchanged
-from seqtrain.data.sources import SPLITS, completed_schema, data_sources, split_sources
+from seqtrain.data.sources import SPLITS, completed_schema, data_sources
 from seqtrain.data.splits import Mask, Part, hold_out
 from seqtrain.data.store import (
     Ints,
@@ -93,7 +93,7 @@ def prepare(
         data = load_prepared(config, entry) if entry and known is None else None
         if data and data.digests == {source.path: source.digest() for _, source in sources}:
             return data
-        data = _Preparation(config, known).run()
+        data = _Preparation(config, known, sources).run()
     is_saved = entry is not None and not read_only and cache.save(entry, _entry_of(data))
     return replace(data, entry=entry if is_saved else None)
 
@@ -186,11 +186,12 @@ class _Preparation:
 
     config: Config
     known: Preprocessing | None
+    sources: list[tuple[str, Source]]
 
     def run(self) -> PreparedData:
         """Read and encode all splits."""
         data = self.config.data
-        train = split_sources(data, "train")
+        train = self._sources_of("data.train")
         schema = completed_schema(train)
         train = [source.with_schema(schema) for source in train]
         rules = self._rules(train[0].format, schema)
@@ -204,8 +205,7 @@ class _Preparation:
         read = encoder.encode_files(train, ids=ids)
         parts, reports = self._parts([*encoder.labels.combinations], *read)
         del read  # it may be large
-        sources = data_sources(self.config)
-        for key, source in sources:
+        for key, source in self.sources:
             if key.startswith("pretraining."):
                 ungrouped = source.with_schema(replace(source.schema, group=None))
                 parts[key], reports[key] = encoder.encode_files([ungrouped], labelled=False)
@@ -216,12 +216,11 @@ class _Preparation:
                 joined_stores([splits["train"], *parts.values()]) if parts else splits["train"]
             )
         for name in ("validation", "test"):
-            held = [source.with_schema(schema) for source in split_sources(data, name)]
+            held = [source.with_schema(schema) for source in self._sources_of(f"data.{name}")]
             if held:
                 splits[name], reports[name] = fitted.encode_files(held, learned=ids)
-        known = {path: x for report in reports.values() for path, x in report.digests.items()}
-        digests = {source.path: known.get(source.path) or source.digest() for _, source in sources}
-        _refuse_same_files(self.config, digests)
+        digests = {source.path: source.digest() for _, source in self.sources}
+        self._refuse_same_files(digests)
         _check_rows(data, splits, fitted)
         return PreparedData(
             splits=splits,
@@ -233,6 +232,9 @@ class _Preparation:
             unlabelled=unlabelled,
             vectors=vectors,
         )
+
+    def _sources_of(self, key: str) -> list[Source]:
+        return [source for name, source in self.sources if name == key]
 
     def _rules(self, format: FileFormat, schema: Schema) -> Preprocessing:
         """Return the unfitted preprocessing, with what an earlier model fixes."""
@@ -275,6 +277,21 @@ class _Preparation:
             lowercase=self.config.data.lowercase,
         )
 
+    def _refuse_same_files(self, digests: Digests) -> None:
+        """Raise DataError if a split to score on has the same content as a file of train."""
+        learned = {digests[x.path]: x.name for x in self._sources_of("data.train")}
+        for key, source in self.sources:
+            same = learned.get(digests[source.path])
+            if same is None or key not in ("data.validation", "data.test"):
+                continue
+            is_one = isinstance(self.config.data.train, str) and len(learned) == 1
+            which = "data.train" if is_one else quote(same)
+            hint = "; 0.1 would hold out a tenth of train" if key == "data.validation" else ""
+            raise DataError(
+                f"{key}: {source.name} has the same content as {which}, so it "
+                f"would score rows that were learned{hint}"
+            )
+
     def _parts(
         self, combinations: list[Labels], read: SequenceStore, report: EncodingReport
     ) -> tuple[dict[str, SequenceStore], dict[str, EncodingReport]]:
@@ -303,22 +320,6 @@ class _Preparation:
         for rows in held.values():
             learned[rows] = False
         return held, learned
-
-
-def _refuse_same_files(config: Config, digests: Digests) -> None:
-    sources = data_sources(config)
-    learned = {digests[x.path]: x.name for key, x in sources if key == "data.train"}
-    for key, source in sources:
-        same = learned.get(digests[source.path])
-        if same is None or key not in ("data.validation", "data.test"):
-            continue
-        is_one = isinstance(config.data.train, str) and len(learned) == 1
-        which = "data.train" if is_one else quote(same)
-        hint = "; 0.1 would hold out a tenth of train" if key == "data.validation" else ""
-        raise DataError(
-            f"{key}: {source.name} has the same content as {which}, so it "
-            f"would score rows that were learned{hint}"
-        )
 
 
 def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Preprocessing) -> None:

@@ -95,7 +95,6 @@ class EncodingReport:
         blank_labels: Rows among the unreadable ones whose label is blank.
         learned_ids: Sequences whose id has rows in train, too.
         shown: The first rows of the last kinds, as ``FILE:LINE: …`` lines.
-        digests: SHA-256 of each source that was read, by path.
         noun: "row", or "sequence" if rows are time steps.
     """
 
@@ -110,7 +109,6 @@ class EncodingReport:
     blank_labels: int = 0
     learned_ids: int = 0
     shown: list[str] = field(default_factory=list)
-    digests: dict[str, str] = field(default_factory=dict)
     noun: str = "row"
 
     def notices(self, name: str) -> list[str]:
@@ -246,8 +244,9 @@ class RowEncoder:
             noun = source.schema.rows_are
             problems, left_out = RowProblems(name, noun), RowProblems(name, noun)
             starts.append((name, start))
-            reader = read_rows(source, problems, labelled=labelled)
-            rows = reader if source.schema.steps is None else _in_one_file(reader, name, ids)
+            rows = read_rows(source, problems, labelled=labelled)
+            if source.schema.steps is not None:
+                rows = _in_one_file(rows, name, ids)
             for chunk in chunks(rows):
                 lines = [start + example.line for example in chunk]
                 if chunk and chunk[0].file is not None:
@@ -262,7 +261,6 @@ class RowEncoder:
                 yield store
                 end = max(end, int(store.lines.max(initial=0)))
             problems.raise_if_any()
-            report.digests[source.path] = reader.digest()
             if end == start:
                 left_out.raise_if_any()
             report.shown += left_out.shown[: max(0, SHOWN_ROWS - report.unreadable)]

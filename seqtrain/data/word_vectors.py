@@ -146,7 +146,8 @@ def _opened(path: str) -> Iterator[tuple[Numbered, RowProblems, int | None, int]
     """Open a file behind its first line; yield what that counts: words, if it does, and numbers."""
     problems, words = RowProblems(display_name(path)), None
     with open_input(path) as stream:
-        lines = RowSource(stream, FileFormat("lines"), Schema(), problems).lines()
+        form = FileFormat("lines")
+        lines = RowSource(path, form, Schema(), stream=stream, problems=problems).lines()
         number, first = next(lines, (0, ""))
         if not number:
             problems.fail(1, "the file is empty; expected lines of a word and its numbers")

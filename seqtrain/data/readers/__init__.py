@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias
 
 from seqtrain.data.examples import Example, RowProblems
+from seqtrain.data.read_options import STDIN
 from seqtrain.data.readers.file_source import FileSource
-from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.table_source import TableSource
-from seqtrain.data.readers.time_steps import AT_ONCE, SequenceBuilder, ids_are_scattered
+from seqtrain.data.readers.time_steps import SequenceBuilder, ids_are_scattered
 from seqtrain.errors import DataError
 from seqtrain.files.formats import FORMATS
 
@@ -22,7 +22,6 @@ __all__ = [
     "Digests",
     "FileSource",
     "Source",
-    "SourceReader",
     "TableSource",
     "read_rows",
     "unchanged",
@@ -37,8 +36,10 @@ Source: TypeAlias = FileSource | TableSource
 """An input of rows, with all that reading it needs."""
 
 
-class SourceReader(Iterator[Example]):
-    """Iterator of the examples of a source, which knows the digest of what it has read.
+def read_rows(
+    source: Source, problems: RowProblems | None = None, *, labelled: bool = True
+) -> Iterator[Example]:
+    """Yield the examples of a source, in order.
 
     Memory stays flat, except for JSON arrays, npz, UTF-16 and tables with scattered ids.
 
@@ -50,70 +51,26 @@ class SourceReader(Iterator[Example]):
     Raises:
         DataError: If the source can't be read further, or is labelled and has no rows.
     """
-
-    def __init__(
-        self, source: Source, problems: RowProblems | None = None, *, labelled: bool = True
-    ) -> None:
-        self.source, self.rows, self.labelled = source, 0, labelled
-        self.problems = problems or RowProblems(source.name, source.schema.rows_are)
-        self._digests: Digests = {}
-        name = source.format.name
-        if labelled and name in FORMATS and not FORMATS[name].labelled:
-            raise DataError(f"format {name} holds no labels; it is for prediction only")
-        source.schema.check_format(source.format.name, self.problems.name, source.keep)
-        self._examples = self._read()
-
-    def __next__(self) -> Example:
-        example = next(self._examples, None)
-        if example is None:
-            if self.labelled and not self.rows:
-                expected = "expected one labelled sequence per row"
-                raise DataError(f"{self.problems.name}: no rows; {expected}")
-            raise StopIteration
-        self.rows += 1
-        return example
-
-    def digest(self) -> str:
-        """Return the SHA-256 of the source, in hexadecimal.
-
-        If all examples were read, most sources needn't be read again for it.
-        """
-        return self.source.digest(self._digests)
-
-    def _read(self) -> Iterator[Example]:
-        source, schema = self.source, self.source.schema
-        is_complete = source.is_complete()
-        request = RowSource(
-            None,
-            source.format,
-            schema,
-            self.problems,
-            self.labelled,
-            source.keep,
-            source.bad_rows,
-            AT_ONCE if is_complete else 1,
-        )
-        if schema.steps is None:
-            return cast("Iterator[Example]", source.read(request, self._digests))
+    schema, format = source.schema, source.format.name
+    problems = problems or RowProblems(source.name, schema.rows_are)
+    if labelled and format in FORMATS and not FORMATS[format].labelled:
+        raise DataError(f"format {format} holds no labels; it is for prediction only")
+    schema.check_format(format, problems.name, source.keep)
+    opened = source.opened(problems, labelled=labelled)
+    rows: Iterator[Any] = source.read(opened)
+    if schema.steps is not None:
         scattered = None
-        if is_complete and source.path != "-":
+        if opened.at_once > 1 and source.path != STDIN:
             ids = replace(schema, order=None, steps={}, static=None, label=None, group=None)
-            only_ids = replace(
-                request,
-                schema=ids,
-                problems=RowProblems(self.problems.name),
-                labelled=False,
-                keep=(),
-            )
-            scattered = ids_are_scattered(source.read(only_ids))
-        return SequenceBuilder(request, scattered).build(source.read(request, self._digests))
-
-
-def read_rows(
-    source: Source, problems: RowProblems | None = None, *, labelled: bool = True
-) -> SourceReader:
-    """Return an iterator of the examples of a source, in order; see `SourceReader`."""
-    return SourceReader(source, problems, labelled=labelled)
+            only_ids = source.with_schema(ids).opened(RowProblems(problems.name), labelled=False)
+            scattered = ids_are_scattered(source.read(replace(only_ids, keep=())))
+        rows = SequenceBuilder(opened, scattered).build(rows)
+    is_empty = True
+    for example in rows:
+        is_empty = False
+        yield example
+    if labelled and is_empty:
+        raise DataError(f"{problems.name}: no rows; expected one labelled sequence per row")
 
 
 @contextmanager

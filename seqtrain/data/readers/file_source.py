@@ -7,18 +7,19 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-from seqtrain.data.examples import Example
-from seqtrain.data.read_options import STDIN, Column, FileFormat, Schema
+from seqtrain.data.examples import Example, RowProblems
+from seqtrain.data.read_options import STDIN, Schema
 from seqtrain.data.readers.npz import labels_file
 from seqtrain.data.readers.opening import file_digest, open_input
 from seqtrain.data.readers.plain import read_whole
 from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.step_cells import Rows
+from seqtrain.data.readers.time_steps import AT_ONCE
 from seqtrain.errors import DataError
 from seqtrain.files.formats import FORMATS, resolve_format
 from seqtrain.files.reading import path_problem, path_problems, uncompressed
@@ -45,24 +46,11 @@ class Part:
     label: str | None = None
 
 
-@dataclass(frozen=True)
-class FileSource:
+class FileSource(RowSource):
     """A file or a folder as a source of rows.
 
-    Attributes:
-        path: Path; ``-`` for standard input. A file is decompressed if its name ends in .gz or
-            .zst.
-        format: How the file is written.
-        schema: Which columns mean what.
-        keep: Columns that are copied to `Example.kept`.
-        bad_rows: ``"error"``, ``"drop"`` or ``"blank"``.
+    Its path is ``-`` for standard input. A file is decompressed if its name ends in .gz or .zst.
     """
-
-    path: str
-    format: FileFormat
-    schema: Schema
-    keep: Sequence[Column] = ()
-    bad_rows: str = "error"
 
     @property
     def name(self) -> str:
@@ -73,28 +61,20 @@ class FileSource:
         """Return the same file, read by another schema."""
         return replace(self, schema=schema)
 
-    def is_complete(self) -> bool:
-        """Return True if the whole input is at hand, False if more may come later."""
-        if self.path == STDIN:
-            return sys.stdin is not None and sys.stdin.seekable()
-        return os.path.isfile(self.path) or self.format.name == "arrow"
-
-    def digest(self, known: dict[str, str] | None = None) -> str:
+    def digest(self) -> str:
         """Return the SHA-256, in hexadecimal, of the file or of what is read of the folder.
 
-        Args:
-            known: Digests by path that were computed while reading.
+        A file that has just been read isn't read again for it.
         """
-        known = known or {}
+        files = self._files()
+        digests = [self.digests.pop(file, "") or file_digest(file) for file in files]
         if not os.path.isdir(self.path):
-            digests = [known.get(path) or file_digest(path) for path in self._files()]
             joined = hashlib.sha256("".join(digests).encode()).hexdigest()
             return joined if len(digests) > 1 else digests[0]
         total = hashlib.sha256()
-        for part in self._parts(labelled=True):
-            name = os.fsencode(os.path.relpath(part.path, self.path))
+        for file, digest in zip(files, digests, strict=True):
+            name = os.fsencode(os.path.relpath(file, self.path))
             name = name.replace(os.fsencode(os.sep), b"/")
-            digest = known.get(part.path) or file_digest(part.path)
             total.update(b"%b\0%b\n" % (name, digest.encode()))
         return total.hexdigest()
 
@@ -107,32 +87,46 @@ class FileSource:
             found.append((file, stat.st_size, stat.st_mtime_ns))
         return found
 
-    def read(
-        self, request: RowSource, digests: dict[str, str] | None = None
-    ) -> Iterator[Example | Rows]:
+    def opened(self, problems: RowProblems, *, labelled: bool) -> RowSource:
+        """Return the source as it is read once.
+
+        Args:
+            problems: Collector of what is wrong with rows.
+            labelled: True if every row must have a label.
+        """
+        if self.path == STDIN:
+            is_complete = sys.stdin is not None and sys.stdin.seekable()
+        else:
+            is_complete = os.path.isfile(self.path) or self.format.name == "arrow"
+        at_once = AT_ONCE if is_complete else 1
+        return replace(self, problems=problems, labelled=labelled, at_once=at_once)
+
+    def read(self, opened: RowSource) -> Iterator[Example | Rows]:
         """Yield the rows of every file. Rows of files in a folder name their file.
 
         Args:
-            request: How to read. Its stream is replaced.
-            digests: Receives the SHA-256 of each file that is read from beginning to end.
+            opened: Result of `opened`.
         """
-        is_whole = self.format.whole_files and not request.labelled
-        in_folder = is_whole or os.path.isdir(self.path)
-        problems = request.problems
-        for part in self._parts(labelled=request.labelled):
+        problems, labelled = opened.problems, opened.labelled
+        in_folder = (self.format.whole_files and not labelled) or os.path.isdir(self.path)
+        for part in self._parts(labelled=labelled):
             if in_folder:
                 problems.file = display_name(part.path)
-            labelled = request.labelled and part.label is None
             name = self.format.name if part.reading == WHOLE else part.reading
-            source = replace(request, labelled=labelled, format=replace(self.format, name=name))
+            source = replace(
+                opened,
+                path=part.path,
+                labelled=labelled and part.label is None,
+                format=replace(self.format, name=name),
+            )
             try:
-                for row in _read_part(part, source, pipes=not request.labelled, digests=digests):
+                for row in _read_part(source, part.reading, pipes=not labelled):
                     if in_folder and isinstance(row, Example):
                         labels = row.labels if part.label is None else (part.label,)
                         row = row._replace(file=problems.file, labels=labels)
                     yield row
             except DataError as error:
-                if part.reading != WHOLE or request.bad_rows == "error":
+                if part.reading != WHOLE or opened.bad_rows == "error":
                     raise
                 problem = error.problems[0].removeprefix(problems.file).partition(": ")[2]
                 yield Example("", None, 1, problems.file, problem=problem)
@@ -162,13 +156,12 @@ def reader_of(format: str) -> Callable[[RowSource], Iterator[Example | Rows]]:
     return reader  # type: ignore[no-any-return]
 
 
-def _read_part(
-    part: Part, source: RowSource, *, pipes: bool, digests: dict[str, str] | None
-) -> Iterator[Example | Rows]:
-    read = read_whole if part.reading == WHOLE else reader_of(part.reading)
-    pipes = pipes and part.reading != WHOLE
-    encoding = source.format.encoding
-    with open_input(part.path, pipes=pipes, encoding=encoding, digests=digests) as stream:
+def _read_part(source: RowSource, reading: str, *, pipes: bool) -> Iterator[Example | Rows]:
+    """Yield the rows of the file `source.path`."""
+    read = read_whole if reading == WHOLE else reader_of(reading)
+    pipes = pipes and reading != WHOLE
+    encoding, digests = source.format.encoding, source.digests
+    with open_input(source.path, pipes=pipes, encoding=encoding, digests=digests) as stream:
         yield from read(replace(source, stream=stream))
 
 

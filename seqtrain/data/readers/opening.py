@@ -1,5 +1,7 @@
 """Opening of data files: decompression, UTF-16, digests, and protection against bombs."""
 
+from __future__ import annotations
+
 import gzip
 import hashlib
 import io
@@ -34,7 +36,6 @@ def open_input(
     path: str,
     *,
     pipes: bool = False,
-    raw: bool = False,
     encoding: str = "utf-8",
     digests: dict[str, str] | None = None,
 ) -> Iterator[BinaryIO]:
@@ -43,7 +44,6 @@ def open_input(
     Args:
         path: A file, or ``-`` for standard input.
         pipes: Allow standard input and named pipes, which can be read only once.
-        raw: Don't decompress.
         encoding: With utf-16, the content is converted to UTF-8 in memory.
         digests: Receives the SHA-256 of the file under its path, if the block reads the file from
             beginning to end.
@@ -57,16 +57,9 @@ def open_input(
             raise DataError("stdin: can't be read here; give a file")
         yield sys.stdin.buffer
         return
-    try:
-        is_pipe = pipes and stat.S_ISFIFO(os.stat(path).st_mode)
-        file = _HashedFile(path) if is_pipe else _HashedFile(path, opener=open_regular)
-    except (OSError, ValueError) as error:
-        raise path_problem(path, error, DataError) from None
-    digests = None if is_pipe else digests
-    if digests is not None:
-        file.hash = hashlib.sha256()
+    file = _opened(path, pipes=pipes)
     with io.BufferedReader(file, BUFFER) as stream:
-        content = stream if raw else _decompressed(stream, path)
+        content = _decompressed(stream, path)
         if encoding == "utf-16":
             content = _converted(content, path)
         yield cast("BinaryIO", content)
@@ -76,11 +69,19 @@ def open_input(
 
 def file_digest(path: str) -> str:
     """Return the SHA-256 of a file in hexadecimal."""
-    total = hashlib.sha256()
-    with open_input(path, raw=True) as stream:
-        while block := stream.read(BUFFER):
-            total.update(block)
-    return total.hexdigest()
+    file = _opened(path)
+    with io.BufferedReader(file, BUFFER) as stream:
+        while stream.read(BUFFER):
+            pass
+    return file.hash.hexdigest()
+
+
+def _opened(path: str, *, pipes: bool = False) -> _HashedFile:
+    try:
+        is_pipe = pipes and stat.S_ISFIFO(os.stat(path).st_mode)
+        return _HashedFile(path) if is_pipe else _HashedFile(path, opener=open_regular)
+    except (OSError, ValueError) as error:
+        raise path_problem(path, error, DataError) from None
 
 
 def _decompressed(stream: Any, path: str) -> Any:
@@ -108,25 +109,26 @@ def _converted(content: Any, path: str) -> Any:
 
 
 class _HashedFile(io.FileIO):
-    """A file that raises DataError with its path, and is hashed while it is read.
+    """A file that is hashed while it is read, and raises DataError with its path.
 
     Attributes:
-        hash: SHA-256 object that is updated, or None.
-        hashed: Number of bytes hashed so far, or -1 once a read wasn't sequential.
+        hash: SHA-256 object of the bytes read so far.
+        hashed: Number of these bytes, or -1 once a read wasn't sequential.
     """
 
-    hash: Any = None
-    hashed = 0
+    def __init__(self, path: str, **options: Any) -> None:
+        super().__init__(path, **options)
+        self.hash, self.hashed = hashlib.sha256(), 0
 
     def readinto(self, buffer: Any) -> int | None:
         try:
-            is_jump = self.hash is not None and self.tell() != self.hashed
+            is_next = not self.seekable() or self.tell() == self.hashed
             size = super().readinto(buffer)
         except OSError as error:
             raise path_problem(str(self.name), error, DataError) from None
-        if self.hash is not None and size:
+        if is_next and size:
             self.hash.update(memoryview(buffer)[:size])
-            self.hashed = -1 if is_jump else self.hashed + size
+        self.hashed = self.hashed + (size or 0) if is_next else -1
         return size
 
 

@@ -1,10 +1,10 @@
-"""An open input: its lines as text, and what every reader does with rows and labels."""
+"""Inputs of rows: lines as text, and what every reader does with rows and labels."""
 
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from seqtrain.data.examples import (
@@ -46,28 +46,32 @@ MAGIC = {
 
 @dataclass(frozen=True)
 class RowSource:
-    """An open file or table, and how its rows are to be read.
+    """An input of rows, and how its rows are to be read.
 
     Attributes:
-        stream: Binary stream of a file, or a table.
+        path: Path, or name for messages.
         format: How the file is written.
         schema: Which columns mean what.
-        problems: Collector of what is wrong with rows.
-        labelled: True if every row must have a label.
         keep: Columns that are copied to `Example.kept`.
         bad_rows: ``"error"``, ``"drop"`` or ``"blank"``. With ``"blank"`` a line that can't be
             decoded is a bad row; otherwise the file can't be read past it.
+        stream: Binary stream of an open file, or None.
+        problems: Collector of what is wrong with rows.
+        labelled: True if every row must have a label.
         at_once: Largest number of rows that may be awaited before the first of them is used.
+        digests: SHA-256, by path, of files that were read from beginning to end.
     """
 
-    stream: Any
+    path: str
     format: FileFormat
     schema: Schema
-    problems: RowProblems
-    labelled: bool = True
     keep: Sequence[Column] = ()
     bad_rows: str = "error"
+    stream: Any = None
+    problems: RowProblems = field(default_factory=lambda: RowProblems(""), compare=False)
+    labelled: bool = True
     at_once: int = 1
+    digests: dict[str, str] = field(default_factory=dict, compare=False)
 
     def blocks(self) -> Iterator[list[str]]:
         r"""Yield lines, many at once, with their line ends (`\n` or `\r\n`).

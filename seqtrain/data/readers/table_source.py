@@ -18,12 +18,13 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from seqtrain.data.examples import Example
+from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.read_options import Column, FileFormat, Schema, keeps_all, missing_name
 from seqtrain.data.readers.cells import read_objects
 from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.sequences import plain
 from seqtrain.data.readers.step_cells import Rows
+from seqtrain.data.readers.time_steps import AT_ONCE
 from seqtrain.errors import DataError
 from seqtrain.files.formats import IN_MEMORY, MEMORY
 
@@ -91,7 +92,7 @@ class TableSource:
         """Name by which a config refers to the table: it changes with the content."""
         return f"{MEMORY}{self.name}-{self.digest()[:16]}"
 
-    def digest(self, known: dict[str, str] | None = None) -> str:
+    def digest(self) -> str:
         """Return the SHA-256 of the columns that are read."""
         if self._digest is None:
             for _ in self._rows():
@@ -103,29 +104,36 @@ class TableSource:
         """Return no stamps: reading checks the digest."""
         return []
 
-    def is_complete(self) -> bool:
-        """Return True: all rows are at hand."""
-        return True
+    def opened(self, problems: RowProblems, *, labelled: bool) -> RowSource:
+        """Return the source as it is read once; see `FileSource.opened`."""
+        return RowSource(
+            self.name,
+            self.format,
+            self.schema,
+            self.keep,
+            self.bad_rows,
+            problems=problems,
+            labelled=labelled,
+            at_once=AT_ONCE,
+        )
 
-    def read(
-        self, request: RowSource, digests: dict[str, str] | None = None
-    ) -> Iterator[Example | Rows]:
+    def read(self, opened: RowSource) -> Iterator[Example | Rows]:
         """Yield the rows. The line is the row, from 1."""
-        schema, name = request.schema, self.name
+        schema, name = opened.schema, self.name
         sequence: list[Column] = schema.sequence_columns()
         if not sequence and schema.kind == "features":
             others = (str(schema.label), str(schema.group))
             sequence = [x for x in self.values if x not in others]
-        elif not sequence and not keeps_all(request.keep):
+        elif not sequence and not keeps_all(opened.keep):
             raise DataError(
                 f"{name}: the model has no column names; give a list, such as list(data['text'])"
             )
-        for column in map(str, [*sequence, *([schema.label] * request.labelled)]):
+        for column in map(str, [*sequence, *([schema.label] * opened.labelled)]):
             if not {column, column.partition(".")[0]} & self.values.keys():
                 raise DataError(f"{name}: {missing_name('column', column, self.columns)}")
         if schema.steps is None:
-            request = replace(request, schema=replace(schema, sequence=sequence))
-        return read_objects(request, enumerate(self._rows(), start=1), with_indexes=True)
+            opened = replace(opened, schema=replace(schema, sequence=sequence))
+        return read_objects(opened, enumerate(self._rows(), start=1), with_indexes=True)
 
     def with_schema(self, schema: Schema) -> TableSource:
         """Return the same table, read by another schema of the same columns."""

@@ -162,6 +162,11 @@ def test_any_bytes_give_rows_or_a_data_error(content, format, kind, labelled):
     assert not any("\n" in problem for problem in problems)
 
 
+def lenient_lines(stream: io.BytesIO) -> row_source.RowSource:
+    """Return an open file of lines, whose undecodable lines are bad rows."""
+    return row_source.RowSource("a", FileFormat("lines"), Schema(), bad_rows="blank", stream=stream)
+
+
 @pytest.mark.parametrize("size", [1, 3, 7, 40, 1000])
 @pytest.mark.parametrize("ends", [False, True])
 def test_lines_are_the_same_however_many_bytes_are_read_at_once(monkeypatch, size, ends):
@@ -171,9 +176,7 @@ def test_lines_are_the_same_however_many_bytes_are_read_at_once(monkeypatch, siz
         text = None if b"\xff" in line or b"\0" in line else line.decode()
         expected.append(text if ends or text is None else re.sub(r"\r?\n\Z", "", text))
     monkeypatch.setattr(row_source, "BLOCK_BYTES", size)
-    problems = RowProblems("a.txt")
-    stream = io.BytesIO(content)
-    source = row_source.RowSource(stream, FileFormat("lines"), Schema(), problems, bad_rows="blank")
+    source = lenient_lines(io.BytesIO(content))
     every = (line for block in source.blocks() for line in block)
     lines = every if ends else (line for _, line in source.lines())
     assert [None if row_source.UNDECODABLE.search(line) else line for line in lines] == expected
@@ -197,10 +200,7 @@ class SlowReader(io.BytesIO):
 
 def test_a_byte_order_mark_is_dropped_however_few_bytes_come_at_first():
     for content, expected in ((b"\xef\xbb\xbfone\n", "one"), (b"\xef\xbb\n", None)):
-        problems = RowProblems("a.txt")
-        source = row_source.RowSource(
-            SlowReader(content), FileFormat("lines"), Schema(), problems, bad_rows="blank"
-        )
+        source = lenient_lines(SlowReader(content))
         (line,) = (text for _, text in source.lines())
         assert (None if row_source.UNDECODABLE.search(line) else line) == expected
 
