@@ -24,12 +24,7 @@ from seqtrain.data.batch import Batch, collate, map_batches, memory_errors
 from seqtrain.data.plan import plan_epoch
 from seqtrain.data.precision import float32_products
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.evaluation.logits import (
-    EVALUATION_BATCHING,
-    CarriedStates,
-    branches_of_batches,
-    predict_logits,
-)
+from seqtrain.evaluation.logits import predict_logits
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.cells import as_one_tensor
 from seqtrain.model.classifier import ClassifierNetwork
@@ -103,10 +98,8 @@ class SeqtrainLearner:
         rows, device = store.__getitems__(np.concatenate(batches)), self.task.device
         if self.padding:  # predictions depend on these batches
             plan = np.split(np.arange(len(rows)), np.cumsum([len(batch) for batch in batches])[:-1])
-            found = branches_of_batches(self.model, rows, plan, device, collate=self._collate)
-            return self.model.combine(found)
-        batching = EVALUATION_BATCHING.model_copy(update={"sort": self.config.batching.sort})
-        return predict_logits(self.model, rows, device, batching)
+            return predict_logits(self.model, rows, device, plan=plan, collate=self._collate)
+        return predict_logits(self.model, rows, device, collate=self._collate)
 
 
 def padded(rows: SequenceStore) -> SequenceStore:
@@ -122,12 +115,10 @@ def one_by_one(task: Task, pooling: str) -> Tensor:
     """Return the logits of the probe, (B, C), one sequence at a time by torch's own module."""
     changes = {"engine": "torch", "unroll": "packed", "pooling": pooling}
     rows = task.train.__getitems__(task.probe)
-    carried = CarriedStates() if task.config.model.initial_state == "carried" else None
     batches = np.split(np.arange(len(rows)), len(rows))
     network = task.new_model(task.config.with_keys(model=changes))
     with random_biases(network):
-        found = branches_of_batches(network, rows, batches, task.device, carried=carried)
-    return network.combine(found)
+        return predict_logits(network, rows, task.device, plan=batches)
 
 
 @contextmanager

@@ -15,12 +15,7 @@ from torch import Tensor
 from seqtrain.data.batch import Batch, collate
 from seqtrain.data.plan import plan_in_order_of_length, rows_in_groups
 from seqtrain.data.store import Ints, SequenceStore
-from seqtrain.evaluation.logits import (
-    EVALUATION_BATCHING,
-    CarriedStates,
-    branches_of_batches,
-    carried_groups,
-)
+from seqtrain.evaluation.logits import EVALUATION_BATCHING, carried_groups, predict_logits
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.choice import engines_by_name
 
@@ -66,12 +61,9 @@ def differences(
     variants = engines_by_name(model.config, device)
 
     def logits(variant: str, batches: list[Ints], collate: Callable[..., Batch]) -> Tensor:
-        states = None if groups is None else CarriedStates()
-        engine = variants[variant]
-        branches = branches_of_batches(
-            model, store, batches, device, collate, states, engine=engine
+        return predict_logits(
+            model, store, device, plan=batches, collate=collate, engine=variants[variant]
         )
-        return model.combine(branches)
 
     listener("alone, torch", 0.0)
     alone = logits("torch", *ways["alone"])

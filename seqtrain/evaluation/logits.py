@@ -1,7 +1,7 @@
 """Logits of a store, computed in batches of similar length; states that are carried in groups."""
 
-from collections.abc import Callable, Collection, Iterable
-from functools import partial
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from seqtrain.model.engines.interface import Engine
 
 EVALUATION_BATCHING = BatchingConfig(max_tokens=32768)
 """Large batches: a token is embedded and projected once in each."""
+Result = TypeVar("Result")
 
 
 class CarriedStates:
@@ -80,112 +81,154 @@ class CarriedStates:
         self._states = dict(zip(groups.tolist(), states.to(zeros.device).unbind(), strict=True))
 
 
-def classify(
+def forward_carried(
+    compute: Callable[[Batch, ForwardContext], Result],
     model: ClassifierNetwork,
     batch: Batch,
-    carried: CarriedStates | None = None,
-    context: ForwardContext | None = None,
-    names: Collection[str] | None = None,
-) -> list[Tensor]:
-    """Return the logits of a batch for each branch, (B, C), row by row of the batch.
+    carried: CarriedStates | None,
+    context: ForwardContext,
+) -> Result:
+    """Return what `compute` returns for a batch whose rows start where their groups ended.
 
     Args:
-        model: the network.
-        batch: sequences. No two of them are of one group.
-        carried: states at which the rows start, and which get those where they end, or None.
-        context: settings of the forward pass. None means prediction.
-        names: branches to compute, or None for all.
+        compute: A forward pass of the model, which sets the final states of its context.
+        model: The network.
+        batch: Sequences. No two of them are of one group.
+        carried: States at which groups ended, which are updated; or None if none are carried.
+        context: Settings of the forward pass.
     """
-    context = ForwardContext() if context is None else context
     if carried is not None:
         context.start = carried.starts(batch.groups, model)
-    branches = model.branch_logits(batch, context, names)
+    result = compute(batch, context)
     if carried is not None and context.start is not None and context.final_states is not None:
         # Autocast may have lowered the states.
         carried.keep(batch.groups, context.final_states.to(context.start.dtype))
-    return branches
+    return result
+
+
+@torch.inference_mode()
+def run_batches(
+    compute: Callable[[Batch, ForwardContext], list[Tensor]],
+    model: ClassifierNetwork,
+    store: SequenceStore,
+    device: torch.device,
+    carried: CarriedStates | None = None,
+    *,
+    plan: Iterable[Ints] | None = None,
+    collate: Callable[[SequenceStore], Batch] = collate,
+    before_batch: Callable[[], None] = lambda: None,
+    engine: Engine | None = None,
+) -> Iterator[tuple[Batch, list[Tensor]]]:
+    """Yield each batch of a store, and what `compute` returns for it in evaluation mode.
+
+    Args:
+        compute: A forward pass, as for `forward_carried`.
+        model: The network, on the device.
+        store: The sequences.
+        device: Device that computes.
+        carried: States at which groups start if the model carries states, or None for zeros.
+        plan: Rows of each batch, or None for large batches of similar length. If states are
+            carried, a row comes in a later batch than the row before it in its group.
+        collate: Function that makes a batch.
+        before_batch: Function that is called before each batch.
+        engine: Engine of the recurrence, or None for the one that fits the model.
+    """
+    groups, was_training = carried_groups(model, store), model.training
+    if plan is None:
+        plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
+    states = None if groups is None else carried or CarriedStates()
+
+    def run(batch: Batch) -> list[Tensor]:
+        context = ForwardContext(engine=engine)
+        return forward_carried(compute, model, batch, states, context)
+
+    model.eval()
+    try:
+        yield from map_batches(run, store, plan, device, collate=collate, before_batch=before_batch)
+    finally:
+        model.train(was_training)
+
+
+def branch_logits(
+    model: ClassifierNetwork,
+    store: SequenceStore,
+    device: torch.device,
+    carried: CarriedStates | None = None,
+    *,
+    plan: Iterable[Ints] | None = None,
+    collate: Callable[[SequenceStore], Batch] = collate,
+    before_batch: Callable[[], None] = lambda: None,
+    engine: Engine | None = None,
+    share: tuple[int, int] = (0, 1),
+    names: Collection[str] | None = None,
+) -> list[Tensor]:
+    """Return each branch's logits of every sequence, (B, C) float32 on the CPU, equal in any batch.
+
+    The arguments are those of `run_batches`, and `names`: the branches to compute, or None for all.
+    Rows in no batch of the plan get zeros. `share` is the rank and size of the processes that
+    divide the batches. The sum over the ranks has all rows. Where states are carried, rank 0
+    computes all.
+    """
+    rank, size = share
+    if plan is None and size > 1:
+        groups = carried_groups(model, store)
+        whole = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
+        # If states are carried, a batch starts from the states of earlier ones.
+        plan = whole[rank::size] if groups is None else whole if rank == 0 else []
+
+    def compute(batch: Batch, context: ForwardContext) -> list[Tensor]:
+        branches = model.branch_logits(batch, context, names)
+        return [logits.float().cpu() for logits in branches]
+
+    count = len(model.branch_names) if names is None else len(names)
+    shape = count, len(store), model.num_classes
+    logits = torch.zeros(shape, dtype=torch.float32, device="cpu")
+    for batch, found in run_batches(
+        compute,
+        model,
+        store,
+        device,
+        carried,
+        plan=plan,
+        collate=collate,
+        before_batch=before_batch,
+        engine=engine,
+    ):
+        logits[:, torch.from_numpy(batch.examples)] = torch.stack([*map(batch.restore, found)])
+    return [*logits]
 
 
 def predict_logits(
     model: ClassifierNetwork,
     store: SequenceStore,
     device: torch.device,
-    batching: BatchingConfig = EVALUATION_BATCHING,
-    carried: CarriedStates | None = None,
-) -> Tensor:
-    """Return the calibrated logits of every sequence, (B, C); `branch_logits` has the arguments."""
-    return model.combine(branch_logits(model, store, device, batching, carried))
-
-
-@torch.inference_mode()
-def branch_logits(
-    model: ClassifierNetwork,
-    store: SequenceStore,
-    device: torch.device,
-    batching: BatchingConfig = EVALUATION_BATCHING,
     carried: CarriedStates | None = None,
     *,
-    before_batch: Callable[[], None] = lambda: None,
-    share: tuple[int, int] = (0, 1),
-    names: Collection[str] | None = None,
-) -> list[Tensor]:
-    """Return each branch's logits of every sequence, (B, C) float32 on the CPU, equal in any batch.
-
-    Args:
-        model: on the device; switched to evaluation meanwhile.
-        store: the sequences.
-        device: where to compute.
-        batching: how many go together.
-        carried: as for `classify`; None: all groups start from zeros.
-        before_batch: is called before each batch.
-        share: rank and size of the processes that divide the batches; other ranks' rows are 0, so
-            that a sum over the ranks gives all. Where states are carried, rank 0 computes all.
-        names: branches to compute, or None for all.
-    """
-    rank, size = share
-    groups = carried_groups(model, store)
-    plan = plan_in_order_of_length(store.lengths, batching, groups)
-    if groups is None:
-        plan = plan[rank::size]
-    elif rank > 0:
-        plan = []  # a batch starts from the states of earlier ones
-    return branches_of_batches(
-        model,
-        store,
-        plan,
-        device,
-        partial(collate, sort=batching.sort),
-        None if groups is None else carried or CarriedStates(),
-        before_batch,
-        names=names,
+    plan: Iterable[Ints] | None = None,
+    collate: Callable[[SequenceStore], Batch] = collate,
+    engine: Engine | None = None,
+) -> Tensor:
+    """Return the calibrated logits of every sequence, (B, C); `branch_logits` has the arguments."""
+    return model.combine(
+        branch_logits(model, store, device, carried, plan=plan, collate=collate, engine=engine)
     )
 
 
-@torch.inference_mode()
 def embed_sequences(
     model: ClassifierNetwork, store: SequenceStore, device: torch.device, carried: CarriedStates
 ) -> Tensor:
     """Return the pooled states of the recurrent branch for every sequence, (B, H) on the CPU.
 
-    Args:
-        model: The network, on the device.
-        store: The sequences.
-        device: Device that computes.
-        carried: States at which groups start, if the model carries states.
+    The arguments are those of `run_batches`.
     """
-    groups, branch = carried_groups(model, store), recurrent_branch(model)
+    branch = recurrent_branch(model)
 
-    def compute(batch: Batch) -> Tensor:
-        start = None if groups is None else carried.starts(batch.groups, model)
-        pooled, states = branch.embed(batch, ForwardContext(start=start))
-        if groups is not None:
-            carried.keep(batch.groups, states)
-        return pooled.float().cpu()
+    def compute(batch: Batch, context: ForwardContext) -> list[Tensor]:
+        pooled, context.final_states = branch.embed(batch, context)
+        return [pooled.float().cpu()]
 
     vectors = torch.zeros((len(store), branch.pooled_width), dtype=torch.float32, device="cpu")
-    plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
-    model.eval()
-    for batch, found in map_batches(compute, store, plan, device):
+    for batch, (found,) in run_batches(compute, model, store, device, carried):
         vectors[torch.from_numpy(batch.examples)] = batch.restore(found)
     return vectors
 
@@ -216,43 +259,3 @@ def check_finite(logits: Tensor, store: SequenceStore) -> Tensor:
             "finite; its weights are too large; train a new model with a lower training.lr"
         )
     return logits
-
-
-@torch.inference_mode()
-def branches_of_batches(
-    model: ClassifierNetwork,
-    store: SequenceStore,
-    plan: Iterable[Ints],
-    device: torch.device,
-    collate: Callable[[SequenceStore], Batch] = collate,
-    carried: CarriedStates | None = None,
-    before_batch: Callable[[], None] = lambda: None,
-    *,
-    names: Collection[str] | None = None,
-    engine: Engine | None = None,
-) -> list[Tensor]:
-    """Return each branch's logits of every sequence, (B, C) float32 on the CPU, by a plan.
-
-    The plan holds the rows of each batch, each row once; rows in no batch get zeros. With carried
-    states, a row comes in a later batch than the row before it in its group. `engine` computes the
-    recurrence, or None for the one that fits the model.
-    """
-
-    def compute(batch: Batch) -> list[Tensor]:
-        context = ForwardContext(engine=engine)
-        branches = classify(model, batch, carried, context, names)
-        return [logits.float().cpu() for logits in branches]
-
-    was_training, shape = model.training, (len(store), model.num_classes)
-    model.eval()
-    count = len(model.branch_names) if names is None else len(names)
-    whole = [torch.zeros(shape, dtype=torch.float32, device="cpu") for _ in range(count)]
-    try:
-        for batch, found in map_batches(
-            compute, store, plan, device, collate=collate, before_batch=before_batch
-        ):
-            for logits, own in zip(whole, found, strict=True):
-                logits[torch.from_numpy(batch.examples)] = batch.restore(own)
-    finally:
-        model.train(was_training)
-    return whole

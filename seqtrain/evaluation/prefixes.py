@@ -14,18 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.data.batch import Batch, map_batches
+from seqtrain.data.batch import Batch
 from seqtrain.data.decisions import best_class
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.evaluation.logits import (
     EVALUATION_BATCHING,
     CarriedStates,
-    branches_of_batches,
-    carried_groups,
     check_finite,
-    classify,
     predict_logits,
+    run_batches,
 )
 from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.classifier import ClassifierNetwork
@@ -103,50 +101,37 @@ def score_prefixes(
     ]
 
 
-@torch.inference_mode()
 def _by_one_run(
     model: ClassifierNetwork, store: SequenceStore, device: torch.device, carried: CarriedStates
 ) -> list[Tensor]:
     """Return the logits of each sequence's time steps in the store's order, by reading it once."""
-    groups = carried_groups(model, store)
 
-    def compute(batch: Batch) -> list[Tensor]:
-        context = ForwardContext()
-        if groups is not None:
-            context.start = carried.starts(batch.groups, model)
-        of_steps = model.step_logits(batch, context)
-        if context.start is not None and context.final_states is not None:
-            carried.keep(batch.groups, context.final_states)
-        sizes = batch.packed.batch_sizes
-        first, packed = sizes.cumsum(0) - sizes, of_steps.float().cpu()
+    def compute(batch: Batch, context: ForwardContext) -> list[Tensor]:
+        packed, sizes = model.step_logits(batch, context).float().cpu(), batch.packed.batch_sizes
+        first = sizes.cumsum(0) - sizes
         return [packed[first[:length] + row] for row, length in enumerate(batch.lengths.tolist())]
 
     logits = [torch.empty(0, device="cpu")] * len(store)
-    plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
-    for batch, found in map_batches(compute, store, plan, device):
+    for batch, found in run_batches(compute, model, store, device, carried):
         for example, of_steps in zip(batch.examples, batch.restore(found), strict=True):
             logits[example] = of_steps
     return logits
 
 
-@torch.inference_mode()
 def _starts(
     model: ClassifierNetwork, store: SequenceStore, device: torch.device, carried: CarriedStates
-) -> CarriedStates | None:
-    groups = carried_groups(model, store)
-    if groups is None:
-        return None
+) -> CarriedStates:
+    """Return the state from which each row starts, by its index in the store."""
     starts = CarriedStates()
 
-    def compute(batch: Batch) -> None:
-        start = carried.starts(batch.groups, model)
-        assert start is not None, "the store has groups"
-        starts.keep(batch.examples[batch.sorted_indices.numpy()], start)
-        classify(model, batch, carried)
+    def compute(batch: Batch, context: ForwardContext) -> list[Tensor]:
+        if context.start is not None:
+            starts.keep(batch.examples[batch.sorted_indices.numpy()], context.start)
+        return model.branch_logits(batch, context)
 
-    plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
-    for _ in map_batches(compute, store, plan, device):
-        pass
+    if model.config.initial_state == "carried":
+        for _ in run_batches(compute, model, store, device, carried):
+            pass
     starts.frozen = True
     return starts
 
@@ -157,12 +142,9 @@ def _after(
     rows: Ints,
     ends: Ints,
     device: torch.device,
-    starts: CarriedStates | None,
+    starts: CarriedStates,
 ) -> Tensor:
     """Return the logits after the first steps of some rows, (P, C), each from its start state."""
-    cut = store.prefixes(rows, ends)
-    if starts is None:
-        return predict_logits(model, cut, device)
+    cut = replace(store.prefixes(rows, ends), groups=rows)
     plan = plan_in_order_of_length(cut.lengths, EVALUATION_BATCHING)
-    by_row = replace(cut, groups=rows)
-    return model.combine(branches_of_batches(model, by_row, plan, device, carried=starts))
+    return predict_logits(model, cut, device, starts, plan=plan)

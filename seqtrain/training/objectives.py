@@ -17,7 +17,7 @@ from seqtrain.evaluation.logits import (
     are_right,
     branch_logits,
     carried_groups,
-    classify,
+    forward_carried,
 )
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.scoring import score
@@ -187,7 +187,8 @@ class Classification(Objective):
         """Return the cross-entropy of each example: of several branches, their sum."""
         carried = None if self.groups is None else self.carried
         context = ForwardContext(random, bptt=self.settings.bptt, prepared=self.prepared)
-        branches = classify(self.classifier, batch, carried, context)
+        compute = self.classifier.branch_logits
+        branches = forward_carried(compute, self.classifier, batch, carried, context)
         labels = torch.cat([batch.labels] * len(branches))
         each = example_losses(torch.cat(branches), labels, self.class_weights, self.settings)
         each = each.view(len(branches), -1).sum(0)
