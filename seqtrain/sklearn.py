@@ -273,7 +273,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         def follow(event: Event) -> None:
             if progress is not None:
                 progress(event)
-            if isinstance(event, EpochEvent) and not event.refit:
+            if isinstance(event, EpochEvent) and event.phase != "refit":
                 row = {"epoch": event.epoch, "train_loss": event.loss}
                 row["train_accuracy"] = event.accuracy
                 scores = event.validation.figures() if event.validation else {}

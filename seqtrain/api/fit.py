@@ -26,29 +26,25 @@ from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs import run_directory
 from seqtrain.runs.checkpoint import STATE
 from seqtrain.runs.environment import (
+    check_longest,
+    check_model,
     check_same_data,
     check_space,
+    deterministic_algorithms,
     environment,
     inexact_resume_warnings,
 )
-from seqtrain.runs.resources import check_longest, check_model, deterministic_algorithms
 from seqtrain.runs.run_directory import RUNS
 from seqtrain.runs.run_writer import RunWriter
 from seqtrain.runs.starting_point import (
     LINEAGE,
-    ResumePoint,
-    RunRequest,
     StartingPoint,
     find_starting_point,
 )
 from seqtrain.training.distributed import Processes, connected
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.initial_weights import (
-    copy_old_weights,
-    initial_calibration,
-    initial_network,
-)
-from seqtrain.training.phases import TrainingContext, TrainingSession, train_session
+from seqtrain.training.initial_weights import copy_old_weights
+from seqtrain.training.phases import TrainingSession, train_session
 
 
 def fit(
@@ -80,7 +76,6 @@ def fit(
     config = resolved_config(config, device)
     directory = None if run_dir is None else Path(run_dir)
     name = "run" if source is None else source.stem
-    request = RunRequest(directory, source, name, init_from, resume, force)
     with ExitStack() as resources:
         resources.enter_context(torch.inference_mode(False))
         resources.enter_context(torch.enable_grad())
@@ -88,17 +83,26 @@ def fit(
         processes, chosen = resources.enter_context(connected(chosen))
         with processes.first_before_others():
             config = _checked_config(config, source, chosen, processes)
-        start = find_starting_point(config, request, processes, resources)
+        start = find_starting_point(
+            config,
+            processes,
+            resources,
+            directory=directory,
+            source=source,
+            name=name,
+            init_from=init_from,
+            resume=resume,
+            force=force,
+        )
         began = time.perf_counter()
         data = _read_data(config, start, processes, default_folder() if cache else None)
-        context = TrainingContext(config, data, chosen, processes)
-        _check_data(context)
+        _check_data(config, data, chosen, processes)
         if processes.is_first:
             listener(DataEvent(data, config, time.perf_counter() - began))
         resources.enter_context(deterministic_algorithms(config.training.deterministic))
         resources.enter_context(processes.signals)
         with processes.first_before_others():
-            session, origin = _start_session(context, start)
+            session, origin = _start_session(config, data, chosen, processes, start)
         session.copy_rank_zero()
         if sample_weight is not None:
             session.weigh_examples(sample_weight)
@@ -106,7 +110,7 @@ def fit(
             for _ in train_session(session, finish=finish):
                 processes.raise_if_stopped()
             return _finished_run(session, Path(), [])
-        writer = _start_writer(session, start, request, origin, listener, resources)
+        writer = _start_writer(session, start, directory, name, origin, listener, resources)
         return _write_run(session, writer, listener, finish=finish)
 
 
@@ -169,12 +173,13 @@ def _read_data(
     return data
 
 
-def _check_data(context: TrainingContext) -> None:
+def _check_data(
+    config: Config, data: PreparedData, device: torch.device, processes: Processes
+) -> None:
     """Check that model and data fit into memory, and are the same in all processes."""
-    config, data, processes = context.config, context.data, context.processes
     with processes.first_before_others():
-        check_model(config.model, data.preprocessing, context.device)
-        check_longest(config, data.splits["train"], context.device)
+        check_model(config.model, data.preprocessing, device)
+        check_longest(config, data.splits["train"], device)
     others = processes.unlike_first([config.model_dump_json().encode()])
     if others:
         problem = f"config: differs between rank 0 and {others}; start all with the same one"
@@ -187,57 +192,61 @@ def _check_data(context: TrainingContext) -> None:
 
 
 def _start_session(
-    context: TrainingContext, start: StartingPoint
+    config: Config,
+    data: PreparedData,
+    device: torch.device,
+    processes: Processes,
+    start: StartingPoint,
 ) -> tuple[TrainingSession, str | None]:
     """Return a run at its start, and a line that says what was kept of an older model, or None."""
-    if start.point is not None:
-        return _resumed_session(context, start.point), None
-    data, origin = context.data, None
-    network = initial_network(context.config, data, context.device, context.processes)
-    if start.old_model is not None:
-        old = start.old_model
-        origin = copy_old_weights(
-            old.network, old.preprocessing, network, data.preprocessing, data.vectors
-        )
-    return TrainingSession(context, network, initial_calibration(data, network)), origin
-
-
-def _resumed_session(context: TrainingContext, point: ResumePoint) -> TrainingSession:
-    """Return a run with weights, optimizer and progress of a checkpoint."""
-    model = point.checkpoint.model
-    check_same_data(point.run, context.config, context.data, model.preprocessing)
-    if model.network.config != context.config.model.architecture:
+    point, old = start.point, start.old_model
+    if point is None:
+        session = TrainingSession(config, data, device, processes)
+        if old is None:
+            return session, None
+        new, rules = session.network, data.preprocessing
+        return session, copy_old_weights(old.network, old.preprocessing, new, rules, data.vectors)
+    model, progress = point.checkpoint.model, point.checkpoint.progress
+    check_same_data(point.run, config, data, model.preprocessing)
+    if model.network.config != config.model.architecture:
         problem = "the architecture isn't that of the run's config; restore the folder from a copy"
         raise CheckpointError(f"{point.folder}: {problem}")
-    pretrains = point.checkpoint.progress.get("phase") == "pretraining"
-    session = TrainingSession(context, model.network, model.calibration, pretrains=pretrains)
+    session = TrainingSession(
+        config,
+        data,
+        device,
+        processes,
+        model.network,
+        model.calibration,
+        pretrains=progress.get("phase") == "pretraining",
+    )
     try:
-        session.restore(point.checkpoint.tensors, point.checkpoint.progress)
+        session.restore(point.checkpoint.tensors, progress)
     except ValueError as error:
         raise CheckpointError(f"{point.folder / STATE}: not a training state ({error})") from None
     if point.best is not None and session.learner.progress.phase == "training":
         session.learner.best_weights = point.best.network.state_dict()
-    return session
+    return session, None
 
 
 def _start_writer(
     session: TrainingSession,
     start: StartingPoint,
-    request: RunRequest,
+    directory: Path | None,
+    name: str,
     origin: str | None,
     listener: Listener,
     resources: ExitStack,
 ) -> RunWriter:
     """Make a new run directory, or restore that of a resumed run; report the start."""
-    context, point = session.context, start.point
-    facts = environment(context)
+    point, facts = start.point, environment(session)
     if point is not None:
         writer = RunWriter(point.run, session, point)
         warnings = point.warnings + inexact_resume_warnings(point.run.environment(), facts)
         writer.resume()
     else:
-        check_space(request.directory or RUNS, session)
-        run = run_directory.make(request.directory, request.name)
+        check_space(directory or RUNS, session)
+        run = run_directory.make(directory, name)
         resources.enter_context(locked(run.path))
         if start.lineage:
             facts[LINEAGE] = start.lineage
@@ -247,8 +256,8 @@ def _start_writer(
     listener(
         StartEvent(
             run=writer.run.path,
-            config=context.config,
-            device=str(context.device),
+            config=session.config,
+            device=str(session.device),
             **writer.engine,
             parameters=sum(weight.numel() for weight in session.network.parameters()),
             epochs=training.stopping.epochs,

@@ -106,12 +106,12 @@ def start_lines(event: StartEvent, *, verbose: bool = False) -> list[str]:
 
 def _epoch_row(event: EpochEvent) -> dict[str, str]:
     """Return the cells of an epoch by their headings."""
-    phase = "pretraining " if event.pretraining else "refit " if event.refit else ""
+    phase = "" if event.phase == "training" else f"{event.phase} "
     row = {
         "epoch": f"{phase}{event.epoch}{' *' if event.is_best else ''}",
         "train loss": f"{event.loss:.4f}",
     }
-    if event.validation is not None and not event.pretraining:
+    if event.validation is not None:
         for name in SHOWN:
             row[f"val. {METRICS[name].title}"] = event.validation.text(METRICS[name])
     return {**row, "seconds": f"{event.seconds:.1f}"}

@@ -32,7 +32,7 @@ from seqtrain.model.engines.native.native_ops import ops_for
 from seqtrain.model.pooling import last_valid_state
 from seqtrain.training.learner import Learner
 from seqtrain.training.objectives import Classification
-from seqtrain.training.schedule import lr_at
+from seqtrain.training.optimizer import lr_at
 
 LOWER_MEMORY = "batching.batch_size, data.max_length or model.hidden_size"
 

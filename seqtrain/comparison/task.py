@@ -19,7 +19,7 @@ from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import ConfigError
 from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.engines.choice import choose_engine
-from seqtrain.runs.resources import check_longest, check_model
+from seqtrain.runs.environment import check_longest, check_model
 from seqtrain.text import listed
 
 PROBE_TOKENS = 20_000

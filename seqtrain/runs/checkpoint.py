@@ -18,7 +18,7 @@ from seqtrain.runs.model_folder import (
     tensor_file,
 )
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
 MOMENTS = 2
 """Tensors of a weight's size that an optimizer keeps for it."""

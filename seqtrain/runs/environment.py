@@ -1,11 +1,13 @@
-"""The environment of a run: versions, device, and digests of the data; checks against a new one."""
+"""The environment of a run: versions, device, memory, disk, and digests of the data."""
 
 import hashlib
 import os
 import platform
 import shutil
+import sys
 import time
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,20 +16,22 @@ import numpy as np
 import torch
 
 import seqtrain
-from seqtrain.config.schema import Config
+from seqtrain.config.schema import Config, ModelConfig
 from seqtrain.data.dataset import PreparedData, held_out_fractions
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.sources import data_sources
-from seqtrain.errors import CheckpointError, RunError
+from seqtrain.data.store import SequenceStore
+from seqtrain.errors import CheckpointError, ConfigError, DataError, RunError
 from seqtrain.evaluation.logits import carried_groups
 from seqtrain.files.writing import blocks_of
 from seqtrain.model.branches.recurrent import recurrent_branch
+from seqtrain.model.classifier import new_network
 from seqtrain.model.engines.native.library import vector_path
 from seqtrain.runs.checkpoint import COUNTERS, MOMENTS
 from seqtrain.runs.destination import nearest_existing
 from seqtrain.runs.model_folder import Model, model_files
 from seqtrain.runs.run_directory import CONFIG, RunDirectory, changed_data
-from seqtrain.training.phases import TrainingContext, TrainingSession
+from seqtrain.training.phases import TrainingSession
 
 HELD_OUT = "held_out"
 """Entry of environment.json: a digest of the rows of each split that is held out of train."""
@@ -37,9 +41,17 @@ CHECKPOINTS = 5
 """Model folders at most at one time: best, last, previous, and two of them being written."""
 
 
-def environment(context: TrainingContext) -> dict[str, Any]:
+COPIES = 4
+"""Copies of the weights in memory: weights, gradients, and the optimizer's two moments."""
+STATES_SAVED = 6
+"""Vectors of hidden_size, about, that each step, layer and direction keep for backward."""
+FLOAT_BYTES = 4
+CUBLAS_SETTING = "CUBLAS_WORKSPACE_CONFIG"
+
+
+def environment(session: TrainingSession) -> dict[str, Any]:
     """Return versions, device, processes, threads, and digests of data files and held-out rows."""
-    data, device, processes = context.data, context.device, context.processes
+    data, device, processes = session.data, session.device, session.processes
     found = {
         "seqtrain": seqtrain.__version__,
         "python": platform.python_version(),
@@ -55,7 +67,7 @@ def environment(context: TrainingContext) -> dict[str, Any]:
         "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else None,
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "data": data.digests,
-        HELD_OUT: held_out(context.config, data),
+        HELD_OUT: held_out(session.config, data),
     }
     if processes.launch is not None:
         found["launch"] = processes.launch
@@ -141,3 +153,98 @@ def check_space(folder: Path, session: TrainingSession) -> None:
             f"{folder}: {free:,} bytes are free on its disk; expected {needed:,} for the run's "
             "checkpoints; free some space, or choose another --run-dir"
         )
+
+
+def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.device) -> None:
+    """Raise ConfigError if weights, gradients and moments need more memory than the device has."""
+    available = available_memory(device)
+    network = new_network(model, preprocessing)
+    parameters = sum(weight.numel() for weight in network.parameters())
+    needed = parameters * COPIES * FLOAT_BYTES
+    if available is None or needed <= available:
+        return
+    key, lower = "model.hidden_size", "model.hidden_size or model.embedding_dim"
+    ngram_weights = len(preprocessing.ngrams or ()) * len(preprocessing.labels)
+    if 2 * ngram_weights > parameters:
+        key, lower = "model.max_ngrams", "it"
+    raise ConfigError(
+        f"{key}: {parameters:,} parameters need about {needed:,} bytes ({_gib(needed)}) to train; "
+        f"{_owner(device)} has {_gib(available)}; lower {lower}"
+    )
+
+
+def check_longest(config: Config, train: SequenceStore, device: torch.device) -> None:
+    """Raise DataError, with its line, if the longest sequence needs more memory than there is."""
+    available, model = available_memory(device), config.model
+    longest = int(train.lengths.argmax())
+    steps = int(train.lengths[longest])
+    directions = 2 if model.bidirectional else 1
+    states = model.num_layers * directions * model.hidden_size
+    kept_steps = min(steps, config.training.bptt or steps)
+    needed = kept_steps * FLOAT_BYTES * (model.width + STATES_SAVED * states)
+    if available is not None and needed > available:
+        raise DataError(
+            f"{train.place(longest)}: a sequence of {steps:,} steps needs about {_gib(needed)} to "
+            f"train on; {_owner(device)} has {_gib(available)}; set training.bptt or "
+            "data.max_length"
+        )
+
+
+def available_memory(device: torch.device) -> int | None:
+    """Return the free memory of a GPU, or the machine's memory, in bytes, or None if unknown."""
+    if device.type == "cuda":
+        free: int = torch.cuda.mem_get_info(device)[0]
+        return free
+    return physical_memory()
+
+
+def physical_memory() -> int | None:
+    """Return the machine's memory in bytes, or None if the system doesn't report it."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def peak_memory(device: torch.device) -> int | None:
+    """Return the peak memory of the GPU or the process in bytes, or None if it is unknown."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    if sys.platform == "win32":
+        return None
+    with suppress(OSError, StopIteration):  # ru_maxrss may include a parent process on Linux
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+@contextmanager
+def deterministic_algorithms(is_on: bool) -> Iterator[None]:
+    """Make torch use deterministic algorithms in the block, and restore its settings after it.
+
+    On CUDA, the block must be entered before cuBLAS computes anything.
+    """
+    if not is_on:
+        yield
+        return
+    mode, workspace = torch.get_deterministic_debug_mode(), os.environ.get(CUBLAS_SETTING)
+    os.environ.setdefault(CUBLAS_SETTING, ":4096:8")
+    # Unlike torch.use_deterministic_algorithms, this doesn't import the compiler.
+    torch.set_deterministic_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(mode)
+        if workspace is None:
+            os.environ.pop(CUBLAS_SETTING, None)
+
+
+def _owner(device: torch.device) -> str:
+    return "the GPU" if device.type == "cuda" else "this machine"
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB"

@@ -31,6 +31,7 @@ from seqtrain.files.formats import TRAINING_FORMATS
 from seqtrain.files.writing import Content, VerifiedFolder, complete_folder, read_folder, to_json
 from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
+from seqtrain.training.state import check_tensors
 
 FORMAT_VERSION = 2
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
@@ -270,18 +271,10 @@ def _read_weights(
 ) -> dict[str, Tensor]:
     """Return exactly the tensors that are expected, each of its shape and type, and finite."""
     found = read_tensors(saved, name, sum(tensor.nbytes for tensor in expected.values()))
-    path = saved.path / name
-    for key in sorted(expected.keys() | found.keys()):
-        if key not in found or key not in expected:
-            fault = "missing" if key in expected else "not in the architecture"
-            raise CheckpointError(f"{path}: tensor {key}: {fault}")
-        tensor, wanted = found[key], expected[key]
-        if tensor.shape != wanted.shape or tensor.dtype != wanted.dtype:
-            shapes = (f"{x.dtype} {list(x.shape)}" for x in (tensor, wanted))
-            fault = "found {}, expected {}; of another version? train it again".format(*shapes)
-            raise CheckpointError(f"{path}: tensor {key}: {fault}")
-        if not bool(torch.isfinite(tensor).all()):
-            raise CheckpointError(f"{path}: tensor {key}: holds values that aren't finite")
+    try:
+        check_tensors(found, expected)
+    except ValueError as error:
+        raise CheckpointError(f"{saved.path / name}: {error}") from None
     return found
 
 

@@ -18,15 +18,14 @@ from seqtrain.files.writing import remove, remove_strays, to_json, write_file, w
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
 from seqtrain.runs.destination import check_replaceable, remove_earlier
+from seqtrain.runs.environment import peak_memory
 from seqtrain.runs.model_folder import Model, model_files
-from seqtrain.runs.resources import peak_memory
 from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FOLDERS, TEST, RunDirectory
 from seqtrain.runs.starting_point import ResumePoint
 from seqtrain.training.events import (
     CalibrationEnd,
     EpochEvent,
-    PretrainingEnd,
-    TrainingEnd,
+    PhaseEnd,
     TrainingEvent,
     UpdateEvent,
     perplexity,
@@ -63,7 +62,7 @@ class RunWriter:
     ) -> None:
         self.run = run
         self.session = session
-        engine = choose_engine(session.config.model, session.context.device)
+        engine = choose_engine(session.config.model, session.device)
         self.engine = {"engine": engine.name, "engine_reason": engine.reason}
         self._metrics_length = 0 if point is None else point.checkpoint.metrics_length
         self._last_is_whole = point is None or point.folder == run.last
@@ -109,15 +108,17 @@ class RunWriter:
                     self.save_checkpoint()
             case EpochEvent():
                 self._is_saved = False
-                self._log(metrics_line(event) | ({} if event.pretraining else self.engine))
+                self._log(
+                    metrics_line(event) | ({} if event.phase == "pretraining" else self.engine)
+                )
                 if event.is_best:
                     self._best_scores = event.validation
                 if self._checkpoint_age() >= CHECKPOINT_INTERVAL:
                     self.save_checkpoint()
-            case PretrainingEnd():
-                write_folder(self.run.pretrained, model_files(self._model(), event.model))
-                self.save_checkpoint()
-            case TrainingEnd():
+            case PhaseEnd():
+                if event.pretrained is not None:
+                    files = model_files(self._model(), event.pretrained)
+                    write_folder(self.run.pretrained, files)
                 self.save_checkpoint()
             case CalibrationEnd():
                 write_folder(self.run.best, model_files(self._model()))
@@ -132,8 +133,8 @@ class RunWriter:
         """Save the run after a signal; return the error, which says how to resume."""
         if not self._is_saved:
             self.save_checkpoint()
-        run, size = self.run.path, self.session.processes.size
-        command = "seqtrain" if size == 1 else self.session.processes.command()
+        run = self.run.path
+        command = self.session.processes.command()
         return Interrupted(
             signal_number,
             f"stopped by {signal.Signals(signal_number).name} after {self.position()}, saved; "
@@ -172,7 +173,7 @@ class RunWriter:
         if session.test_scores is not None:
             write_file(self.run.path / TEST, to_json(asdict(session.test_scores)))
             end["test"] = session.test_scores.figures()
-        self._log({**end, "peak_memory_bytes": peak_memory(session.context.device)})
+        self._log({**end, "peak_memory_bytes": peak_memory(session.device)})
         if self._last_is_whole:  # otherwise previous/ is the only intact checkpoint
             remove(self.run.previous)
 
@@ -233,13 +234,13 @@ def metrics_line(event: UpdateEvent | EpochEvent) -> dict[str, Any]:
         "tokens": event.time_steps,
         "tokens_per_second": event.time_steps / event.seconds,
     }
-    if event.pretraining:
+    if event.phase == "pretraining":
         loss = event.validation_loss
         validation = None if loss is None else {"loss": loss, "perplexity": perplexity(loss)}
         train = {"loss": event.loss, "perplexity": perplexity(event.loss)}
         return {"event": "pretrain", **line, **train, "validation": validation, **speed}
     return {
-        "event": "refit" if event.refit else "epoch",
+        "event": "epoch" if event.phase == "training" else event.phase,
         **line,
         "train": {"loss": event.loss, "accuracy": event.accuracy},
         "validation": None if event.validation is None else event.validation.figures(),

@@ -27,33 +27,13 @@ from seqtrain.training.distributed import Processes
 from seqtrain.training.state import checked_progress
 
 MAY_CHANGE = tuple(
-    f"training.{key}" for key in ("max_epochs", "patience", "checkpoint_every", "device")
+    f"training.{key}"
+    for key in ("max_epochs", "patience", "min_delta", "checkpoint_every", "device")
 )
 """Keys that may differ from the run's config when it resumes."""
 NEW_RUN = "start a new run with --force"
 LINEAGE = "lineage"
 """Entry of environment.json: the model that a run started from."""
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """Request of a caller for a new or resumed run.
-
-    Attributes:
-        directory: Run directory, or None for runs/<name>-<time>.
-        source: The YAML file of the config, or None.
-        name: First part of the default name of the run.
-        init_from: Run or model folder with the initial weights, or None.
-        resume: True to resume the run.
-        force: True to replace an earlier run in `directory`.
-    """
-
-    directory: Path | None
-    source: Path | None
-    name: str
-    init_from: str | Path | None
-    resume: bool
-    force: bool
 
 
 @dataclass(frozen=True)
@@ -102,55 +82,72 @@ class StartingPoint:
 
 
 def find_starting_point(
-    config: Config, request: RunRequest, processes: Processes, resources: ExitStack
+    config: Config,
+    processes: Processes,
+    resources: ExitStack,
+    *,
+    directory: Path | None,
+    source: Path | None,
+    name: str,
+    init_from: str | Path | None,
+    resume: bool,
+    force: bool,
 ) -> StartingPoint:
     """Return the starting point of a run. Nothing is written.
 
+    Processes that the launcher started again resume the run that they started before.
+
     Args:
         config: Config of the run.
-        request: What the caller asks for.
         processes: Processes that train together. Rank 0 decides.
         resources: Receives the lock of a run that is resumed.
+        directory: Run directory, or None for runs/<name>-<time>.
+        source: The YAML file of the config, or None.
+        name: First part of the default name of the run.
+        init_from: Run or model folder with the initial weights, or None.
+        resume: True to resume the run.
+        force: True to replace an earlier run in `directory`.
 
     Raises:
-        ConfigError: If the request contradicts itself, or the directory can't be used.
+        ConfigError: If the arguments contradict one another, or the directory can't be used.
         CheckpointError: If there is nothing to resume from, or it is damaged.
     """
     if not processes.is_first:
         resumes, folder = json.loads(processes.broadcast())
         return StartingPoint(resumes, Path(folder) if folder else None)
-    request = _request_after_restart(request, processes)
-    if request.resume:
-        found = _resumed_run(config, request, resources)
+    if processes.may_restart and directory is None:
+        raise ConfigError("--run-dir: missing; restarted processes must find the run; name one")
+    if directory is not None and _is_restarted(directory, processes):
+        resume = RunDirectory(directory).holds(CONFIG)
+        force, init_from = not resume, None if resume else init_from
+    for option, does, is_given in (
+        ("--force", "replaces", force),
+        ("--init-from", "starts", init_from is not None),
+    ):
+        if resume and is_given:
+            what = f"{option} {does} a run, --resume continues one"
+            raise ConfigError(f"{option} and --resume exclude each other: {what}")
+    if resume:
+        found = _resumed_run(find(directory, name), config, resources)
     else:
-        found = _new_run(config, request)
+        check_destination(directory, "run", "--run-dir", force=force, sources=[source])
+        found = replace(_new_run(config, directory, init_from), force=force)
     processes.broadcast(json.dumps([found.resumes, str(found.preprocessing_folder or "")]).encode())
     return found
 
 
-def _request_after_restart(request: RunRequest, processes: Processes) -> RunRequest:
-    """Return the request of processes that the launcher may have started again.
-
-    They resume the run that they started before.
-    """
-    if processes.may_restart and request.directory is None:
-        raise ConfigError("--run-dir: missing; restarted processes must find the run; name one")
-    if not processes.restarts or request.directory is None:
-        return request
-    run = RunDirectory(request.directory)
-    if not run.holds(ENVIRONMENT) or run.environment().get("launch") != processes.launch:
-        return request
-    if run.holds(CONFIG):
-        return replace(request, init_from=None, resume=True, force=False)
-    return replace(request, resume=False, force=True)
+def _is_restarted(directory: Path, processes: Processes) -> bool:
+    """Return True if the launcher started the processes again after they had started this run."""
+    run = RunDirectory(directory)
+    if not processes.restarts or not run.holds(ENVIRONMENT):
+        return False
+    return run.environment().get("launch") == processes.launch
 
 
-def _new_run(config: Config, request: RunRequest) -> StartingPoint:
-    directory = request.directory
-    check_destination(directory, "run", "--run-dir", force=request.force, sources=[request.source])
-    found = StartingPoint(resumes=False, force=request.force)
-    if request.init_from is not None:
-        name, folder = str(request.init_from), model_folder(find(Path(request.init_from)).path)
+def _new_run(config: Config, directory: Path | None, init_from: str | Path | None) -> StartingPoint:
+    found = StartingPoint(resumes=False)
+    if init_from is not None:
+        name, folder = str(init_from), model_folder(find(Path(init_from)).path)
         old_model, digest = read_folder(
             folder, lambda saved: (read_model(saved), saved.digests[WEIGHTS])
         )
@@ -168,22 +165,7 @@ def _new_run(config: Config, request: RunRequest) -> StartingPoint:
     return found
 
 
-def _resumed_run(config: Config, request: RunRequest, resources: ExitStack) -> StartingPoint:
-    if request.force:
-        raise ConfigError(
-            "--force and --resume exclude each other: --force replaces the run, --resume "
-            "continues it"
-        )
-    if request.init_from is not None:
-        raise ConfigError(
-            "--init-from and --resume exclude each other: --init-from starts a run, --resume "
-            "continues one"
-        )
-    path = request.directory
-    if path is not None and not path.exists():
-        problem = f"no such run (looked for {path.absolute()})"
-        raise CheckpointError(f"{path}: {problem}; to start one there, leave out --resume")
-    run = find(path, request.name)
+def _resumed_run(run: RunDirectory, config: Config, resources: ExitStack) -> StartingPoint:
     check_config_unchanged(config, run)
     resources.enter_context(locked(run.path))
     point = read_resume_point(run, config)

@@ -1,6 +1,9 @@
 """Distributed training by processes that torchrun starts: sums, broadcasts, stop signals.
 
-If a process fails, the others find the connection closed and end, too.
+If a process fails, the others find the connection closed and end, too. Gradients are summed over
+processes: dense, or of tables the rows that a process touched.
+
+U touched rows of a table, E size of a row.
 """
 
 from __future__ import annotations
@@ -9,12 +12,13 @@ import hashlib
 import os
 import re
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import safetensors.torch
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -101,6 +105,10 @@ class Processes:
         """
         return [content]
 
+    def tensors_of_first(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Return the tensors that rank 0 passed, by name."""
+        return tensors
+
     def unlike_first(self, parts: Iterable[Any]) -> str:
         """Compare some bytes in all processes, each of which must call this.
 
@@ -180,6 +188,14 @@ class ConnectedProcesses(Processes):
         table[self.rank, : len(row)] = row
         (table,) = self.sum(table)
         return [row.numpy().tobytes().rstrip(b"\0") for row in table]
+
+    def tensors_of_first(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Return the tensors that rank 0 passed, by name, on the CPU."""
+        content = b""
+        if self.is_first:
+            own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+            content = safetensors.torch.save(own)
+        return safetensors.torch.load(self.broadcast(content))
 
     def unlike_first(self, parts: Iterable[Any]) -> str:
         """Return the names of the processes whose bytes differ from those of rank 0, or ""."""
@@ -286,10 +302,61 @@ def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
         dist.destroy_process_group()
 
 
-def threads_each(processes: int) -> int:
-    """Return the number of threads for each process of a host, by its cores."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, (cores or 1) // processes)
+def sum_gradients(
+    processes: Processes,
+    weights: Collection[Tensor],
+    tables: Collection[Tensor],
+    count: Tensor,
+    *figures: Tensor,
+) -> list[Tensor]:
+    """Let weights have the gradient of the mean over the losses of all processes.
+
+    A weight without a gradient counts as zeros, or stays without one where no process has one. Of
+    `tables`, with sparse gradients, the rows that any process touched are summed. `count` is the
+    number of this process's losses, a scalar. Returns the sums of count and figures.
+
+    Raises:
+        RunError: a process is lost.
+    """
+    learning = [weight for weight in weights if weight.requires_grad]
+    given = count.new_tensor([float(weight.grad is not None) for weight in learning])
+    sparse = [weight for weight in learning if any(weight is table for table in tables)]
+    given, *marked = processes.sum(given, *map(_marked, sparse))
+    rows = dict(zip(sparse, (marks.nonzero().squeeze(1) for marks in marked), strict=True))
+    pieces = [_dense(weight, rows.get(weight)) for weight in learning]
+    sums = processes.sum(*pieces, count, *figures)
+    summed, figures_summed = sums[: len(learning)], sums[len(learning) :]
+    for weight, is_given, total in zip(learning, given.tolist(), summed, strict=True):
+        mean = total / figures_summed[0]
+        weight.grad = _gradient(weight, mean, rows.get(weight)) if is_given else None
+    return figures_summed
+
+
+def _marked(table: Tensor) -> Tensor:
+    """Return 1 for each row of a table that its gradient has, else 0."""
+    marks = table.new_zeros(len(table))
+    return marks if table.grad is None else marks.index_fill_(0, table.grad._indices()[0], 1)
+
+
+def _dense(weight: Tensor, rows: Tensor | None) -> Tensor:
+    """Return a weight's gradient, of a table these rows alone: (U, E)."""
+    gradient = weight.grad
+    if rows is None:
+        return torch.zeros_like(weight) if gradient is None else gradient
+    values = weight.new_zeros(len(rows), weight.shape[1])
+    if gradient is not None:
+        gradient = gradient.coalesce()
+        values[torch.searchsorted(rows, gradient.indices()[0])] = gradient.values()
+    return values
+
+
+def _gradient(weight: Tensor, values: Tensor, rows: Tensor | None) -> Tensor:
+    if rows is None:
+        return values
+    return torch.sparse_coo_tensor(
+        rows[None], values, weight.shape,
+        is_coalesced=True, check_invariants=False, device=weight.device,
+    )  # fmt: skip
 
 
 def _number(variables: Mapping[str, str], name: str, default: int) -> int:

@@ -35,16 +35,6 @@ class UpdateEvent:
     lr: float
     time_steps: int
 
-    @property
-    def pretraining(self) -> bool:
-        """True if the update belongs to pretraining."""
-        return self.phase == "pretraining"
-
-    @property
-    def refit(self) -> bool:
-        """True if the update belongs to a refit."""
-        return self.phase == "refit"
-
 
 @dataclass(frozen=True)
 class EpochEvent:
@@ -79,27 +69,17 @@ class EpochEvent:
     padding_fraction: float
     is_best: bool
 
-    @property
-    def pretraining(self) -> bool:
-        """True if the epoch belongs to pretraining."""
-        return self.phase == "pretraining"
-
-    @property
-    def refit(self) -> bool:
-        """True if the epoch belongs to a refit."""
-        return self.phase == "refit"
-
 
 @dataclass(frozen=True)
-class PretrainingEnd:
-    """The end of pretraining; training starts with the encoder of `model`."""
+class PhaseEnd:
+    """The end of pretraining, training, or a refit.
 
-    model: PretrainingModel
+    Attributes:
+        pretrained: Model of pretraining with the encoder that training starts with, or None after
+            another phase.
+    """
 
-
-@dataclass(frozen=True)
-class TrainingEnd:
-    """The end of training or of a refit."""
+    pretrained: PretrainingModel | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +87,7 @@ class CalibrationEnd:
     """The end of calibration. It changed how the best model predicts."""
 
 
-TrainingEvent: TypeAlias = UpdateEvent | EpochEvent | PretrainingEnd | TrainingEnd | CalibrationEnd
+TrainingEvent: TypeAlias = UpdateEvent | EpochEvent | PhaseEnd | CalibrationEnd
 
 
 def perplexity(loss: float) -> float:

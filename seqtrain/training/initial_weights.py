@@ -10,7 +10,6 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import UNK
 from seqtrain.data.word_vectors import WordVectors
-from seqtrain.evaluation.calibration import Calibration
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.initialization import use_word_vectors
@@ -41,13 +40,6 @@ def initial_network(
         with memory_errors(rows.lengths, "data.max_length, or set model.kernels: false"):
             network.fit(rows, config.seed)
     return network
-
-
-def initial_calibration(data: PreparedData, network: ClassifierNetwork) -> Calibration:
-    """Return the calibration of a new network: default branch weights if nothing can fit them."""
-    if "validation" in data.splits:
-        return Calibration()
-    return Calibration(branch_weights=network.default_branch_weights)
 
 
 @torch.no_grad()

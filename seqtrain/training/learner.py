@@ -23,31 +23,14 @@ from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.errors import RunError
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.text import listed
+from seqtrain.training.distributed import sum_gradients
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.gradient import sum_gradients
 from seqtrain.training.objectives import Losses, Objective
-from seqtrain.training.optimizer import Optimizer
-from seqtrain.training.schedule import lr_at
-from seqtrain.training.state import Progress, check_names, checked_progress
+from seqtrain.training.optimizer import Optimizer, lr_at
+from seqtrain.training.state import Progress, checked_progress
 from seqtrain.training.stopping import StoppingRule, stopping_rule
 
 SHOWN_LINES, SHOWN_FILES = 10, 3
-
-
-class BatchResult(NamedTuple):
-    """Result of the backward pass of one batch, over all processes.
-
-    Attributes:
-        loss: Mean loss of the batch, in nats; a scalar on the device.
-        num_correct: Number of correct predictions; a scalar on the device.
-        num_losses: Number of losses: examples, or predicted tokens in pretraining.
-        losses: Loss of each row, or of each predicted token.
-    """
-
-    loss: Tensor
-    num_correct: Tensor
-    num_losses: int
-    losses: Tensor
 
 
 class QueuedUpdate(NamedTuple):
@@ -56,7 +39,8 @@ class QueuedUpdate(NamedTuple):
     Attributes:
         batch: Batch of the update.
         lr: Learning rate.
-        result: Result of its backward pass.
+        losses: Losses of all its examples, or predicted tokens, over all processes.
+        num_losses: Number of losses.
         figures: Loss, number of correct predictions, and norm of the gradient, on the CPU. They are
             valid after `copied`.
         copied: Event that the device reaches after the copy of the figures, or None without CUDA.
@@ -64,7 +48,8 @@ class QueuedUpdate(NamedTuple):
 
     batch: Batch
     lr: float
-    result: BatchResult
+    losses: Losses
+    num_losses: int
     figures: Tensor
     copied: torch.cuda.Event | None
 
@@ -83,6 +68,7 @@ class Learner:
         total_updates: Updates of all epochs, as the learning rate's schedule counts them.
         best_weights: State of the model after the best epoch, on its device, or None if no epoch
             was the best since training started or resumed.
+        queued: Updates whose figures aren't known yet, the oldest first.
     """
 
     def __init__(self, objective: Objective, epochs: int | None = None) -> None:
@@ -96,17 +82,12 @@ class Learner:
         self.last_epoch = self.stopping.epochs if epochs is None else epochs
         self.progress = Progress(phase=objective.phase)
         self.best_weights: dict[str, Tensor] | None = None
-        self._num_queued = 0
+        self.queued: list[QueuedUpdate] = []
 
     @property
     def is_settled(self) -> bool:
         """True if no update is queued, so that weights and progress belong together."""
-        return self._num_queued == 0
-
-    @property
-    def may_queue(self) -> bool:
-        """True if the next update can be queued before the figures of the last one are known."""
-        return self.optimizer.is_fused and self.objective.processes.size == 1
+        return not self.queued
 
     def plan(self, epoch: int) -> list[Ints]:
         """Return the examples of each batch of an epoch, counted from 0."""
@@ -137,18 +118,15 @@ class Learner:
             ValueError: If `capture` can't have returned it for this run.
         """
         progress, objective = checked_progress(values), self.objective
-        check_names(tensors)
         if progress.phase != objective.phase:
             raise ValueError(f"progress.phase: found {progress.phase}, expected {objective.phase}")
         all_learn = not (objective.config.model.freeze or objective.phase == "pretraining")
         self.optimizer.load(tensors, some=not (all_learn and progress.updates))
         learned = self.plan(progress.epoch)[: progress.batches_done]
         objective.load(tensors, np.concatenate([np.zeros(0, np.int64), *learned]))
+        for name in tensors.keys() - self.capture()[0].keys():
+            raise ValueError(f"{name[:80]}: no tensor of a state")
         self.progress = progress
-
-    def next_lr(self) -> float:
-        """Return the learning rate of the next update."""
-        return self.lr_after(self.progress.updates + self._num_queued)
 
     def lr_after(self, updates: int) -> float:
         """Return the learning rate of the update that follows so many updates."""
@@ -165,59 +143,57 @@ class Learner:
         Raises:
             RunError: If the loss or a gradient isn't finite. No weight was changed then.
         """
-        return self.finish_update(self.queue_update(batch, lr))
+        self.queue_update(batch, lr)
+        return self.finish_update()[1]
 
-    def queue_update(self, batch: Batch, lr: float) -> QueuedUpdate:
+    def queue_update(self, batch: Batch, lr: float | None = None) -> None:
         """Queue the work of an update, without waiting for the device on CUDA.
 
         The optimizer changes no weight if the loss or a gradient isn't finite.
-        """
-        optimizer = self.optimizer
-        optimizer.forget_gradient()
-        is_shared = self.objective.processes.size > 1
-        result = self._shared_backward(batch) if is_shared else self._backward(batch)
-        loss, count = result.loss, result.num_losses
-        norm: float | Tensor = math.nan
-        if optimizer.is_fused or math.isfinite(float(loss)):
-            norm = optimizer.step(lr=lr, examples=count, loss=loss)
-        self._num_queued += 1
-        if not isinstance(norm, Tensor):
-            correct = float(result.num_correct)
-            figures = torch.tensor([float(loss), correct, norm], dtype=torch.double, device="cpu")
-            return QueuedUpdate(batch, lr, result, figures, None)
-        numbers = torch.stack([loss.float(), result.num_correct.float(), norm])
-        figures = numbers.to("cpu", non_blocking=True)
-        copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        copied.record()
-        return QueuedUpdate(batch, lr, result, figures, copied)
 
-    def finish_update(self, update: QueuedUpdate) -> float:
-        """Wait for the oldest queued update, note its progress, and return its mean loss.
+        Args:
+            batch: Sequences, on the device.
+            lr: Learning rate, or None for that of the schedule.
+        """
+        if lr is None:
+            lr = self.lr_after(self.progress.updates + len(self.queued))
+        self.optimizer.forget_gradient()
+        is_shared = self.objective.processes.size > 1
+        loss, losses, count = (self._shared_backward if is_shared else self._backward)(batch)
+        norm: float | Tensor = math.nan
+        if self.optimizer.is_fused or math.isfinite(float(loss)):
+            norm = self.optimizer.step(lr=lr, examples=count, loss=loss)
+        copied = None
+        if isinstance(norm, Tensor):
+            numbers = torch.stack([loss.float(), losses.correct.float(), norm])
+            figures = numbers.to("cpu", non_blocking=True)
+            copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            copied.record()
+        else:
+            correct = float(losses.correct)
+            figures = torch.tensor([float(loss), correct, norm], dtype=torch.double, device="cpu")
+        self.queued.append(QueuedUpdate(batch, lr, losses, count, figures, copied))
+
+    def finish_update(self) -> tuple[QueuedUpdate, float]:
+        """Wait for the oldest queued update, and note its progress.
+
+        Returns:
+            The update, and its mean loss.
 
         Raises:
             RunError: If the loss or a gradient isn't finite. No weight was changed then, nor by
                 the update that is queued after it.
         """
+        update = self.queued.pop(0)
         if update.copied is not None:
             update.copied.synchronize()
-        self._num_queued -= 1
         loss, correct, norm = update.figures.tolist()
         for name, figure in (("loss", loss), ("gradient", norm)):
             if not math.isfinite(figure):
-                suspects = self.objective.suspects(update.batch, update.result.losses)
-                raise self._not_finite(name, suspects)
+                raise self._not_finite(name, update)
         time_steps = int(update.batch.lengths.sum())
-        self.progress.add_batch(loss, int(correct), update.result.num_losses, time_steps)
-        return float(loss)
-
-    def changed_rows(self, rows: SequenceStore, number: int) -> SequenceStore:
-        """Return the sequences of a batch, augmented as the config says.
-
-        Args:
-            rows: Sequences of the batch.
-            number: Number of the batch in its epoch, from 0.
-        """
-        return self.objective.changed(rows, self.progress.epoch, number)
+        self.progress.add_batch(loss, int(correct), update.num_losses, time_steps)
+        return update, float(loss)
 
     def freeze_embedding(self) -> None:
         """Freeze the token vectors in the first epochs, or in all, as ``model.freeze`` says.
@@ -225,14 +201,13 @@ class Learner:
         In pretraining, vectors from a file are frozen in all epochs or in none.
         """
         model = self.objective.config.model
-        epochs: float
         if self.objective.phase == "pretraining":
-            epochs = math.inf if model.freeze and model.vectors else 0
+            is_frozen = bool(model.freeze and model.vectors)
         elif isinstance(model.freeze, bool):
-            epochs = math.inf if model.freeze else 0
+            is_frozen = model.freeze
         else:
-            epochs = model.freeze
-        self.optimizer.freeze(frozen=self.progress.epoch < epochs)
+            is_frozen = self.progress.epoch < model.freeze
+        self.optimizer.freeze(frozen=is_frozen)
 
     def check_equal_weights(self) -> None:
         """Raise RunError if another process has other weights, as on other hardware."""
@@ -255,13 +230,14 @@ class Learner:
         line = problem if phase == "training" else f"{phase} {problem}"
         return RunError(*self.objective.processes.lines(line))
 
-    def _backward(self, batch: Batch) -> BatchResult:
-        losses, correct = self._losses(batch)
-        mean_loss = losses.mean()
+    def _backward(self, batch: Batch) -> tuple[Tensor, Losses, int]:
+        """Compute the gradient; return the mean loss, the losses, and their number."""
+        losses = self._losses(batch)
+        mean_loss = losses.each.mean()
         torch.autograd.backward(mean_loss)
-        return BatchResult(mean_loss.detach(), correct, len(losses), losses)
+        return mean_loss.detach(), losses, len(losses.each)
 
-    def _shared_backward(self, batch: Batch) -> BatchResult:
+    def _shared_backward(self, batch: Batch) -> tuple[Tensor, Losses, int]:
         """Compute the gradient of this process's rows, and the sums over all processes."""
         objective, processes = self.objective, self.objective.processes
         lengths = batch.restore(batch.lengths)
@@ -272,34 +248,35 @@ class Learner:
         losses, total, correct, number = zero.new_zeros(len(lengths)), zero, zero, 0
         if len(mine):
             rows = objective.store.__getitems__(batch.examples)
-            rows = self.changed_rows(rows, self.progress.batches_done)
+            rows = objective.changed(rows, self.progress.epoch, self.progress.batches_done)
             part = collate(rows.__getitems__(mine), objective.sort)
             part = replace(part, examples=batch.examples[mine]).to(objective.device)
-            own_losses, correct = self._losses(part)
-            total, number = own_losses.sum(), len(own_losses)
+            own, correct = self._losses(part)
+            total, number = own.sum(), len(own)
             torch.autograd.backward(total)
             if number == len(mine):
-                losses[mine] = part.restore(own_losses.detach())
-        ended = objective.ended(batch.examples, mine)
-        figures = (zero + number, total.detach(), correct.to(zero.dtype), losses, ended)
+                losses[mine] = part.restore(own.detach())
+        states = objective.states_of(batch.examples, mine)
+        figures = (zero + number, total.detach(), correct.to(zero.dtype), losses, states)
         weights, tables = self.optimizer.weights, self.optimizer.tables
-        count, total, correct, losses, ended = sum_gradients(processes, weights, tables, *figures)
-        objective.take_ended(batch.examples, ended)
-        return BatchResult(total / count, correct, int(count), losses[batch.sorted_indices])
+        count, total, correct, losses, states = sum_gradients(processes, weights, tables, *figures)
+        objective.keep_states(batch.examples, states)
+        return total / count, Losses(losses[batch.sorted_indices], correct), int(count)
 
     def _losses(self, batch: Batch) -> Losses:
         objective = self.objective
         # The rows of a batch are sorted by length, and so are their numbers.
         examples = torch.from_numpy(batch.examples[batch.sorted_indices.cpu().numpy()])
-        number = self.progress.updates + self._num_queued
+        number = self.progress.updates + len(self.queued)
         random = RandomNumbers.of(objective.config.seed, number, examples)
         is_lowered = objective.settings.precision == "bfloat16"
         device = objective.device.type
         with torch.autocast(device, torch.bfloat16) if is_lowered else nullcontext():
             return objective.losses(batch, random)
 
-    def _not_finite(self, name: str, examples: Ints) -> RunError:
-        store, rows = self.objective.store, examples.tolist()
+    def _not_finite(self, name: str, update: QueuedUpdate) -> RunError:
+        store = self.objective.store
+        rows = self.objective.suspects(update.batch, update.losses.each).tolist()
         if len(store.files) > 1:
             where = listed([store.place(row) for row in dict.fromkeys(rows)], SHOWN_FILES)
         else:
@@ -345,16 +322,34 @@ def _updates(
     """Make the updates of an epoch that are left."""
     objective, progress = learner.objective, learner.progress
     numbers = count(progress.batches_done)
+    may_queue = learner.optimizer.is_fused and objective.processes.size == 1
+    began = time.perf_counter()
 
     def prepare(rows: SequenceStore) -> Batch:
-        return collate(learner.changed_rows(rows, next(numbers)), objective.sort)
+        rows = objective.changed(rows, progress.epoch, next(numbers))
+        return collate(rows, objective.sort)
+
+    def finish(left: int) -> Iterator[UpdateEvent]:
+        nonlocal began
+        while len(learner.queued) > left:
+            update, loss = learner.finish_update()
+            progress.seconds += time.perf_counter() - began
+            yield UpdateEvent(
+                phase=objective.phase,
+                epoch=progress.epoch + 1,
+                update=progress.updates,
+                batch=progress.batches_done,
+                num_batches=len(plan),
+                loss=loss,
+                lr=update.lr,
+                time_steps=int(update.batch.lengths.sum()),
+            )
+            began = time.perf_counter()
 
     learner.freeze_embedding()
     objective.model.train()
-    queued: list[QueuedUpdate] = []
-    began = time.perf_counter()
-    for _, update in map_batches(
-        lambda batch: learner.queue_update(batch, learner.next_lr()),
+    for _ in map_batches(
+        learner.queue_update,
         objective.store,
         plan[progress.batches_done :],
         objective.device,
@@ -362,33 +357,9 @@ def _updates(
         lower=objective.lower,
         tf32=objective.settings.precision == "tf32",
     ):
-        queued.append(update)
-        settles = not learner.may_queue or must_settle(progress.updates + len(queued))
-        while len(queued) > (0 if settles else 1):
-            event = _finished(learner, queued.pop(0), len(plan))
-            progress.seconds += time.perf_counter() - began
-            yield event
-            began = time.perf_counter()
-    for update in queued:
-        event = _finished(learner, update, len(plan))
-        progress.seconds += time.perf_counter() - began
-        yield event
-        began = time.perf_counter()
-
-
-def _finished(learner: Learner, update: QueuedUpdate, num_batches: int) -> UpdateEvent:
-    """Finish a queued update and return its event."""
-    loss, progress = learner.finish_update(update), learner.progress
-    return UpdateEvent(
-        phase=learner.objective.phase,
-        epoch=progress.epoch + 1,
-        update=progress.updates,
-        batch=progress.batches_done,
-        num_batches=num_batches,
-        loss=loss,
-        lr=update.lr,
-        time_steps=int(update.batch.lengths.sum()),
-    )
+        settles = not may_queue or must_settle(progress.updates + len(learner.queued))
+        yield from finish(0 if settles else 1)
+    yield from finish(0)
 
 
 def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
@@ -405,11 +376,8 @@ def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
             f"{objective.key}.lr; what was saved stays valid"
         )
     value = objective.monitored(loss, accuracy, scores)
-    is_best = False
-    if value is not None:
-        deciding = loss if validation_loss is None else validation_loss
-        error = 0.0 if scores is None else scores.standard_error(objective.settings.monitor)
-        is_best = progress.note_value(value, deciding, error, learner.stopping.min_delta)
+    error = 0.0 if scores is None else scores.standard_error(objective.settings.monitor)
+    is_best = learner.stopping.note_epoch(progress, value, loss, validation_loss, error)
     event = EpochEvent(
         phase=objective.phase,
         epoch=progress.epoch + 1,
@@ -424,12 +392,7 @@ def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
         padding_fraction=padding_fraction(plan, objective.store.lengths),
         is_best=is_best,
     )
-    progress.note_loss(
-        validation_loss,
-        counts=learner.stopping.loss_counts(progress),
-        min_delta=learner.stopping.min_delta,
-    )
-    progress.begin_epoch(progress.epoch + 1)
+    progress.begin_epoch()
     objective.begin_epoch()
     if progress.is_best and progress.phase != "pretraining":
         weights = objective.model.state_dict()

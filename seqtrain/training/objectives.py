@@ -96,11 +96,11 @@ class Objective:
         """Return the examples whose losses aren't finite; all where it is unknown."""
         return batch.examples
 
-    def ended(self, examples: Ints, mine: Ints) -> Tensor:
+    def states_of(self, examples: Ints, mine: Ints) -> Tensor:
         """Return the states in which rows of a batch ended; zeros for those of other processes."""
         return torch.zeros(0, device=self.device)
 
-    def take_ended(self, examples: Ints, states: Tensor) -> None:
+    def keep_states(self, examples: Ints, states: Tensor) -> None:
         """Keep the states in which the rows of a batch ended in any process."""
 
     def begin_epoch(self) -> None:
@@ -234,17 +234,17 @@ class Classification(Objective):
         bad = ~torch.isfinite(batch.restore(losses.detach().cpu())).numpy()
         return batch.examples[bad] if bad.any() else batch.examples
 
-    def ended(self, examples: Ints, mine: Ints) -> Tensor:
+    def states_of(self, examples: Ints, mine: Ints) -> Tensor:
         """Return the states that this process's rows ended in; zeros for other rows."""
         if self.groups is None:
-            return super().ended(examples, mine)
+            return super().states_of(examples, mine)
         states = self.carried.starts(self.groups[examples], self.classifier)
         assert states is not None, "there are groups"
         ended = torch.zeros_like(states)
         ended[:, :, mine] = states[:, :, mine]
         return ended
 
-    def take_ended(self, examples: Ints, states: Tensor) -> None:
+    def keep_states(self, examples: Ints, states: Tensor) -> None:
         """Keep the states in which the rows of a batch ended in any process."""
         if self.groups is not None:
             self.carried.keep(self.groups[examples], states)

@@ -1,18 +1,21 @@
-"""The optimizer: Adam, AdamW and SGD. Of a table, only the rows of the batch are updated.
+"""The optimizer (Adam, AdamW and SGD) and the learning-rate schedules.
 
-A vocabulary has far more vectors than a batch has distinct tokens. The other rows don't change, as
-with torch.optim.SparseAdam: neither momentum nor weight decay moves them. If the native library can
-read the weights, it updates all of them in one call. On CUDA, `training.fused_update` does.
+Of a table, only the rows of the batch are updated. A vocabulary has far more vectors than a batch
+has distinct tokens. The other rows don't change, as with torch.optim.SparseAdam: neither momentum
+nor weight decay moves them. If the native library can read the weights, it updates all of them in
+one call. On CUDA, `training.fused_update` does.
 
 The linear classifier on n-grams may learn by plain SGD (training.ngrams_lr). With Adam, rare
 n-grams count as much as frequent ones, which costs accuracy if there are few rows.
+
+To add a schedule, add an entry to ``SCHEDULES`` and its name to ``Schedule`` in
+``config/value_types.py``.
 
 U touched rows of a table, E size of a row.
 """
 
 import math
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +28,7 @@ from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.engines.native.library import Weight, why_unavailable
 from seqtrain.model.engines.native.update import adam, describe_weight
 from seqtrain.training.fused_update import WeightUpdate, add_gradient, fused_update
-from seqtrain.training.state import check_tensor
+from seqtrain.training.state import check_tensors
 
 BETAS, EPSILON, MOMENTUM = (0.9, 0.999), 1e-8, 0.9
 NEVER_DECAYING = ("initial_state", "ngrams.weight")
@@ -39,8 +42,19 @@ MOMENTS = {
     "sgd": ("momentum_buffer",),
 }
 """Tensors that each rule keeps for a weight. They have the shape of the weight."""
-NAME = re.compile(r"optimizer\.([0-9]{1,9})\.([a-z_]+)")
-"""Name of a tensor that `Optimizer.tensors` returns: number of the weight, and kind."""
+
+
+PLATEAU_FACTOR = 0.5
+"""Factor of the learning rate after each epoch without a better monitored value."""
+
+SCHEDULES: dict[str, Callable[[float, int], float]] = {
+    "constant": lambda progress, plateaus: 1.0,
+    "linear": lambda progress, plateaus: 1.0 - progress,
+    "cosine": lambda progress, plateaus: 0.5 * (1.0 + math.cos(math.pi * progress)),
+    "plateau": lambda progress, plateaus: PLATEAU_FACTOR**plateaus,
+}
+"""Factor of ``training.lr`` by the share of updates made since the warmup, in [0, 1], and the
+number of epochs without a better value."""
 
 
 class Optimizer:
@@ -187,26 +201,19 @@ class Optimizer:
         Raises:
             ValueError: If `tensors` can't have come from this optimizer.
         """
-        states: dict[int, dict[str, Tensor]] = {}
-        for key, tensor in tensors.items():
-            if found := NAME.fullmatch(key):
-                states.setdefault(int(found[1]), {})[found[2]] = tensor
-        weights = list(self._decay)
-        if not (states.keys() <= {*range(len(weights))} and (some or len(states) == len(weights))):
-            raise ValueError(f"optimizer: found state of {len(states)} of {len(weights)} weights")
         self._state.clear()
         self._described.clear()
-        for number, state in states.items():
-            weight = weights[number]
-            expected = self._begin(weight)
-            if state.keys() != expected.keys():
-                raise ValueError(f"optimizer.{number}: expected {', '.join(sorted(expected))}")
-            for name, tensor in state.items():
-                place = expected[name]
-                check_tensor(f"optimizer.{number}.{name}", tensor, place.shape, place.dtype)
-                place.copy_(tensor)
-            if expected["step"] < 1:
-                raise ValueError(f"optimizer.{number}.step: expected 1 or more")
+        for number, weight in enumerate(self._decay):
+            prefix = f"optimizer.{number}."
+            found = {name: tensors[name] for name in tensors if name.startswith(prefix)}
+            if some and not found:
+                continue
+            state = {prefix + name: tensor for name, tensor in self._begin(weight).items()}
+            check_tensors(found, state)
+            for name, tensor in found.items():
+                state[name].copy_(tensor)
+            if state[f"{prefix}step"] < 1:
+                raise ValueError(f"{prefix}step: expected 1 or more")
 
     def _begin(self, weight: Tensor) -> dict[str, Tensor]:
         if weight not in self._state:
@@ -313,3 +320,19 @@ def _sgd(
     velocity = (state["momentum_buffer"][rows] * MOMENTUM).add_(gradient)
     weight[rows] = before.add(velocity, alpha=-lr)
     state["momentum_buffer"][rows] = velocity
+
+
+def lr_at(update: int, total_updates: int, config: TrainingConfig, plateaus: int = 0) -> float:
+    """Return the learning rate of an update.
+
+    Args:
+        update: Number of updates made before. After the last one, the rate stays.
+        total_updates: Number of updates of the whole run.
+        config: Learning rate, schedule and warmup.
+        plateaus: Number of epochs without a better monitored value so far.
+    """
+    warmup = round(config.warmup * total_updates)
+    if update < warmup:
+        return config.lr * (update + 1) / warmup
+    progress = min(1.0, (update - warmup) / max(1, total_updates - warmup))
+    return config.lr * SCHEDULES[config.schedule](progress, plateaus)

@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import torch
 from torch import Tensor
 
@@ -30,8 +28,7 @@ from seqtrain.model.decoder import OBJECTIVES, PretrainingModel
 from seqtrain.training.distributed import Processes
 from seqtrain.training.events import (
     CalibrationEnd,
-    PretrainingEnd,
-    TrainingEnd,
+    PhaseEnd,
     TrainingEvent,
 )
 from seqtrain.training.initial_weights import initial_network
@@ -43,23 +40,16 @@ CLEAR_MARGIN = 2.0
 """Standard errors by which a model should beat the majority-class baseline."""
 
 
-@dataclass(frozen=True)
-class TrainingContext:
-    """What a run trains with. It doesn't change during the run."""
-
-    config: Config
-    data: PreparedData
-    device: torch.device
-    processes: Processes
-
-
 class TrainingSession:
     """A run in progress: the network, its calibration, and the learner of the current phase.
 
     Args:
-        context: Config, data, device and processes.
-        network: The classifier, with initial weights or those of a checkpoint.
-        calibration: How the network predicts.
+        config: The config.
+        data: Encoded splits.
+        device: Device that trains.
+        processes: Processes that train together.
+        network: The classifier of a checkpoint, or None for initial weights.
+        calibration: Calibration of the checkpoint, or None for the default.
         pretrains: False if pretraining is over. It is skipped as well if the config has none.
 
     Attributes:
@@ -72,21 +62,28 @@ class TrainingSession:
 
     def __init__(
         self,
-        context: TrainingContext,
-        network: ClassifierNetwork,
+        config: Config,
+        data: PreparedData,
+        device: torch.device,
+        processes: Processes,
+        network: ClassifierNetwork | None = None,
         calibration: Calibration | None = None,
         *,
         pretrains: bool = True,
     ) -> None:
-        self.context = context
-        self.config, self.data, self.processes = context.config, context.data, context.processes
-        self.network = network.to(context.device)
-        self.calibration = Calibration()
-        self.set_calibration(calibration or self.calibration)
+        self.config, self.data, self.device, self.processes = config, data, device, processes
+        network = network or initial_network(config, data, device, processes)
+        self.network = network.to(device)
+        # Without validation, nothing fits the branch weights.
+        weights = None if "validation" in data.splits else network.default_branch_weights
+        self.set_calibration(calibration or Calibration(branch_weights=weights))
         self.must_settle: Callable[[int], bool] = lambda update: True
         self.test_scores: Scores | None = None
         self.branch_scores: dict[str, Scores] = {}
-        self.classifier_learner = self._training_learner()
+        splits = data.splits
+        self.classifier_learner = self._classifier_learner(
+            config, splits["train"], splits.get("validation")
+        )
         pretraining = self._pretraining_learner() if pretrains else None
         self.learner = pretraining or self.classifier_learner
 
@@ -116,11 +113,9 @@ class TrainingSession:
         self.learner.restore(dict(tensors), dict(values))
 
     def copy_rank_zero(self) -> None:
-        """Take over weights, optimizer and progress of rank 0."""
-        if self.processes.size == 1:
-            return
+        """Copy weights, optimizer and progress of rank 0 to the other processes."""
         tensors, values = self.learner.capture()
-        received = self._tensors_of_rank_zero(tensors)
+        received = self.processes.tensors_of_first(tensors)
         values = json.loads(self.processes.broadcast(json.dumps(values).encode()))
         self.load_weights(self.network.state_dict())
         if not self.processes.is_first:
@@ -128,12 +123,7 @@ class TrainingSession:
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Load the weights that rank 0 has into the network of each process."""
-        self.network.load_state_dict(self._tensors_of_rank_zero(weights))
-
-    def load_best_weights(self) -> None:
-        """Load the weights of the best epoch into the network of each process."""
-        best = self.learner.best_weights
-        self.load_weights(self.network.state_dict() if best is None else best)
+        self.network.load_state_dict(self.processes.tensors_of_first(weights))
 
     def weigh_examples(self, weights: Array) -> None:
         """Multiply the loss of each row of train by a weight, (N,)."""
@@ -141,15 +131,11 @@ class TrainingSession:
         if isinstance(objective, Classification):
             objective.weigh(weights)
 
-    def start_training(self) -> None:
-        """Start training with the encoder that was pretrained."""
-        self.learner = self.classifier_learner
-
     def start_refit(self) -> None:
         """Start again with initial weights, on train and validation together."""
         before = self.learner.progress
         self.network = initial_network(
-            self.config, self.data, self.context.device, self.processes, self._refit_rows()
+            self.config, self.data, self.device, self.processes, self._refit_rows()
         )
         self.set_calibration(self.calibration)
         self.load_weights(self.network.state_dict())
@@ -159,11 +145,7 @@ class TrainingSession:
 
     def branch_logits(self, store: SequenceStore) -> list[Tensor]:
         """Return the logits of each branch, (B, C)."""
-        return shared_logits(self.network, store, self.context.device, self.processes)
-
-    def thresholds(self) -> list[float]:
-        """Return the threshold of each class."""
-        return self.calibration.thresholds or [0.5] * len(self.labels)
+        return shared_logits(self.network, store, self.device, self.processes)
 
     def best_value(self) -> float:
         """Return the best monitored value, or NaN before the first."""
@@ -175,16 +157,13 @@ class TrainingSession:
     def nothing_left(self) -> str | None:
         """Return the reason why no epoch is left to train, or None if one is."""
         learner, progress = self.learner, self.learner.progress
-        if progress.phase == "pretraining":
+        is_over = progress.epoch >= learner.last_epoch or learner.stopped_early
+        has_refit = progress.phase == "training" and self.config.training.refit
+        if progress.phase == "pretraining" or has_refit or not is_over:
             return None
         if progress.phase == "refit":
-            if progress.epoch < learner.last_epoch:
-                return None
             done = f"the {progress.epoch} epochs of training.refit are done"
             return f"{done}, and none can follow; for another model start a new run"
-        is_done = progress.epoch >= learner.stopping.epochs or learner.stopped_early
-        if self.config.training.refit or not is_done:
-            return None
         done = f"training ended after epoch {progress.epoch}, the best is {progress.best_epoch}"
         return f"{done}; to continue, raise training.max_epochs or training.patience"
 
@@ -204,11 +183,6 @@ class TrainingSession:
                 f"majority-class baseline ({baseline:.1%}). Check data.sequence and "
                 "data.label (seqtrain data), or try another training.lr or more rows."
             )
-        if learner.stopped_early and progress.loss_fell:
-            return (
-                f"training.patience ({stopping.patience} epochs) ended training while the "
-                "validation loss still fell; more patience may help"
-            )
         if 1 < progress.epoch == progress.best_epoch == stopping.epochs:
             return (
                 f"the last epoch was the best; more than {stopping.epochs} may help: "
@@ -222,47 +196,32 @@ class TrainingSession:
             return None
         model = OBJECTIVES[settings.objective](self.network, settings.dropout)
         model.initialize(self.config.seed)
-        model.to(self.context.device)
+        model.to(self.device)
         validation = self.data.splits.get("validation")
-        return Learner(TokenPrediction(model, rows, validation, *self._settings()))
-
-    def _training_learner(self) -> Learner:
-        return Learner(
-            Classification(
-                self.network,
-                self.data.splits["train"],
-                self.data.splits.get("validation"),
-                self.labels,
-                *self._settings(),
-            )
-        )
+        own = model, rows, validation, self.config, self.device, self.processes
+        return Learner(TokenPrediction(*own))
 
     def _refit_learner(self, epochs: int) -> Learner:
         # With more rows, max_epochs: auto would give other epochs, and so another schedule.
         most = self.classifier_learner.stopping.epochs
         config = self.config.with_keys(training={"max_epochs": most})
-        settings = config, self.context.device, self.processes
-        rows = self._refit_rows()
-        refit = Classification(self.network, rows, None, self.labels, *settings, refit=True)
-        return Learner(refit, epochs)
+        return self._classifier_learner(config, self._refit_rows(), None, epochs)
 
-    def _settings(self) -> tuple[Config, torch.device, Processes]:
-        return self.config, self.context.device, self.processes
+    def _classifier_learner(
+        self,
+        config: Config,
+        rows: SequenceStore,
+        validation: SequenceStore | None,
+        refit_epochs: int | None = None,
+    ) -> Learner:
+        own = self.network, rows, validation, self.labels, config, self.device, self.processes
+        return Learner(Classification(*own, refit=refit_epochs is not None), refit_epochs)
 
     def _refit_rows(self) -> SequenceStore:
         """Return train and validation together, without rows of labels that train lacks."""
         rows = joined_stores([self.data.splits[name] for name in ("train", "validation")])
         known = rows.labels.reshape(len(rows), -1).min(axis=1) >= 0
         return rows.selection(np.flatnonzero(known))
-
-    def _tensors_of_rank_zero(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        if self.processes.size == 1:
-            return tensors
-        content = b""
-        if self.processes.is_first:
-            own = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-            content = safetensors.torch.save(own)
-        return safetensors.torch.load(self.processes.broadcast(content))
 
 
 def pretrain(session: TrainingSession) -> Iterator[TrainingEvent]:
@@ -271,21 +230,21 @@ def pretrain(session: TrainingSession) -> Iterator[TrainingEvent]:
     if not isinstance(model, PretrainingModel):
         return
     yield from train(session.learner, session.must_settle)
-    session.start_training()
-    yield PretrainingEnd(model)
+    session.learner = session.classifier_learner
+    yield PhaseEnd(model)
 
 
 def train_classifier(session: TrainingSession) -> Iterator[TrainingEvent]:
     """Train the classifier, monitored on validation."""
     yield from train(session.learner, session.must_settle)
-    yield TrainingEnd()
+    yield PhaseEnd()
 
 
 def calibrate(session: TrainingSession) -> Iterator[TrainingEvent]:
     """Choose temperature, thresholds and branch weights of the best model on validation."""
     settings, splits = session.config.training, session.data.splits
     if not session.learner.progress.is_best:
-        session.load_best_weights()
+        session.load_weights(session.learner.best_weights or session.network.state_dict())
     labels = torch.from_numpy(splits["train"].labels)
     shift = adjustment(settings.logit_adjustment, labels, len(session.labels))
     before = session.calibration.model_copy(
@@ -316,17 +275,17 @@ def refit(session: TrainingSession) -> Iterator[TrainingEvent]:
     if session.learner.progress.phase != "refit":
         session.start_refit()
     yield from train(session.learner, session.must_settle)
-    yield TrainingEnd()
+    yield PhaseEnd()
 
 
 def score_test(session: TrainingSession) -> Iterator[TrainingEvent]:
     """Score the best model on test."""
     test = session.data.splits.get("test")
     if test is not None:
-        branches = session.branch_logits(test)
-        labels, thresholds = session.labels, session.thresholds()
+        labels = session.labels
+        thresholds = session.calibration.thresholds or [0.5] * len(labels)
         _, session.test_scores, session.branch_scores = score_branches(
-            session.network, branches, test, labels, thresholds
+            session.network, session.branch_logits(test), test, labels, thresholds
         )
     yield from ()
 

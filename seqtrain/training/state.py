@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import torch
@@ -17,9 +17,6 @@ MOST_SUMMED = 1e300
 Count = Annotated[int, Field(strict=True, ge=0, le=2**62)]
 Sum = Annotated[float, Field(strict=True, ge=0, le=MOST_SUMMED)]
 Signed = Annotated[float, Field(strict=True, ge=-MOST_SUMMED, le=MOST_SUMMED)]
-Flag = Annotated[bool, Field(strict=True)]
-TENSOR = re.compile(r"optimizer\.[0-9]{1,9}\.[a-z_]+|carried\.(groups|states)|pretraining\..+")
-"""Names of the tensors of a saved training state."""
 
 
 @dataclass
@@ -44,7 +41,6 @@ class Progress:
         plateaus: Number of epochs without a better value in the whole phase.
         best_loss: Loss of the best epoch in nats: of validation, or of train without validation.
         lowest_loss: Validation loss after its last improvement.
-        loss_fell: True if the last epoch improved the validation loss.
     """
 
     phase: Phase = "training"
@@ -64,7 +60,6 @@ class Progress:
     plateaus: Count = 0
     best_loss: Sum = MOST_SUMMED
     lowest_loss: Sum = MOST_SUMMED
-    loss_fell: Flag = False
 
     @model_validator(mode="after")
     def check_proportions(self) -> Progress:
@@ -101,50 +96,9 @@ class Progress:
         self.examples += examples
         self.time_steps += time_steps
 
-    def note_value(
-        self, value: float, loss: float | None = None, error: float = 0.0, min_delta: float = 0.0
-    ) -> bool:
-        """Compare an epoch's monitored value with the best; return True if it is better.
-
-        Of epochs with equal values, the one with the lowest loss is the best. It is no progress for
-        patience and plateaus. A refit has as many epochs as there are up to the last one within a
-        standard error of the best, so that few validation rows don't make it too short. Of epochs
-        in which all of validation was right, only those with a lower loss count.
-
-        Args:
-            value: Monitored value; greater is better.
-            loss: Loss in nats, or None if it doesn't matter.
-            error: Standard error of the value.
-            min_delta: Smallest decrease of the loss that counts.
-
-        Reference:
-            Breiman et al. 1984, Classification and Regression Trees, section 3.4.3.
-        """
-        better = self.best_value is None or value > self.best_value
-        if better:
-            self.epochs_without_better = 0
-        else:
-            self.epochs_without_better += 1
-            self.plateaus += 1
-        lower = value == self.best_value and loss is not None and loss < self.best_loss - min_delta
-        if better or lower:
-            self.best_value, self.best_epoch = value, self.epoch + 1
-            self.best_loss, self.best_error = MOST_SUMMED if loss is None else loss, error
-        is_near = self.best_value is not None and value >= self.best_value - self.best_error
-        if better or lower or (is_near and value < 1):
-            self.refit_epochs = self.epoch + 1
-        return better or lower
-
-    def note_loss(self, loss: float | None, *, counts: bool, min_delta: float = 0.0) -> None:
-        """Compare a validation loss with the lowest. If it `counts`, a lower one is progress."""
-        self.loss_fell = loss is not None and loss < self.lowest_loss - min_delta
-        if loss is not None and self.loss_fell:
-            self.lowest_loss = loss
-            self.epochs_without_better *= not counts
-
-    def begin_epoch(self, epoch: int) -> None:
-        """Start an epoch, counted from 0, with all its sums at zero."""
-        self.epoch, self.batches_done = epoch, 0
+    def begin_epoch(self) -> None:
+        """Start the next epoch, with all its sums at zero."""
+        self.epoch, self.batches_done = self.epoch + 1, 0
         self.correct = self.examples = self.time_steps = 0
         self.loss_sum = self.seconds = 0.0
 
@@ -161,18 +115,18 @@ def checked_progress(values: dict[str, Any]) -> Progress:
         raise ValueError(f"{place}: {first['msg'].removeprefix('Value error, ')[:80]}") from None
 
 
-def check_names(tensors: dict[str, Tensor]) -> None:
-    """Raise ValueError if a saved training state has a tensor of an unknown name."""
-    for key in tensors:
-        if not TENSOR.fullmatch(key):
-            raise ValueError(f"{key[:80]}: no tensor of a state")
+def check_tensors(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Check saved tensors against tensors of the same names.
 
-
-def check_tensor(name: str, tensor: Tensor, shape: torch.Size, kind: torch.dtype) -> None:
-    """Raise ValueError if a saved tensor has another shape or type, or isn't finite."""
-    if tensor.shape != shape or tensor.dtype != kind:
-        raise ValueError(
-            f"{name}: found {tensor.dtype} {list(tensor.shape)}, expected {kind} {list(shape)}"
-        )
-    if not bool(torch.isfinite(tensor).all()):
-        raise ValueError(f"{name}: holds values that aren't finite")
+    Raises:
+        ValueError: If a name, a shape or a type differs, or a saved number isn't finite.
+    """
+    for name in sorted(found.keys() ^ expected.keys()):
+        raise ValueError(f"tensor {name[:80]}: {'missing' if name in expected else 'unknown'}")
+    for name, tensor in found.items():
+        like = expected[name]
+        if tensor.shape != like.shape or tensor.dtype != like.dtype:
+            shapes = f"{tensor.dtype} {[*tensor.shape]}, expected {like.dtype} {[*like.shape]}"
+            raise ValueError(f"tensor {name}: found {shapes}; of another version? train it again")
+        if not bool(torch.isfinite(tensor).all()):
+            raise ValueError(f"tensor {name}: holds values that aren't finite")

@@ -63,9 +63,50 @@ class StoppingRule:
         is_clear = self.rows >= MANY_ROWS or progress.lowest_loss < CONFIDENT_LOSS
         return self.rows > 0 and is_clear and best is not None and best >= 1
 
-    def loss_counts(self, progress: Progress) -> bool:
-        """Return True if a lower validation loss restarts patience."""
-        return self.loss_is_progress and not self.is_perfect(progress)
+    def note_epoch(
+        self,
+        progress: Progress,
+        value: float | None,
+        loss: float,
+        validation_loss: float | None = None,
+        error: float = 0.0,
+    ) -> bool:
+        """Compare an epoch with the best one; return True if it is better.
+
+        Of epochs with equal values, the one with the lowest loss is the best. It is no progress for
+        patience and plateaus. A refit has as many epochs as there are up to the last one within a
+        standard error of the best, so that few validation rows don't make it too short. Of epochs
+        in which all of validation was right, only those with a lower loss count.
+
+        Args:
+            progress: Progress before the next epoch begins. It is updated.
+            value: Monitored value (greater is better), or None if nothing is monitored.
+            loss: Training loss in nats.
+            validation_loss: Validation loss in nats, or None without validation.
+            error: Standard error of the value.
+
+        Reference:
+            Breiman et al. 1984, Classification and Regression Trees, section 3.4.3.
+        """
+        if value is None:
+            return False
+        loss = loss if validation_loss is None else validation_loss
+        is_better = progress.best_value is None or value > progress.best_value
+        is_lower = value == progress.best_value and loss < progress.best_loss - self.min_delta
+        progress.epochs_without_better = 0 if is_better else progress.epochs_without_better + 1
+        progress.plateaus += not is_better
+        if is_better or is_lower:
+            progress.best_value, progress.best_epoch = value, progress.epoch + 1
+            progress.best_loss, progress.best_error = loss, error
+        assert progress.best_value is not None
+        is_near = value < 1 and value >= progress.best_value - progress.best_error
+        if is_better or is_lower or is_near:
+            progress.refit_epochs = progress.epoch + 1
+        if validation_loss is not None and loss < progress.lowest_loss - self.min_delta:
+            progress.lowest_loss = loss
+            if self.loss_is_progress and not self.is_perfect(progress):
+                progress.epochs_without_better = 0
+        return is_better or is_lower
 
     def beats_baseline(self, progress: Progress, errors: float = 0.0) -> bool:
         """Return True if an epoch beat the majority-class baseline by so many standard errors."""

@@ -14,7 +14,7 @@ from seqtrain.model.decoder import PretrainingModel
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.training.distributed import SINGLE, Processes
 from seqtrain.training.objectives import Losses, Objective
-from seqtrain.training.state import check_tensor
+from seqtrain.training.state import check_tensors
 
 OWN = "pretraining."
 """Before the name of a captured tensor of the model that isn't the classifier's."""
@@ -81,11 +81,11 @@ class TokenPrediction(Objective):
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
         """Put back the weights that aren't the classifier's."""
-        for name, tensor in self.tensors().items():
-            if name not in tensors:
-                raise ValueError(f"{name}: missing")
-            check_tensor(name, tensors[name], tensor.shape, tensor.dtype)
-            tensor.copy_(tensors[name])
+        own = self.tensors()
+        found = {name: tensors[name] for name in tensors if name.startswith(OWN)}
+        check_tensors(found, own)
+        for name, tensor in own.items():
+            tensor.copy_(found[name])
 
 
 def shortened(store: SequenceStore, steps: int | None) -> SequenceStore:

@@ -4,17 +4,17 @@ import pytest
 import torch
 
 from seqtrain.errors import ConfigError
-from seqtrain.runs import resources
+from seqtrain.runs import environment
 from tests.helpers.small_models import PARTS, make_model
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, memory: int, kind: str, rules, **keys) -> str:
     """Return what is said on a machine of so many bytes; nothing where it is enough."""
-    monkeypatch.setattr(resources, "physical_memory", lambda: memory)
+    monkeypatch.setattr(environment, "physical_memory", lambda: memory)
     model = make_model(kind, rules, **keys)
     try:
         cpu = torch.device("cpu")
-        resources.check_model(model.network.config, model.preprocessing, cpu)
+        environment.check_model(model.network.config, model.preprocessing, cpu)
     except ConfigError as error:
         return str(error)
     return ""

@@ -163,7 +163,7 @@ def fit_until(epoch: int, run: str, *sets: str, resume: bool = False) -> None:
     from seqtrain.training.events import EpochEvent
 
     def stop(event: Event) -> None:
-        if isinstance(event, EpochEvent) and not event.pretraining and event.epoch == epoch:
+        if isinstance(event, EpochEvent) and event.phase != "pretraining" and event.epoch == epoch:
             signal.raise_signal(signal.SIGTERM)
 
     with pytest.raises(Interrupted):

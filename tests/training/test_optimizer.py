@@ -12,7 +12,7 @@ from seqtrain.model.engines.native.library import why_unavailable
 from seqtrain.training import optimizer as module
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.learner import train
-from seqtrain.training.schedule import lr_at
+from seqtrain.training.optimizer import lr_at
 from seqtrain.training.stopping import stopping_rule
 from tests.helpers.batches import classify
 from tests.helpers.stores import store_of

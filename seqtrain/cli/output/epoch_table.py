@@ -49,22 +49,20 @@ class EpochTable:
         """Print an epoch, or update the last line with it."""
         is_folded = self._can_erase and self._group and self._adds_nothing(event)
         self._group = [*self._group, event] if is_folded else [event]
-        if event.pretraining or event.refit:
-            line, style = self._phase_line(), "dim"
-        else:
-            line, style = self._row(), ""
+        is_row = event.phase == "training"
+        line = self._row() if is_row else self._phase_line()
         if is_folded:
             self._console.control(ERASE_LINE)
         if self._can_erase:  # a line that wraps could not be erased
             line = shorten(line, self._console.width)
-        self._console.print(line, style=style, markup=False, soft_wrap=True)
+        self._console.print(line, style="" if is_row else "dim", markup=False, soft_wrap=True)
 
     def _adds_nothing(self, event: EpochEvent) -> bool:
         """Return True if the monitored score looks no better than the best of the group."""
         last = self._group[-1]
-        if (event.pretraining, event.refit) != (last.pretraining, last.refit):
+        if event.phase != last.phase:
             return False
-        if event.pretraining or event.refit or event.validation is None:
+        if event.phase != "training" or event.validation is None:
             return True
         monitor = self._training.monitor
         shown, *before = (
@@ -134,13 +132,12 @@ class EpochTable:
     def _phase_line(self) -> str:
         """Return a line about the last epochs of pretraining or of a refit."""
         event = self._group[-1]
-        phase, figures = "refit", [f"loss {event.loss:.4f}", f"accuracy {event.accuracy:.2%}"]
-        if event.pretraining:
-            phase = "pretraining"
+        figures = [f"loss {event.loss:.4f}", f"accuracy {event.accuracy:.2%}"]
+        if event.phase == "pretraining":
             figures = [f"loss {event.loss:.4f} per token"]
             figures.append(f"perplexity {perplexity(event.loss):,.1f}")
             if event.validation_loss is not None:
                 figures.append(f"validation perplexity {perplexity(event.validation_loss):,.1f}")
         figures.append(f"{event.time_steps / event.seconds:,.0f} tokens/s")
         figures.append(f"{sum(each.seconds for each in self._group):.1f} s")
-        return f"{phase} {self._number()}: {', '.join(figures)}"
+        return f"{event.phase} {self._number()}: {', '.join(figures)}"

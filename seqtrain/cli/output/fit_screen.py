@@ -102,15 +102,15 @@ class FitScreen:
 
     def _show_update(self, event: UpdateEvent) -> None:
         """Move the bar, which shows the progress of training, or of an epoch in other phases."""
-        if event.refit and event.epoch == event.batch == 1:
+        if event.phase == "refit" and event.epoch == event.batch == 1:
             note(REFIT)
         if event.batch == 1:
             self._loss = event.loss
         self._loss += (1 - SMOOTHING) * (event.loss - self._loss)
-        phase, share = "epoch", event.update / max(self._updates, event.update)
-        if event.pretraining or event.refit:
-            phase = "pretraining" if event.pretraining else "refit"
-            share = event.batch / event.num_batches
+        phase: str = event.phase
+        share = event.batch / event.num_batches
+        if phase == "training":
+            phase, share = "epoch", event.update / max(self._updates, event.update)
         self._bar(f"{phase} {event.epoch}", share, f"loss {self._loss:.4f}")
 
     def _show_end(self, run: Run) -> None:
