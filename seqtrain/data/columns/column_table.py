@@ -48,7 +48,8 @@ class ColumnTable(Column):
         tokens: Token columns.
         numbers: Number columns.
         missing: Policy for missing numbers: "error", "mask" or "last".
-        clock: Name of the number column with the time since the previous step, or None.
+        clock: Name of the number column with the time since the previous step if the policy is
+            "last", or None.
         since: Scale of the time since each number was seen, if the policy is "last".
     """
 
@@ -72,7 +73,9 @@ class ColumnTable(Column):
                 tokens.append(TokenCells(name, options.get("min_count")))
             else:
                 numbers.append(NumberCells(name, by=options.get("by")))
-        clock = next((name for name, kind in kinds.items() if kind == "order"), None)
+        clock = None
+        if missing == LAST:
+            clock = next((name for name, kind in kinds.items() if kind == "order"), None)
         return cls(tuple(tokens), tuple(numbers), missing, clock, **settings)
 
     @property
