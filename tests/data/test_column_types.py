@@ -13,7 +13,12 @@ from seqtrain.data.dataset import PreparedData, prepare
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore
 
-STEPS = {"place": "token", "mood": {"token": True, "min_count": 2}, "heat": "number", "gap": "order"}
+STEPS = {
+    "place": "token",
+    "mood": {"token": True, "min_count": 2},
+    "heat": "number",
+    "gap": "order",
+}
 SECTIONS: dict[str, dict[str, Any]] = {
     "text": {"sequence": "text"},
     "subwords": {"sequence": "text"},
