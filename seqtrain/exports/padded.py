@@ -13,7 +13,7 @@ IDS, FEATURES, LENGTHS = "input_ids", "features", "lengths"
 
 
 class PaddedClassifier(nn.Module):
-    """Probabilities of padded sequences, (B, C) float32, with the weights of a network.
+    """Probabilities of padded sequences, (B, C) float64, with the weights of a network.
 
     Attributes:
         inputs: for each input by name an example, and names of its variable axes.
@@ -36,4 +36,4 @@ class PaddedClassifier(nn.Module):
         named = dict(zip(self.inputs, inputs, strict=True))
         batch = PaddedBatch(inputs[0].transpose(0, 1), named[LENGTHS], named)
         logits = [branch.export(batch) for branch in self.network.branches]
-        return self.network.probabilities(self.network.combine(logits)).float()
+        return self.network.probabilities(self.network.combine(logits))

@@ -54,7 +54,7 @@ class ExportedModel:
 
     def probabilities(self, store: SequenceStore) -> Any:
         """Return the probabilities of encoded sequences, (B, C), in batches of similar length."""
-        found = np.empty((len(store), len(self.fitted.labels)), dtype=np.float32)
+        found = np.empty((len(store), len(self.fitted.labels)))
         order = np.argsort(store.lengths, kind="stable")
         while len(order):
             size = max(1, PADDED_STEPS // int(store.lengths[order[-1]]))

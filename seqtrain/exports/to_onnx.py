@@ -19,7 +19,7 @@ LARGEST = 2**31 - 2**24
 def to_onnx(network: ClassifierNetwork) -> bytes:
     """Return the model as an ONNX file.
 
-    The output is `probabilities` (B, C) float32, with the calibration of the model. The inputs are:
+    The output is `probabilities` (B, C) float64, with the calibration of the model. The inputs are:
 
     - `input_ids` (B, T) int64 or `features` (B, T, F) float32, with any padding,
     - `lengths` (B,) int64, each from 1 to T,

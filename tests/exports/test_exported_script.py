@@ -5,6 +5,7 @@ import io
 import json
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from seqtrain.data.encoding import LengthPolicy
 from seqtrain.data.labels import LabelSet
 from seqtrain.data.read_options import FileFormat, Schema
 from seqtrain.data.tokenizers import train_bpe
 from seqtrain.data.vocabulary import Vocabulary
+from seqtrain.evaluation.calibration import Calibration
 from seqtrain.exports import script
 from seqtrain.exports.export_folder import export_model
 from seqtrain.files.writing import write_folder
@@ -239,3 +242,27 @@ def test_rows_of_the_script_are_read_back_equal(tmp_path, cli):
         expected = [json.loads(line)["label"] for line in written]
         for reader in (by_csv, by_pandas, by_polars):
             assert [row[0] for row in reader(found, "\t")] == ["label", *expected], (seed, reader)
+
+
+@pytest.mark.parametrize("multi_label", [False, True])
+def test_probabilities_near_a_threshold_are_decided_as_predict_does(multi_label, both):
+    """The logits are exactly the biases, and differ by less than float32 tells apart as shares."""
+    if multi_label:
+        label_set, biases = LabelSet(("a", "b", "c"), True, "|"), [-1.3, 0.2, 0.7]
+    else:
+        label_set, biases = LabelSet(("a", "b")), [0.0, 1e-8]
+    schema = Schema("text", sequence="s", label="l", label_separator=label_set.separator)
+    model = make_model(rules={"label_set": label_set, "schema": schema})
+    head = model.network.recurrent.head
+    with torch.no_grad():
+        head.weight.zero_()
+        head.bias.copy_(torch.tensor(biases))
+    shares = torch.tensor(biases).double().sigmoid()
+    for closeness in (1 - 1e-9, 1 + 1e-9):
+        thresholds = (shares * closeness).tolist() if multi_label else []
+        pair = both(model.calibrated(Calibration(thresholds=thresholds)))
+        labels = [line.split("\t")[0] for line in pair.compare("new.txt", "20\n").splitlines()]
+        below = "" if multi_label else "b"
+        assert labels[1] == (below if closeness > 1 or not multi_label else "a|b|c")
+        shutil.rmtree(pair.folder / "run")
+        shutil.rmtree(pair.port)
