@@ -18,6 +18,8 @@ metrics = pytest.importorskip("sklearn.metrics")
 NO_LABEL = "(a label that train lacks)"
 LOOSE = 2e-6
 """Largest difference of two probabilities of the same model."""
+EXPORTED = 1e-5
+"""Largest difference of an exported model's probability."""
 
 
 class Predictions:
@@ -146,12 +148,15 @@ def check_scores(task: Task, folder: Path, run: str, found: Predictions) -> dict
     of_fit = json.loads((folder / run / "test.json").read_text())
     assert {name: scores[name] for name in of_fit} == of_fit
     assert found.labels == decided(task, found, scores["per_class"])
-    for name, value in expected_scores(task, found).items():
-        within = 2e-5 if name in ("loss", "brier") else 1e-9
-        if name in ("auc", "average_precision"):
-            within = 5e-3  # ties of float32 logits that round to the same or another probability
-        assert scores[name] == pytest.approx(value, abs=within, rel=1e-5), name
+    compare_scores(scores, expected_scores(task, found))
     return scores
+
+
+def compare_scores(scores: dict[str, Any], expected: dict[str, float]) -> None:
+    """Compare scores with expected ones of rounded probabilities, some of which then tie."""
+    for name, value in expected.items():
+        within = {"loss": 2e-5, "brier": 2e-5, "auc": 5e-3, "average_precision": 5e-3}
+        assert scores[name] == pytest.approx(value, abs=within.get(name, 1e-9), rel=1e-5), name
 
 
 def check_export(folder: Path, path: str, found: Predictions) -> None:
@@ -163,7 +168,7 @@ def check_export(folder: Path, path: str, found: Predictions) -> None:
     assert [row["label"] for row in rows] == [row["label"] for row in plain]
     for row, other in zip(rows, plain, strict=True):
         one, two = ([float(x) for x in p["probability"].split("|") if x] for p in (row, other))
-        np.testing.assert_allclose(one, two, atol=LOOSE)
+        np.testing.assert_allclose(one, two, rtol=0, atol=EXPORTED)
 
 
 @pytest.mark.parametrize("seed", seeds(4))
@@ -187,6 +192,37 @@ def check_task(task: Task, folder: Path) -> None:
     run_in(folder, "report", "run", "-o", "page.html")
     run_in(folder, "check", "run")
     check_memory(task, folder, found)
+    if task.seed % 2:
+        check_ensemble(task, folder, path)
+
+
+def check_ensemble(task: Task, folder: Path, path: str) -> None:
+    """An ensemble predicts by the mean of its members, and is scored as it predicts."""
+    is_fraction = "validation" not in task.splits
+    repeats = ("--folds", "2") if task.seed % 4 == 1 and is_fraction else ("--seeds", "0,1")
+    run_in(folder, "fit", "c.yaml", "--run-dir", "many", "--quiet", *repeats)
+    found = Predictions(task, folder, "many", path)
+    members = sorted(p.parent for p in (folder / "many").glob("*/config.yaml"))
+    assert len(members) == 2
+    each = [Predictions(task, folder, str(run), path).probabilities for run in members]
+    np.testing.assert_allclose(np.mean(each, axis=0), found.probabilities, rtol=0, atol=LOOSE)
+    scores = run_in(folder, "eval", "many", "--json").json
+    assert found.labels == decided(task, found, scores["per_class"])
+    compare_scores(scores, expected_scores(task, found))
+    if repeats[0] == "--folds":
+        check_folds(task, folder, members)
+
+
+def check_folds(task: Task, folder: Path, members: list[Path]) -> None:
+    """The scores of validation are those of each fold's own run on the rows that it held out."""
+    pooled = run_in(folder, "eval", "many", "--split", "validation", "--json").json
+    own = [run_in(folder, "eval", str(x), "--split", "validation", "--json").json for x in members]
+    assert pooled["num_examples"] == sum(scores["num_examples"] for scores in own)
+    right = sum(scores["accuracy"] * scores["num_examples"] for scores in own)
+    assert pooled["accuracy"] == pytest.approx(right / pooled["num_examples"])
+    for label, row in pooled["per_class"].items():
+        for name in ("support", "num_predicted"):
+            assert row[name] == sum(scores["per_class"][label][name] for scores in own)
 
 
 def check_memory(task: Task, folder: Path, found: Predictions) -> None:
@@ -196,7 +232,7 @@ def check_memory(task: Task, folder: Path, found: Predictions) -> None:
     reads_tables = task.kind == "steps" or task.data.get("static")
     given = rows if reads_tables else [row["s"] for row in rows]
     again = classifier.predict(given)
-    np.testing.assert_allclose(again.probabilities, found.probabilities, atol=LOOSE)
+    np.testing.assert_allclose(again.probabilities, found.probabilities, rtol=0, atol=LOOSE)
     assert [each.labels for each in again] == found.labels
     scored = seqtrain.evaluate(folder / "run", data=rows).scores
     assert scored.accuracy == run_in(folder, "eval", "run", "--json").json["accuracy"]
