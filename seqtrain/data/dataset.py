@@ -342,12 +342,6 @@ def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Prep
     if fitted.vocabulary is not None and len(fitted.vocabulary) == len(SPECIAL):
         least = data.min_count
         raise DataError(f"data.min_count: no token of train occurs {least} times; lower it")
-    if len(fitted.labels) < 2:
-        found = ", ".join(map(quote, fitted.labels)) or "none"
-        raise DataError(
-            f"data.label: all {len(splits['train'])} rows of train are of one class "
-            f"({found}); expected at least two"
-        )
 
 
 def _strata(combinations: list[Labels], labels: Ints) -> npt.NDArray[np.str_]:

@@ -22,6 +22,8 @@ from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.store import SequenceStore, blocks, concatenate, counts_of
 from seqtrain.data.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.data.word_vectors import WordVectors, read_vectors
+from seqtrain.errors import DataError
+from seqtrain.text import quote
 
 
 def fit(
@@ -101,6 +103,15 @@ def _fit_labels(
         separator=rules.schema.label_separator,
         known=None if known is None else known.label_set,
     )
+    if not counts.sum():
+        found_none = "no rows are left, for every sequence is empty (data.empty: drop)"
+        raise DataError(f"data.train: {found_none}")
+    if len(label_set) < 2:
+        classes = ", ".join(map(quote, label_set.classes)) or "none"
+        raise DataError(
+            f"data.label: all {counts.sum()} rows of train are of one class ({classes}); "
+            "expected at least two"
+        )
     schema = replace(rules.schema, label_separator=label_set.separator)
     encoded = label_set.encode([*combinations, None])  # the last row is of rows without labels
     return replace(rules, label_set=label_set, schema=schema), {
@@ -131,7 +142,7 @@ def _fit_ngrams(
     model, sizes = config.model, config.model.ngrams
     if known is not None:
         return None if known.ngrams is None else _limited(known.ngrams, known)
-    if sizes is None or not len(train):
+    if sizes is None:
         return None
     if rules.steps is not None and isinstance(sizes, dict):
         columns = [GramColumn(rules.steps.names.index(x), *own) for x, own in sizes.items()]

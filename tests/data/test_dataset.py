@@ -213,6 +213,13 @@ def test_an_empty_series_is_read_as_zeros(write, ready, missing):
         ready(kind="features", empty="unk", train=empty)
 
 
+@pytest.mark.parametrize(("texts", "label"), [(["a", "b"], []), (["a", "b"], ["x"]), ([""], ["x"])])
+def test_train_needs_rows_of_two_classes(write, ready, texts, label):
+    train = write("a.jsonl", objects(*((text, label) for text in texts)))
+    with pytest.raises(DataError, match=r"^data\.(train|label): "):
+        ready(train=train, label_separator="|", empty="drop")
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="Linux counts what is read")
 @pytest.mark.parametrize("ending", ["csv", "jsonl.gz"])
 def test_a_file_is_read_once(tmp_path, ready, ending):

@@ -63,7 +63,8 @@ def read_rows(
         if opened.at_once > 1 and source.path != STDIN:
             ids = replace(schema, order=None, steps={}, static=None, label=None, group=None)
             only_ids = source.with_schema(ids).opened(RowProblems(problems.name), labelled=False)
-            scattered = ids_are_scattered(source.read(replace(only_ids, keep=())))
+            found: Iterator[Any] = source.read(replace(only_ids, keep=()))
+            scattered = ids_are_scattered(found)
         rows = SequenceBuilder(opened, scattered).build(rows)
     is_empty = True
     for example in rows:

@@ -50,8 +50,7 @@ def read_cells(
         try:
             yield parser.parse_columns(part)
         except (BadRow, NotJSONError):
-            for row in part:
-                yield parser.parse_step(row)
+            yield from map(parser.parse_step, part)
 
 
 class _RowParser:
@@ -95,13 +94,14 @@ class _RowParser:
             if isinstance(content, BadRow):
                 raise content
         label, group, *cells = zip(*map(self.get, contents), strict=True)
-        kept: Sequence[Any] = (None,) * len(lines)
+        none: list[Any] = [None] * len(lines)
+        kept = none
         if self.keep:
             kept = [*map(self._kept, zip(*cells[self.count :], strict=True))]
-        return [lines, label, group, kept, *cells[: self.count]]
+        return [lines, none, label, group, kept, id_cells(cells[0]), *cells[1 : self.count]]
 
-    def parse_step(self, row: tuple[int, Any]) -> Example | Rows:
-        """Return one time step, or an example with its problem and, if it has one, its id."""
+    def parse_step(self, row: tuple[int, Any]) -> Rows:
+        """Return one time step. A row with a problem has its id, or None if it has none."""
         try:
             return self.parse_columns([row])
         except (BadRow, NotJSONError) as bad:
@@ -109,7 +109,9 @@ class _RowParser:
         with suppress(BadRow, NotJSONError):
             if not isinstance(content, BadRow):
                 name = id_cells(self.get_id(content)[:1])[0] or None
-        return Example("", None, line, problem=problem, id=name)
+        nothing = [None]
+        others = [nothing] * (self.count - 1)
+        return [(line,), (problem,), nothing, nothing, nothing, [name], *others]
 
     def _kept(self, cells: Sequence[Any]) -> dict[str, Any] | None:
         """Return the cells of the columns to keep, by column, or None if there are none."""

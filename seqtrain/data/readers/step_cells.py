@@ -10,7 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from seqtrain.data.examples import BadRow
-from seqtrain.data.readers.sequences import FLOAT32_MAX, number_of, plain_numbers
+from seqtrain.data.readers.sequences import (
+    FLOAT32_MAX,
+    is_number,
+    number_of,
+    plain_numbers,
+    with_points,
+)
 from seqtrain.data.readers.times import DURATION, SECOND, read_time
 
 MISSING_TOKEN = "<unk>"
@@ -18,8 +24,14 @@ MISSING_TOKEN = "<unk>"
 Cells: TypeAlias = Any
 """Cells of a column: a list or tuple, or an array of numbers."""
 Rows: TypeAlias = list[Cells]
-"""Rows that are time steps, column by column: lines, labels, groups, kept columns, ids; then, as
-in `Schema.sequence_columns`, order, tokens and numbers; then the row features."""
+"""Rows that are time steps, column by column: lines, problems, labels, groups, kept columns, ids;
+then, as in `Schema.sequence_columns`, order, tokens and numbers; then the row features.
+
+The problem is the reason why a row can't be used, or None. All other cells but the line and the id
+of such a row are None.
+"""
+LINE, PROBLEM, LABEL, GROUP, KEPT, ID = range(6)
+"""Places of the first columns of `Rows`."""
 KNOWN_CELLS = 4096
 """Number of cells whose tokens are remembered."""
 LARGEST_EXACT = 2**53
@@ -28,26 +40,9 @@ PLAIN_TYPES = {str, int, float, bool, type(None)}
 """Types of cells for which equal cells are the same token."""
 
 
-def is_array(cells: Cells) -> bool:
-    """Return True if the cells of a column are a NumPy array."""
-    return isinstance(cells, np.ndarray)
-
-
-def exact_array(numbers: list[Any]) -> Any:
-    """Return numbers as an array that loses nothing; whole numbers may be beyond int64."""
-    whole = [number for number in numbers if type(number) is int]
-    are_large = any(abs(number) >= LARGEST_EXACT for number in whole)
-    if len(whole) < len(numbers):
-        return np.array(numbers, dtype=object if are_large else np.float64)
-    try:
-        return np.array(numbers, dtype=np.int64)
-    except OverflowError:
-        return np.array(numbers, dtype=object)
-
-
 def with_shared_texts(cells: Cells, known: dict[str, str]) -> Cells:
     """Return a column in which equal texts are one object, to save memory."""
-    if is_array(cells):
+    if isinstance(cells, np.ndarray):
         return cells
     return [known.setdefault(x, x) if type(x) is str else x for x in cells]
 
@@ -56,15 +51,20 @@ def joined(columns: Sequence[Cells]) -> Cells:
     """Return the cells of several blocks of a column as one block."""
     if len(columns) == 1:
         return columns[0]
-    if all(map(is_array, columns)):
+    if all(isinstance(column, np.ndarray) for column in columns):
         return np.concatenate(columns)
-    return [*chain.from_iterable(x.tolist() if is_array(x) else x for x in columns)]
+    return [*chain.from_iterable(map(as_list, columns))]
+
+
+def as_list(cells: Cells) -> Cells:
+    """Return cells as values of Python: an array as a list."""
+    return cells.tolist() if isinstance(cells, np.ndarray) else cells
 
 
 def taken(rows: Rows, order: Any) -> Rows:
     """Return the rows at some indices, in the order of the indices."""
     at = order.tolist()
-    return [x[order] if is_array(x) else [*map(x.__getitem__, at)] for x in rows]
+    return [x[order] if isinstance(x, np.ndarray) else [*map(x.__getitem__, at)] for x in rows]
 
 
 def id_cells(cells: Cells) -> Cells:
@@ -130,23 +130,25 @@ def _token(cell: Any) -> str:
     return text.lower() if text.lower() in ("true", "false") else text
 
 
+def with_point(cell: Any) -> Any:
+    """Return a cell of a table with decimal commas with a point, or its problem as a BadRow."""
+    try:
+        return with_points(cell)
+    except BadRow as bad:
+        return bad if is_number(cell) else cell
+
+
 def number_in(cell: Any) -> float:
     """Return the number in a cell; a time or a duration in seconds."""
+    if isinstance(cell, BadRow):
+        raise cell
     try:
-        number = number_of(cell.item() if isinstance(cell, np.generic) else cell)
-    except BadRow:
-        seconds = _seconds(cell)
-        if seconds is None:
-            raise
-        number = seconds
+        number = number_of(cell)
+    except BadRow as bad:
+        try:
+            number = (read_time(cell, DURATION)[0] or 0) / SECOND
+        except BadRow:
+            raise bad from None
     if abs(number) > FLOAT32_MAX:
         raise BadRow(f"{cell} is infinite or too large for float32")
     return number
-
-
-def _seconds(cell: object) -> float | None:
-    """Return the seconds of a time such as 12:30, or None if a cell is no time."""
-    with suppress(BadRow):
-        nanoseconds = read_time(cell, DURATION)[0]
-        return None if nanoseconds is None else nanoseconds / SECOND
-    return None

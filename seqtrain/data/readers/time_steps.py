@@ -2,7 +2,6 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import merge
 from typing import Any
 
 import numpy as np
@@ -11,20 +10,25 @@ from seqtrain.data.examples import BLANK_LABEL, BadRow, Example, Features, Steps
 from seqtrain.data.labels import Labels
 from seqtrain.data.read_options import ColumnKinds, column_names, token_columns
 from seqtrain.data.readers.row_source import RowSource, name_of
-from seqtrain.data.readers.sequences import FLOAT32_MAX, with_points
+from seqtrain.data.readers.sequences import FLOAT32_MAX
 from seqtrain.data.readers.step_cells import (
+    GROUP,
+    ID,
+    KEPT,
+    LABEL,
+    LINE,
+    PROBLEM,
     Cells,
     Rows,
-    exact_array,
+    as_list,
     exact_cells,
     float_cells,
-    id_cells,
-    is_array,
     joined,
     number_in,
     runs_of,
     taken,
     token_cells,
+    with_point,
     with_shared_texts,
 )
 from seqtrain.data.readers.times import (
@@ -37,7 +41,6 @@ from seqtrain.data.readers.times import (
 )
 from seqtrain.text import quote
 
-LINE, LABEL, GROUP, KEPT, ID = range(5)
 AT_ONCE = 256
 """Rows of a file that are read together."""
 
@@ -55,18 +58,11 @@ class _BadCell(BadRow):
         self.row = row
 
 
-class _Sequence:
-    """The rows of one id while they are collected, with the first row that can't be used."""
-
-    def __init__(self, name: str | None, bad: Example | None = None) -> None:
-        self.name, self.parts, self.bad = name, list[Rows](), bad
-
-
-def ids_are_scattered(parts: Iterable[Example | Rows]) -> bool:
+def ids_are_scattered(blocks: Iterable[Rows]) -> bool:
     """Return True if rows of other ids occur between the rows of an id."""
     hashes, last = array("q"), None
-    for part in _with_ids(map(_read_ids, parts)):
-        ids = [part.id] if isinstance(part, Example) else part[ID]
+    for rows in _with_ids(blocks):
+        ids = rows[ID]
         hashes.extend(hash(ids[start]) for start, _ in runs_of(ids)[ids[0] == last :])
         last = ids[-1]
     return len(np.unique(np.array(hashes, dtype=np.int64))) < len(hashes)
@@ -94,68 +90,41 @@ class SequenceBuilder:
         self.first_lines = dict[int, int]()
         self.zones = dict[bool, tuple[int, str]]()
 
-    def build(self, parts: Iterable[Example | Rows]) -> Iterator[Example]:
+    def build(self, blocks: Iterable[Rows]) -> Iterator[Example]:
         """Yield the sequence of each id, in the order in which ids first occur.
 
         A row that can't be used makes its whole sequence one that can't be used. If such a row has
         no id, it belongs to the sequence of the row before it, or else of the row after it.
         """
-        named = _with_ids(map(self._read, parts))
-        sequences = self._grouped(named) if self.scattered else _consecutive(named)
-        yield from map(self._example, sequences)
+        read = map(self._read, _with_ids(blocks))
+        yield from map(self._example, _by_id(_grouped(read) if self.scattered else read))
 
-    def _grouped(self, parts: Iterable[Example | Rows]) -> Iterator[_Sequence]:
-        """Yield the rows of each id, wherever they occur in the file."""
-        known, ranks, bad = dict[str, str](), dict[str | None, int](), dict[str | None, Example]()
-        good, ranks_of_rows = list[Rows](), list[int]()
-        for part in parts:
-            if isinstance(part, Example):
-                ranks.setdefault(part.id, len(ranks))
-                bad.setdefault(part.id, part)
-            else:
-                ranks_of_rows += [ranks.setdefault(name, len(ranks)) for name in part[ID]]
-                good.append([*part[:ID], *(with_shared_texts(cells, known) for cells in part[ID:])])
-        ordered = list[Rows]()
-        if good:
-            whole = [*map(joined, zip(*good, strict=True))]
-            del good
-            ordered = [taken(whole, np.argsort(ranks_of_rows, kind="stable"))]
-        with_rows = {*ordered[0][ID]} if ordered and bad else set[str]()
-        others = (_Sequence(name, x) for name, x in bad.items() if name not in with_rows)
-        for sequence in merge(others, _consecutive(ordered), key=lambda x: ranks[x.name]):
-            sequence.bad = bad.get(sequence.name)
-            yield sequence
-
-    def _read(self, rows: Example | Rows) -> Example | Rows:
+    def _read(self, rows: Rows) -> Rows:
         """Read whole columns at once, if all of their cells are as expected."""
-        rows = _read_ids(rows)
-        if isinstance(rows, Example):
-            return rows
         if self.source.format.decimal == ",":
             numbers = range(self.numbers, self.row_features)
             for at in (*numbers, *([] if self.order is None else [ID + 1])):
-                rows[at] = [*map(with_points, rows[at])]
+                rows[at] = [*map(with_point, rows[at])]
         if self.order is not None and self.order_type in (None, NUMBER):
             rows[ID + 1] = exact_cells(rows[ID + 1])
         for at in range(self.tokens, self.row_features):
             rows[at] = (token_cells if at < self.numbers else float_cells)(rows[at])
         return rows
 
-    def _example(self, sequence: _Sequence) -> Example:
+    def _example(self, rows: Rows) -> Example:
         """Return the example of an id. If it can't be used, its line is that of the bad row."""
-        name, bad = sequence.name or "", sequence.bad
-        if not sequence.parts:
-            assert bad is not None
-            return bad._replace(id=name or None)
-        rows = [*map(joined, zip(*sequence.parts, strict=True))]
-        lines, labels = rows[LINE], None
-        fields = {"kept": rows[KEPT][0], "id": name}
+        name, lines, labels = rows[ID][0] or "", rows[LINE], None
+        good = [row for row, problem in enumerate(rows[PROBLEM]) if problem is None]
+        bad = next((row for row, problem in enumerate(rows[PROBLEM]) if problem is not None), None)
+        fields: dict[str, Any] = {"kept": rows[KEPT][good[0]] if good else None, "id": name or None}
         try:
-            fields["group"] = name_of(rows[GROUP][0], "the group")
-            if not name:
-                raise BadRow(f"{self.id}: the id is blank")
+            if good:
+                fields["group"] = name_of(rows[GROUP][good[0]], "the group")
+                fields["id"] = name
+                if not name:
+                    raise _BadCell(good[0], f"{self.id}: the id is blank")
             if bad is not None:
-                return Example("", None, bad.line, **fields, problem=bad.problem)
+                raise _BadCell(bad, rows[PROBLEM][bad])
             self._check_first(name, lines[0])
             labels = self._labels(rows[LABEL], name, lines)
             times, order = self._times(rows)
@@ -203,13 +172,12 @@ class SequenceBuilder:
         if self.order is None:
             return None, None
         cells, lines = rows[ID + 1], rows[LINE]
-        can_be_numbers = is_array(cells) and self.order_type in (None, NUMBER)
+        can_be_numbers = isinstance(cells, np.ndarray) and self.order_type in (None, NUMBER)
         if can_be_numbers and not np.isnan(cells).any():
             self.order_type, times = NUMBER, cells
         else:
-            times = exact_array(
-                [self._time(cell, row, lines[row]) for row, cell in enumerate(cells)]
-            )
+            found = [self._time(x, row, lines[row]) for row, x in enumerate(as_list(cells))]
+            times = np.array(found, dtype=object)
         if not (times[1:] < times[:-1]).any():
             return times, None
         order = np.argsort(times, kind="stable")
@@ -221,7 +189,8 @@ class SequenceBuilder:
         Raises:
             DataError: If some dates of the file name their time zone and others don't.
         """
-        cell = cell.item() if isinstance(cell, np.generic) else cell
+        if isinstance(cell, BadRow):
+            raise _BadCell(row, f"{self.order}: {cell}")
         if self.order_type is None:
             self.order_type = next(iter(sorted(possible_types(cell), reverse=True)), None)
         order_type = self.order_type or NUMBER
@@ -253,7 +222,8 @@ class SequenceBuilder:
         found, columns = list[Any](), iter(cells)
         for name, kind in self.kinds:
             column = self._growth(times, name) if kind == "order" else next(columns)
-            found.append(column if is_array(column) else _each(number_in, column, f"{name}: "))
+            is_read = isinstance(column, np.ndarray)
+            found.append(column if is_read else _each(number_in, column, f"{name}: "))
         table: Features = np.array(found, dtype=np.float32).reshape(len(found), length).T
         return table
 
@@ -269,50 +239,48 @@ class SequenceBuilder:
         return growth
 
 
-def _read_ids(part: Example | Rows) -> Example | Rows:
-    """Return rows with their ids as texts."""
-    if not isinstance(part, Example):
-        part[ID] = id_cells(part[ID])
-    return part
-
-
-def _with_ids(parts: Iterable[Example | Rows]) -> Iterator[Example | Rows]:
+def _with_ids(blocks: Iterable[Rows]) -> Iterator[Rows]:
     """Yield rows; a bad row without an id gets that of the row before, or else of the row after."""
     last: str | None = None
-    waiting = list[Example]()
-    for part in parts:
-        if isinstance(part, Example):
-            if part.id is None and last is None:
-                waiting.append(part)
-                continue
-            part = part._replace(id=part.id or last)
-        first, last = (part.id,) * 2 if isinstance(part, Example) else (part[ID][0], part[ID][-1])
-        yield from (bad._replace(id=first) for bad in waiting)
-        waiting.clear()
-        yield part
+    waiting = list[Rows]()
+    for rows in blocks:
+        if rows[ID][0] is None:
+            rows[ID] = [last]
+        if rows[ID][0] is None:
+            waiting.append(rows)
+            continue
+        for bad in waiting:
+            bad[ID] = [rows[ID][0]]
+            yield bad
+        waiting, last = [], rows[ID][-1]
+        yield rows
     yield from waiting
 
 
-def _consecutive(parts: Iterable[Example | Rows]) -> Iterator[_Sequence]:
+def _grouped(blocks: Iterable[Rows]) -> Iterator[Rows]:
+    """Yield all rows, with those of an id together, in the order in which ids first occur."""
+    known, ranks = dict[str, str](), dict[str | None, int]()
+    parts, ranks_of_rows = list[Rows](), list[int]()
+    for rows in blocks:
+        ranks_of_rows += [ranks.setdefault(name, len(ranks)) for name in rows[ID]]
+        parts.append([*rows[:ID], *(with_shared_texts(cells, known) for cells in rows[ID:])])
+    if parts:
+        whole = [*map(joined, zip(*parts, strict=True))]
+        del parts
+        yield taken(whole, np.argsort(ranks_of_rows, kind="stable"))
+
+
+def _by_id(blocks: Iterable[Rows]) -> Iterator[Rows]:
     """Yield the rows of each id that follow one another."""
-    current: _Sequence | None = None
-    for part in parts:
-        if isinstance(part, Example):
-            runs: list[tuple[str | None, Any]] = [(part.id, part)]
-        else:
-            ids = part[ID]
-            runs = [(ids[a], [column[a:b] for column in part]) for a, b in runs_of(ids)]
-        for name, rows in runs:
-            if current is None or current.name != name:
-                if current is not None:
-                    yield current
-                current = _Sequence(name)
-            if isinstance(rows, Example):
-                current.bad = current.bad or rows
-            else:
-                current.parts.append(rows)
-    if current is not None:
-        yield current
+    parts = list[Rows]()
+    for rows in blocks:
+        for start, stop in runs_of(rows[ID]):
+            if parts and parts[0][ID][0] != rows[ID][start]:
+                yield [*map(joined, zip(*parts, strict=True))]
+                parts = []
+            parts.append([cells[start:stop] for cells in rows])
+    if parts:
+        yield [*map(joined, zip(*parts, strict=True))]
 
 
 def read_row_features(columns: ColumnKinds, cells: Sequence[Any], decimal: str = ".") -> Steps:
@@ -320,7 +288,7 @@ def read_row_features(columns: ColumnKinds, cells: Sequence[Any], decimal: str =
     count = len(token_columns(columns))
     numbers = []
     for name, cell in zip(column_names(columns)[count:], cells[count:], strict=True):
-        value = with_points(cell) if decimal == "," else cell
+        value = with_point(cell) if decimal == "," else cell
         numbers += _each(number_in, [value], f"{name}: ")
     table = np.array(numbers, dtype=np.float32).reshape(1, len(numbers))
     return Steps(tuple([token] for token in token_cells(cells[:count])), table)

@@ -66,3 +66,25 @@ def test_steps_row_features_and_order(tmp_path):
     (row,) = read_rows(source)
     assert row.sequence.numbers.tolist()[1] == [0.25, 1.0]
     assert row.static.numbers.tolist() == [[30.5]]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"), [("t", "1.5"), ("heat", "0.25"), ("heat", "1.5,0"), ("age", "3.5")]
+)
+def test_a_point_in_a_step_is_a_bad_row(refuse, column, cell):
+    cells = {"i": "i", "t": "1,5", "heat": "0,25", "age": "30", "l": "x", column: cell}
+    content = ";".join(cells) + "\n" + ";".join(cells.values()) + "\n"
+    keys: dict[str, Any] = {"id": "i", "order": "t", "label": "l", "decimal": ","}
+    keys |= {"format": "csv", "kind": "steps", "static": {"age": "number"}}
+    (problem,) = refuse(content, "a.csv", steps={"heat": "number"}, **keys)
+    assert problem.startswith(f"a.csv:2: {column}: ")
+    assert cell in problem
+
+
+def test_an_order_may_be_dates_with_fractions_of_seconds(tmp_path):
+    text = "i;t;heat;l\ni;2024-01-01 00:00:00.5;0,5;x\ni;2024-01-01 00:00:00.25;1,5;x\n"
+    (tmp_path / "a.csv").write_text(text)
+    keys: dict[str, Any] = {"id": "i", "order": "t", "label": "l", "decimal": ","}
+    source = file_source(str(tmp_path / "a.csv"), "csv", "steps", steps={"heat": "number"}, **keys)
+    (row,) = read_rows(source)
+    assert row.sequence.numbers.tolist() == [[1.5], [0.5]]
