@@ -7,10 +7,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
 
 from seqtrain.model.engines.native.library import vector_path
-from tests.helpers.program import KILLED, ended, fit, fit_arguments, started
+from tests.helpers.program import KILLED, fit, fit_arguments, started
 from tests.helpers.tiny import fingerprint
 
 MIB = 2**20
@@ -70,16 +69,3 @@ def test_commands_short_of_memory_leave_runs_and_no_half_files(begun, limits):
             for made in begun.glob("new*"):
                 assert code == 0 or made.name == "new.tsv", (mebibytes, made)
                 shutil.rmtree(made) if made.is_dir() else made.unlink()
-
-
-def no_room_for_threads() -> None:
-    torch.set_num_threads(4)
-    limit_itself(7)  # of 8 is a thread's stack
-
-
-@pytest.mark.parametrize("arguments", [("fit", "c.yaml", "--run-dir", "new"), COMMANDS[0]])
-def test_threads_that_cannot_start_are_named(begun, arguments):
-    """OpenMP, which starts its own as soon as there is much to do, would end with exit code 1."""
-    running = ended(begun, *arguments, prepare=no_room_for_threads, code=3)
-    assert "threads: " in running.err
-    assert not list(begun.glob("new*"))
