@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from seqtrain.api.export import export as export
     from seqtrain.api.init import init as init
     from seqtrain.api.load import load as load
+    from seqtrain.api.named_runs import Run as Run
     from seqtrain.api.predict import predict as predict
     from seqtrain.api.predict import predict_steps as predict_steps
     from seqtrain.api.prediction import Prediction as Prediction
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from seqtrain.api.predictors import Classifier as Classifier
     from seqtrain.api.reconstruct import reconstruct as reconstruct
     from seqtrain.api.report import report as report
-    from seqtrain.api.run_events import Run as Run
     from seqtrain.api.session import fit as fit
     from seqtrain.comparison.compare import compare as compare
     from seqtrain.config import Config as Config
@@ -43,7 +43,7 @@ _MODULES = {
     "Config": "seqtrain.config",
     "Prediction": "seqtrain.api.prediction",
     "Predictions": "seqtrain.api.prediction",
-    "Run": "seqtrain.api.run_events",
+    "Run": "seqtrain.api.named_runs",
     "SeqtrainWarning": "seqtrain.errors",
     "check": "seqtrain.api.check",
     "compare": "seqtrain.comparison.compare",

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from seqtrain.api.evaluate import SPLITS, read_split
-from seqtrain.api.load import RunLike, directory_of, load_one
+from seqtrain.api.load import load_one
+from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.predict import input_source
 from seqtrain.errors import DataError, RunError
 from seqtrain.evaluation.invariance import SAMPLE_LENGTH, LogitDifference, differences, sampled

@@ -7,8 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from seqtrain.api.evaluate import NO_TEST, default_split
-from seqtrain.api.load import RunLike
+from seqtrain.api.named_runs import NO_TEST, RunLike, default_split
 from seqtrain.api.predictions import SplitPredictions, predict_split
 from seqtrain.data.labels import LabelSet, unknown_rows
 from seqtrain.errors import DataError

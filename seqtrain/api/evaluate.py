@@ -11,7 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.api.load import RunLike, check_alike, directory_of, load_one
+from seqtrain.api.load import check_alike, load_one
+from seqtrain.api.named_runs import (
+    NO_TEST,
+    RunLike,
+    default_split,
+    directory_of,
+    learned_rows,
+)
 from seqtrain.api.predictors import Classifier, refuse_multi_label
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
@@ -38,7 +45,6 @@ from seqtrain.runs.starting_point import keeps_old_preprocessing
 from seqtrain.text import Summarized, display_name, listed, one_of, quote
 
 SPLITS = ("test", "validation", "train")
-NO_TEST = "there is no test split; these are predictions for validation, which chose the best epoch"
 A_FILE = "a labelled file with --data"
 EACH_BY_ONE = "each row is predicted by the one run that has it in this split"
 SMALLEST = 1e-300
@@ -113,15 +119,6 @@ def load_labelled(
     return found
 
 
-def default_split(*runs: RunLike) -> str:
-    """Return test if every run has a test split, else validation if every run has that one."""
-    configs = [run.config() for run in (directory_of(run) for run in runs) if run.holds(CONFIG)]
-    for name in ("test", "validation"):
-        if all(getattr(config.data, name) is not None for config in configs):
-            return name
-    return "test"
-
-
 def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelled:
     """Return a split of the run's config; `evaluate` lists the errors."""
     if not run.holds(CONFIG):
@@ -143,13 +140,6 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
     if rows:
         found.warnings.insert(0, f"the model was trained on {rows}")
     return replace(found, split=split, trained_on_rows=bool(rows))
-
-
-def learned_rows(config: Config, split: str | None) -> str:
-    """Return how the model was trained on a split, for a warning, or an empty text if it wasn't."""
-    if split == "validation" and config.training.refit:
-        return "these rows too (training.refit)"
-    return "these rows" if split == "train" else ""
 
 
 def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:

@@ -3,7 +3,7 @@
 from os import PathLike
 from pathlib import Path
 
-from seqtrain.api.load import RunLike, directory_of
+from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.exports.export_folder import Exported, export_model
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import load_model

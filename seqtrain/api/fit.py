@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqtrain.api.run_events import DataEvent, Listener, Run, StartEvent
+from seqtrain.api.named_runs import Run
+from seqtrain.api.run_events import DataEvent, Listener, StartEvent
 from seqtrain.config import Config, resolved_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare

@@ -3,31 +3,17 @@
 import os
 from collections.abc import Mapping
 from functools import cache, partial
-from os import PathLike
 from pathlib import Path
-from typing import TypeAlias
 
 import torch
 
+from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.predictors import Classifier, one_model
-from seqtrain.api.run_events import Run
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.errors import CheckpointError
 from seqtrain.evaluation.devices import select_device
 from seqtrain.runs.model_folder import load_model
-from seqtrain.runs.run_directory import RunDirectory, find, members, model_folder
-
-RunLike: TypeAlias = Run | str | PathLike[str] | None
-"""A run directory, a model folder, what `fit` returned, or None for the newest run."""
-
-
-def directory_of(run: RunLike) -> RunDirectory:
-    """Return the directory of a run.
-
-    Raises:
-        CheckpointError: If there is none.
-    """
-    return find(run.path if isinstance(run, Run) else None if run is None else Path(run))
+from seqtrain.runs.run_directory import members, model_folder
 
 
 def load(run: RunLike | Classifier = None, *, device: str = "auto") -> Classifier:

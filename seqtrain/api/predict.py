@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqtrain.api.load import RunLike, load
+from seqtrain.api.load import load
+from seqtrain.api.named_runs import RunLike
 from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
 from seqtrain.api.predictors import Classifier, one_model, refuse_multi_label
 from seqtrain.data.decisions import best_class

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqtrain.api.evaluate import Labelled, learned_rows, load_labelled
-from seqtrain.api.load import RunLike, directory_of
+from seqtrain.api.evaluate import Labelled, load_labelled
+from seqtrain.api.named_runs import RunLike, directory_of, learned_rows
 from seqtrain.config import render_config
 from seqtrain.data.examples import Example, Steps
 from seqtrain.data.labels import class_counts, has_class

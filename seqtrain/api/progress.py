@@ -6,7 +6,8 @@ from html import escape
 from importlib import import_module
 from typing import Any
 
-from seqtrain.api.run_events import DataEvent, Event, Run, StartEvent
+from seqtrain.api.named_runs import Run
+from seqtrain.api.run_events import DataEvent, Event, StartEvent
 from seqtrain.metrics import METRICS
 from seqtrain.text import counted, printable
 from seqtrain.training.events import EpochEvent, UpdateEvent

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from operator import eq
 from typing import Any
 
-from seqtrain.api.load import RunLike, directory_of
+from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.data.batch import map_batches
 from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.readers import read_rows

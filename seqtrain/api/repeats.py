@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from seqtrain.api.fit import fit
-from seqtrain.api.run_events import Listener, Run
+from seqtrain.api.named_runs import Run
+from seqtrain.api.run_events import Listener
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from seqtrain.api.load import RunLike, directory_of
+from seqtrain.api.named_runs import Run, RunLike, directory_of
 from seqtrain.api.predictions import run_facts
-from seqtrain.api.run_events import Run
 from seqtrain.errors import ConfigError, warn
 from seqtrain.files.writing import write_file
 from seqtrain.reports.page import render

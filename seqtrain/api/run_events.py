@@ -1,17 +1,15 @@
 """Events for a listener of `fit`, in order: data, start, updates, epochs, and the run."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
+from seqtrain.api.named_runs import Run
 from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData
-from seqtrain.data.readers import TableSource
 from seqtrain.data.summary import SplitSummary, padding_shares, summarize, warnings
-from seqtrain.evaluation.scores import Scores
-from seqtrain.text import Summarized
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
 
@@ -65,45 +63,6 @@ class StartEvent:
     pretraining: bool
     warnings: list[str]
     origin: str | None = None
-
-
-@dataclass(frozen=True, repr=False)
-class Run(Summarized):
-    """A finished run. `fit` returns it, and the listener receives it as the last event.
-
-    Attributes:
-        path: Run directory. Its folder `best` holds the model to predict with.
-        epochs: Number of epochs of training, or of the refit if there was one.
-        best_epoch: Epoch of training with the best monitored value, from 1.
-        best_value: Monitored value of the best epoch, or NaN if nothing was monitored.
-        stopped_early: True if the stopping rule ended training before the last epoch.
-        test: Scores on test, or None without a test split.
-        refit: True if a new model was trained on train and validation together. It is in `best`
-            instead of the model of the best epoch.
-        advice: Advice on how to get a better model, or None.
-        branches: Score on test of each branch by name, by the metric of `compared_metric`.
-        warnings: Warnings about the predictions, one line each.
-        tables: Data in memory that the run was trained on. `evaluate` can score it again.
-    """
-
-    path: Path
-    epochs: int
-    best_epoch: int
-    best_value: float
-    stopped_early: bool
-    test: Scores | None
-    refit: bool = False
-    advice: str | None = None
-    branches: dict[str, float] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
-    tables: tuple[TableSource, ...] = field(default=(), compare=False)
-
-    def summary(self) -> dict[str, str]:
-        """Return its path, its epochs, and the accuracy on test if there is one."""
-        found = {"path": str(self.path), "best epoch": f"{self.best_epoch} of {self.epochs}"}
-        if self.refit:
-            found = {"path": str(self.path), "epochs of the refit": f"{self.epochs}"}
-        return found | ({"test accuracy": f"{self.test.accuracy:.2%}"} if self.test else {})
 
 
 Event: TypeAlias = DataEvent | StartEvent | UpdateEvent | EpochEvent | Run

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from seqtrain.api.fit import fit as train_run
+from seqtrain.api.named_runs import Run
 from seqtrain.api.progress import Progress
-from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent
+from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent
 from seqtrain.config import Config
 from seqtrain.data.sources import with_given_data
 from seqtrain.errors import ConfigError, warn

@@ -18,7 +18,8 @@ from shlex import join
 from typing import Any, TypeAlias
 
 from seqtrain.api.fit import fit
-from seqtrain.api.run_events import Event, Run, StartEvent
+from seqtrain.api.named_runs import Run
+from seqtrain.api.run_events import Event, StartEvent
 from seqtrain.config import Config, render_config, resolved_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare

@@ -17,7 +17,8 @@ from seqtrain.cli.options import flag, option, refuse
 from seqtrain.errors import Interrupted
 
 if TYPE_CHECKING:
-    from seqtrain.api.run_events import Listener, Run
+    from seqtrain.api.named_runs import Run
+    from seqtrain.api.run_events import Listener
     from seqtrain.cli.output.fit_screen import FitScreen
     from seqtrain.config import Config
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from seqtrain.api.named_runs import Run
 from seqtrain.api.progress import best_epoch_line, start_lines
-from seqtrain.api.run_events import DataEvent, Event, Listener, Run, StartEvent
+from seqtrain.api.run_events import DataEvent, Event, Listener, StartEvent
 from seqtrain.cli.output.console import ProgressBar, note, stderr_console, warn
 from seqtrain.cli.output.data_screen import padding_line, show_splits
 from seqtrain.cli.output.epoch_table import EpochTable

@@ -1,0 +1,86 @@
+"""Runs as `fit` returns them and as users name them, and the split that is shown by default."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from seqtrain.config import Config
+from seqtrain.evaluation.scores import Scores
+from seqtrain.runs.run_directory import CONFIG, RunDirectory, find
+from seqtrain.text import Summarized
+
+if TYPE_CHECKING:
+    from seqtrain.data.readers import TableSource
+
+NO_TEST = "there is no test split; these are predictions for validation, which chose the best epoch"
+
+
+@dataclass(frozen=True, repr=False)
+class Run(Summarized):
+    """A finished run. `fit` returns it, and the listener receives it as the last event.
+
+    Attributes:
+        path: Run directory. Its folder `best` holds the model to predict with.
+        epochs: Number of epochs of training, or of the refit if there was one.
+        best_epoch: Epoch of training with the best monitored value, from 1.
+        best_value: Monitored value of the best epoch, or NaN if nothing was monitored.
+        stopped_early: True if the stopping rule ended training before the last epoch.
+        test: Scores on test, or None without a test split.
+        refit: True if a new model was trained on train and validation together. It is in `best`
+            instead of the model of the best epoch.
+        advice: Advice on how to get a better model, or None.
+        branches: Score on test of each branch by name, by the metric of `compared_metric`.
+        warnings: Warnings about the predictions, one line each.
+        tables: Data in memory that the run was trained on. `evaluate` can score it again.
+    """
+
+    path: Path
+    epochs: int
+    best_epoch: int
+    best_value: float
+    stopped_early: bool
+    test: Scores | None
+    refit: bool = False
+    advice: str | None = None
+    branches: dict[str, float] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    tables: tuple[TableSource, ...] = field(default=(), compare=False)
+
+    def summary(self) -> dict[str, str]:
+        """Return its path, its epochs, and the accuracy on test if there is one."""
+        found = {"path": str(self.path), "best epoch": f"{self.best_epoch} of {self.epochs}"}
+        if self.refit:
+            found = {"path": str(self.path), "epochs of the refit": f"{self.epochs}"}
+        return found | ({"test accuracy": f"{self.test.accuracy:.2%}"} if self.test else {})
+
+
+RunLike: TypeAlias = "Run | str | PathLike[str] | None"
+"""A run directory, a model folder, what `fit` returned, or None for the newest run."""
+
+
+def directory_of(run: RunLike) -> RunDirectory:
+    """Return the directory of a run.
+
+    Raises:
+        CheckpointError: If there is none.
+    """
+    return find(run.path if isinstance(run, Run) else None if run is None else Path(run))
+
+
+def default_split(*runs: RunLike) -> str:
+    """Return test if every run has a test split, else validation if every run has that one."""
+    configs = [run.config() for run in (directory_of(run) for run in runs) if run.holds(CONFIG)]
+    for name in ("test", "validation"):
+        if all(getattr(config.data, name) is not None for config in configs):
+            return name
+    return "test"
+
+
+def learned_rows(config: Config, split: str | None) -> str:
+    """Return how the model was trained on a split, for a warning, or an empty text if it wasn't."""
+    if split == "validation" and config.training.refit:
+        return "these rows too (training.refit)"
+    return "these rows" if split == "train" else ""
