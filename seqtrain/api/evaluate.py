@@ -22,7 +22,7 @@ from seqtrain.api.named_runs import (
 from seqtrain.api.predictors import Classifier, refuse_multi_label
 from seqtrain.config import Config
 from seqtrain.data.cache import default_folder
-from seqtrain.data.dataset import held_out_fractions, prepare
+from seqtrain.data.dataset import PreparedData, held_out_fractions, prepare
 from seqtrain.data.labels import unknown_rows
 from seqtrain.data.readers import Source, TableSource, unchanged
 from seqtrain.data.sources import files_of, labelled_source, named_text
@@ -65,6 +65,7 @@ class Labelled:
         warnings: Notices about the rows, one line each.
         split: Split of the run's config, or None for other data.
         trained_on_rows: As in `Evaluation`.
+        logits: Logits of each branch, (B, C), or None to compute them.
     """
 
     classifier: Classifier
@@ -75,11 +76,12 @@ class Labelled:
     warnings: list[str]
     split: str | None = None
     trained_on_rows: bool | None = None
+    logits: Sequence[Tensor] | None = None
 
     def scores(self) -> tuple[Tensor, Scores, dict[str, Scores]]:
         """Return the logits, their scores, and the scores of each branch by name."""
         one = self.classifier
-        branches = branch_logits(one.network, self.store, one.device)
+        branches = self.logits or branch_logits(one.network, self.store, one.device)
         decision = one.labels, one.decision_thresholds
         return score_branches(one.network, branches, self.store, *decision)
 
@@ -193,11 +195,21 @@ def _hold_out_again(
     prepared = prepare(config, cache_folder=default_folder(), known=known, read_only=True)
     scored = ("data.validation", "data.test")
     check_same_data(run, config, prepared, classifier.preprocessing, scored)
-    named = config.data.train
-    files = [labelled_source(classifier.preprocessing, x) for x in files_of("data.train", named)]
+    return prepared_split(classifier, config, prepared, split)
+
+
+def prepared_split(
+    classifier: Classifier, config: Config, prepared: PreparedData, split: str
+) -> Labelled:
+    """Return a split of encoded data."""
+    is_part = split in held_out_fractions(config.data)
+    key = "train" if is_part else split
+    named = getattr(config.data, key)
+    name = split if is_part else display_name(named_text(named))
+    files = [labelled_source(classifier.preprocessing, x) for x in files_of(f"data.{key}", named)]
     digests = {source.path: prepared.digests[source.path] for source in files}
-    warnings = prepared.reports[split].notices(split)
-    return Labelled(classifier, named_text(named), files, digests, prepared.splits[split], warnings)
+    warnings, store = prepared.reports[split].notices(name), prepared.splits[split]
+    return Labelled(classifier, named_text(named), files, digests, store, warnings, split)
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from seqtrain.api.named_runs import Run
+from seqtrain.api.predictions import save_predictions
 from seqtrain.api.run_events import DataEvent, Listener, StartEvent
 from seqtrain.config import Config, resolved_config
 from seqtrain.data.cache import default_folder
@@ -131,6 +132,8 @@ def _write_run(
     except Interrupted as stop:
         raise writer.stop(stop.signal_number) from None
     writer.finish()
+    if finish:
+        save_predictions(session, writer.run)
     run = _finished_run(session, writer.run.path, writer.single_class_warnings())
     listener(run)
     return run

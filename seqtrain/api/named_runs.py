@@ -57,7 +57,7 @@ class Run(Summarized):
         return found | ({"test accuracy": f"{self.test.accuracy:.2%}"} if self.test else {})
 
 
-RunLike: TypeAlias = "Run | str | PathLike[str] | None"
+RunLike: TypeAlias = Run | str | PathLike[str] | None
 """A run directory, a model folder, what `fit` returned, or None for the newest run."""
 
 

@@ -1,31 +1,38 @@
-"""Predictions for every example of a split, and the facts of a report."""
+"""Predictions for every example of a split, and the figures of them that are saved and shown."""
 
 import math
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+import os
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from seqtrain.api.evaluate import Labelled, load_labelled
-from seqtrain.api.named_runs import RunLike, directory_of, learned_rows
-from seqtrain.config import render_config
+from seqtrain.api.evaluate import Labelled, load_labelled, prepared_split
+from seqtrain.api.named_runs import RunLike, default_split, learned_rows
+from seqtrain.api.predictors import Classifier
 from seqtrain.data.examples import Example, Steps
 from seqtrain.data.labels import class_counts, has_class
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers.times import NUMBER
 from seqtrain.data.sources import numbered_rows
+from seqtrain.errors import SeqtrainError
 from seqtrain.evaluation.occlusion import occlusion_weights
 from seqtrain.evaluation.predicted_example import PredictedExample, most_confident_errors
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.thresholds import coverage_points
-from seqtrain.files.reading import number_at
-from seqtrain.reports.facts import RunFacts, model_card
-from seqtrain.text import duration, shorten
+from seqtrain.runs.model_folder import Model
+from seqtrain.runs.run_directory import RunDirectory
+from seqtrain.runs.saved_predictions import SplitFigures, save_figures
+from seqtrain.text import duration
+from seqtrain.training.phases import TrainingSession
 
-SHOWN_TEXT = 400
-"""Characters of a sequence that a report shows at most."""
+BINS = 10
+"""Intervals of probability in which reliability is measured."""
+LARGEST_INPUT = 2**26
+"""Largest number of bytes of files whose predictions `fit` saves."""
 CURVES, CURVE_POINTS = 6, 50
 """Classes, the largest ones, whose precision is shown by recall, and its points."""
 
@@ -56,7 +63,12 @@ def predict_split(
 
     `explain` of the most confident mistakes get the weights of their time steps.
     """
-    found = load_labelled(run, split=split, data=data, device=device)
+    return _predictions_of(
+        load_labelled(run, split=split, data=data, device=device), explain=explain
+    )
+
+
+def _predictions_of(found: Labelled, *, explain: int = 0) -> SplitPredictions:
     classifier, store = found.classifier, found.store
     logits, scores, alone = found.scores()
     probabilities = classifier.network.probabilities(logits)
@@ -80,6 +92,56 @@ def predict_split(
         index = rows.index(row)
         rows[index] = replace(row, weights=_weights(found, index, examples[index]))
     return SplitPredictions(found, rows, probabilities, scores, alone)
+
+
+def figures_of(shown: SplitPredictions) -> SplitFigures:
+    """Return what `errors` and `report` show of the predictions for a split."""
+    found, scores, curves = shown.found, shown.scores, {}
+    counted = class_counts(found.store.labels, len(scores.labels))
+    for index in counted.argsort()[::-1][:CURVES].tolist():
+        has = torch.from_numpy(has_class(found.store.labels, index))
+        points = coverage_points(shown.probabilities[:, index], has, CURVE_POINTS, of_class=True)
+        curves[scores.labels[index]] = [(point.coverage, point.accuracy) for point in points]
+    bins: dict[int, list[tuple[float, bool]]] = {}
+    for row in shown.rows:
+        number = min(BINS - 1, int(row.probability * BINS))
+        bins.setdefault(number, []).append((row.probability, row.is_correct))
+    columns = (zip(*rows, strict=True) for _, rows in sorted(bins.items()))
+    weights = sum(weight.numel() for weight in found.classifier.network.parameters())
+    return SplitFigures(
+        data=found.source,
+        split=found.split,
+        digests=found.digests,
+        warnings=found.warnings,
+        model=f"{found.classifier.summary()['model']}; {weights:,} parameters",
+        scores=scores,
+        branches=shown.branches,
+        errors=most_confident_errors(shown.rows),
+        reliability=[(fmean(sure), fmean(right)) for sure, right in columns],
+        precision_recall=curves,
+    )
+
+
+def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
+    """Save the predictions of a finished run for the split that `errors` shows by default.
+
+    Nothing is saved for tables in memory and for large files, whose rows take long to read again.
+    """
+    config, data = session.config, session.data
+    split = default_split(run.path)
+    if split not in data.splits or not len(data.splits[split]):
+        return
+    model = Model(session.network, data.preprocessing, session.calibration)
+    classifier = Classifier([model], session.context.device, run.path)
+    with suppress(SeqtrainError, OSError):  # then they are computed when they are shown
+        found = prepared_split(classifier, config, data, split)
+        if sum(os.path.getsize(path) for path in found.digests) > LARGEST_INPUT:
+            return
+        learned = learned_rows(config, split)
+        warnings = [f"the model was trained on {learned}"] * bool(learned) + found.warnings
+        logits = session.test_logits or None
+        found = replace(found, warnings=warnings, logits=logits)
+        save_figures(run, figures_of(_predictions_of(found)))
 
 
 def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:
@@ -151,44 +213,3 @@ def sequence_text(
         return " ".join(sequence)
     steps, channels = sequence.shape
     return f"{steps} × {channels} values"
-
-
-def run_facts(
-    run: RunLike = None,
-    *,
-    split: str | None = None,
-    data: str | None = None,
-    steps: bool = False,
-    device: str = "auto",
-) -> RunFacts:
-    """Collect the facts of a run for a report; `evaluate` has the arguments and errors."""
-    directory = directory_of(run)
-    config, environment = directory.config(), directory.environment()
-    held_out = config.data.test or config.data.validation
-    split = split if split or data or held_out else "train"  # all that there is
-    epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]
-    shown = predict_split(directory.path, split=split, data=data, device=device)
-    found, scores, curves = shown.found, shown.scores, {}
-    counted = class_counts(found.store.labels, len(scores.labels))
-    for index in counted.argsort()[::-1][:CURVES].tolist():
-        has = torch.from_numpy(has_class(found.store.labels, index))
-        points = coverage_points(shown.probabilities[:, index], has, CURVE_POINTS, of_class=True)
-        curves[scores.labels[index]] = [(point.coverage, point.accuracy) for point in points]
-    environment = {**environment, "data": {**environment["data"], **found.digests}}
-    learned = learned_rows(config, found.split)
-    weights = sum(weight.numel() for weight in found.classifier.network.parameters())
-    model = f"{found.classifier.summary()['model']}; {weights:,} parameters"
-    return RunFacts(
-        name=directory.path.name or str(directory.path),
-        config=render_config(config),
-        environment=environment,
-        epochs=epochs,
-        card=model_card(directory, config, epochs, scores.labels, found.source, model),
-        split=(found.split or Path(found.source).name) + (learned and f", trained on {learned}"),
-        scores=asdict(scores),
-        figures=scores.summary(),
-        prefixes=found.by_share() if steps else [],
-        precision_recall=curves,
-        predictions=[replace(row, text=shorten(row.text, SHOWN_TEXT)) for row in shown.rows],
-        warnings=found.warnings,
-    )

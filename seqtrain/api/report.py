@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from seqtrain.api.named_runs import Run, RunLike, directory_of
-from seqtrain.api.predictions import run_facts
+from seqtrain.api.named_runs import Run, RunLike, directory_of, learned_rows
+from seqtrain.api.split_figures import split_figures
+from seqtrain.config import render_config
 from seqtrain.errors import ConfigError, warn
+from seqtrain.files.reading import number_at
 from seqtrain.files.writing import write_file
+from seqtrain.reports.facts import RunFacts, model_card
 from seqtrain.reports.page import render
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.run_directory import members
@@ -66,6 +69,39 @@ def report(
     facts = [run_facts(run, split=split, data=data, steps=steps, device=device) for run in chosen]
     title = f"{facts[0].name} and others" if len(facts) > 1 else facts[0].name
     write_file(target, render(facts, title=title).encode())
-    warnings = tuple(dict.fromkeys(line for run in facts for line in run.warnings))
+    warnings = tuple(dict.fromkeys(line for run in facts for line in run.shown.warnings))
     warn(*warnings)
     return Report(target, tuple(chosen), warnings)
+
+
+def run_facts(
+    run: RunLike = None,
+    *,
+    split: str | None = None,
+    data: str | None = None,
+    steps: bool = False,
+    device: str = "auto",
+) -> RunFacts:
+    """Collect the facts of a run for a report; `evaluate` has the arguments and errors."""
+    directory = directory_of(run)
+    config, environment = directory.config(), directory.environment()
+    held_out = config.data.test or config.data.validation
+    split = split if split or data or held_out else "train"  # all that there is
+    epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]
+    shown = split_figures(directory.path, split=split, data=data, device=device)
+    prefixes = []
+    if steps:
+        from seqtrain.api.evaluate import load_labelled
+
+        prefixes = load_labelled(directory.path, split=split, data=data, device=device).by_share()
+    learned = learned_rows(config, shown.split)
+    return RunFacts(
+        name=directory.path.name or str(directory.path),
+        config=render_config(config),
+        environment={**environment, "data": {**environment["data"], **shown.digests}},
+        epochs=epochs,
+        card=model_card(directory, config, epochs, shown),
+        split=(shown.split or Path(shown.data).name) + (learned and f", trained on {learned}"),
+        shown=shown,
+        prefixes=prefixes,
+    )

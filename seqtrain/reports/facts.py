@@ -1,16 +1,16 @@
 """Contents of a report: figures from the files of a run, and its predictions for one split."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from shlex import quote
 from typing import Any
 
 from seqtrain.config.schema import Config
 from seqtrain.data.sources import named_text
-from seqtrain.evaluation.predicted_example import PredictedExample
 from seqtrain.files.reading import number_at
 from seqtrain.runs.overview import summarize_run
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
+from seqtrain.runs.saved_predictions import SplitFigures
 from seqtrain.text import duration, listed, shorten
 
 LOSSES = (
@@ -36,12 +36,8 @@ class RunFacts:
         epochs: The "epoch" lines of metrics.jsonl.
         card: Names and values of the model card, in order.
         split: Split or file that was scored.
-        figures: Headings and values of the main metrics.
-        scores: The object that `eval --json` prints.
+        shown: Predictions for the split, and their scores.
         prefixes: Scores after each tenth of the sequences, or an empty list.
-        predictions: Prediction of each example of the split.
-        warnings: Limits of these figures, a line each.
-        precision_recall: Recall and precision at some thresholds, for the largest classes.
     """
 
     name: str
@@ -50,21 +46,15 @@ class RunFacts:
     epochs: Sequence[Mapping[str, Any]]
     card: Mapping[str, str]
     split: str
-    figures: Mapping[str, str]
-    scores: Mapping[str, Any]
+    shown: SplitFigures
     prefixes: Sequence[Mapping[str, Any]]
-    predictions: Sequence[PredictedExample]
-    warnings: Sequence[str] = ()
-    precision_recall: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
 
 def model_card(
     run: RunDirectory,
     config: Config,
     epochs: Sequence[Mapping[str, Any]],
-    labels: Sequence[str],
-    scored: str,
-    model: str,
+    shown: SplitFigures,
 ) -> dict[str, str]:
     """Return the names and values of the model card, in order.
 
@@ -72,11 +62,10 @@ def model_card(
         run: The run.
         config: Its config.
         epochs: The "epoch" lines of its metrics.jsonl.
-        labels: Label of each class.
-        scored: Names of the files that were scored.
-        model: Description of the model.
+        shown: Its predictions for the split that was scored.
     """
     data, summary, environment = config.data, summarize_run(run), run.environment()
+    labels = shown.scores.labels
     best = "-" if summary.best_epoch is None else summary.best_epoch
     again = ", then retrained on train and validation (training.refit)" if summary.refit else ""
     tokens = number_at(epochs[0], "tokens") if epochs else None
@@ -91,10 +80,10 @@ def model_card(
     card = {
         "trained on": named_text(data.train) + (f", {tokens:,.0f} time steps" if tokens else ""),
         "validated on": validated,
-        "scored on": scored,
+        "scored on": shown.data,
         "labels": f"{len(labels)}: {listed([shorten(name, 40) for name in labels], LABELS)}",
         "sequences": data.kind + (f", tokenizer {data.tokenizer}" if data.kind == "text" else ""),
-        "model": model,
+        "model": shown.model,
         "epochs": f"best {best} of {summary.epochs}{again}",
         "time": f"{duration(summary.seconds)} on {environment.get('device', 'an unknown device')}",
         "losses": LOSSES,

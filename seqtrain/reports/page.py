@@ -9,23 +9,21 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from statistics import fmean
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from seqtrain.evaluation.predicted_example import most_confident_errors
 from seqtrain.files.reading import number_at
 from seqtrain.reports.facts import OF_LABEL_SET, RunFacts
-from seqtrain.text import printable
+from seqtrain.text import printable, shorten
 
 MATRIX_CLASSES = 20
 """Number of classes up to which the confusions are a matrix; above, they are a table of pairs."""
-SHOWN = 50
-"""Largest number of confused pairs and of errors to show."""
-BINS, COLOURS = 10, 6
+SHOWN, SHOWN_TEXT = 50, 400
+"""Largest number of confused pairs and of errors to show, and of characters of a sequence."""
+COLOURS = 6
 CURVES = {
     "loss": (("train", "loss"), ("validation", "loss")),
     "accuracy": (("train", "accuracy"), ("validation", "accuracy")),
@@ -138,11 +136,9 @@ def _environment() -> Environment:
     style, script = map(Markup, sources)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     environment.filters["percent"] = lambda value: f"{value:.2%}"
+    environment.filters["shortened"] = partial(shorten, limit=SHOWN_TEXT)
     environment.globals.update(
-        {
-            each.__name__: each
-            for each in (curves, reliability, precision_recall, by_length, most_confident_errors)
-        },
+        {each.__name__: each for each in (curves, reliability, precision_recall, by_length)},
         matrix_classes=MATRIX_CLASSES,
         shown=SHOWN,
         style=style,
@@ -178,15 +174,10 @@ def curves(runs: Sequence[RunFacts]) -> list[Chart]:
 
 def reliability(run: RunFacts) -> Chart | None:
     """Return a chart of accuracy by predicted probability, or None if there are no examples."""
-    bins: dict[int, list[tuple[float, bool]]] = {}
-    for row in run.predictions:
-        number = min(BINS - 1, int(row.probability * BINS))
-        bins.setdefault(number, []).append((row.probability, row.is_correct))
-    columns = (zip(*rows, strict=True) for _, rows in sorted(bins.items()))
-    points = [(100 * fmean(sure), fmean(right)) for sure, right in columns]
+    points = [(100 * sure, right) for sure, right in run.shown.reliability]
     if not points:
         return None
-    of_what = OF_LABEL_SET if run.scores.get("multi_label") else "of the predicted label"
+    of_what = OF_LABEL_SET if run.shown.scores.multi_label else "of the predicted label"
     ideal = Line("perfect calibration", [(0, 0), (100, 1)], "s5 dashed")
     title, x_name = "accuracy by probability", f"% probability {of_what}"
     return line_chart(title, [Line("predictions", points), ideal], x_name, percent=True)
@@ -196,7 +187,7 @@ def precision_recall(run: RunFacts) -> list[Chart]:
     """Return charts of precision by recall for the largest classes."""
     lines = [
         Line(label, [(100 * recall, precision) for recall, precision in points], f"s{number}")
-        for number, (label, points) in enumerate(run.precision_recall.items())
+        for number, (label, points) in enumerate(run.shown.precision_recall.items())
         if points
     ]
     title, x_name = "precision of the largest classes", "% of the class's examples found (recall)"
@@ -205,7 +196,7 @@ def precision_recall(run: RunFacts) -> list[Chart]:
 
 def by_length(run: RunFacts) -> list[Chart]:
     """Return charts of accuracy by length, and by the share of each sequence that is read."""
-    charts, of_length = [], [(row["max"], row["accuracy"]) for row in run.scores["by_length"]]
+    charts, of_length = [], [(row["max"], row["accuracy"]) for row in run.shown.scores.by_length]
     if of_length:
         title, x_name = "accuracy by length", "time steps, up to"
         charts.append(line_chart(title, [Line("accuracy", of_length)], x_name, percent=True))

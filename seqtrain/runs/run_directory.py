@@ -21,7 +21,9 @@ CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics
 BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
 ENSEMBLE, TRIALS = "ensemble.json", "trials"
 FOLDERS = (BEST, LAST, PREVIOUS, PRETRAINED)
-FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE)
+PREDICTIONS = {split: f"predictions-{split}.json" for split in ("test", "validation", "train")}
+"""File of the saved predictions for each split."""
+FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE, *PREDICTIONS.values())
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
 """Name of the directory of a repeat. The runs of a search have numbers, in the folder `trials`."""
 FORMAT_VERSION = 1

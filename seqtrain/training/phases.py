@@ -57,6 +57,7 @@ class TrainingSession:
         classifier_learner: Learner of training or of the refit. It is `learner` after pretraining.
         must_settle: See `train`. It is called with the number of each update.
         test_scores: Scores on test, or None before the last phase, or without the split.
+        test_logits: Logits of each branch for test, (B, C); empty if `test_scores` is None.
         branch_scores: The same of each branch, by name; empty for a network of one branch.
     """
 
@@ -79,6 +80,7 @@ class TrainingSession:
         self.set_calibration(calibration or Calibration(branch_weights=weights))
         self.must_settle: Callable[[int], bool] = lambda update: True
         self.test_scores: Scores | None = None
+        self.test_logits: list[Tensor] = []
         self.branch_scores: dict[str, Scores] = {}
         splits = data.splits
         self.classifier_learner = self._classifier_learner(
@@ -284,8 +286,9 @@ def score_test(session: TrainingSession) -> Iterator[TrainingEvent]:
     if test is not None:
         labels = session.labels
         thresholds = session.calibration.thresholds or [0.5] * len(labels)
+        session.test_logits = session.branch_logits(test)
         _, session.test_scores, session.branch_scores = score_branches(
-            session.network, session.branch_logits(test), test, labels, thresholds
+            session.network, session.test_logits, test, labels, thresholds
         )
     yield from ()
 

@@ -1,5 +1,6 @@
 """Command `seqtrain errors`: the wrong predictions of a run, the most confident first."""
 
+from pathlib import Path
 from typing import Literal
 
 from seqtrain.cli import options
@@ -27,28 +28,25 @@ def errors(
     """Example: seqtrain errors runs/mine --split validation --top 50"""
     path = chosen_run(run, named)
 
-    from seqtrain.api.predictions import predict_split
+    from seqtrain.api.split_figures import split_figures
     from seqtrain.cli.output.console import note, note_rows, say_json
     from seqtrain.cli.output.errors_screen import error_json, show_errors
     from seqtrain.cli.output.score_screen import monitor_of, note_comparisons
-    from seqtrain.evaluation.predicted_example import most_confident_errors
     from seqtrain.reports.facts import OF_LABEL_SET
 
     is_table = format == "table" and not as_json
     shown = options.SHOWN if top is None and (explain or is_table) else top
     explained = (shown or 0) if explain else 0
-    result = predict_split(path, split=split, data=data, explain=explained, device=device)
-    found, count = result.found, len(result.rows)
-    note_rows(found.classifier.path, found.source, found.split, found.warnings)
-    every = most_confident_errors(result.rows)
-    wrong = every[:shown]
+    found = split_figures(path, split=split, data=data, explain=explained, device=device)
+    wrong, count = found.errors[:shown], found.scores.num_examples
+    note_rows(Path(path), found.data, found.split, found.warnings)
     if as_json:
         say_json(
             {
-                "run": str(found.classifier.path),
-                "data": found.source,
+                "run": path,
+                "data": found.data,
                 "num_examples": count,
-                "num_errors": len(every),
+                "num_errors": len(found.errors),
                 "errors": [error_json(row) for row in wrong],
             }
         )
@@ -58,9 +56,9 @@ def errors(
             say_json(error_json(row))
         return
     show_errors(wrong)
-    if wrong and result.scores.multi_label:
+    if wrong and found.scores.multi_label:
         note(f"probability: {OF_LABEL_SET}")
     if wrong and explain:
         note(EXPLANATION)
-    note(f"{len(every):,} of {count:,} predictions are wrong")
-    note_comparisons(result.scores, result.branches, monitor_of(found.classifier.path))
+    note(f"{len(found.errors):,} of {count:,} predictions are wrong")
+    note_comparisons(found.scores, found.branches, monitor_of(Path(path)))

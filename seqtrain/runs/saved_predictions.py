@@ -1,0 +1,96 @@
+"""Predictions for a split that a run directory keeps, so that they are shown without the model."""
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+
+from pydantic import TypeAdapter, ValidationError
+
+from seqtrain.data.readers.opening import file_digest
+from seqtrain.errors import SeqtrainError
+from seqtrain.evaluation.predicted_example import PredictedExample
+from seqtrain.evaluation.scores import Scores
+from seqtrain.files.reading import read_file
+from seqtrain.files.writing import MANIFEST, write_file
+from seqtrain.runs.run_directory import CONFIG, PREDICTIONS, RunDirectory
+
+LARGEST = 2**25
+"""Largest number of bytes of a file of predictions; larger ones aren't written."""
+
+
+@dataclass(frozen=True)
+class SplitFigures:
+    """Predictions of a run for one split, as `errors` and `report` show them.
+
+    Attributes:
+        data: Name of the file or files.
+        split: Split of the run's config, or None for other data.
+        digests: SHA-256 of each file, by path.
+        warnings: Notices about the rows, one line each.
+        model: Description of the model.
+        scores: Scores of the whole model.
+        branches: Scores of each branch by name; empty if there is one branch.
+        errors: The wrong predictions, the most confident first.
+        reliability: Mean probability and accuracy of the predictions in each tenth of [0, 1].
+        precision_recall: Recall and precision at some thresholds, by label, for large classes.
+    """
+
+    data: str
+    split: str | None
+    digests: Mapping[str, str]
+    warnings: Sequence[str]
+    model: str
+    scores: Scores
+    branches: Mapping[str, Scores]
+    errors: Sequence[PredictedExample]
+    reliability: Sequence[tuple[float, float]]
+    precision_recall: Mapping[str, Sequence[tuple[float, float]]]
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """Content of a file of predictions: figures, and a digest of the config and the model."""
+
+    key: str
+    figures: SplitFigures
+
+
+@cache
+def _adapter() -> TypeAdapter[_Saved]:
+    return TypeAdapter(_Saved)
+
+
+def save_figures(run: RunDirectory, figures: SplitFigures) -> None:
+    """Write the figures of a split into a run directory, unless they are very large."""
+    content = _adapter().dump_json(_Saved(_key(run), figures))
+    if figures.split in PREDICTIONS and len(content) <= LARGEST:
+        write_file(run.path / PREDICTIONS[figures.split], content)
+
+
+def saved_figures(run: RunDirectory, split: str) -> SplitFigures | None:
+    """Return the saved figures of a split.
+
+    The result is None if there are none, if they are damaged, or if the config, the model or the
+    data changed afterwards.
+    """
+    name = PREDICTIONS.get(split, "")
+    with suppress(SeqtrainError, ValidationError, OSError):
+        if run.holds(name) and run.holds(CONFIG):
+            saved = _adapter().validate_json(read_file(run.path / name))
+            if saved.key == _key(run) and all(map(_is_unchanged, saved.figures.digests.items())):
+                return saved.figures
+    return None
+
+
+def _key(run: RunDirectory) -> str:
+    """Return a digest of a run's config and of its best model."""
+    files = (run.path / CONFIG, run.best / MANIFEST)
+    return sha256(b"\0".join(map(read_file, files))).hexdigest()
+
+
+def _is_unchanged(file: tuple[str, str]) -> bool:
+    path, digest = file
+    return os.path.isfile(path) and file_digest(path) == digest
