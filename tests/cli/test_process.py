@@ -41,23 +41,27 @@ sys.exit(1 if {"torch", "numpy", "pandas"} & sys.modules.keys() else 0)
 
 
 def test_commands_that_compute_no_model_do_not_import_torch(trained, tmp_path):
-    """Wrong names of runs are found before torch is imported, too."""
+    """Predictions of test are saved; wrong names of runs are found before torch is imported."""
     script = """
 import sys
 from seqtrain.cli.main import run
-for arguments in (["runs", "."], ["runs", ".", "--json"], ["config", "c.yaml"], ["data", "c.yaml"],
-                  ["init", "train.tsv", "-o", "-"], ["eval", "nope"], ["errors", "nope"],
-                  ["predict", "test.tsv", "nope"], ["check", "nope"]):
+for arguments in (["--version"], ["runs", "."], ["runs", ".", "--json"], ["config", "c.yaml"],
+                  ["data", "c.yaml"], ["data", "c.yaml", "--json"],
+                  ["init", "train.tsv", "-o", "-"],
+                  ["errors", "run"], ["errors", "run", "--json"],
+                  ["report", "run", "-o", sys.argv[1] + "/r.html"],
+                  ["eval", "nope"], ["errors", "nope"], ["report", "nope"],
+                  ["predict", "x", "nope"], ["check", "nope"]):
     try:
         run(arguments)
     except SystemExit as ended:
         print("code", ended.code, file=sys.stderr)
     assert "torch" not in sys.modules, arguments
 """
-    command = [sys.executable, "-c", script]
+    command = [sys.executable, "-c", script, str(tmp_path)]
     ended = subprocess.run(command, cwd=trained, capture_output=True, text=True)
     codes = [line for line in ended.stderr.splitlines() if line.startswith("code")]
-    assert codes == ["code 0"] * 5 + ["code 2"] * 4, ended.stderr
+    assert codes == ["code 0"] * 10 + ["code 2"] * 5, ended.stderr
 
 
 def test_full_disk_behind_stdout_is_one_line():

@@ -16,7 +16,8 @@ EXPORT = {
     *("model.onnx", "preprocessing.json", "vocabulary.json", "predict.py", "golden.jsonl"),
     *("manifest.json", "reading.zip"),
 }
-RUN = {"best", "last", "config.yaml", "environment.json", "metrics.jsonl", "test.json"}
+JSON = {"environment.json", "metrics.jsonl", "predictions-test.json", "test.json"}
+RUN = {"best", "last", "config.yaml", *JSON}
 
 
 def names(folder: str) -> set[str]:
