@@ -132,7 +132,7 @@ def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
     if split not in data.splits or not len(data.splits[split]):
         return
     model = Model(session.network, data.preprocessing, session.calibration)
-    classifier = Classifier([model], session.context.device, run.path)
+    classifier = Classifier([model], session.device, run.path)
     with suppress(SeqtrainError, OSError):  # then they are computed when they are shown
         found = prepared_split(classifier, config, data, split)
         if sum(os.path.getsize(path) for path in found.digests) > LARGEST_INPUT:
