@@ -1,6 +1,5 @@
 """Format arff: the archives' tables with a header of attributes."""
 
-import csv
 import re
 from collections.abc import Iterator
 
@@ -13,6 +12,15 @@ ATTRIBUTE = re.compile(
     r"""@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(\S+))""", re.IGNORECASE
 )
 ESCAPED = re.compile(r"\\(.)")
+ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+"""Meaning of letters after a backslash, as Weka writes them. Others stand for themselves."""
+COMMA_FIELD, TAB_FIELD = (
+    re.compile(
+        rf"""{blank}*(?:(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\s*(?={mark}|$)|([^{mark}]*))"""
+    )
+    for mark, blank in ((",", r"\s"), ("\t", " "))
+)
+"""A field in either kind of quotes, or any text up to the next separator."""
 
 
 def read_arff(source: RowSource) -> Iterator[Example | Rows]:
@@ -29,12 +37,12 @@ def _records(source: RowSource) -> Numbered:
         if in_data:
             if text.lstrip().startswith("{"):
                 source.problems.fail(line, "a sparse row {index value, …}; expected every value")
-            yield line, _fields(source, line, text)
+            yield line, _fields(text)
             continue
         attribute = ATTRIBUTE.match(text.strip())
         if attribute is not None:
             name = next(each for each in attribute.groups() if each is not None)
-            names.append(ESCAPED.sub(r"\1", name))
+            names.append(_unescaped(name))
         elif text.lower().strip() == "@data":
             in_data = True
             yield line, names
@@ -42,15 +50,19 @@ def _records(source: RowSource) -> Numbered:
         source.problems.fail(1, "no line @data; expected rows after it")
 
 
-def _fields(source: RowSource, line: int, text: str) -> list[str]:
+def _fields(text: str) -> list[str]:
     """Return the fields of a row, separated by commas, or by tabs in files without commas."""
-    first = text.lstrip()[:1]
-    quote = first if first in "'\"" and first else ("'" if "'" in text else '"')
-    delimiter = "," if "," in text or "\t" not in text else "\t"
-    reader = csv.reader(
-        [text], delimiter=delimiter, quotechar=quote, escapechar="\\", skipinitialspace=True
-    )
-    try:
-        return [field.strip() for field in next(reader)]
-    except csv.Error as error:
-        source.problems.fail(line, str(error))
+    field = COMMA_FIELD if "," in text or "\t" not in text else TAB_FIELD
+    fields, end = list[str](), -1
+    while end < len(text):
+        found = field.match(text, end + 1)
+        assert found is not None  # the pattern matches any text
+        single, double, bare = found.groups()
+        quoted = single if single is not None else double
+        fields.append(bare.strip() if quoted is None else _unescaped(quoted))
+        end = found.end()
+    return fields
+
+
+def _unescaped(text: str) -> str:
+    return ESCAPED.sub(lambda found: ESCAPES.get(found[1], found[1]), text)
