@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from seqtrain.api.named_runs import Run as Run
     from seqtrain.api.predict import predict as predict
     from seqtrain.api.predict import predict_steps as predict_steps
+    from seqtrain.api.predict import reconstruct as reconstruct
     from seqtrain.api.prediction import Prediction as Prediction
     from seqtrain.api.prediction import Predictions as Predictions
     from seqtrain.api.predictors import Classifier as Classifier
-    from seqtrain.api.reconstruct import reconstruct as reconstruct
     from seqtrain.api.report import report as report
     from seqtrain.api.session import fit as fit
     from seqtrain.comparison.compare import compare as compare
@@ -56,7 +56,7 @@ _MODULES = {
     "load_config": "seqtrain.config",
     "predict": "seqtrain.api.predict",
     "predict_steps": "seqtrain.api.predict",
-    "reconstruct": "seqtrain.api.reconstruct",
+    "reconstruct": "seqtrain.api.predict",
     "report": "seqtrain.api.report",
     "tune": "seqtrain.tuning.tune",
 }

@@ -30,7 +30,6 @@ from seqtrain.api.estimator_input import (
     without_padding,
 )
 from seqtrain.api.fit import fit
-from seqtrain.api.packed_model import pack_model, unpack_model
 from seqtrain.api.prediction import Predictions
 from seqtrain.api.predictors import Classifier, as_list
 from seqtrain.api.progress import Progress
@@ -40,7 +39,7 @@ from seqtrain.data.readers.table_source import columns_of
 from seqtrain.data.sources import with_given_data
 from seqtrain.errors import ConfigError, DataError, Interrupted, SeqtrainError
 from seqtrain.evaluation.devices import select_device
-from seqtrain.runs.model_folder import Model, load_model
+from seqtrain.runs.model_folder import Model, load_model, pack_model, unpack_model
 from seqtrain.training.events import EpochEvent
 
 try:

@@ -26,9 +26,9 @@ from seqtrain.data.dataset import PreparedData, held_out_fractions, prepare
 from seqtrain.data.labels import unknown_rows
 from seqtrain.data.readers import Source, TableSource, unchanged
 from seqtrain.data.sources import files_of, labelled_source, named_text
-from seqtrain.data.store import Array, SequenceStore
+from seqtrain.data.store import SequenceStore
 from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainError, warn
-from seqtrain.evaluation.logits import branch_logits, check_finite, predict_logits
+from seqtrain.evaluation.logits import branch_logits
 from seqtrain.evaluation.prefixes import score_prefixes
 from seqtrain.evaluation.scores import Scores, single_class_warnings
 from seqtrain.evaluation.scoring import score, score_branches
@@ -302,7 +302,7 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
     row is predicted by the model that held it out, with a warning.
     """
     check_alike({x.classifier.path.name: x.classifier.preprocessing for x in each}, path)
-    first, labels = each[0], each[0].classifier.labels
+    first = each[0]
     lines = [one.store.lines for one in each]
     shared = all(np.array_equal(own, lines[0]) for own in lines)
     configs = (RunDirectory(one.classifier.path).config() for one in each)
@@ -314,27 +314,16 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
             f"--split: the runs in {path} hold out different rows, so that {first.split} differs; "
             f"name one of them, such as {first.classifier.path}, or {A_FILE}"
         )
-    every = [(_probabilities(one), one.store.labels, one.store.lengths) for one in each]
-    least = [one.classifier.decision_thresholds for one in each]
-    together = [np.concatenate(column) for column in zip(*every, strict=True)]
+    scored = {one.classifier.path.name: one.scores() for one in each}
+    own = [first.classifier.network.probabilities(logits) for logits, _, _ in scored.values()]
     if shared:
-        together = [np.mean([own for own, *_ in every], axis=0), *every[0][1:]]
+        together, true, lengths = torch.stack(own).mean(0), first.store.labels, first.store.lengths
     else:
         first.warnings.append(EACH_BY_ONE)
-
-    def scored(own: Sequence[Array], thresholds: Sequence[float]) -> Scores:
-        probabilities, true, lengths = torch.from_numpy(own[0]), *own[1:]
-        multi_label = first.classifier.preprocessing.multi_label
-        logits = probabilities.logit() if multi_label else probabilities.log()
-        return score(logits, true, lengths, labels, thresholds, ranked=True)
-
-    own = zip(each, every, least, strict=True)
-    parts = {one.classifier.path.name: scored(found, bounds) for one, found, bounds in own}
-    return scored(together, np.mean(least, axis=0).tolist()), parts
-
-
-def _probabilities(one: Labelled) -> Array:
-    network = one.classifier.network
-    logits = check_finite(predict_logits(network, one.store, one.classifier.device), one.store)
-    found: Array = network.probabilities(logits).clamp(SMALLEST, LARGEST).numpy()
-    return found
+        together, true = torch.cat(own), np.concatenate([one.store.labels for one in each])
+        lengths = np.concatenate([one.store.lengths for one in each])
+    together = together.clamp(SMALLEST, LARGEST)
+    logits = together.logit() if first.classifier.preprocessing.multi_label else together.log()
+    thresholds = np.mean([one.classifier.decision_thresholds for one in each], axis=0).tolist()
+    parts = {name: scores for name, (_, scores, _) in scored.items()}
+    return score(logits, true, lengths, first.classifier.labels, thresholds, ranked=True), parts

@@ -1,4 +1,4 @@
-"""Prediction for the rows of a file or of standard input, as they arrive; also after every step."""
+"""Predictions for rows of a file or of standard input as they arrive, and reconstructions of rows."""
 
 import os
 import queue
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from operator import eq
 from os import PathLike
 from typing import Any
 
@@ -16,19 +17,23 @@ import torch
 from torch import Tensor
 
 from seqtrain.api.load import load
-from seqtrain.api.named_runs import RunLike
+from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
 from seqtrain.api.predictors import Classifier, one_model, refuse_multi_label
+from seqtrain.data.batch import map_batches
 from seqtrain.data.decisions import best_class
 from seqtrain.data.encoding import EncodingReport, unknown_shares
 from seqtrain.data.examples import Example
+from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing
 from seqtrain.data.read_options import STDIN, Column, PredictionOptions, Schema
 from seqtrain.data.readers import FileSource, Source, read_rows
 from seqtrain.errors import ConfigError, RunError
-from seqtrain.evaluation.logits import CarriedStates
+from seqtrain.evaluation.devices import select_device
+from seqtrain.evaluation.logits import EVALUATION_BATCHING, CarriedStates
 from seqtrain.evaluation.prefixes import predict_step_logits
 from seqtrain.files.formats import check_encoding, formats_with
+from seqtrain.runs.model_folder import load_autoencoder
 from seqtrain.text import one_of, quote
 
 WITH_COLUMNS = (*formats_with("delimited"), *formats_with("named"))
@@ -280,3 +285,42 @@ def predict_steps(
             strict=True,
         )
     )
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """A sequence as the model reads it, the decoder's tokens, and the share of equal steps."""
+
+    sequence: tuple[str, ...]
+    tokens: tuple[str, ...]
+    agreement: float
+
+
+def reconstruct(
+    source: Any, run: RunLike = None, *, max_steps: int = 100, device: str = "auto"
+) -> Iterator[Reconstruction]:
+    """Yield the reconstruction of each row of a file, of standard input, or of a table.
+
+    The run must have a pretrained autoencoder, which decodes at most `max_steps` tokens per row.
+    Other arguments and errors are as for `predict`.
+    """
+    chosen = select_device(device)
+    autoencoder, fitted = load_autoencoder(directory_of(run).pretrained)
+    autoencoder.to(chosen)
+    assert fitted.vocabulary is not None, "an autoencoder's kind is text or tokens"
+    known = fitted.vocabulary.tokens
+    given = fitted.input_source(source)
+    examples = read_rows(given, labelled=False)
+    for _, store in fitted.for_prediction().encode_chunks([examples], given.name):
+        found: list[list[int]] = [[]] * len(store)
+        plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING)
+        for batch, decoded in map_batches(
+            lambda batch: autoencoder.reconstruct(batch, max_steps), store, plan, chosen
+        ):
+            for row, ids in zip(batch.examples, batch.restore(decoded), strict=True):
+                found[row] = ids
+        for row, ids in enumerate(found):
+            read = store[row][0].tolist()
+            share = sum(map(eq, read, ids)) / max(len(read), len(ids))
+            sequence, tokens = (tuple(known[i] for i in each) for each in (read, ids))
+            yield Reconstruction(sequence, tokens, share)

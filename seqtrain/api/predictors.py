@@ -13,7 +13,6 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from seqtrain.api.packed_model import pack_model, unpack_model
 from seqtrain.api.prediction import Prediction, Predictions
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.decisions import best_class, reached
@@ -31,7 +30,7 @@ from seqtrain.evaluation.logits import CarriedStates, check_finite, embed_sequen
 from seqtrain.evaluation.thresholds import CoveragePoint, most_covered
 from seqtrain.model.branches.recurrent import recurrent_branch
 from seqtrain.model.classifier import ClassifierNetwork
-from seqtrain.runs.model_folder import Model
+from seqtrain.runs.model_folder import Model, pack_model, unpack_model
 from seqtrain.runs.run_directory import name_one
 from seqtrain.text import Summarized, listed, nearest, quote
 

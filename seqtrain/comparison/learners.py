@@ -6,8 +6,7 @@ the encoder: packed; or over the padding, taking the states at length - 1 by an 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -117,28 +116,21 @@ def one_by_one(task: Task, pooling: str) -> Tensor:
     rows = task.train.__getitems__(task.probe)
     batches = np.split(np.arange(len(rows)), len(rows))
     network = task.new_model(task.config.with_keys(model=changes))
-    with random_biases(network):
-        return predict_logits(network, rows, task.device, plan=batches)
+    randomize_biases(network)
+    return predict_logits(network, rows, task.device, plan=batches)
 
 
-@contextmanager
 @torch.no_grad()
-def random_biases(network: ClassifierNetwork) -> Iterator[None]:
-    """Replace the biases of a network meanwhile, by the same random numbers in every call.
+def randomize_biases(network: ClassifierNetwork) -> None:
+    """Replace the biases of a network by the same random numbers in every call.
 
     Initial biases are zero, and so is the vector of <pad>. An encoder that reads padding from a
     state of zeros would stay there, and its mistake would show only after training.
     """
     generator = torch.Generator("cpu").manual_seed(0)
-    biases = [weight for name, weight in network.named_parameters() if "bias" in name]
-    before = [bias.clone() for bias in biases]
-    for bias in biases:
-        bias.copy_(torch.rand(bias.shape, generator=generator, device="cpu") - 0.5)
-    try:
-        yield
-    finally:
-        for bias, values in zip(biases, before, strict=True):
-            bias.copy_(values)
+    for name, weight in network.named_parameters():
+        if "bias" in name:
+            weight.copy_(torch.rand(weight.shape, generator=generator, device="cpu") - 0.5)
 
 
 class ScriptLearner:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,15 @@ from seqtrain.data.vocabulary import BUCKETS, SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.files.formats import TRAINING_FORMATS
-from seqtrain.files.writing import Content, VerifiedFolder, complete_folder, read_folder, to_json
+from seqtrain.files.writing import (
+    Content,
+    VerifiedFolder,
+    blocks_of,
+    complete_folder,
+    read_folder,
+    to_json,
+    write_folder,
+)
 from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.training.state import check_tensors
@@ -285,3 +294,22 @@ def _words(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"{brief(error.args[0])} is missing"
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def pack_model(model: Model) -> dict[str, bytes]:
+    """Return the content of each file of the model folder."""
+    return {name: b"".join(blocks_of(blocks)) for name, blocks in model_files(model).items()}
+
+
+def unpack_model(files: object) -> Model:
+    """Load a model from what `pack_model` returned.
+
+    Raises:
+        CheckpointError: If these aren't the files of a model folder; a pickle may hold anything.
+    """
+    is_whole = isinstance(files, dict) and all(isinstance(each, bytes) for each in files.values())
+    if not isinstance(files, dict) or not is_whole or not files.keys() <= FILES:
+        raise CheckpointError("pickle: expected the files of a model folder")
+    with TemporaryDirectory() as folder:
+        write_folder(Path(folder, "best"), files)
+        return load_model(Path(folder, "best"))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from seqtrain.comparison.compare import VariantRun, compare, learn_equally, take_turns
-from seqtrain.comparison.learners import make_learner, one_by_one, random_biases
+from seqtrain.comparison.learners import make_learner, one_by_one, randomize_biases
 from seqtrain.comparison.task import VARIANTS, Task, variants_for
 from seqtrain.config.schema import Config
 from seqtrain.data.labels import LabelSet
@@ -89,8 +89,8 @@ def test_right_variants_answer_as_one_by_one_and_wrong_ones_do_not(task, keys, c
             continue
         of_variant = VARIANTS[name].config(task.config).model.pooling
         learner = make_learner(name, task)
-        with random_biases(learner.model):
-            found = learner.logits([task.probe])
+        randomize_biases(learner.model)
+        found = learner.logits([task.probe])
         difference = float((found - one_by_one(task, of_variant)).abs().max())
         assert (difference > 1e-3) == (VARIANTS[name].kind_for(task.config) == "wrong"), name
 

@@ -15,7 +15,7 @@ def reconstruct(
     device: str = DEVICE,
 ) -> None:
     """Example: seqtrain reconstruct new.txt --run runs/mine"""
-    from seqtrain.api.reconstruct import reconstruct as run_reconstruction
+    from seqtrain.api.predict import reconstruct as run_reconstruction
 
     found = run_reconstruction(source, run, max_steps=max_steps, device=device)
     first = list(islice(found, 1))
