@@ -1,4 +1,4 @@
-"""Predictions for rows of a file or of standard input as they arrive, and reconstructions of rows."""
+"""Predictions of rows of a file or of standard input as they arrive; reconstruction of rows."""
 
 import os
 import queue
