@@ -120,7 +120,7 @@ def predict(
     options = PredictionOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
     bursts, name = _bursts(source, classifier, options)
     found = classifier.predict_examples(bursts, name, report, ranks, empty, bad_rows)
-    return PredictionStream(found, classifier.labels)
+    return PredictionStream(found, classifier.preprocessing.label_set.values)
 
 
 def _bursts(

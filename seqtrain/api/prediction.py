@@ -1,9 +1,11 @@
 """Predictions: one for a sequence, a list of them, and a stream that reads them one by one."""
 
+from __future__ import annotations
+
 import math
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from seqtrain.data.examples import Example
+from seqtrain.data.readers.row_source import name_of
 from seqtrain.errors import ConfigError
 from seqtrain.text import Summarized
 
@@ -24,8 +27,9 @@ class Prediction(Summarized):
     """Prediction for one sequence.
 
     Attributes:
-        label: The predicted label, or an empty text if there is a problem. In a multi-label task
-            all predicted labels, joined by ``data.label_separator``.
+        label: The predicted label, of the type that it has in a table that was given to `fit`, or
+            an empty text if there is a problem. In a multi-label task all predicted labels as one
+            text, joined by ``data.label_separator``.
         probability: Its probability, in [0, 1], or NaN if there is a problem. In a multi-label task
             the probability that exactly these labels are right, if labels are independent.
         probabilities: Probability of each label (or of the most probable ones, if only some were
@@ -35,24 +39,37 @@ class Prediction(Summarized):
         labels: Each predicted label, in the order of the classes.
     """
 
-    label: str
+    label: Any
     probability: float
-    probabilities: dict[str, float]
+    probabilities: dict[Any, float]
     unknown: float
     example: Example = field(default=NO_EXAMPLE, repr=False, compare=False)
-    labels: tuple[str, ...] = ()
+    labels: tuple[Any, ...] = ()
+
+    def as_text(self) -> Prediction:
+        """Return the same prediction with labels as files have them."""
+        if isinstance(self.label, str) and all(isinstance(label, str) for label in self.labels):
+            return self
+        shares = {label_text(label): share for label, share in self.probabilities.items()}
+        labels = tuple(map(label_text, self.labels))
+        return replace(self, label=label_text(self.label), probabilities=shares, labels=labels)
 
     def summary(self) -> dict[str, str]:
         """Return the prediction, or the problem."""
         if self.problem is not None:
             return {"problem": self.problem}
-        label = self.label or "none, as no label reaches its threshold"
+        label = label_text(self.label) or "none, as no label reaches its threshold"
         return {"label": label, "probability": f"{self.probability:.2%}"}
 
     @property
     def problem(self) -> str | None:
         """Reason why there is no prediction, or None if there is one."""
         return self.example.problem
+
+
+def label_text(label: Any) -> str:
+    """Return a label as files have it."""
+    return name_of(label, "the label") or ""
 
 
 class Predictions(list[Prediction]):
@@ -62,12 +79,12 @@ class Predictions(list[Prediction]):
         classes: The labels in the order of the columns of `probabilities`.
     """
 
-    def __init__(self, predictions: Iterable[Prediction], classes: tuple[str, ...]) -> None:
+    def __init__(self, predictions: Iterable[Prediction], classes: tuple[Any, ...]) -> None:
         super().__init__(predictions)
         self.classes = classes
 
     @property
-    def labels(self) -> list[str]:
+    def labels(self) -> list[Any]:
         """The predicted label of each sequence."""
         return [each.label for each in self]
 
@@ -103,7 +120,7 @@ class Predictions(list[Prediction]):
             "probability": [each.probability for each in self],
         }
         for label, values in zip(self.classes, self.probabilities.T, strict=True):
-            columns[f"probability_{label}"] = values
+            columns[f"probability_{label_text(label)}"] = values
         return import_module(name).DataFrame(columns)
 
 
@@ -117,7 +134,7 @@ class PredictionStream(Iterator[Prediction]):
         classes: The labels in the order of the columns of `probabilities`.
     """
 
-    def __init__(self, predictions: Iterator[Prediction], classes: tuple[str, ...]) -> None:
+    def __init__(self, predictions: Iterator[Prediction], classes: tuple[Any, ...]) -> None:
         self._predictions, self.classes = predictions, classes
 
     def __next__(self) -> Prediction:

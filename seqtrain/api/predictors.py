@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from seqtrain.api.prediction import Prediction, Predictions
+from seqtrain.api.prediction import Prediction, Predictions, label_text
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.decisions import best_class, reached
 from seqtrain.data.encoding import EncodingReport, unknown_shares
@@ -105,15 +105,16 @@ class Classifier(Summarized):
         """Text between the labels of a row, or None in a single-label task."""
         return self.preprocessing.label_set.separator
 
-    def set_threshold(self, label: str, probability: float) -> None:
+    def set_threshold(self, label: Any, probability: float) -> None:
         """Set the probability from which on a label is predicted.
 
         Raises:
             ConfigError: If there is no such label.
         """
+        label = label_text(label)
         if label not in self.labels:
             near = nearest(label, self.labels)
-            known = listed([quote(each) for each in self.preprocessing.labels])
+            known = listed([quote(each) for each in self.labels])
             hint = f"; did you mean {quote(near)}?" if near else f"; expected one of {known}"
             raise ConfigError(f"threshold: no label {quote(label)}{hint}")
         self.thresholds[label] = probability
@@ -147,7 +148,7 @@ class Classifier(Summarized):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Label of each class index."""
+        """Label of each class index, as text."""
         return self.preprocessing.labels
 
     def predict(
@@ -169,7 +170,8 @@ class Classifier(Summarized):
                 aren't as many groups as sequences.
         """
         rows = self.rows_of(sequences, groups)
-        return Predictions(self.predict_examples([rows], "sequences"), self.labels)
+        found = self.predict_examples([rows], "sequences")
+        return Predictions(found, self.preprocessing.label_set.values)
 
     def embed(
         self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
@@ -259,9 +261,10 @@ class Classifier(Summarized):
             self._probabilities(number, copy, source, None if number else report, (empty, bad_rows))
             for number, copy in enumerate(copies)
         ]
-        names = np.array(self.labels, dtype=object)
         label_set = self.preprocessing.label_set
-        most = None if label_set.multi_label else ranks  # a multi-label row may have any of them
+        names = np.array(label_set.values, dtype=object)
+        multi_label = label_set.multi_label
+        most = None if multi_label else ranks  # a multi-label row may have any of them
         for found in zip(*streams, strict=True):
             mean = torch.stack([own for _, own, _ in found]).mean(dim=0)
             decided, sure_of = self.decide(mean)
@@ -271,9 +274,9 @@ class Classifier(Summarized):
             of_rows = zip(examples, unknown, *columns, decided, sure_of, strict=True)
             for example, share, own, row, best, sure in of_rows:
                 if example.problem is None:
-                    labels = label_set.decode(best)
+                    labels = tuple(label_set.values[index] for index in best)
                     probabilities = dict(zip(own[:most], row[:most], strict=True))
-                    label = label_set.join(labels)
+                    label = label_set.join(label_set.decode(best)) if multi_label else labels[0]
                     yield Prediction(label, sure, probabilities, share, example, labels)
                 else:
                     yield Prediction("", math.nan, {}, 0.0, example)

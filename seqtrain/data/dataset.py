@@ -16,11 +16,11 @@ from seqtrain.data.columns import column_from_config, row_features_from_config
 from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.encoding import EncodingReport, LengthPolicy
 from seqtrain.data.fitting import fit
-from seqtrain.data.labels import Labels, ProvisionalLabels
+from seqtrain.data.labels import Labels, LabelSet, ProvisionalLabels
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.read_options import FileFormat, Schema
-from seqtrain.data.readers import Digests, Source, read_rows, unchanged
+from seqtrain.data.readers import Digests, Source, TableSource, read_rows, unchanged
 from seqtrain.data.sources import SPLITS, completed_schema, data_sources
 from seqtrain.data.splits import Mask, Part, hold_out
 from seqtrain.data.store import (
@@ -195,6 +195,8 @@ class _Preparation:
         schema = completed_schema(train)
         train = [source.with_schema(schema) for source in train]
         rules = self._rules(train[0].format, schema)
+        if isinstance(train[0], TableSource):
+            rules = replace(rules, label_set=LabelSet(type=train[0].label_type()))
         column = rules.sequence
         if _is_bpe(data) and isinstance(column, TextColumn) and column.bpe_model is None:
             column = replace(column, bpe_model=self._trained_bpe(rules, train))

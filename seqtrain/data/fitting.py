@@ -102,6 +102,7 @@ def _fit_labels(
         multi_label=rules.schema.label_separator is not None or found.are_multi_label,
         separator=rules.schema.label_separator,
         known=None if known is None else known.label_set,
+        type=rules.label_set.type,
     )
     if not counts.sum():
         found_none = "no rows are left, for every sequence is empty (data.empty: drop)"

@@ -8,7 +8,7 @@ task it has any number of them, sorted, each once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -37,6 +37,14 @@ SEPARATORS = ("|", ";", ",", "||", "|||")
 """Separators between labels, in order of preference, where the data prescribes none."""
 
 
+LABEL_TYPES: dict[str, Callable[[str], Any]] = {
+    "text": str,
+    "integer": int,
+    "boolean": "true".__eq__,
+}
+"""Functions from the text of a class to its value in the training table, by the type's name."""
+
+
 def label_tuple(names: Iterable[str]) -> Labels:
     """Return the labels of a multi-label example: sorted, each once."""
     return tuple(sorted({*names}))
@@ -50,11 +58,13 @@ class LabelSet:
         classes: Class names, by class index.
         multi_label: True if an example can have any number of the classes.
         separator: Text between the labels of one example in files, or None in a single-label task.
+        type: Type of the labels in a training table, a key of `LABEL_TYPES`.
     """
 
     classes: Labels = ()
     multi_label: bool = False
     separator: str | None = None
+    type: str = "text"
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -67,6 +77,7 @@ class LabelSet:
         multi_label: bool,
         separator: str | None = None,
         known: LabelSet | None = None,
+        type: str = "text",
     ) -> LabelSet:
         """Return the classes of the training rows in sorted order.
 
@@ -75,6 +86,7 @@ class LabelSet:
             multi_label: True if the task is multi-label.
             separator: Separator of the data files, or None to choose one that no class contains.
             known: Classes of an earlier model, or None. They keep their indices; new ones follow.
+            type: Type of the labels; text replaces it if the earlier model has another one.
 
         Raises:
             DataError: If the task isn't that of the earlier model, or if a class contains the
@@ -86,8 +98,10 @@ class LabelSet:
         if known is not None and known.multi_label != multi_label:
             own, found = ("one label", "several") if multi_label else ("several labels", "one")
             raise DataError(f"data.label: the earlier model has {own} per row, train has {found}")
+        if known is not None and known.type != type:
+            type = "text"
         if not multi_label:
-            return cls(classes)
+            return cls(classes, type=type)
         if separator is None:
             separator = _unused_separator(classes)
         for label in classes:
@@ -96,7 +110,12 @@ class LabelSet:
                     f"data.label: the class {quote(label)} contains the separator "
                     f"{quote(separator)}; set data.label_separator to a text that no label contains"
                 )
-        return cls(classes, multi_label=True, separator=separator)
+        return cls(classes, multi_label=True, separator=separator, type=type)
+
+    @cached_property
+    def values(self) -> tuple[Any, ...]:
+        """The classes as values of the type that they have in the training table."""
+        return tuple(map(LABEL_TYPES[self.type], self.classes))
 
     @cached_property
     def _index(self) -> dict[str, int]:
@@ -137,10 +156,12 @@ class LabelSet:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the label set as JSON values."""
+        type = {} if self.type == "text" else {"type": self.type}
         return {
             "classes": list(self.classes),
             "multi_label": self.multi_label,
             "separator": self.separator,
+            **type,
         }
 
     @classmethod
@@ -155,7 +176,13 @@ class LabelSet:
         separator = saved_text("labels.separator", values["separator"])
         if (separator is not None) != multi_label:
             raise ValueError("labels.separator: expected a text if multi_label is true, else null")
-        return cls(classes, multi_label, separator)
+        type = saved_text("labels.type", values.get("type", "text"))
+        if type not in LABEL_TYPES:
+            raise ValueError(f"labels.type: expected one of {', '.join(LABEL_TYPES)}")
+        found = cls(classes, multi_label, separator, type)
+        if len({*found.values}) < len(classes):
+            raise ValueError(f"labels.classes: expected different values of the type {type}")
+        return found
 
 
 class ProvisionalLabels:

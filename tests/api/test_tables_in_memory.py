@@ -207,6 +207,39 @@ def test_blank_cells_of_frames(tmp_path: Path) -> None:
     assert seqtrain.load(run).labels == ("0", "1")
 
 
+@pytest.mark.parametrize(
+    ("cells", "classes"),
+    [
+        ((0, 1), (0, 1)),
+        ((False, True), (False, True)),
+        ((9, 10), (10, 9)),
+        ((1.0, math.nan, 2.0), (1, 2)),
+        ((0, "1"), ("0", "1")),
+        (([0, 2], [2]), (0, 2)),
+    ],
+)
+def test_labels_come_back_with_the_type_of_the_table(
+    cells: tuple[Any, ...], classes: tuple[Any, ...], tmp_path: Path
+) -> None:
+    texts = [f"{['fall', 'rise', 'sink'][i % len(cells)]} of n{i}" for i in range(60)]
+    table = {"text": texts, "label": [cells[i % len(cells)] for i in range(60)]}
+    config = {**CONFIG, "data": {**CONFIG["data"], "bad_rows": "drop"}}
+    run = seqtrain.fit(config, train=table, run_dir=tmp_path / "r", progress=False)
+    classifier, stream = seqtrain.load(run), seqtrain.predict(texts, run)
+    found = classifier.predict(texts)
+    assert found.classes == stream.classes == classes
+    labels = [label for each in found for label in each.labels]
+    assert {*map(type, [*found.classes, *found[0].probabilities, *labels])} == {type(classes[0])}
+    np.testing.assert_array_equal(stream.probabilities, found.probabilities)
+    if not isinstance(cells[0], list):
+        assert found.labels == labels
+    classifier.set_threshold(classes[1], 0.0)
+    again = classifier.predict(texts)
+    assert all(classes[1] in each.labels for each in again)
+    assert {*again[0].as_text().probabilities} == {*classifier.labels}
+    assert seqtrain.evaluate(run, data=table).scores.labels == [*classifier.labels]
+
+
 @pytest.mark.parametrize("series", [np.array, torch.tensor, list, str])
 def test_series_of_numbers(series: Callable[[Any], Any], tmp_path: Path) -> None:
     draw = np.random.default_rng(0)

@@ -108,6 +108,7 @@ class PredictionColumns:
 
     def values(self, prediction: Prediction) -> dict[str, Any]:
         """Return labels and probabilities, or lists of them, by the columns of a prediction."""
+        prediction = prediction.as_text()
         found, label = prediction.probabilities, prediction.label
         multi_label = self.separator is not None
         if self.format == "jsonl":

@@ -34,6 +34,11 @@ EXPECTED_TABLE = (
 )
 ROWS = 1024
 """Rows that become JSON values at a time."""
+LABEL_TYPE_NAMES = {bool: "boolean", int: "integer", float: "integer"}
+"""Names in `LABEL_TYPES` of the types of labels that aren't text.
+
+Blank cells make integers floats in pandas; other floats are no labels.
+"""
 JSON_TYPES = {str, int, bool, type(None)}
 """Types of cells that JSON has, and that aren't missing."""
 
@@ -134,6 +139,18 @@ class TableSource:
         if schema.steps is None:
             opened = replace(opened, schema=replace(schema, sequence=sequence))
         return read_objects(opened, enumerate(self._rows(), start=1), with_indexes=True)
+
+    def label_type(self) -> str:
+        """Return the name of the type of the labels, a key of `LABEL_TYPES`.
+
+        Labels of several types are text. Cells without a label are ignored.
+        """
+        cells = self.values.get(str(self.schema.label), ())
+        examples = {type(cell): cell for cell in cells}
+        if list in examples:
+            examples = {type(label): label for row in cells for label in row or ()}
+        found = {type(plain(example)) for example in examples.values()} - {type(None)}
+        return LABEL_TYPE_NAMES.get(found.pop(), "text") if len(found) == 1 else "text"
 
     def with_schema(self, schema: Schema) -> TableSource:
         """Return the same table, read by another schema of the same columns."""
