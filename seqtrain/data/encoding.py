@@ -95,7 +95,6 @@ class EncodingReport:
         blank_labels: Rows among the unreadable ones whose label is blank.
         learned_ids: Sequences whose id has rows in train, too.
         shown: The first rows of the last kinds, as ``FILE:LINE: …`` lines.
-        noun: "row", or "sequence" if rows are time steps.
     """
 
     rows: int = 0
@@ -109,7 +108,6 @@ class EncodingReport:
     blank_labels: int = 0
     learned_ids: int = 0
     shown: list[str] = field(default_factory=list)
-    noun: str = "row"
 
     def notices(self, name: str) -> list[str]:
         """Return lines about the rows of the split with this name, for people."""
@@ -117,11 +115,11 @@ class EncodingReport:
             name += " (including rows held out for other splits)"
         more = max(0, self.unknown_labels - SHOWN_ROWS)
         lines = {
-            f"skipped {counted(self.unreadable, self.noun)} that can't be read": self.unreadable,
+            f"skipped {counted(self.unreadable, 'example')} that can't be read": self.unreadable,
             f"cut {counted(self.truncated, 'sequence')} to data.max_length": self.truncated,
             f"skipped {counted(self.dropped, 'empty sequence')}": self.dropped,
             f"read {counted(self.filled, 'empty sequence')} as one <unk>": self.filled,
-            f"no prediction for {counted(self.unanswered, self.noun)}; the label stays empty": (
+            f"no prediction for {counted(self.unanswered, 'example')}; the label stays empty": (
                 self.unanswered
             ),
             f"{counted(self.learned_ids, 'sequence')} with an id that is in train, too: their "
@@ -192,13 +190,14 @@ class RowEncoder:
         if self.row_features is not None:
             static = self.row_features.encode_rows([features[i] for i in kept])
         arrays: dict[str, Any] = self.sequence.arrays(values)
+        numbers = [-1 if name is None else groups.setdefault(name, len(groups)) for name in names]
         store = SequenceStore(
             **arrays,
             offsets=np.cumsum([0, *lengths]),
             labels=self._labels(examples, source, report, labelled=labelled),
             lines=np.array(lines, dtype=np.int64),
             keys=None if keep_bad else row_keys(examples),
-            groups=None if names.count(None) == len(names) else number_groups(names, groups),
+            groups=None if names.count(None) == len(names) else np.array(numbers, dtype=np.int64),
             static=static,
         )
         return store, problems
@@ -222,7 +221,7 @@ class RowEncoder:
         Raises:
             DataError: If rows can't be used.
         """
-        report, starts = EncodingReport(noun=sources[0].schema.rows_are), list[tuple[str, int]]()
+        report, starts = EncodingReport(), list[tuple[str, int]]()
         ids = {} if ids is None else ids
         whole = stacked(self._encoded(sources, report, starts, ids, learned, labelled=labelled))
         return replace(whole, files=tuple(starts)), report
@@ -241,8 +240,7 @@ class RowEncoder:
         groups, end = dict[str, int](), 0
         for source in sources:
             name, start, number = source.name, end, end
-            noun = source.schema.rows_are
-            problems, left_out = RowProblems(name, noun), RowProblems(name, noun)
+            problems, left_out = RowProblems(name), RowProblems(name)
             starts.append((name, start))
             rows = read_rows(source, problems, labelled=labelled)
             if source.schema.steps is not None:
@@ -322,12 +320,6 @@ def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
             yield chunk
             chunk, size = [], 0
     yield chunk
-
-
-def number_groups(names: Sequence[str | None], numbers: dict[str, int]) -> Ints:
-    """Return the number of each row's group, (B,), -1 for a row without one; add new names."""
-    rows = [-1 if name is None else numbers.setdefault(name, len(numbers)) for name in names]
-    return np.array(rows, dtype=np.int64)
 
 
 def _in_one_file(rows: Iterator[Example], name: str, files: dict[str, str]) -> Iterator[Example]:

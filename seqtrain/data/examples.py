@@ -91,12 +91,10 @@ class RowProblems:
 
     Args:
         name: Name of the input in messages.
-        noun: Noun for one example: ``"row"``, or ``"sequence"`` if rows are time steps.
     """
 
-    def __init__(self, name: str, noun: str = "row") -> None:
+    def __init__(self, name: str) -> None:
         self.name = self.file = name
-        self.noun = noun
         self.count = 0
         self._places: dict[str, list[tuple[str, int]]] = {}  # first places of each problem
 
@@ -140,5 +138,5 @@ class RowProblems:
 
     def _messages(self) -> list[str]:
         more = self.count - sum(len(places) for places in self._places.values())
-        total = f"{self.name}: {counted(self.count, self.noun)} can't be used ({more} not shown)"
+        total = f"{self.name}: {counted(self.count, 'example')} can't be used ({more} not shown)"
         return [*self.shown, *([total] if more else [])]

@@ -108,7 +108,7 @@ class Inspection:
         split_of = {line: x for x in (named, *held_out) for line in stores[x].lines.tolist()}
         sources, shown, count = split_sources(keys, named), list[str](), 0
         for source, (_, start) in zip(sources, files, strict=True):
-            problems = RowProblems(source.name, source.schema.rows_are)
+            problems = RowProblems(source.name)
             name = problems.name if len(sources) > 1 else None
             source = source.with_schema(self.data.preprocessing.schema)
             for line, row in numbered_rows(source, start, self.data.digests):
@@ -116,7 +116,7 @@ class Inspection:
                 refused = row.problem or policy.refusal(size)
                 if refused:
                     problems.add(row.line, refused, row.file)
-                if line in split_of and not row.problem and (size or keys.empty == "unk"):
+                if line in split_of and not row.problem:
                     self._add((split_of[line], row.file or name, row.line), row)
                     yield split_of[line], row, size
             shown, count = shown + problems.shown, count + problems.count

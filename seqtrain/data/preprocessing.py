@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
 from itertools import chain, islice
 from os import PathLike, fspath
 from typing import Any
@@ -184,11 +183,8 @@ class Preprocessing:
     def encoder(self) -> RowEncoder:
         """Return an encoder of rows; before `fit` its ids and labels are provisional."""
         labels = self.label_set if len(self.label_set) else ProvisionalLabels()
-        return RowEncoder(self.lengths, self.sequence.encoder(), labels, self._static_encoder)
-
-    @cached_property
-    def _static_encoder(self) -> Any:
-        return None if self.row_features is None else self.row_features.encoder()
+        static = None if self.row_features is None else self.row_features.encoder()
+        return RowEncoder(self.lengths, self.sequence.encoder(), labels, static)
 
     def _finished(self, store: SequenceStore, encoder: RowEncoder) -> SequenceStore:
         if self.row_features is not None:
@@ -260,7 +256,9 @@ class Preprocessing:
             row_features = RowFeatures.from_dict(row_features, tokens)
         kernels = values["kernels"]
         if kernels is not None:
-            kernels = _saved_lengths(kernels)
+            kernels = tuple(saved_integer("kernels", length, 1) for length in kernels)
+            if len(kernels) != 3 or list(kernels) != sorted(kernels):
+                raise ValueError("kernels: expected three lengths, the shortest first")
         return cls(
             file_format=FileFormat(**values["file_format"]),
             schema=Schema(**values["schema"]),
@@ -272,15 +270,6 @@ class Preprocessing:
             ngrams=ngrams,
             kernels=kernels,
         )
-
-
-def _saved_lengths(values: Any) -> tuple[int, int, int]:
-    if not isinstance(values, list) or len(values) != 3:
-        raise ValueError("kernels: expected three lengths")
-    least, median, most = (saved_integer("kernels", value, 1) for value in values)
-    if not least <= median <= most:
-        raise ValueError("kernels: expected the shortest length first")
-    return least, median, most
 
 
 def chunked(

@@ -127,11 +127,6 @@ class Schema:
             label_separator=data.label_separator,
         )
 
-    @property
-    def rows_are(self) -> str:
-        """Noun for what one example is: ``"row"``, or ``"sequence"`` if rows are time steps."""
-        return "row" if self.steps is None else "sequence"
-
     def sequence_columns(self) -> list[Column]:
         """Return the columns of the sequence; none if the format fixes its place.
 

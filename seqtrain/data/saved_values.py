@@ -4,6 +4,7 @@ Each function returns the value with its type if it is allowed, and raises a Val
 its key otherwise.
 """
 
+import re
 from collections.abc import Sequence
 from math import isfinite
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 from seqtrain.text import quote
 
 Choice = TypeVar("Choice", bound=str)
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def saved_texts(
@@ -67,13 +69,7 @@ def saved_numbers(key: str, value: Any, *, positive: bool = False) -> tuple[floa
 
 def _is_text(value: Any) -> bool:
     """Return True for a string without lone surrogates, which no file of text can hold."""
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return isinstance(value, str) and LONE_SURROGATE.search(value) is None
 
 
 def _shown(value: Any) -> str:

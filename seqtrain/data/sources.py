@@ -77,13 +77,21 @@ def with_given_data(
         config: A Config, a mapping of its sections, or the path of a YAML file.
         given: Data by the name of a split. Each is a table, or a value of the config's key, such
             as a path or a fraction; or None to leave the config's value.
+
+    Raises:
+        DataError: If something given is no table, or lacks columns.
     """
     given = {name: value for name, value in given.items() if value is not None}
     tables = {name: value for name, value in given.items() if _config_value(value) is None}
     values = {name: _config_value(x) or MEMORY + name for name, x in given.items()}
     overrides = [f"data.{name}={flow(value)}" for name, value in values.items()]
     config = resolved_config(config, overrides=overrides)
-    found = tables_for(config.data, tables)
+    schema = Schema.from_config(config.data)
+    reading: Any = {"bad_rows": config.data.bad_rows, "decimal": config.data.decimal}
+    found = [
+        remember_table(TableSource(table, schema, name, **reading))
+        for name, table in tables.items()
+    ]
     return config.with_keys(data={table.name: table.path for table in found}), tuple(found)
 
 
@@ -97,27 +105,6 @@ def _config_value(given: Any) -> Any:
         isinstance(x, str | PathLike) for x in given
     )
     return [fspath(path) for path in given] if are_paths and given else None
-
-
-def tables_for(data: DataConfig, given: Mapping[str, Any]) -> list[TableSource]:
-    """Return tables given from Python as sources, whose `path` a config can name.
-
-    A config finds a table only as long as the caller holds the returned source.
-
-    Args:
-        data: Data section of the config, which says how to read the tables.
-        given: Tables by the name of their split.
-
-    Raises:
-        DataError: If something given is no table, or lacks columns.
-    """
-    schema = Schema.from_config(data)
-    return [
-        remember_table(
-            TableSource(table, schema, name, bad_rows=data.bad_rows, decimal=data.decimal)
-        )
-        for name, table in given.items()
-    ]
 
 
 def check_files(config: Config, folder: Path | None) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, NamedTuple, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -134,12 +134,7 @@ def run_starts(ordered: Ints) -> Ints:
     return np.flatnonzero(np.append(ordered[:1] == ordered[:1], np.diff(ordered)))
 
 
-class _Pair(NamedTuple):
-    values: Array
-    label: int | Array
-
-
-class StoredSequence(_Pair):
+class StoredSequence(tuple[Array, "int | Array"]):
     """One sequence of a store: a pair of its steps and its encoded labels.
 
     Attributes:
@@ -218,7 +213,7 @@ class SequenceStore:
         number %= len(self)
         start, stop = self.offsets[number], self.offsets[number + 1]
         label = self.labels[number]
-        found = StoredSequence(self.values[start:stop], label if label.ndim else int(label))
+        found = StoredSequence((self.values[start:stop], label if label.ndim else int(label)))
         found.source = self, number
         return found
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -26,17 +26,6 @@ BUCKETS = 2**15
 """Number of buckets of n-grams. A row of their table belongs to one or more buckets."""
 MOST_GRAMS = 1024
 """Largest number of n-grams of a word. The first ones count."""
-
-
-class TokenIndex(Protocol):
-    """Ids of tokens."""
-
-    @property
-    def tokens(self) -> Sequence[str]:
-        """All tokens in the order of their ids."""
-
-    def ids(self, tokens: Iterable[str]) -> list[int]:
-        """Return the id of each token."""
 
 
 class GrowingTokens:
@@ -75,19 +64,14 @@ class SpelledTokens:
 
     Attributes:
         first: Number of the first unknown word: the size of the vocabulary.
-        unknown: Unknown words in the order of their numbers.
+        tokens: Unknown words in the order of their numbers.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.first = len(vocabulary)
-        self.unknown: list[str] = []
+        self.tokens: list[str] = []
         self._known = vocabulary.index
         self._numbers: dict[str, int] = {}
-
-    @property
-    def tokens(self) -> list[str]:
-        """The unknown words."""
-        return self.unknown
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
         """Return the id, or the number, of each token."""
@@ -96,11 +80,15 @@ class SpelledTokens:
     def _number(self, token: str) -> int:
         number = self._numbers.get(token)
         if number is None:
-            if len(self.unknown) == MOST_SPELLINGS:
+            if len(self.tokens) == MOST_SPELLINGS:
                 return UNK
-            number = self._numbers[token] = self.first + len(self.unknown)
-            self.unknown.append(token)
+            number = self._numbers[token] = self.first + len(self.tokens)
+            self.tokens.append(token)
         return number
+
+
+TokenIndex: TypeAlias = GrowingTokens | KnownTokens | SpelledTokens
+"""Ids of tokens."""
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ def good_rows(
     Raises:
         DataError: With all other rows that can't be read, after the good rows.
     """
-    problems, good = RowProblems(source.name, source.schema.rows_are), 0
+    problems, good = RowProblems(source.name), 0
     for row in read_rows(source, problems, labelled=labelled):
         if row.problem in (None, BLANK_LABEL):
             good += 1

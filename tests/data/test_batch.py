@@ -88,4 +88,4 @@ def test_a_torch_loader_takes_several_stores(sort):
     lengths = [batch.restore(batch.lengths).tolist() for batch in batches]
     assert lengths == [[5, 1, 2, 7], [3]]
     first = batches[0].restore(batches[0].input_ids)
-    assert first[3].tolist() == stores[1][0].values.tolist()
+    assert first[3].tolist() == stores[1][0][0].tolist()

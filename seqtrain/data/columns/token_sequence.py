@@ -173,7 +173,7 @@ class TokenSequence(Column):
         """Return the store with the character n-grams of the encoder's unknown words."""
         if self.subwords is None or not isinstance(encoder.index, SpelledTokens):
             return store
-        return replace(store, words=word_grams(encoder.index.unknown, *self.subwords))
+        return replace(store, words=word_grams(encoder.index.tokens, *self.subwords))
 
     def pieces(self, cell: Any) -> list[str]:
         """Return the tokens of a cell."""

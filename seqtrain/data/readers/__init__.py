@@ -52,7 +52,7 @@ def read_rows(
         DataError: If the source can't be read further, or is labelled and has no rows.
     """
     schema, format = source.schema, source.format.name
-    problems = problems or RowProblems(source.name, schema.rows_are)
+    problems = problems or RowProblems(source.name)
     if labelled and format in FORMATS and not FORMATS[format].labelled:
         raise DataError(f"format {format} holds no labels; it is for prediction only")
     schema.check_format(format, problems.name, source.keep)
@@ -76,8 +76,11 @@ def read_rows(
 
 @contextmanager
 def unchanged(sources: Iterable[Source]) -> Iterator[None]:
-    """Raise DataError at the end of the block if a source has changed meanwhile."""
-    before = [(source, source.stamps()) for source in sources]
+    """Raise DataError at the end of the block if a file has changed meanwhile.
+
+    A table from Python checks its digest itself while it is read.
+    """
+    before = [(x, x.stamps()) for x in sources if isinstance(x, FileSource)]
     yield
     for source, stamps in before:
         if source.stamps() != stamps:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from seqtrain.data.examples import BadRow, Example, Numbered
 from seqtrain.data.read_options import EVERY_COLUMN, Column, column_names, keeps_all, missing_name
@@ -19,16 +19,12 @@ BY_COLUMNS = (
 )
 
 
-class GetterFactory(Protocol):
-    """Makes functions that take the cells of certain columns out of a row.
+GetterFactory: TypeAlias = Callable[..., Callable[[Any], Sequence[Any]]]
+"""Function that makes a function that takes the cells of certain columns out of a row.
 
-    A column None has the cell None. The functions raise BadRow if a row lacks a cell, unless
-    `partial`: the cell is then None.
-    """
-
-    def __call__(
-        self, columns: list[Column | None], *, partial: bool = False
-    ) -> Callable[[Any], Sequence[Any]]: ...
+Its argument is a list of columns. A column None has the cell None. The functions raise BadRow if a
+row lacks a cell, unless it is called with `partial=True`: the cell is then None.
+"""
 
 
 def read_cells(

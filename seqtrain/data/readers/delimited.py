@@ -27,6 +27,12 @@ QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
 """A field in quotes, perhaps open at the end; a quote within a field, as of inches, opens none."""
 QUOTED_RECORD = re.compile(r'"[^"]*(?:""[^"]*)*"(?:\t"[^"]*(?:""[^"]*)*")*')
 """A record of a tsv file in which every field is in quotes."""
+CSV_PROBLEMS = {
+    "new-line character": "a field without quotes holds a carriage return; put it in quotes",
+    "field limit": f"a quoted field is longer than {LINE_BYTES} characters",
+    "unexpected end": "the quote that opens on this line is never closed",
+}
+"""Message for each error of the csv module, by a part of its text."""
 MOST_QUOTED_LINES = 100
 """Largest number of further lines over which such a record extends."""
 
@@ -37,9 +43,6 @@ class _Columns:
     def __init__(self, problems: RowProblems, line: int, first: list[str], *, named: bool) -> None:
         self.problems, self.line, self.width = problems, line, len(first)
         self.names = dict[Column, int]()
-        if named and "".join(first[:1]).lstrip().startswith('{"'):
-            advice = "give --input-format jsonl (to train, data.format: jsonl)"
-            problems.fail(line, f"expected names of columns, found an object of JSON; {advice}")
         for index, name in enumerate(first if named else ()):
             if name and name in self.names:
                 problems.fail(line, f"column {quote(name)} occurs twice in the header")
@@ -58,10 +61,7 @@ class _Columns:
         if isinstance(column, int):
             found = f"no column {column}; the row has {self.width}, counted from 0"
         elif self.width == 1:
-            first = str(next(iter(self.names), ""))
-            marks = [mark for mark in DELIMITERS.values() if mark in first]
-            if marks:
-                found += f"; is {quote(marks[0])} what separates them? see data.delimiter"
+            found += "; if these are more columns than one, set data.delimiter (--delimiter)"
         return self.problems.fail(self.line, found)
 
     def getter(
@@ -181,7 +181,9 @@ def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
             yield line, fields or [""]
             line = reader.line_num + 1
     except csv.Error as error:
-        source.problems.fail(line, _csv_problem(str(error)))
+        known = (problem for part, problem in CSV_PROBLEMS.items() if part in str(error))
+        otherwise = 'a field goes on after its closing quote; write "" for a quote inside it'
+        source.problems.fail(line, next(known, otherwise))
 
 
 def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: bool) -> Numbered:
@@ -210,31 +212,16 @@ def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: boo
                         break
                     taken.append(following)
                     record += following[1]
-            fields = _quoted_fields(without_end(record), delimiter) or []
+            fields = list[str]()
+            if QUOTED_RECORD.fullmatch(without_end(record)):
+                row = io.StringIO(without_end(record), newline="")
+                fields = next(csv.reader(row, delimiter=delimiter))
             if not fields or len(fields) != (width or len(fields)):
                 waiting.extendleft(reversed(taken))
                 record = record[: len(record) - sum(len(each) for _, each in taken)]
                 fields = without_end(record).split(delimiter)
             width = width or len(fields)
             yield line, fields
-
-
-def _quoted_fields(record: str, delimiter: str) -> list[str] | None:
-    """Return the fields of a record if all of them are in quotes, or None."""
-    if QUOTED_RECORD.fullmatch(record) is None:
-        return None
-    return next(csv.reader(io.StringIO(record, newline=""), delimiter=delimiter))
-
-
-def _csv_problem(error: str) -> str:
-    """Return the message for an error of the csv module."""
-    if "new-line character" in error:
-        return "a field without quotes holds a carriage return; put it in quotes"
-    if "field limit" in error:
-        return f"a quoted field is longer than {LINE_BYTES} characters"
-    if "unexpected end" in error:
-        return "the quote that opens on this line is never closed"
-    return 'a field goes on after its closing quote; write "" for a quote inside it'
 
 
 def _head(source: RowSource) -> str:

@@ -69,19 +69,17 @@ def read_fasta(source: RowSource) -> Iterator[Example]:
 
 def read_lines(source: RowSource) -> Iterator[Example]:
     """Read one sequence per line, without a label. An empty line is an empty sequence."""
-
-    def parse(text: str) -> tuple[Any, ...]:
-        if source.schema.kind == "features" and text.startswith("{"):
-            raise BadRow("found an object, expected a list of vectors; --input-format jsonl?")
-        return source.sequence(text), None
-
-    return source.examples(source.good(source.lines()), parse)
+    return _unlabelled(source, source.lines())
 
 
 def read_whole(source: RowSource) -> Iterator[Example]:
     """Read a whole file as one sequence, without its last line end."""
     text = without_end("".join(chain.from_iterable(source.blocks())))
-    return source.examples(source.good(iter([(1, text)])), lambda row: (source.sequence(row), None))
+    return _unlabelled(source, iter([(1, text)]))
+
+
+def _unlabelled(source: RowSource, rows: Numbered) -> Iterator[Example]:
+    return source.examples(source.good(rows), lambda text: (source.sequence(text), None))
 
 
 def _fasta_records(source: RowSource) -> Numbered:

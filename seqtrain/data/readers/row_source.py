@@ -85,6 +85,8 @@ class RowSource:
         number, encoding = 1, self.format.encoding
         try:
             for block in _whole_lines(self.stream, self.problems):
+                if number == 1:
+                    block = block.removeprefix(BYTE_ORDER_MARK)
                 try:
                     lines = [*io.StringIO(block.decode(), "\n")]
                 except UnicodeDecodeError:
@@ -217,18 +219,12 @@ def _whole_lines(stream: Any, problems: RowProblems) -> Iterator[bytes]:
     """Yield blocks of whole lines, after checking that the first bytes are text."""
     parts, size, is_first = list[bytes](), 0, True
     while part := stream.read1(BLOCK_BYTES):
-        if is_first:
-            while len(part) < len(BYTE_ORDER_MARK) and BYTE_ORDER_MARK.startswith(part):
-                more = stream.read1(BLOCK_BYTES)
-                if not more:
-                    break
-                part += more
-            found = next((found for magic, found in MAGIC.items() if part.startswith(magic)), None)
-            if utf_16(part) is not None:
-                found = "UTF-16 text; set data.encoding (--encoding): utf-16"
-            if found:
-                problems.fail(1, f"expected UTF-8 text, found {found}")
-            part, is_first = part.removeprefix(BYTE_ORDER_MARK), False
+        found = next((found for magic, found in MAGIC.items() if part.startswith(magic)), None)
+        if utf_16(part) is not None:
+            found = "UTF-16 text; set data.encoding (--encoding): utf-16"
+        if is_first and found:
+            problems.fail(1, f"expected UTF-8 text, found {found}")
+        is_first = False
         end = part.rfind(b"\n") + 1
         if end:
             yield b"".join([*parts, part[:end]])

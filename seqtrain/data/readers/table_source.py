@@ -105,10 +105,6 @@ class TableSource:
         assert self._digest is not None
         return self._digest
 
-    def stamps(self) -> list[Any]:
-        """Return no stamps: reading checks the digest."""
-        return []
-
     def opened(self, problems: RowProblems, *, labelled: bool) -> RowSource:
         """Return the source as it is read once; see `FileSource.opened`."""
         return RowSource(

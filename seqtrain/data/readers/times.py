@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime, timezone
 
 from seqtrain.data.examples import BadRow
@@ -49,16 +50,13 @@ ISO_DURATION = re.compile(
 
 
 def possible_types(cell: object) -> set[str]:
-    """Return the types, keys of `ORDER_TYPES`, as which a cell of the order can be read."""
-    return {order_type for order_type in ORDER_TYPES if is_of_type(cell, order_type)}
-
-
-def is_of_type(cell: object, order_type: str) -> bool:
-    """Return True if a cell isn't blank and can be read as a type in `ORDER_TYPES`."""
-    try:
-        return read_time(cell, order_type)[0] is not None
-    except BadRow:
-        return False
+    """Return the types, keys of `ORDER_TYPES`, as which a cell that isn't blank can be read."""
+    found = set[str]()
+    for order_type in ORDER_TYPES:
+        with suppress(BadRow):
+            if read_time(cell, order_type)[0] is not None:
+                found.add(order_type)
+    return found
 
 
 def read_time(cell: object, order_type: str) -> tuple[float | int | None, bool | None]:
@@ -154,5 +152,5 @@ def common_type(cells: Iterable[object]) -> str | None:
     left = {*ORDER_TYPES}
     for cell in cells:
         if cell is not None and str(cell).strip():
-            left = {order_type for order_type in left if is_of_type(cell, order_type)}
+            left &= possible_types(cell)
     return left.pop() if len(left) == 1 else None

@@ -102,7 +102,8 @@ def test_fields_may_be_long_up_to_a_limit(read, refuse, monkeypatch):
     content = f'text,label\n"{field}",x\n'
     assert read(content, "a", **CSV)[0].sequence == field
     monkeypatch.setattr(delimited, "LINE_BYTES", 10_000)
-    assert refuse(content, "a", **CSV) == ("a:2: a quoted field is longer than 10000 characters",)
+    (problem,) = refuse(content, "a", **CSV)
+    assert problem.startswith("a:2: ")
 
 
 @pytest.mark.parametrize(
