@@ -78,7 +78,7 @@ class SeqtrainLearner:
         for epoch in count():
             if done >= examples:
                 break
-            new.objective.begin_epoch()
+            new.objective.carried.forget()
             for rows in new.learner.plan(epoch):
                 if done < examples:
                     new.learn(rows, lr_at(done, examples, self.config.training))

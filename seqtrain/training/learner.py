@@ -195,20 +195,6 @@ class Learner:
         self.progress.add_batch(loss, int(correct), update.num_losses, time_steps)
         return update, float(loss)
 
-    def freeze_embedding(self) -> None:
-        """Freeze the token vectors in the first epochs, or in all, as ``model.freeze`` says.
-
-        In pretraining, vectors from a file are frozen in all epochs or in none.
-        """
-        model = self.objective.config.model
-        if self.objective.phase == "pretraining":
-            is_frozen = bool(model.freeze and model.vectors)
-        elif isinstance(model.freeze, bool):
-            is_frozen = model.freeze
-        else:
-            is_frozen = self.progress.epoch < model.freeze
-        self.optimizer.freeze(frozen=is_frozen)
-
     def check_equal_weights(self) -> None:
         """Raise RunError if another process has other weights, as on other hardware."""
         weights = self.objective.model.state_dict().values()
@@ -256,11 +242,15 @@ class Learner:
             torch.autograd.backward(total)
             if number == len(mine):
                 losses[mine] = part.restore(own.detach())
-        states = objective.states_of(batch.examples, mine)
-        figures = (zero + number, total.detach(), correct.to(zero.dtype), losses, states)
+        groups = None if objective.groups is None else objective.groups[batch.examples]
+        states = objective.carried.starts(groups, objective.classifier)
+        ended = zero.new_zeros(0 if states is None else states.shape)
+        if states is not None:
+            ended[:, :, mine] = states[:, :, mine]
+        figures = (zero + number, total.detach(), correct.to(zero.dtype), losses, ended)
         weights, tables = self.optimizer.weights, self.optimizer.tables
-        count, total, correct, losses, states = sum_gradients(processes, weights, tables, *figures)
-        objective.keep_states(batch.examples, states)
+        count, total, correct, losses, ended = sum_gradients(processes, weights, tables, *figures)
+        objective.carried.keep(groups, ended)
         return total / count, Losses(losses[batch.sorted_indices], correct), int(count)
 
     def _losses(self, batch: Batch) -> Losses:
@@ -275,8 +265,11 @@ class Learner:
             return objective.losses(batch, random)
 
     def _not_finite(self, name: str, update: QueuedUpdate) -> RunError:
-        store = self.objective.store
-        rows = self.objective.suspects(update.batch, update.losses.each).tolist()
+        """Return the error of an update; it names the rows whose losses aren't finite, or all."""
+        store, batch, losses = self.objective.store, update.batch, update.losses.each.detach().cpu()
+        rows = batch.examples.tolist()
+        if len(losses) == len(rows) and not bool(losses.isfinite().all()):
+            rows = batch.examples[~batch.restore(losses).isfinite().numpy()].tolist()
         if len(store.files) > 1:
             where = listed([store.place(row) for row in dict.fromkeys(rows)], SHOWN_FILES)
         else:
@@ -346,7 +339,7 @@ def _updates(
             )
             began = time.perf_counter()
 
-    learner.freeze_embedding()
+    learner.optimizer.freeze(frozen=objective.freezes_embedding(progress.epoch))
     objective.model.train()
     for _ in map_batches(
         learner.queue_update,
@@ -393,7 +386,7 @@ def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
         is_best=is_best,
     )
     progress.begin_epoch()
-    objective.begin_epoch()
+    objective.carried.forget()
     if progress.is_best and progress.phase != "pretraining":
         weights = objective.model.state_dict()
         learner.best_weights = {name: weight.clone() for name, weight in weights.items()}

@@ -43,7 +43,9 @@ class Objective:
     Attributes:
         phase: Phase of the run.
         validation: The split to score after each epoch, or None.
+        classifier: The classifier, or that which the model pretrains.
         groups: Group of each sequence if states are carried within groups, else None.
+        carried: States that the rows of groups ended in.
         key: Section of the config with the learning rate.
         sort: Where the rows of a batch are sorted by length, as ``batching.sort``.
         lower: Keys to lower if memory runs out.
@@ -74,11 +76,30 @@ class Objective:
         self.settings = settings
         self.device = device
         self.processes = processes
+        self.classifier = model.classifier if isinstance(model, PretrainingModel) else model
         self.groups: Ints | None = None
+        self.carried = CarriedStates()
+
+    def freezes_embedding(self, epoch: int) -> bool:
+        """Return True if token vectors don't learn in an epoch, counted from 0 (model.freeze)."""
+        freeze = self.config.model.freeze
+        return freeze if isinstance(freeze, bool) else epoch < freeze
 
     def changed(self, rows: SequenceStore, epoch: int, number: int) -> SequenceStore:
-        """Return a batch's sequences as they are learned from; epoch and number count from 0."""
-        return rows
+        """Return the sequences of a batch, changed as training.augment says."""
+        amounts, config = self.settings.augment, self.config
+        if amounts is None:
+            return rows
+        width = rows.values.shape[1]
+        return augmented(
+            rows,
+            shift=amounts.get("shift", 0.0),
+            slice=amounts.get("slice", 0.0),
+            channels=width // {"error": 1, "mask": 2, "last": 3}[config.data.missing],
+            seed=config.seed,
+            epoch=epoch,
+            batch=number,
+        )
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
         """Return the losses of a batch, with the random numbers of the update."""
@@ -91,20 +112,6 @@ class Objective:
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
         """Return the value of an epoch, greater is better; None: every epoch is as good."""
         return None
-
-    def suspects(self, batch: Batch, losses: Tensor) -> Ints:
-        """Return the examples whose losses aren't finite; all where it is unknown."""
-        return batch.examples
-
-    def states_of(self, examples: Ints, mine: Ints) -> Tensor:
-        """Return the states in which rows of a batch ended; zeros for those of other processes."""
-        return torch.zeros(0, device=self.device)
-
-    def keep_states(self, examples: Ints, states: Tensor) -> None:
-        """Keep the states in which the rows of a batch ended in any process."""
-
-    def begin_epoch(self) -> None:
-        """Forget what was carried through the epoch before."""
 
     def tensors(self) -> dict[str, Tensor]:
         """Return its own state, by name."""
@@ -142,13 +149,11 @@ class Classification(Objective):
         super().__init__(model, train, validation, config, settings, device, processes)
         self.phase = "refit" if refit else "training"
         self.sort = config.batching.sort
-        self.classifier = model
         self.sample_weight: Tensor | None = None
         self.prepared = model.prepare(train)
-        self._fixed_logits: list[Tensor] | None = None
+        self._fixed_logits: list[Tensor] = []
         self.names = names
         self.groups = carried_groups(model, train)
-        self.carried = CarriedStates()
         size = "batch_size" if config.batching.max_tokens is None else "max_tokens"
         self.lower = f"batching.{size}, data.max_length or model.hidden_size"
         weights = class_weights(config.training, train.labels, names)
@@ -167,22 +172,6 @@ class Classification(Objective):
         own = torch.from_numpy(weights[self.store.lines - 1])
         self.sample_weight = own / own.mean()
 
-    def changed(self, rows: SequenceStore, epoch: int, number: int) -> SequenceStore:
-        """Return the sequences of a batch, changed as training.augment says."""
-        amounts, config = self.settings.augment, self.config
-        if amounts is None:
-            return rows
-        width = rows.values.shape[1]
-        return augmented(
-            rows,
-            shift=amounts.get("shift", 0.0),
-            slice=amounts.get("slice", 0.0),
-            channels=width // {"error": 1, "mask": 2, "last": 3}[config.data.missing],
-            seed=config.seed,
-            epoch=epoch,
-            batch=number,
-        )
-
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
         """Return the cross-entropy of each example: of several branches, their sum."""
         carried = None if self.groups is None else self.carried
@@ -200,10 +189,7 @@ class Classification(Objective):
         """Score the validation split."""
         if self.validation is None:
             return None, None
-        logits, rows = (
-            self.classifier.combine(self._validation_logits()),
-            self.validation,
-        )
+        logits, rows = self.classifier.combine(self._validation_logits()), self.validation
         scores = score(logits, rows.labels, rows.lengths, self.names)
         return scores.loss, scores
 
@@ -212,12 +198,10 @@ class Classification(Objective):
         assert self.validation is not None
         network, fixed = self.classifier, self.classifier.fixed_branches
         shared = network, self.validation, self.device, self.processes
-        if not fixed:
-            return shared_logits(*shared)
-        if self._fixed_logits is None:
+        if fixed and not self._fixed_logits:
             self._fixed_logits = shared_logits(*shared, names=fixed)
-        learning = [name for name in network.branch_names if name not in fixed]
         found = dict(zip(fixed, self._fixed_logits, strict=True))
+        learning = [name for name in network.branch_names if name not in fixed]
         found |= zip(learning, shared_logits(*shared, names=learning), strict=True)
         return [found[name] for name in network.branch_names]
 
@@ -228,30 +212,6 @@ class Classification(Objective):
         if scores is not None:
             return scores.monitored(self.settings.monitor)
         return -loss if self.settings.monitor == "loss" else accuracy
-
-    def suspects(self, batch: Batch, losses: Tensor) -> Ints:
-        """Return the examples whose own loss isn't finite, or those of the whole batch."""
-        bad = ~torch.isfinite(batch.restore(losses.detach().cpu())).numpy()
-        return batch.examples[bad] if bad.any() else batch.examples
-
-    def states_of(self, examples: Ints, mine: Ints) -> Tensor:
-        """Return the states that this process's rows ended in; zeros for other rows."""
-        if self.groups is None:
-            return super().states_of(examples, mine)
-        states = self.carried.starts(self.groups[examples], self.classifier)
-        assert states is not None, "there are groups"
-        ended = torch.zeros_like(states)
-        ended[:, :, mine] = states[:, :, mine]
-        return ended
-
-    def keep_states(self, examples: Ints, states: Tensor) -> None:
-        """Keep the states in which the rows of a batch ended in any process."""
-        if self.groups is not None:
-            self.carried.keep(self.groups[examples], states)
-
-    def begin_epoch(self) -> None:
-        """Every group starts from zeros."""
-        self.carried.forget()
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the states that groups ended in."""

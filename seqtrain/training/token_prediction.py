@@ -41,12 +41,22 @@ class TokenPrediction(Objective):
     ) -> None:
         own = config.pretraining
         settings = config.training.model_copy(
-            update={"lr": own.lr, "max_epochs": own.max_epochs, "patience": None}
+            update={
+                "lr": own.lr,
+                "max_epochs": own.max_epochs,
+                "patience": None,
+                "augment": None,
+            }
         )
         store = shortened(store, own.max_length)
         validation = None if validation is None else shortened(validation, own.max_length)
         super().__init__(model, store, validation, config, settings, device, processes)
         self.predictor = model
+
+    def freezes_embedding(self, epoch: int) -> bool:
+        """Return True if token vectors don't learn: those of a file, in all epochs or in none."""
+        model = self.config.model
+        return bool(model.freeze and model.vectors)
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
         """Return the loss of each prediction; none of them counts as a label."""
