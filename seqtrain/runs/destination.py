@@ -122,12 +122,8 @@ def check_replaceable(
     config = path / CONFIG
     early = (x.name == LOCK or is_stray(x.name) or _is_environment(x) for x in path.iterdir())
     if not force and not all(early):
-        is_ours, what = _holds_runs(path), "it holds no run; write into it with --force"
-        if is_ours and config.exists():
-            what = "continue it with --resume, replace the run in it with --force"
-        elif is_ours:
-            what = "replace what runs wrote in it with --force"
-        raise ConfigError(f"{option}: {path} isn't empty; {what}, or choose another")
+        advice = "continue a run in it with --resume, replace what runs wrote with --force"
+        raise ConfigError(f"{option}: {path} isn't empty; {advice}, or choose another")
     if config.exists() and any(config.samefile(source) for source in sources):
         raise ConfigError(f"{option}: {config} is the input; choose another directory")
     names = [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]

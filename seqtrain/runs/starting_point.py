@@ -22,7 +22,13 @@ from seqtrain.files.writing import locked, read_folder
 from seqtrain.runs.checkpoint import STATE, Checkpoint, read_checkpoint
 from seqtrain.runs.destination import check_destination
 from seqtrain.runs.model_folder import WEIGHTS, Model, load_model, read_model
-from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, RunDirectory, find, model_folder
+from seqtrain.runs.run_directory import (
+    CONFIG,
+    ENVIRONMENT,
+    RunDirectory,
+    find,
+    model_folder,
+)
 from seqtrain.training.distributed import Processes
 from seqtrain.training.state import checked_progress
 

@@ -116,6 +116,20 @@ def test_run_that_cannot_end_is_refused_before_data_are_read(project, cli, harme
     assert listing(project) == before
 
 
+def test_run_of_another_name_is_not_taken_and_the_searched_folder_is_named(project, cli):
+    cli("fit", "c.yaml", "--run-dir", "runs/mine")
+    ended = cli("fit", "c.yaml", "--resume", code=2)
+    assert str(Path("runs").absolute()) in ended.err
+    assert "--run-dir" in ended.err
+
+
+def test_rules_of_stopping_may_change(project, cli):
+    cli("fit", "c.yaml", "--run-dir", "r")
+    changed = sets("training.max_epochs=3", "training.patience=null", "training.min_delta=0.5")
+    cli("fit", "c.yaml", "--run-dir", "r", "--resume", *changed)
+    assert [line["event"] for line in metrics("r")].count("epoch") == 3
+
+
 @pytest.mark.parametrize(
     "options", [("training.max_epochs=2",), ("training.max_epochs=9", "training.patience=1")]
 )
