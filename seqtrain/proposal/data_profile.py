@@ -107,7 +107,7 @@ class DataProfile:
         schema = replace(self.schema, **changes)
         profile = DataProfile(self.format, schema, self.ignored, self.warnings)
         for path in files:
-            source = source_of(path, self.format, schema)
+            source = source_of(path, self.format, schema, "drop" if drop_bad_rows else "error")
             for row in progress.rows(good_rows(source, drop_bad_rows=drop_bad_rows)):
                 if row.problem is None:
                     profile.add(row.sequence, row.labels or ())

@@ -10,6 +10,9 @@ from seqtrain.proposal.columns import LONGEST_LABEL, ColumnProfile
 from seqtrain.proposal.options import InitOptions
 from seqtrain.text import quote
 
+MOST_NAMES = 0.01
+"""Share of a column's cells up to which a usual name may occur below the header."""
+
 
 def has_header(
     file: str, first: Sequence[str], columns: Sequence[ColumnProfile], options: InitOptions
@@ -45,7 +48,11 @@ def has_header(
     repeated = sum(
         column.values[name] > 0 for column, name in zip(columns, first, strict=True) if name
     )
-    if len({*names}) < len(names) or repeated > 1:
+    is_usual = any(
+        name in KNOWN_NAMES and column.values[cell] <= max(1, MOST_NAMES * column.rows)
+        for column, name, cell in zip(columns, names, first, strict=True)
+    )
+    if len({*names}) < len(names) or (repeated > 1 and not is_usual):
         return False
     # The first value of a column of labels that never occurs again is a name.
     repeats = [c for c in columns if c.can_be_label and len(c.values) <= c.rows / 10]

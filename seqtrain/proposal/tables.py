@@ -12,7 +12,7 @@ import numpy as np
 from seqtrain.data.read_options import EVERY_COLUMN, Column, FileFormat, Schema, missing_name
 from seqtrain.data.readers import FileSource, Source, TableSource, read_rows
 from seqtrain.data.readers.cells import BY_COLUMNS, is_by_columns
-from seqtrain.data.readers.file_source import class_folder
+from seqtrain.data.readers.file_source import class_folder, holds_whole_files
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.opening import BUFFER, open_input, utf_16
 from seqtrain.data.sources import source_of
@@ -90,12 +90,14 @@ def inspect(files: Sequence[str], options: InitOptions, progress: ReadingProgres
     format = data_format(path, options.format)
     check_encoding(options.encoding)
     progress.step(f"reading {name}")
-    encoding = options.encoding or _encoding(path, format)
+    encoding, undecodable = options.encoding, list[str]()
+    if encoding is None:
+        encoding, undecodable = _encoding(path, format)
     with sampled(path, format, encoding) as sample:
         found = find_columns(sample.path, format, encoding, options, progress)
         progress.step(f"counting the rows of {name}")
         read = [sample.path, *files[1:]]
-        drop = options.drops_bad_rows
+        drop = options.drops_bad_rows or bool(undecodable)
         profile = found.count_files(read, progress, drop_bad_rows=drop)
         separator = separator_of(profile.classes)
         if separator is not None and profile.schema.label is not None:
@@ -108,6 +110,11 @@ def inspect(files: Sequence[str], options: InitOptions, progress: ReadingProgres
     if len(profile.classes) < 2:
         label = quote(next(iter(profile.classes)))
         raise DataError(f"{name}: one label, {label}; expected two or more")
+    if undecodable:
+        first = display_name(undecodable[0])
+        more = f" and {len(undecodable) - 1:,} more" if len(undecodable) > 1 else ""
+        left_out = f"{first}{more}: not UTF-8, as other files of the folder are; left out"
+        profile.warnings = [*profile.warnings, left_out]
     profile.conclude(options.setting("data.tokenizer"))
     return profile
 
@@ -156,23 +163,46 @@ def find_columns(
     return DataProfile(written, Schema(kind), warnings=warnings)
 
 
-def _encoding(path: str, format: str) -> str:
-    """Return utf-8, utf-16, or cp1252 (or latin-1 if a byte has no meaning in cp1252)."""
+def _encoding(path: str, format: str) -> tuple[str, list[str]]:
+    """Return the encoding of a file or a folder, and the files of the folder without it.
+
+    It is utf-8, utf-16, or cp1252 (or latin-1 if a byte has no meaning in cp1252). A folder with a
+    file per row whose files beyond ASCII are mostly UTF-8 is read as UTF-8, without the others.
+    """
     if format == IN_MEMORY or FORMATS[format].binary:
-        return "utf-8"
-    for file in [x.path for x in class_folder(path)] if os.path.isdir(path) else [path]:
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        with open_input(file) as stream:
-            try:
-                for number, block in enumerate(iter(lambda: stream.read(BUFFER), b"")):
-                    if number == 0 and utf_16(block[:4]):
-                        return "utf-16"
-                    decoder.decode(block)
-            except UnicodeDecodeError:
-                return _western(file, block)
-            except OSError:  # the reader reports the damage
-                return "utf-8"
-    return "utf-8"
+        return "utf-8", []
+    files = [x.path for x in class_folder(path)] if os.path.isdir(path) else [path]
+    others, num_utf_8 = dict[str, bytes](), 0
+    for file in files:
+        encoding, block = _start_of_encoding(file)
+        if encoding == "utf-16":
+            return "utf-16", []
+        num_utf_8 += encoding == "utf-8"
+        if encoding == "other":
+            others[file] = block
+    if not others:
+        return "utf-8", []
+    if num_utf_8 > len(others) and holds_whole_files(path):
+        return "utf-8", [*others]
+    return _western(*next(iter(others.items()))), []
+
+
+def _start_of_encoding(file: str) -> tuple[str, bytes]:
+    """Return "ascii", "utf-8", "utf-16" or "other" for a file, and the block that shows it."""
+    decoder, encoding, block = codecs.getincrementaldecoder("utf-8")(), "ascii", b""
+    with open_input(file) as stream:
+        try:
+            for number, block in enumerate(iter(lambda: stream.read(BUFFER), b"")):
+                if number == 0 and utf_16(block[:4]):
+                    return "utf-16", block
+                decoder.decode(block)
+                if not block.isascii():
+                    encoding = "utf-8"
+        except UnicodeDecodeError:
+            return "other", block
+        except OSError:  # the reader reports the damage
+            return "utf-8", b""
+    return encoding, block
 
 
 def _western(file: str, block: bytes) -> str:
@@ -195,7 +225,8 @@ def _western(file: str, block: bytes) -> str:
 def _kind_without_columns(path: str, format: FileFormat) -> str:
     """Return the kind of a file without columns, by its first rows."""
     if format.name == "txt":
-        rows = islice(read_rows(FileSource(path, format, Schema())), FIRST_ROWS)
+        source = FileSource(path, format, Schema(), bad_rows="drop")
+        rows = islice(read_rows(source), FIRST_ROWS)
         (column,) = profile_rows({0: str(row.sequence)} for row in rows)
         return LIST_KINDS.get(column.kind, "text")
     if format.name != "npz":

@@ -36,6 +36,25 @@ def test_a_header_may_have_a_name_that_occurs_as_a_value(tmp_path):
     assert (config.data.label, config.data.sequence) == ("label", "text")
 
 
+def test_a_usual_header_may_be_repeated_below(tmp_path):
+    """As in files that were joined, each with its header."""
+    rows = [["good" if i % 2 else "bad", sentence] for i, sentence in enumerate(sentences())]
+    names = ["label", "text"]
+    config, _ = proposed(write(tmp_path / "a.csv", names, [*rows, names, *rows]))
+    assert (config.data.label, config.data.sequence) == ("label", "text")
+
+
+def test_a_file_of_a_folder_that_is_not_utf_8_is_named_and_left_out(tmp_path):
+    for i, sentence in enumerate(sentences()):
+        folder = tmp_path / "texts" / ("good" if i % 2 else "bad")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{i}.txt").write_text(f"café {sentence}", encoding="utf-8")
+    (folder / "damaged.txt").write_bytes(b"walk \xff\xfe\x80 home")
+    config, proposal = proposed(str(tmp_path / "texts"))
+    assert (config.data.bad_rows, config.data.encoding) == ("drop", "utf-8")
+    assert [line for line in proposal.warnings if "damaged.txt" in line]
+
+
 def test_a_column_that_the_user_names_is_in_the_header(tmp_path):
     rows = [[f"{i}.5", "kind" if i % 2 else "mood", s] for i, s in enumerate(sentences())]
     path = write(tmp_path / "a.csv", ["7", "kind", "mood"], rows)
