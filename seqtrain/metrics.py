@@ -280,12 +280,13 @@ MONITORED: tuple[str, ...] = tuple(
 """Values of training.monitor; those that grow come first."""
 
 
-def compared_metric(monitor: str) -> Metric:
+def compared_metric(monitor: str, *, has_rare_class: bool = False) -> Metric:
     """Return the metric by which branches are compared with the whole model.
 
     It is the monitored one. Accuracy replaces a loss, which calibration lowers for the whole model
-    only, and metrics that aren't computed for single branches.
+    only, and metrics that aren't computed for single branches. If one of two classes is rare, it is
+    macro F1.
     """
-    metric = METRICS[monitor]
+    metric = METRICS["macro_f1" if has_rare_class else monitor]
     is_comparable = metric.each_epoch and not metric.smaller_is_better
     return metric if is_comparable else METRICS["accuracy"]

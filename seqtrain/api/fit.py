@@ -279,7 +279,9 @@ def _start_writer(
 def _finished_run(session: TrainingSession, path: Path, warnings: list[str]) -> Run:
     """Return the result of a run that ended."""
     learner, progress = session.learner, session.learner.progress
-    metric = compared_metric(session.config.training.monitor).name
+    test = session.test_scores
+    is_rare = test is not None and test.has_rare_class
+    metric = compared_metric(session.config.training.monitor, has_rare_class=is_rare).name
     return Run(
         path=path,
         epochs=progress.epoch,
@@ -287,7 +289,7 @@ def _finished_run(session: TrainingSession, path: Path, warnings: list[str]) -> 
         best_value=session.best_value(),
         stopped_early=learner.stopped_early,
         refit=progress.phase == "refit",
-        test=session.test_scores,
+        test=test,
         branches={name: getattr(own, metric) for name, own in session.branch_scores.items()},
         advice=session.advice(),
         warnings=warnings,

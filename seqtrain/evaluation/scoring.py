@@ -49,15 +49,30 @@ def score_branches(
 
     Returns:
         The combined logits, (B, C); their scores; each branch's scores by name, empty if there is
-        one branch.
+        one branch. If the thresholds of two classes differ, each branch predicts the second class
+        as often as the model does.
     """
     logits = check_finite(network.combine(branches), store)
+    together = score(logits, store.labels, store.lengths, names, thresholds, ranked=True)
     by_branch = dict[str, Scores]()
     if len(branches) > 1:
         for name, own in zip(network.branch_names, branches, strict=True):
-            by_branch[name] = score(own, store.labels, store.lengths, names)
-    together = score(logits, store.labels, store.lengths, names, thresholds, ranked=True)
+            decision = None
+            if not together.multi_label and len({*thresholds}) > 1:
+                decision = _with_as_many(own, int(together.per_class[names[1]]["num_predicted"]))
+            by_branch[name] = score(own, store.labels, store.lengths, names, decision)
     return logits, together, by_branch
+
+
+def _with_as_many(logits: Tensor, number: int) -> list[float]:
+    """Return the thresholds of two classes with which the second is predicted `number` times.
+
+    So a branch, which has no thresholds, is compared with a model that has them.
+    """
+    ordered = logits.double().softmax(dim=1)[:, 1].sort(descending=True).values
+    bounds = [1.0, *ordered.tolist(), 0.0]
+    threshold = (bounds[number] + bounds[number + 1]) / 2
+    return [1 - threshold, threshold]
 
 
 def score(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import seqtrain
 from seqtrain.data.labels import rare_class
 from seqtrain.evaluation.calibration import Calibration, calibrate
 from tests.helpers.tiny import fit, run_in, sets, tsv_rows
@@ -16,7 +17,7 @@ from tests.helpers.tiny import fit, run_in, sets, tsv_rows
 CONFIG = """\
 data: {train: train.tsv, validation: 0.3, test: test.tsv, sequence: text, label: label}
 batching: {batch_size: 16}
-model: {embedding_dim: 8, hidden_size: 8, dropout: 0.0}
+model: {embedding_dim: 8, hidden_size: 8, dropout: 0.0, ngrams: [1, 2]}
 training: {max_epochs: 6, lr: 0.02}
 """
 WORDS = ["the", "a", "some", "and", "then", "but", "we", "they", "saw", "had", "with"]
@@ -99,6 +100,20 @@ def test_every_verb_decides_alike(trained: Path) -> None:
     command = [sys.executable, "port/predict.py", "test.tsv"]
     port = subprocess.run(command, cwd=trained, capture_output=True, text=True, check=True)
     assert [row["label"] for row in tsv_rows(port.stdout)] == predicted
+
+
+def test_branches_decide_as_often_for_the_rare_class(
+    trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A verdict on branches without thresholds would favour the whole model."""
+    monkeypatch.chdir(trained)
+    found = seqtrain.evaluate("run")
+    often = found.scores.per_class["rare"]["num_predicted"]
+    assert often > 0
+    assert len(found.parts) == 2
+    for name, own in found.parts.items():
+        assert own.per_class["rare"]["num_predicted"] == often, name
+    assert "macro F1" in run_in(trained, "eval", "run").err
 
 
 def test_the_decision_is_printed_and_can_be_switched_off(trained: Path) -> None:

@@ -146,17 +146,17 @@ def monitor_of(run: Path) -> str:
 def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], monitor: str) -> None:
     """Print how good each branch is, and whether the majority-class baseline is as accurate.
 
-    Nothing is printed for multi-label scores or a rare class: there accuracy tells little, and
-    single branches have no thresholds.
+    Nothing is printed for multi-label scores, because single branches have no thresholds. If one
+    of two classes is rare, branches are compared by macro F1, and the baseline isn't mentioned.
 
     Args:
         scores: Scores of the whole model.
         branches: Scores of each branch by name, or values of the compared metric.
         monitor: Metric that chose the best epoch; branches are compared by it where possible.
     """
-    if scores.majority_baseline is None or scores.has_rare_class:
+    if scores.majority_baseline is None:
         return
-    metric = compared_metric(monitor)
+    metric = compared_metric(monitor, has_rare_class=scores.has_rare_class)
     whole = getattr(scores, metric.name)
     title = "" if metric.name == "accuracy" else f"{metric.title} "
     for name, own in branches.items():
@@ -165,7 +165,7 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
             value = own if isinstance(own, float) else getattr(own, metric.name)
             verdict = f"; {conclusion}" if value >= whole else ""
             note(f"{words} only: {title}{value:.1%}, all branches: {whole:.1%}{verdict}")
-    if scores.accuracy <= scores.majority_baseline:
+    if scores.accuracy <= scores.majority_baseline and not scores.has_rare_class:
         label = max(scores.per_class, key=lambda name: scores.per_class[name]["support"])
         note(
             f"always predicting {quote(label)} is right for {scores.majority_baseline:.1%}, so the "
