@@ -113,7 +113,7 @@ def one_of(words: Sequence[str]) -> str:
 
 
 def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known name that is most similar to a wrong one, or None if none is similar.
+    """Return the known name that is most similar to a wrong one, or None if no name is similar.
 
     Args:
         name: Wrong name.

@@ -29,7 +29,7 @@ Results = TypeVar("Results", Tensor, list[Any])
 DRAWS = 0x617567
 """Part of the seed that makes these draws differ from those of the batch plan."""
 SHORTER = "data.max_length, or cut the sequences"
-"""What needs less memory where nothing is learned."""
+"""Keys to lower if memory runs out without training."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,11 @@ class Grams:
 
 
 def entries_of(offsets: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return where the entries of some rows lie, one row after another, and how many each has.
+    """Return the indices of the entries of some rows, row after row, and their number by row.
 
     Shape:
-        offsets: where each row's begin, and the end: (R + 1,). rows: (B,). Returns: (P,), (B,).
+        offsets: start of the entries of each row, and the end: (R + 1,). rows: (B,). Returns:
+        (P,) and (B,).
     """
     starts = offsets[rows]
     counts = offsets[rows + 1] - starts
@@ -68,12 +69,15 @@ def entries_of(offsets: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class Spellings(Grams):
-    """N-grams of unknown words, and which word each step is, laid out as the ids (-1: none)."""
+    """N-grams of unknown words, and the number of the unknown word of each step, or -1.
+
+    The numbers have the layout of the ids: packed or padded.
+    """
 
     numbers: Tensor
 
     def packed(self, lengths: Tensor) -> Spellings:
-        """Return padded ones as `sort_and_pack` lays out their ids."""
+        """Return the same spellings, with padded numbers sorted and packed by `sort_and_pack`."""
         return replace(self, numbers=sort_and_pack(self.numbers, lengths)[0].data)
 
 
@@ -219,11 +223,19 @@ def map_batches(
     before_batch: Callable[[], None] = lambda: None,
     tf32: bool = False,
 ) -> Iterator[tuple[Batch, Result]]:
-    """Yield each batch of a plan, on a device, with what `compute` returns for it.
+    """Yield each batch of a plan on a device, and the result of `compute` for it.
 
-    Results return to the caller's order by `Batch.restore`. `lower` names the keys to lower where
-    memory runs out, for the RunError. On CUDA, float32 products are computed in TF32 only if `tf32`
-    is True, and the next batch is collated in a thread while the device computes.
+    On CUDA, a thread collates the next batch while the device computes.
+
+    Args:
+        compute: Function of a batch. `Batch.restore` sorts its results like `Batch.examples`.
+        store: Store of all sequences.
+        plan: Row numbers of each batch.
+        device: Device that computes.
+        collate: Function that makes a batch on the CPU.
+        lower: Keys of the config to lower if memory runs out, for the RunError.
+        before_batch: Function that is called before each batch is computed.
+        tf32: Compute float32 products in TF32 on CUDA.
     """
     batches = _batches(store, plan, device, collate, lower)
     if device.type == "cuda":
@@ -264,7 +276,12 @@ def _one_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
 
 @contextmanager
 def memory_errors(lengths: Ints, lower: str) -> Iterator[None]:
-    """Turn a failed allocation into a RunError that names the size of the batch, by its lengths."""
+    """Raise RunError with the size of the batch if the block runs out of memory.
+
+    Args:
+        lengths: Steps of each sequence of the batch.
+        lower: Keys of the config to lower.
+    """
     try:
         yield
     except (RuntimeError, MemoryError) as error:
@@ -292,7 +309,7 @@ def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tens
 
 
 def check_lengths(lengths: Tensor, rows: int, longest: int) -> None:
-    """Raise a ValueError where lengths don't fit padded sequences (B, T, …), before torch does."""
+    """Raise ValueError if lengths don't fit padded sequences of shape (rows, longest, …)."""
     if lengths.dtype != torch.int64 or lengths.device.type != "cpu":
         raise ValueError(
             f"lengths: found {lengths.dtype} on {lengths.device}; expected torch.int64 on cpu"
@@ -336,12 +353,13 @@ def augmented(
     epoch: int,
     batch: int,
 ) -> SequenceStore:
-    """Return the sequences of a batch, changed.
+    """Return the sequences of a batch after random changes: augmentation of the training data.
 
-    A window is cut first: of U(1 - slice, 1) of a sequence's steps, rounded, at least one, anywhere
-    within it. Then each channel of each sequence is shifted by one number from N(0, shift²), in
-    standard deviations of the channel in train. Only the first `channels` of a vector are shifted:
-    those behind are indicators of missing values, and times since values were seen.
+    First a window of steps is cut out of each sequence, anywhere within it. Its share of the steps
+    is drawn from U(1 - slice, 1); it has at least one step. Then each channel of each sequence is
+    shifted by one number from N(0, shift²), in standard deviations of the channel in train. Only
+    the first `channels` numbers of a step are shifted. Indicators of missing values, and times
+    since a value was seen, follow them.
     """
     generator = np.random.default_rng([seed, epoch, batch, DRAWS])
     share, left = generator.random((2, len(rows)))
@@ -349,9 +367,7 @@ def augmented(
     if slice:
         lengths = np.maximum(1, np.rint(rows.lengths * (1 - slice * share)).astype(np.int64))
         starts = rows.offsets[:-1] + (left * (rows.lengths - lengths + 1)).astype(np.int64)
-        offsets = np.concatenate(([0], lengths.cumsum()))
-        steps = np.arange(offsets[-1]) + (starts - offsets[:-1]).repeat(lengths)
-        rows = replace(rows, values=rows.values[steps], offsets=offsets)
+        rows = rows.windows(np.arange(len(rows)), starts, lengths)
     if shift:
         values = rows.values.copy()
         values[:, :channels] += (shift * shifts).repeat(rows.lengths, axis=0)

@@ -139,7 +139,7 @@ def _with_coverage(vectors: WordVectors, rules: Preprocessing, train: SequenceSt
 def _fit_ngrams(
     config: Config, known: Preprocessing | None, rules: Preprocessing, train: SequenceStore
 ) -> NgramVocabulary | None:
-    """Choose the n-grams of train, or return those of an earlier model."""
+    """Return the n-grams of train, or the n-grams of an earlier model if there is one."""
     model, sizes = config.model, config.model.ngrams
     if known is not None:
         return None if known.ngrams is None else _limited(known.ngrams, known)

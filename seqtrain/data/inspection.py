@@ -98,9 +98,9 @@ class Inspection:
         return [(places, labels) for places, labels in found if len(labels) > 1]
 
     def _rows(self, named: str, held_out: Iterable[str]) -> Iterator[tuple[str, Example, int]]:
-        """Yield the rows of the files of a split, each with the split that has it, and its steps.
+        """Yield the rows of the files of a split, each with its split and its number of steps.
 
-        Rows that fit refuses are noted.
+        Rows that fit refuses are counted in `refused` and `num_refused`.
         """
         keys, pieces = self.config.data, self.data.preprocessing.sequence.pieces
         policy = LengthPolicy(keys.max_length, keys.overlong, keys.empty)

@@ -23,7 +23,7 @@ from seqtrain.errors import DataError
 BOUNDARY = PAD
 """Id of the boundary before the first and after the last step. No step has it."""
 NO_KEY = 0
-"""Key of no ids, from which `folded` goes on."""
+"""Key of an n-gram of no ids, with which `folded` starts."""
 MULTIPLIER = -7046029254386353131
 """2^64 divided by the golden ratio, odd, as a signed number (Knuth, volume 3, section 6.4)."""
 LOW_HALF = 0xFFFF_FFFF
@@ -43,10 +43,11 @@ class GramColumn(NamedTuple):
     """N-grams of one column of tokens.
 
     Attributes:
-        column: its number; ONLY where a step is one id.
-        shortest, longest: ids of an n-gram.
-        tokens: ids from this one on count as <unk>: the vocabulary learned them later
-            (`--init-from`).
+        column: Number of the column, or `ONLY` if a step is a single id.
+        shortest: Number of ids of the shortest n-gram.
+        longest: Number of ids of the longest n-gram.
+        tokens: First id that counts as <unk>, because the vocabulary got it later (`--init-from`);
+            or None.
     """
 
     column: int
@@ -111,7 +112,7 @@ class NgramVocabulary:
     __hash__ = None  # type: ignore[assignment] # as of all that hold arrays
 
     def description(self) -> dict[str, Any]:
-        """Return all but the arrays as JSON values, and the number of n-grams of ids."""
+        """Return the vocabulary without its arrays as JSON values, for `described`."""
         shortest, longest = self.sizes
         found = {"shortest": shortest, "longest": longest, "number": len(self.keys)}
         column, *_, tokens = self.columns[0]
@@ -121,7 +122,7 @@ class NgramVocabulary:
 
     @classmethod
     def described(cls, values: Mapping[str, Any], keys: Ints, idf: Any) -> NgramVocabulary:
-        """Build from what `description` returned, and the arrays."""
+        """Build a vocabulary from the values of `description` and its arrays."""
         one = ONLY, values["shortest"], values["longest"], values.get("tokens")
         columns = tuple(GramColumn(*column) for column in values.get("columns", [one]))
         return cls(columns, keys, idf)
@@ -130,9 +131,9 @@ class NgramVocabulary:
 def streams(
     values: npt.NDArray[Any], columns: Iterable[GramColumn]
 ) -> Iterator[tuple[Ints, int, int]]:
-    """Yield the ids whose n-grams count, and the sizes of these, for each column.
+    """Yield the ids of each column, and the sizes of its shortest and longest n-gram.
 
-    The ids of different columns are far from each other, so that n-grams differ, too.
+    The ids of different columns are disjoint, so that their n-grams differ.
 
     Shape:
         values: (N,) ids, or (N, K) with columns. Yields (N,) int64 each.
@@ -145,7 +146,12 @@ def streams(
 
 
 def folded(keys: Ints, ids: Ints) -> Ints:
-    """Return the keys of n-grams that are one id longer, int64."""
+    """Return the keys of n-grams that are one id longer, int64.
+
+    Args:
+        keys: Keys of the n-grams.
+        ids: Id that follows each n-gram.
+    """
     mixed: Ints = (keys + ids + 1) * MULTIPLIER  # wraps around
     return mixed ^ ((mixed >> 32) & LOW_HALF)
 
@@ -159,7 +165,7 @@ def fit_ngrams(
         values: (N,), or with columns (N, K). offsets: (B + 1,).
 
     Raises:
-        DataError: all sequences are too short for one.
+        DataError: If all sequences are too short for an n-gram.
     """
     found: list[tuple[Ints, Ints, Ints]] = []
     for part_values, part_offsets in _parts(values, offsets):
@@ -207,7 +213,7 @@ def with_spelling(
 def row_keys(
     values: npt.NDArray[Any], offsets: Ints, columns: Iterable[GramColumn]
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Yield, for each length of n-grams, the row and the key of every n-gram, in order."""
+    """Yield the row and the key of every n-gram, for each size of n-grams, in order."""
     lengths = np.diff(offsets)
     row = np.arange(len(lengths)).repeat(lengths + 2)
     steps = np.arange(len(values)) + 2 * np.arange(len(lengths)).repeat(lengths) + 1

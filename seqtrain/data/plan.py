@@ -1,4 +1,4 @@
-"""The batch plan: which rows go together, as a pure function of lengths, seed and epoch."""
+"""Batch plans: the rows of each batch, determined by lengths, seed and epoch."""
 
 import numpy as np
 
@@ -14,9 +14,9 @@ GROUP_BATCHES = 8
 def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int) -> list[Ints]:
     """Return the batches of one epoch of training, which hold every row exactly once.
 
-    Rows are shuffled, sorted by length within pools (where bucketing), cut into batches, and the
-    batches shuffled. In epoch 0 the largest batch in padded steps comes first, so that memory runs
-    out there or never.
+    Rows are shuffled, sorted by length within pools if `bucketing` is on, and cut into batches.
+    Then the batches are shuffled. In epoch 0 the batch with most padded steps comes first: if
+    memory is too small, training fails at once.
     """
     generator = np.random.default_rng([seed, epoch])
     order = row_numbers(len(lengths))
@@ -37,9 +37,9 @@ def plan_epoch_of_groups(
 ) -> list[Ints]:
     """Return the batches of one epoch, each row in a later batch than its group's row before it.
 
-    Groups are shuffled, and enough of them to fill some batches advance together: first their
-    first rows, then their second rows, and so on. Each of these rounds is batched as by
-    `plan_epoch`. A row with group -1 is its only row.
+    Groups are shuffled. Several groups advance together: first their first rows, then their second
+    rows, and so on. Each of these rounds is cut into batches as in `plan_epoch`. A row with group
+    -1 is a group of one row.
     """
     generator = np.random.default_rng([seed, epoch])
     rank, group = rows_in_groups(groups)
@@ -69,7 +69,7 @@ def plan_in_order_of_length(
 
 
 def rows_in_groups(groups: Ints) -> tuple[Ints, Ints]:
-    """Return how many rows of its group precede each row, and the groups counted from 0."""
+    """Return the number of earlier rows of the same group for each row, and its group from 0."""
     alone = groups < 0
     distinct = np.where(alone, groups.max(initial=0) + 1 + np.arange(len(groups)), groups)
     _, group, count = np.unique(distinct, return_inverse=True, return_counts=True)
@@ -86,7 +86,7 @@ def padding_fraction(batches: list[Ints], lengths: Ints) -> float:
 
 
 def _rounds(*keys: Ints) -> list[Ints]:
-    """Return rows by their keys, the first key foremost, ascending; rows of a key in order."""
+    """Return the rows with equal keys together, sorted by the keys; the first key counts most."""
     order = np.lexsort(keys[::-1])
     changes = [np.diff(key[order]) != 0 for key in keys]
     return np.split(order, np.flatnonzero(np.logical_or.reduce(changes)) + 1) if len(order) else []
@@ -99,7 +99,7 @@ def _pool_size(lengths: Ints, batching: BatchingConfig) -> int:
 
 
 def _sort_within_pools(order: Ints, lengths: Ints, pool_size: int) -> Ints:
-    """Sort pools down and up in turn, so that their seams fit; equal lengths stay shuffled."""
+    """Sort each pool by length, in turn descending and ascending; equal lengths stay shuffled."""
     for number, start in enumerate(range(0, len(order), pool_size)):
         pool = order[start : start + pool_size]
         sign = 1 if number % 2 else -1
@@ -108,7 +108,7 @@ def _sort_within_pools(order: Ints, lengths: Ints, pool_size: int) -> Ints:
 
 
 def _cut(order: Ints, lengths: Ints, batching: BatchingConfig) -> list[Ints]:
-    """Cut the ordered rows by count, or by padded steps. A longer row is a batch."""
+    """Cut sorted rows into batches by count, or by padded steps. An overlong row is one batch."""
     if batching.max_tokens is None:
         return np.split(order, range(batching.batch_size, len(order), batching.batch_size))
     batches, start = [], 0

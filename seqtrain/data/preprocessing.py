@@ -61,7 +61,7 @@ class Preprocessing:
 
     @property
     def kind(self) -> str:
-        """Kind of the sequences, as data.kind has it."""
+        """Kind of the sequences, a value of data.kind."""
         return self.sequence.kind
 
     @property

@@ -131,7 +131,7 @@ def check_files(config: Config, folder: Path | None) -> None:
 
 
 def files_of(key: str, value: object) -> list[str]:
-    """Return the files that a config key names, in its order; those of a pattern sorted by name.
+    """Return the files that a config key names, in its order; a pattern's files sorted by name.
 
     Raises:
         DataError: If a pattern matches no file, or a file is named twice.

@@ -1,6 +1,9 @@
-"""Which rows are held out of train: by their labels and by which rows are alike, as they are read.
+"""Splits: the choice of the rows of train that are held out for validation and test.
 
-B rows. A set is a number of rows that are alike, or of one group; a set stays on one side.
+Rows are chosen by class, so that each part has about the same share of each class. Rows with equal
+sequences, or of one group, form a set. All rows of a set belong to the same split.
+
+B rows.
 """
 
 from collections.abc import Mapping
@@ -15,9 +18,9 @@ Part: TypeAlias = float | Mapping[Any, int]
 """A fraction; or {fold: I, of: N}."""
 Mask: TypeAlias = npt.NDArray[np.bool_]
 BLANK = 0
-"""Key of blank rows, which are never held out: whether they are rows at all is the encoding's."""
+"""Key of blank rows. They are never held out, since data.empty may drop them later."""
 LEAST_OF_CLASS, ENOUGH_OF_CLASS = 10, 30
-"""Rows of a class that validation holds at least, if the class has enough rows."""
+"""Smallest number of rows of a class in validation, if the class has the second number of rows."""
 MANY_ROWS = 100
 """Rows of validation from which on all of them are hardly right by chance."""
 
@@ -25,14 +28,18 @@ MANY_ROWS = 100
 def hold_out(
     labels: Ints, parts: Mapping[str, Part], seed: int, keys: Ints | None = None
 ) -> dict[str, Ints]:
-    """Hold out several parts, stratified; a later one changes no earlier one.
+    """Return the rows of each held-out part, ascending. Each part has its share of each class.
 
-    A part is a fraction of all rows, or which of how many equal parts of what the others leave.
-    Of a class the seed decides the same rows, whatever other classes there are.
+    The choice among the rows of a class depends only on the seed and on that class. Parts are
+    chosen in their order: a later part doesn't change an earlier one.
 
-    Shape:
-        labels: class of each row, from 0, (B,). keys: equal for rows of one set, (B,); BLANK: the
-        row is learned. None: no two are alike.
+    Args:
+        labels: Class of each row, from 0, (B,).
+        parts: Parts by name. A part is a fraction of all rows; or a number of a fold and the number
+            of folds, which divide the rows that earlier parts leave.
+        seed: Seed of the choice.
+        keys: Key of each row, (B,), equal for the rows of a set; or None if all rows differ. Rows
+            with the key `BLANK` aren't held out.
     """
     first = row_numbers(len(labels)) if keys is None else first_alike(keys)
     left = np.ones(len(labels), dtype=bool) if keys is None else np.asarray(keys != BLANK)
@@ -61,10 +68,10 @@ def first_alike(keys: Ints) -> Ints:
 def _fraction(
     labels: Ints, first: Ints, left: Mask, share: float, seed: int, *, least: int
 ) -> Mask:
-    """Hold out a share of the remaining rows of each class.
+    """Return the mask of a share of the remaining rows of each class.
 
-    It starts with the rarest class. The rounding error is carried to the next class, so that small
-    classes add up to the share. Every class keeps a row in train. Equal rows stay together.
+    The rarest class comes first. The rounding error is carried to the next class, so that small
+    classes add up to the share. Every class keeps a row in train.
     """
     held, free = np.zeros(len(labels), dtype=bool), np.ones(len(labels), dtype=bool)
     carry = 0.0
@@ -86,7 +93,7 @@ def _fraction(
 
 
 def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: int) -> Mask:
-    """Hold out one of several parts, which share out the sets of every class evenly."""
+    """Return the mask of one fold. The sets of each class are dealt out evenly to the folds."""
     is_first, order = left & (first == row_numbers(len(first))), [row_numbers(0)]
     for label in range(int(labels.max(initial=-1)) + 1):
         sets = true_rows(is_first & (labels == label))
@@ -99,22 +106,22 @@ def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: in
 
 
 def _learnable(labels: Ints, first: Ints, left: Mask, held: Mask) -> Mask:
-    """Give the first set of each class that was held out altogether back to train."""
+    """Return the mask without the first set of each class that train would otherwise lack."""
     lost = np.setdiff1d(labels[held], labels[left & ~held])
     rows = true_rows(held & np.isin(labels, lost))
     _, index = np.unique(labels[rows], return_index=True)
     return held & ~np.isin(first, first[rows[index]])
 
 
-def _up_to(wanted: int, sizes: Ints, order: Ints) -> Ints:
-    """Choose sets in this order that hold as many rows as wanted together, or nearly so."""
+def _up_to(rows: int, sizes: Ints, order: Ints) -> Ints:
+    """Return the sets, chosen in this order, that together have about this number of rows."""
     chosen: list[int] = []
     total = 0
     for block in blocks(order):
         for one, size in zip(block.tolist(), sizes[block].tolist(), strict=True):
-            if total >= wanted:
+            if total >= rows:
                 return np.array(chosen, dtype=np.int64)
-            if size < 2 * (wanted - total):  # nearer with it than without
+            if size < 2 * (rows - total):  # the total is nearer to `rows` with this set
                 chosen.append(one)
                 total += size
     return np.array(chosen, dtype=np.int64)

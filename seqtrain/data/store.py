@@ -220,12 +220,19 @@ class SequenceStore:
     def __getitems__(self, rows: Ints) -> SequenceStore:
         """Return some rows as a new store."""
         rows = np.asarray(rows)
-        return self.prefixes(rows, self.offsets[rows + 1] - self.offsets[rows])
+        starts = self.offsets[rows]
+        return self.windows(rows, starts, self.offsets[rows + 1] - starts)
 
-    def prefixes(self, rows: Ints, lengths: Ints) -> SequenceStore:
-        """Return the first steps of rows, (P,), as many as lengths says, (P,), as a new store."""
+    def windows(self, rows: Ints, starts: Ints, lengths: Ints) -> SequenceStore:
+        """Return a window of consecutive steps of each row as a new store.
+
+        Args:
+            rows: Row numbers, (P,).
+            starts: Index in `values` of the first step of each window, (P,).
+            lengths: Steps of each window, (P,).
+        """
         offsets = np.concatenate(([0], np.cumsum(lengths)))
-        steps = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], lengths)
+        steps = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         arrays = {name: getattr(self, name) for name in ARRAYS}
         taken = {
             name: x[steps if name in ("values", "spellings") else rows]

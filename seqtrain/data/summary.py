@@ -138,7 +138,7 @@ def warnings(
 
 
 def _missing_labels(data: PreparedData) -> Iterator[str]:
-    """Yield a warning if a class may stand for missing labels, which other rows leave blank."""
+    """Yield a warning if a class is named like a missing label while other labels are blank."""
     names = [name for name in data.preprocessing.labels if name.lower() in MISSING]
     labels, report = data.splits["train"].labels, data.reports["train"]
     blank = report.blank_labels
@@ -227,7 +227,7 @@ def _vocabulary(data: PreparedData) -> Iterator[str]:
 
 
 def _labels(data: PreparedData, config: Config) -> Iterator[str]:
-    """Look-alike labels, classes of one row, more classes than rows to choose epochs by."""
+    """Yield warnings about labels that look alike, rare classes, and a small validation split."""
     names, by_form = data.preprocessing.labels, dict[str, list[str]]()
     for name in names:
         plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
@@ -312,7 +312,7 @@ def static_doubts(data: PreparedData) -> list[str]:
 
 
 def are_uneven(counts: Mapping[str, int]) -> bool:
-    """Return True if the smallest class is so rare that accuracy can't show how well it is found.
+    """Return True if accuracy says little about the smallest class, since it is too rare.
 
     Args:
         counts: Number of rows of each class.

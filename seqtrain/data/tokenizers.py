@@ -97,7 +97,7 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
     """Return a tokenizer. Only "char" and "byte" keep whitespace.
 
     Args:
-        name: Name of the tokenizer, as data.tokenizer has it.
+        name: Name of the tokenizer, a value of data.tokenizer.
         lowercase: True to convert texts to lower case first.
         bpe_model: Merges as JSON for "bpe", else None.
 

@@ -100,7 +100,8 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
         rows = np.roll(rows, 1)  # the shortest, the longest, and then all others
         rows[2:] = np.random.default_rng(0).permutation(rows[2:])
     rows = rows[: max(1, int((lengths[rows].cumsum() <= SAMPLE_STEPS).sum()))]
-    return store.prefixes(rows, lengths[rows]), int((store.lengths[rows] > SAMPLE_LENGTH).sum())
+    num_cut = int((store.lengths[rows] > SAMPLE_LENGTH).sum())
+    return store.windows(rows, store.offsets[rows], lengths[rows]), num_cut
 
 
 def _ways(

@@ -145,6 +145,6 @@ def _after(
     starts: CarriedStates,
 ) -> Tensor:
     """Return the logits after the first steps of some rows, (P, C), each from its start state."""
-    cut = replace(store.prefixes(rows, ends), groups=rows)
+    cut = replace(store.windows(rows, store.offsets[rows], ends), groups=rows)
     plan = plan_in_order_of_length(cut.lengths, EVALUATION_BATCHING)
     return predict_logits(model, cut, device, starts, plan=plan)

@@ -1,1 +1,1 @@
-"""Files opened safely, written whole or not at all, and verified; for the cache and for runs."""
+"""Files of the cache and of runs: safe opening, atomic writing, and verification."""

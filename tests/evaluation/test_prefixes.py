@@ -65,7 +65,7 @@ def test_every_step_predicts_as_the_sequence_cut_there(name):
         for step in range(1, len(logits) + 1):
             rows = np.arange(row + 1)  # those before it may carry their state to it
             ends = np.append(store.lengths[:row], step)
-            plain = predict_logits(model, store.prefixes(rows, ends), CPU)[-1]
+            plain = predict_logits(model, store.windows(rows, store.offsets[rows], ends), CPU)[-1]
             torch.testing.assert_close(logits[step - 1], plain, atol=1e-5, rtol=0)
     plain = predict_logits(model, store, CPU)
     torch.testing.assert_close(torch.stack([x[-1] for x in found]), plain, atol=1e-5, rtol=0)

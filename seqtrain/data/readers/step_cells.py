@@ -139,7 +139,7 @@ def with_point(cell: Any) -> Any:
 
 
 def number_in(cell: Any) -> float:
-    """Return the number in a cell; a time or a duration in seconds."""
+    """Return the number in a cell. Times and durations are seconds."""
     if isinstance(cell, BadRow):
         raise cell
     try:

@@ -258,7 +258,7 @@ def _with_ids(blocks: Iterable[Rows]) -> Iterator[Rows]:
 
 
 def _grouped(blocks: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield all rows, with those of an id together, in the order in which ids first occur."""
+    """Yield all rows, sorted by id in the order in which ids first occur."""
     known, ranks = dict[str, str](), dict[str | None, int]()
     parts, ranks_of_rows = list[Rows](), list[int]()
     for rows in blocks:
