@@ -110,7 +110,9 @@ def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) 
     fold = torch.randperm(len(values), generator=generator) % FOLDS
     targets = targets.double()
     curves = []
-    for held in range(1 if len(values) > ONE_FOLD_ABOVE else FOLDS):
+    # Many classes have few rounds, and nearly always use all of them.
+    is_costly = len(values) > ONE_FOLD_ABOVE or most_rounds(targets.shape[1]) < ROUNDS
+    for held in range(1 if is_costly else FOLDS):
         is_held = fold == held
         if not bool(is_held.any()):
             continue
