@@ -18,7 +18,7 @@ LIST_KINDS = ("series", "symbols", "turns")
 """Kinds of columns whose cells hold whole sequences."""
 DATE = re.compile(
     r"([0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}([T ].*)?"
-    r"|[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?"
+    r"|(-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?"
 )
 LIST_OF_NUMBERS = re.compile(r"\[+\s*[-+.0-9]|[-+0-9\s]+,[-+.,0-9\s]*;[-+.,;0-9\s]*$")
 """A text that was meant as a list of numbers. If it can't be read, the reader says why."""

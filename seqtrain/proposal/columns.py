@@ -278,6 +278,12 @@ class ColumnProfile:
         readable = [seconds for seconds in found if seconds is not None]
         return readable[0] if len(readable) == 1 else np.full(len(cells), np.nan)
 
+    @cached_property
+    def is_duration(self) -> bool:
+        """True if the column holds times of day or durations, such as 12:30."""
+        cells = {cell for cell in self.cells if cell_of_text(cell).kind not in ("blank", "missing")}
+        return self.kind == "date" and _seconds([*cells], DURATION) is not None
+
     @property
     def is_calendar(self) -> bool:
         """True if its whole numbers are dates, such as 20240301."""

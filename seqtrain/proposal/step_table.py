@@ -247,13 +247,16 @@ def _growth(
 def _find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnProfile | None:
     """Return the column that sorts the rows of an id, or None if there is no such column.
 
-    ISO dates come first, then times, then numbers that count up evenly within each id.
+    ISO dates come first, then times and durations, then numbers that count up evenly.
     """
     found = {}
     for number, column in enumerate(c for c in columns if np.isfinite(c.times).all()):
-        growth, is_date = _growth(id, column), column.kind == "date"
+        growth = _growth(id, column)
+        is_date = column.kind == "date" and not column.is_duration
         is_even = len(growth) > 0 and growth.min() == growth.max() > 0
-        is_time = column.is_time and ((growth >= 0).all() or _are_times(column, id))
+        is_time = (column.is_time or column.is_duration) and (
+            (growth >= 0).all() or _are_times(column, id)
+        )
         if is_date or is_time or is_even:
             found[is_date, column.codes.max(), -number] = column
     return found[max(found)] if found else None
@@ -287,21 +290,26 @@ def _reason_label_again(table: StepTable, column: ColumnProfile) -> str | None:
     if determines(table.label, column):
         return "the label again"
     most = MOST_LABEL_VALUES * len(table.label.values)
-    is_detail = column.kind == "text" and len(column.values) <= most
+    is_detail = column.kind in ("text", "number") and len(column.values) <= most
+    is_detail = is_detail and not column.has_no_labels
     return "the label in more detail" if is_detail else None
 
 
 def _reason_id_again(table: StepTable, column: ColumnProfile) -> str | None:
     if column not in table.per_id or not determines(column, table.id):
         return None
-    return "the id again" if column.kind != "number" or column.is_code else None
+    is_number = column.is_duration or (column.kind == "number" and not column.is_code)
+    return None if is_number else "the id again"
 
 
 def _reason_unique(table: StepTable, column: ColumnProfile) -> str | None:
-    """Return a blank reason for lists, dates, unique values, free text, and nameless columns."""
+    """Return a blank reason for lists, dates, unique values, free text, and nameless columns.
+
+    Times of day and durations are used: they are numbers of seconds.
+    """
     is_text = column.is_free_text and column.share_repeated < REPEATED_TEXT
-    is_other = column.is_id or is_text or column.kind in ("date", *LIST_KINDS) or not column.column
-    return "" if is_other else None
+    is_other = column.is_id or is_text or column.kind in ("date", *LIST_KINDS)
+    return "" if not column.column or (is_other and not column.is_duration) else None
 
 
 REASONS: tuple[Callable[[StepTable, ColumnProfile], str | None], ...] = (
@@ -407,11 +415,13 @@ def _token_that_explains(table: StepTable, column: ColumnProfile) -> str | None:
 
 
 def _token_or_number(table: StepTable, column: ColumnProfile) -> str:
-    """Return the type of a column: token, or number for measurements.
+    """Return the type of a column: token, or number for measurements and durations.
 
     Raises:
         DataError: If numbers have units, or commas that aren't all decimal commas.
     """
+    if column.is_duration:
+        return "number"
     if column.kind != "number" or column.is_code:
         return "token"
     if column.units and not column.has_decimal_commas:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from seqtrain.config import Config, parse_config
+from seqtrain.data.dataset import prepare
 from seqtrain.errors import DataError
 from seqtrain.proposal import InitOptions, Proposal, propose
 from tests.proposal.test_inspection import WORDS
@@ -119,12 +120,34 @@ def test_texts_that_repeat_are_tokens_and_one_value_per_id_is_a_row_feature(tmp_
 def test_a_row_feature_that_gives_the_label_or_the_id_away_is_not_used(tmp_path):
     rows = [[*row, {"a": "fine", "b": "dire"}[row[-1]], f"person {row[0]}"] for row in events()]
     rows = [[*row, f"{row[-3]}{int(row[0][1:]) % 4}"] for row in rows]
-    path = write(tmp_path / "a.csv", [*EVENTS, "verdict", "person", "detail"], rows)
+    rows = [[*row, 2 * (int(row[0][1:]) % 3) + (row[5] == "b")] for row in rows]
+    path = write(tmp_path / "a.csv", [*EVENTS, "verdict", "person", "detail", "stage"], rows)
     config, proposal = proposed(path, label="outcome")
     assert config.data.static == {"age": "number", "city": "token"}
-    for name in ("verdict", "detail"):
+    for name in ("verdict", "detail", "stage"):
         assert any(f"'{name}' gives" in line for line in proposal.warnings)
     assert any("'person' (the id" in line for line in proposal.uses)
+
+
+def test_times_of_day_and_durations_are_numbers(tmp_path):
+    rows = [
+        [f"{6 + case % 3}:{case:02}", f"{step * 7 % 5}:{case:02}:09", *row]
+        for number, row in enumerate(events())
+        for case, step in [divmod(number, 6)]
+    ]
+    path = write(tmp_path / "a.csv", ["bed", "run", *EVENTS], rows)
+    config, _ = proposed(path, label="outcome", settings=["data.validation=null"])
+    assert config.data.order == "t_ms"
+    assert config.data.steps == {"run": "number", "place": "token"}
+    assert config.data.static == {"bed": "number", "age": "number", "city": "token"}
+    data = prepare(config, cache_folder=None)
+    column = data.preprocessing.steps.numbers[0]
+    seconds = [step * 7 % 5 * 3600 + case * 60 + 9 for case in range(40) for step in range(6)]
+    assert column.scale.mean[0] == pytest.approx(sum(seconds) / len(seconds))
+    for row in rows:
+        row[3] = f"{8 + row[3] // 10}:30"
+    path = write(tmp_path / "a.csv", ["bed", "run", "case_id", "at", *EVENTS[2:]], rows)
+    assert proposed(path, label="outcome")[0].data.order == "at"
 
 
 def test_rows_of_one_customer_on_both_sides_of_a_split_are_warned_of(tmp_path):
