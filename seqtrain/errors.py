@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import errno
 import re
+import sys
 import warnings
+from types import FrameType
 
+PACKAGE = __name__.partition(".")[0]
 MACHINE_FAULTS = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS),
     *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
@@ -46,27 +49,37 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
 FLAGS = {"force": "True", "resume": "True", "no-cache": "cache=False"}
 """Options without a value, and what Python users write for them."""
+OPTION = re.compile(
+    r"(?P<command>\b(?:seqtrain|fit) [^;]*)"
+    r"|(?<!^)--set (?P<setting>[a-z_.]+=\w+)"
+    r"|--(?P<valued>split|input-format) (?P<value>\w+)"
+    r"|(?!--set )--(?P<name>[a-z]+(?:-[a-z]+)*)(?P<place>:)?(?: (?=[A-Z]{2}))?"
+)
+"""Commands and options in a message."""
 
 
 def python_names(problem: str) -> str:
     """Return a message with the arguments of Python functions in place of options.
 
-    `--run-dir: …` becomes `run_dir: …`, `--label COLUMN` becomes `label=COLUMN`, and `--force`
-    becomes `force=True`. Commands such as `seqtrain fit … --resume` stay.
+    `--run-dir: …` becomes `run_dir: …`, `--label COLUMN` becomes `label=COLUMN`, `--force` becomes
+    `force=True`, and `--set a.b=c` becomes `settings=['a.b=c']`. Commands such as
+    `seqtrain fit … --resume` stay.
     """
 
     def argument(match: re.Match[str]) -> str:
-        if match["command"] or match["name"] == "set":
+        if match["command"]:
             return match[0]
+        if match["setting"]:
+            return f"settings=[{match['setting']!r}]"
+        if match["valued"]:
+            return f"{match['valued'].replace('-', '_')}={match['value']!r}"
         name = match["name"].replace("-", "_")
         if match["place"]:
             return f"{name}:"
         flag = FLAGS.get(match["name"])
         return f"{name}=" if flag is None else flag if "=" in flag else f"{name}={flag}"
 
-    command = r"(?P<command>\b(?:seqtrain|fit) [^;]*)"
-    option = r"--(?P<name>[a-z]+(?:-[a-z]+)*)(?P<place>:)?(?: (?=[A-Z]{2}))?"
-    return re.sub(f"{command}|{option}", argument, problem)
+    return OPTION.sub(argument, problem)
 
 
 class SeqtrainError(Exception):
@@ -123,10 +136,14 @@ class SeqtrainWarning(UserWarning):
     """Something that the user should know about data or results."""
 
 
-def warn(*lines: str, stacklevel: int = 3) -> None:
-    """Issue a SeqtrainWarning for each line, by default at the caller of the calling function."""
+def warn(*lines: str) -> None:
+    """Issue a SeqtrainWarning for each line, at the line of code that called the package."""
+    frame: FrameType | None = sys._getframe()
+    level = 1
+    while frame is not None and frame.f_globals["__name__"].partition(".")[0] == PACKAGE:
+        frame, level = frame.f_back, level + 1
     for line in lines:
-        warnings.warn(python_names(line), SeqtrainWarning, stacklevel=stacklevel)
+        warnings.warn(python_names(line), SeqtrainWarning, stacklevel=level)
 
 
 class Interrupted(KeyboardInterrupt):

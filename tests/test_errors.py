@@ -2,9 +2,11 @@
 
 import pickle
 
+import numpy as np
 import pytest
 
-from seqtrain.errors import Interrupted, SeqtrainError, SeqtrainWarning, warn
+from seqtrain.api.estimator_input import series_of
+from seqtrain.errors import Interrupted, SeqtrainError, SeqtrainWarning, python_names, warn
 
 
 def test_a_loop_that_catches_exceptions_ends_at_an_interrupt():
@@ -25,3 +27,26 @@ def test_a_warning_names_the_line_of_the_caller():
     with pytest.warns(SeqtrainWarning, match="look here") as caught:
         public()
     assert caught[0].filename == __file__
+
+
+def test_a_warning_of_an_inner_function_names_the_line_outside_the_package():
+    with pytest.warns(SeqtrainWarning) as caught:
+        series_of(np.zeros((1, 2, 9)), "time_channels")
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"),
+    [
+        ("--run-dir: runs/a exists", "run_dir: runs/a exists"),
+        ("name it with --label COLUMN", "name it with label=COLUMN"),
+        ("replace it with --force", "replace it with force=True"),
+        ("give --split validation or train", "give split='validation' or train"),
+        ("give one with --data", "give one with data="),
+        ("tokens: --set data.kind=features", "tokens: settings=['data.kind=features']"),
+        ("--set data.kind=x: found x", "--set data.kind=x: found x"),
+        ("seqtrain fit c.yaml --resume", "seqtrain fit c.yaml --resume"),
+    ],
+)
+def test_errors_in_python_name_arguments(problem: str, expected: str):
+    assert python_names(problem) == expected

@@ -90,7 +90,6 @@ def series_of(array: Array, layout: str) -> list[Any]:
         warn(
             f"X: its series have {steps:,} steps of {channels:,} channels; if the axes are the "
             f"other way round, set layout={other!r}",
-            stacklevel=5,
         )
     return [without_padding(row) for row in array]
 
@@ -114,7 +113,6 @@ def whole_numbers(sequences: list[Any], kind: str | None, *, is_training: bool) 
         warn(
             "X: lists of whole numbers were read as series; if they are ids of tokens, set "
             "data__kind='tokens', and data__kind='features' if they are measurements",
-            stacklevel=5,
         )
     if kind != "tokens":
         return sequences

@@ -97,7 +97,7 @@ def _reporting(listener: Listener, progress: Progress | None) -> Listener:
 
     def report(event: Event) -> None:
         if isinstance(event, DataEvent | StartEvent | Run):
-            warn(*event.warnings, stacklevel=2)
+            warn(*event.warnings)
         if progress is not None:
             progress(event)
         listener(event)
