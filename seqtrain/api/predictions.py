@@ -119,6 +119,7 @@ def figures_of(shown: SplitPredictions) -> SplitFigures:
         errors=most_confident_errors(shown.rows),
         reliability=[(fmean(sure), fmean(right)) for sure, right in columns],
         precision_recall=curves,
+        trained_on_rows=bool(found.trained_on_rows),
     )
 
 
@@ -140,7 +141,7 @@ def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
         learned = learned_rows(config, split)
         warnings = [f"the model was trained on {learned}"] * bool(learned) + found.warnings
         logits = session.test_logits or None
-        found = replace(found, warnings=warnings, logits=logits)
+        found = replace(found, warnings=warnings, logits=logits, trained_on_rows=bool(learned))
         save_figures(run, figures_of(_predictions_of(found)))
 
 

@@ -36,6 +36,7 @@ class SplitFigures:
         errors: The wrong predictions, the most confident first.
         reliability: Mean probability and accuracy of the predictions in each tenth of [0, 1].
         precision_recall: Recall and precision at some thresholds, by label, for large classes.
+        trained_on_rows: True if the model was trained on these rows, so the scores are too high.
     """
 
     data: str
@@ -48,6 +49,7 @@ class SplitFigures:
     errors: Sequence[PredictedExample]
     reliability: Sequence[tuple[float, float]]
     precision_recall: Mapping[str, Sequence[tuple[float, float]]]
+    trained_on_rows: bool = False
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ def test_run_directory_holds_what_the_contract_lists(trained):
     folder_files = {"model.safetensors", "model.json", "vocabulary.json", "manifest.json"}
     assert {p.name for p in run.iterdir()} == {
         *("config.yaml", "environment.json", "metrics.jsonl", "test.json", "best", "last"),
+        "predictions-test.json",
     }
     assert {p.name for p in (run / "best").iterdir()} == folder_files
     state = {p.name for p in (run / "last").iterdir()} - folder_files

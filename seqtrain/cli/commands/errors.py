@@ -61,4 +61,6 @@ def errors(
     if wrong and explain:
         note(EXPLANATION)
     note(f"{len(found.errors):,} of {count:,} predictions are wrong")
-    note_comparisons(found.scores, found.branches, monitor_of(Path(path)))
+    # Scores of rows that were learned don't show which branches generalize.
+    branches = {} if found.trained_on_rows else found.branches
+    note_comparisons(found.scores, branches, monitor_of(Path(path)))

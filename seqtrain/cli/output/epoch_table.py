@@ -30,7 +30,8 @@ class EpochTable:
     """Rows of epochs, and lines about the epochs of pretraining and of a refit.
 
     On a terminal with colours, an epoch that doesn't improve the monitored score, as it is shown,
-    updates the last row. That row then shows a range of epochs. Lines of pretraining and of a refit
+    updates the last row. That row then shows a range of epochs, with the figures of its best epoch,
+    or of the newest one if none was the best so far. Lines of pretraining and of a refit
     are updated in the same way. In a file each epoch has its own line.
 
     Args:
@@ -77,14 +78,15 @@ class EpochTable:
         return f"{first}" if first == last else f"{first}-{last}"
 
     def _row(self) -> str:
-        """Return the row of the last epochs, with the figures of the newest one."""
+        """Return the row of the last epochs, with the figures of the best or newest one."""
         if self._table is None:
             note(self._legend())
             self._table = GrowingTable(self._columns(), self._console.width)
             self._console.print(self._table.heading, markup=False)
-        event = self._group[-1]
+        best = [event for event in self._group if event.is_best]
+        event = best[-1] if best else self._group[-1]
         seconds = sum(each.seconds for each in self._group)
-        mark = " *" if any(each.is_best for each in self._group) else ""
+        mark = " *" if best else ""
         validation = [
             figure(getattr(event.validation, name, None), METRICS[name].form)
             for name in self._metrics()
@@ -125,7 +127,7 @@ class EpochTable:
         if self._training.class_weights:
             extras.append("class weights")
         return (
-            "*: best epoch so far; F1: mean of the classes' F1 on validation; s: seconds; "
+            "*: best epoch so far, whose figures a range shows; F1: mean of the classes' F1 on validation; s: seconds; "
             f"train loss: during the epoch, with {' and '.join(extras)}"
         )
 
