@@ -14,8 +14,9 @@ from seqtrain.runs.saved_predictions import SplitFigures
 from seqtrain.text import duration, listed, shorten
 
 LOSSES = (
-    "the loss above is that of calibrated probabilities; in the curves, train loss is measured "
-    "during the epoch, with dropout, and validation loss before calibration"
+    "the loss above is that of calibrated probabilities; in the curves, train loss is the mean of "
+    "the model's branches during the epoch, with dropout and label smoothing, and validation loss "
+    "is measured before calibration"
 )
 LONGEST = 400
 """Largest number of characters of an entry of the model card."""

@@ -21,7 +21,8 @@ class UpdateEvent:
         update: Number of the update in this phase, from 1.
         batch: Number of the batch in its epoch, from 1.
         num_batches: Number of batches of the epoch.
-        loss: Mean over the batch's examples (in pretraining over predicted tokens), in nats.
+        loss: Mean over the batch's examples (in pretraining over predicted tokens) and over the
+            branches, in nats.
         lr: Learning rate.
         time_steps: Time steps of the batch's sequences, without padding.
     """
@@ -44,8 +45,8 @@ class EpochEvent:
         phase: Phase of the run.
         epoch: Number of the epoch, from 1.
         update: Number of updates in this phase so far.
-        loss: Mean training loss in nats, with dropout on: over examples, or over predicted tokens
-            in pretraining.
+        loss: Mean training loss in nats, with dropout on: over examples and branches, or over
+            predicted tokens in pretraining.
         accuracy: Training accuracy, with dropout on. It means nothing in pretraining.
         validation_loss: Loss with dropout off, or None without a validation split.
         validation: Scores of validation, or None without the split and in pretraining.

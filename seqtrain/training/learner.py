@@ -333,7 +333,7 @@ def _updates(
                 update=progress.updates,
                 batch=progress.batches_done,
                 num_batches=len(plan),
-                loss=loss,
+                loss=loss / objective.num_branches,
                 lr=update.lr,
                 time_steps=int(update.batch.lengths.sum()),
             )
@@ -375,7 +375,7 @@ def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
         phase=objective.phase,
         epoch=progress.epoch + 1,
         update=progress.updates,
-        loss=loss,
+        loss=loss / objective.num_branches,
         accuracy=accuracy,
         validation_loss=validation_loss,
         validation=scores,

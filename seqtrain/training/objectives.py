@@ -51,10 +51,12 @@ class Objective:
         lower: Keys to lower if memory runs out.
         chance: Accuracy of the majority-class baseline on validation if accuracy is monitored,
             else -1.
+        num_branches: Number of branches whose losses `losses` adds up.
     """
 
     phase: Phase = "training"
     chance = -1.0
+    num_branches = 1
     key = "training"
     sort = "collate"
     lower = ""
@@ -149,6 +151,7 @@ class Classification(Objective):
         super().__init__(model, train, validation, config, settings, device, processes)
         self.phase = "refit" if refit else "training"
         self.sort = config.batching.sort
+        self.num_branches = len(model.branch_names)
         self.sample_weight: Tensor | None = None
         self.prepared = model.prepare(train)
         self._fixed_logits: list[Tensor] = []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.helpers.tiny import CONFIG, rows, sets, write_table
+from tests.helpers.tiny import CONFIG, metrics, rows, sets, write_table
 
 
 def test_run_directory_holds_what_the_contract_lists(trained):
@@ -24,6 +24,14 @@ def test_run_directory_holds_what_the_contract_lists(trained):
     assert all(name.startswith("training_state.") for name in state)
     tokens = json.loads((run / "best" / "vocabulary.json").read_text())["tokens"]
     assert tokens[:2] == ["<pad>", "<unk>"]
+
+
+def test_the_losses_of_train_and_validation_are_comparable(project, cli):
+    """Also if the model has several branches, whose losses are minimized together."""
+    untrained = sets("training.lr=1e-9", "training.max_epochs=1", "model.ngrams=[1,2]")
+    cli("fit", "c.yaml", "--run-dir", "r", *untrained)
+    [epoch] = [line for line in metrics("r") if line["event"] == "epoch"]
+    assert epoch["train"]["loss"] == pytest.approx(epoch["validation"]["loss"], abs=0.1)  # type: ignore[index]
 
 
 def test_metrics_lines_hold_the_contracts_keys(trained):

@@ -182,4 +182,6 @@ def test_epochs_that_bring_nothing_new_update_one_line(project, events, monkeypa
     rows = [line.split() for line in lines]
     assert [row[0] for row in rows] == ["1", "2-6", "7-8", "refit"]
     assert [row[-1] for row in rows[:3]] == ["1.0", "5.0", "2.0"]
+    accuracies = [row[5] for row in rows[:3]]
+    assert accuracies == ["50.00%", "80.00%", "90.00%"]  # of the best epoch of each range
     assert rows[3][1] == "1-3:"

@@ -127,8 +127,9 @@ class EpochTable:
         if self._training.class_weights:
             extras.append("class weights")
         return (
-            "*: best epoch so far, whose figures a range shows; F1: mean of the classes' F1 on validation; s: seconds; "
-            f"train loss: during the epoch, with {' and '.join(extras)}"
+            "*: best epoch so far, whose figures a range shows; F1: mean of the classes' F1 on "
+            "validation; s: seconds; train loss: mean of the model's branches during the epoch, "
+            f"with {' and '.join(extras)}"
         )
 
     def _phase_line(self) -> str:
