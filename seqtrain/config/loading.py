@@ -175,7 +175,7 @@ def _read(path: str | Path) -> str:
     try:
         if resolve_format(os.fspath(path), "auto") is not None and os.path.isfile(path):
             init = f"write one for it with: seqtrain init {shorten(os.fspath(path), 60)}"
-            raise ConfigError(f"{tried}: is a data file by its name; expected a YAML file; {init}")
+            raise ConfigError(f"{tried}: has the name of a data file; expected a YAML file; {init}")
         with open(path, "rb", opener=open_regular) as file:
             content = file.read(SIZE_LIMIT + 1)
     except (OSError, ValueError) as error:

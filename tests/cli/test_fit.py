@@ -34,6 +34,14 @@ def test_the_losses_of_train_and_validation_are_comparable(project, cli):
     assert epoch["train"]["loss"] == pytest.approx(epoch["validation"]["loss"], abs=0.1)  # type: ignore[index]
 
 
+def test_the_end_compares_validation_with_the_majority_class(project, cli):
+    shown = cli("fit", "c.yaml", "--run-dir", "r", "--set", "data.test=null").err
+    [line] = [line for line in shown.splitlines() if line.startswith("validation at the best")]
+    best = next(line for line in reversed(metrics("r")) if line.get("best"))["validation"]
+    for name in ("accuracy", "majority_baseline"):
+        assert f"{best[name]:.2%}" in line  # type: ignore[index]
+
+
 def test_metrics_lines_hold_the_contracts_keys(trained):
     events = [json.loads(line) for line in (trained / "run/metrics.jsonl").read_text().splitlines()]
     epochs = [event for event in events if event["event"] == "epoch"]

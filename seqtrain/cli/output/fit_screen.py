@@ -17,6 +17,7 @@ from seqtrain.cli.output.score_screen import note_comparisons, print_scores
 from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.config import Config
 from seqtrain.data.summary import unknown_share
+from seqtrain.evaluation.scores import Scores
 from seqtrain.metrics import METRICS
 from seqtrain.runs.run_directory import RUNS
 from seqtrain.training.events import EpochEvent, UpdateEvent
@@ -50,6 +51,7 @@ class FitScreen:
         self.is_quiet, self._verbose, self._hints, self._also = quiet, verbose, hints, also
         self._bar = ProgressBar()
         self._splits: set[str] = set()
+        self._best: Scores | None = None
         self._loss, self._updates, self._monitor = 0.0, 0, "accuracy"
         self._shows: dict[type, Callable[[Any], None]] = {
             DataEvent: self._show_data,
@@ -98,8 +100,14 @@ class FitScreen:
 
     def _show_start(self, event: StartEvent) -> None:
         note(*start_lines(event, verbose=self._verbose))
-        self._shows[EpochEvent] = EpochTable(stderr_console(), event.config).add
+        self._shows[EpochEvent] = self._show_epoch
+        self._epochs, self._best = EpochTable(stderr_console(), event.config), None
         self._updates, self._monitor = event.updates, event.config.training.monitor
+
+    def _show_epoch(self, event: EpochEvent) -> None:
+        self._epochs.add(event)
+        if event.is_best:
+            self._best = event.validation
 
     def _show_update(self, event: UpdateEvent) -> None:
         """Move the bar, which shows the progress of training, or of an epoch in other phases."""
@@ -116,6 +124,9 @@ class FitScreen:
 
     def _show_end(self, run: Run) -> None:
         note(best_epoch_line(run))
+        if self._best is not None:
+            found = ", ".join(f"{name} {value}" for name, value in self._best.summary().items())
+            note(f"validation at the best epoch: {found}")
         if run.advice:
             note(run.advice)
         if run.test is not None:
