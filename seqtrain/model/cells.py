@@ -43,7 +43,7 @@ class Cell:
 
 
 def cell_of(encoder: nn.RNNBase) -> Cell:
-    """Return the cell that one of torch's modules has."""
+    """Return the cell of one of torch's recurrent modules."""
     return next(cell for cell in CELLS.values() if isinstance(encoder, cell.module))
 
 

@@ -31,7 +31,8 @@ class LogitCalibration:
     """Numbers that turn the logits of the branches into the logits of a prediction.
 
     Attributes:
-        temperature: divides the logits; or one number for each class if there may be several.
+        temperature: number that divides the logits, or one number for each class if the task is
+            multi-label.
         branch_weights: weight of each branch, with a sum of 1, or None for equal weights.
         shift: added to the logit of each class, or None.
     """
@@ -96,14 +97,14 @@ class ClassifierNetwork(nn.Module):
             branch.initialize(generator)
 
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the parts of the branches that have a closed form."""
+        """Fit the parameters that training doesn't change, on labelled sequences."""
         for branch in self.branches:
             branch.fit(train, seed)
 
     def prepare(self, store: SequenceStore) -> dict[str, Any]:
-        """Return what the branches compute once for all rows of a store that they learn from.
+        """Compute values of all rows of a store that are the same in every epoch, by branch name.
 
-        It goes into `ForwardContext.prepared` of each batch of the store.
+        Pass the result to each forward pass on rows of the store as `ForwardContext.prepared`.
         """
         prepared = {branch.name: branch.prepare(store) for branch in self.branches}
         return {name: value for name, value in prepared.items() if value is not None}
@@ -127,7 +128,7 @@ class ClassifierNetwork(nn.Module):
     ) -> list[Tensor]:
         """Return the logits of each branch, (B, C), row by row of the batch.
 
-        In training mode there are none of fixed branches.
+        In training mode, fixed branches are left out.
 
         Args:
             batch: packed, or padded in any order.
@@ -150,7 +151,7 @@ class ClassifierNetwork(nn.Module):
     def _sorted_branch_logits(
         self, batch: Batch, context: ForwardContext, names: Collection[str] | None
     ) -> list[Tensor]:
-        """Sort and pack a padded batch, and return results in the order of its rows."""
+        """Sort and pack a padded batch, and return the logits of each branch by its rows."""
         order = batch.lengths.argsort(descending=True, stable=True)
         start, random = context.start, context.random
         own = replace(
@@ -199,7 +200,7 @@ class ClassifierNetwork(nn.Module):
 
     @property
     def default_branch_weights(self) -> list[float] | None:
-        """Weights of the branches unless validation clearly prefers others, or None for equal."""
+        """Default weights of the branches, or None for equal weights."""
         weights = [branch.default_weight for branch in self.branches]
         if len({*weights}) == 1:
             return None
@@ -224,7 +225,7 @@ def combined(branches: Sequence[Tensor], weights: Sequence[float] | None = None)
 def _remove_first_prefix(
     network: ClassifierNetwork, state: dict[str, Tensor], prefix: str, metadata: Any
 ) -> None:
-    """Name the weights of the first branch as if they were the network's own."""
+    """Remove the name of the first branch from the names of its weights in a state dict."""
     first = f"{prefix}{network.branch_names[0]}."
     for name in [*state]:  # each entry moves to the end, so that their order stays
         tensor = state.pop(name)
@@ -234,7 +235,7 @@ def _remove_first_prefix(
 def _add_first_prefix(
     network: ClassifierNetwork, state: dict[str, Tensor], prefix: str, *rest: Any
 ) -> None:
-    """Undo `_remove_first_prefix` before weights are loaded."""
+    """Add the name of the first branch to the names of its weights before they are loaded."""
     first, *others = network.branch_names
     theirs = tuple(f"{prefix}{name}." for name in others)
     for name in [*state]:

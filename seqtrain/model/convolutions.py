@@ -70,7 +70,7 @@ class ConvolutionLayer(nn.Module):
         self.norm.reset_parameters()
 
     def forward(self, packed: PackedSequence) -> PackedSequence:
-        """Return the packed output of the layer, (N, F) -> (M, W); M sums ceil(L / stride)."""
+        """Return the packed output of the layer, (N, F) -> (M, W); M = Σ ceil(L / stride)."""
         windows, batch_sizes = self._windows(packed)
         kernel = self.weight.permute(2, 1, 0).flatten(0, 1)
         convolved = self._normalize(windows @ kernel)

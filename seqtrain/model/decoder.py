@@ -72,7 +72,7 @@ class PretrainingModel(nn.Module):
         return recurrent_branch(self.classifier)
 
     def own_state(self) -> dict[str, Tensor]:
-        """Return the tensors of `state_dict` that aren't the classifier's."""
+        """Return the state dict without the tensors of the classifier."""
         tensors = self.state_dict()
         return {name: t for name, t in tensors.items() if not name.startswith("classifier.")}
 
@@ -227,7 +227,7 @@ def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
 
 
 def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
-    """Return a softmax over the vocabulary whose cost is nearly that of the frequent tokens.
+    """Return an adaptive softmax over the vocabulary. Rare tokens cost little, as they are grouped.
 
     Reference:
         Grave et al. 2017, "Efficient softmax approximation for GPUs", arXiv:1609.04309.

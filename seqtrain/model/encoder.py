@@ -35,7 +35,7 @@ if they aren't needed, and the last states.
 
 
 def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
-    """Return torch's module with the weights that every engine uses; it reads (…, width)."""
+    """Return torch's recurrent module, which holds the weights for all engines."""
     return CELLS[config.rnn].module(
         width,
         config.hidden_size,
@@ -61,7 +61,7 @@ class Segment(NamedTuple):
 
 
 def segments_of(packed: PackedSequence, steps: int) -> Iterator[Segment]:
-    """Cut packed sequences into segments of at most `steps` steps. The last ones are full."""
+    """Cut packed sequences into segments of `steps` steps. Only the first one may be shorter."""
     lengths = lengths_of(packed.batch_sizes)
     first_of_step = packed.batch_sizes.cumsum(0) - packed.batch_sizes
     for later in range((int(lengths[0]) - 1) // steps, -1, -1):
@@ -168,13 +168,13 @@ def encode_padded(
 
 
 def select_steps(values: Tensor, steps: Tensor) -> Tensor:
-    """Return the values (T, B, E) of some steps of each row, (…, B), as (…, B, E)."""
+    """Select time steps of each row: values (T, B, E), steps (…, B) -> (…, B, E)."""
     rows = values.shape[1]
     return values.flatten(0, 1)[steps * rows + torch.arange(rows)]
 
 
 def _one_direction(encoder: nn.RNNBase, steps: Tensor, number: int, start: Tensor | None) -> Tensor:
-    """Return the states (T, B, H) of one layer and direction, counted direction by direction."""
+    """Return the states (T, B, H) of one layer and direction; `number` is layer * D + direction."""
     cell, rows = cell_of(encoder), steps.shape[1]
     if start is None:
         own = steps.new_zeros(cell.tensors, 1, rows, encoder.hidden_size)

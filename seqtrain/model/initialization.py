@@ -106,7 +106,7 @@ def draw_head(head: nn.Linear, generator: torch.Generator) -> None:
 
 @torch.no_grad()
 def use_word_vectors(embedding: nn.Embedding, vectors: WordVectors) -> None:
-    """Start from the vectors of a file for the tokens that it has; <unk> gets their mean."""
+    """Set the vectors of the tokens that a file of word vectors has; <unk> gets their mean."""
     values = torch.from_numpy(np.array(vectors.values))
     embedding.weight[UNK] = values.mean(0)
     embedding.weight[torch.from_numpy(np.array(vectors.rows))] = values

@@ -50,7 +50,7 @@ class DistinctTokens:
 
 
 class Inputs:
-    """The modules before the encoder. The recurrent branch holds them under their own names.
+    """The modules before the encoder. They are registered as modules of the recurrent branch.
 
     Attributes:
         embedding: embedding of ids, columns or numbers, or nn.Identity if convolutions take its
@@ -84,7 +84,7 @@ class Inputs:
             self.width = self.convolutions.width
 
     def read_whole(self, batch: Batch, random: RandomNumbers | None) -> PackedSequence:
-        """Return a packed batch after the layers that must see whole sequences.
+        """Standardize and convolve a packed batch: the layers that need whole sequences.
 
         Unknown words have ids beyond the vocabulary if there are subwords.
         """
@@ -112,7 +112,7 @@ class Inputs:
         random: RandomNumbers | None,
         begin: Tensor | None,
     ) -> PackedSequence | DistinctInputs:
-        """Return the inputs of an engine for a result of `read_whole`, or for a segment of it.
+        """Embed a result of `read_whole`, or a segment of it, as the inputs of an engine.
 
         Args:
             packed: time steps.

@@ -28,7 +28,7 @@ def lengths_of(batch_sizes: Tensor) -> Tensor:
 
 
 def pack_batch(batch: Batch) -> Batch:
-    """Return a padded batch sorted by length and packed. `sorted_indices` include the new order."""
+    """Sort a padded batch by length, and pack it. `sorted_indices` include the new order."""
     packed, order, _ = sort_and_pack(batch.inputs.data, batch.lengths)
     cpu_order = order.cpu()
     sorted_indices = batch.sorted_indices[cpu_order]
@@ -50,7 +50,7 @@ def pack_batch(batch: Batch) -> Batch:
 class PackedSequences:
     """Layout of packed steps: tensors (N, H) in the order of a PackedSequence.
 
-    Code that reduces each sequence is written once for this class and `PaddedSequences`.
+    Pooling and standardization call the same methods of this class and of `PaddedSequences`.
 
     Args:
         batch_sizes: sequences at each time step, (T,), on the CPU.
@@ -79,7 +79,7 @@ class PackedSequences:
         return lowest.scatter_reduce(0, index, values, "amax")
 
     def spread(self, values: Tensor) -> Tensor:
-        """Return the row of each step's sequence, (B, H) -> (N, H)."""
+        """Repeat the row of each sequence for all of its steps, (B, H) -> (N, H)."""
         return values[self.row]
 
 
@@ -104,7 +104,7 @@ class PaddedSequences:
         return torch.where(self.valid, values, -torch.inf).amax(0)
 
     def spread(self, values: Tensor) -> Tensor:
-        """Return the row of each step's sequence, (B, H) -> (1, B, H)."""
+        """Add an axis over which the rows broadcast to all steps, (B, H) -> (1, B, H)."""
         return values.unsqueeze(0)
 
 

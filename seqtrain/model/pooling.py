@@ -47,7 +47,7 @@ class Pooling(nn.Module, ABC):
 
     @abstractmethod
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the summary of two parts of each sequence from their summaries, (B, S) each."""
+        """Combine the summaries of two consecutive parts of each sequence, (B, S) each, to one."""
 
     @abstractmethod
     def finish(self, summary: Tensor) -> Tensor:
@@ -150,7 +150,7 @@ POOLINGS: Mapping[str, type[Pooling]] = {
 
 
 class PoolingList(nn.ModuleDict):
-    """Several poolings of the same states, with concatenated vectors. Methods as of `Pooling`."""
+    """Several poolings of the same states, whose vectors are concatenated, as one pooling."""
 
     def __init__(self, names: Sequence[str], width: int, attention_size: int | None = None) -> None:
         super().__init__({name: POOLINGS[name](width, attention_size) for name in names})
@@ -161,7 +161,7 @@ class PoolingList(nn.ModuleDict):
         return [part for part in self.values() if isinstance(part, Pooling)]
 
     def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
-        """Return the summaries of all poolings side by side."""
+        """Return the summaries of all poolings, concatenated."""
         return torch.cat([part.summarize(states, sequences) for part in self.parts], dim=1)
 
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
@@ -208,7 +208,9 @@ def pool(pooling: AnyPooling, states: Tensor, sequences: Sequences) -> Tensor:
 def add_segment(
     pooling: AnyPooling, summary: Tensor | None, states: Tensor, batch_sizes: Tensor
 ) -> Tensor:
-    """Return a summary with the next packed states added; either may have only the first rows.
+    """Return a summary with the next packed states added.
+
+    If one of the two has fewer rows, they are the first rows of the other.
 
     Args:
         pooling: the pooling that made the summary.

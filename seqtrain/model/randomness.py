@@ -56,11 +56,11 @@ class RandomNumbers:
         return cls(number(seed, update), examples)
 
     def at(self, purpose: Purpose) -> RandomNumbers:
-        """Return independent numbers for a stage that has the same purposes as training."""
+        """Return independent numbers for another stage, such as pretraining."""
         return replace(self, key=number(self.key, purpose))
 
     def rows(self, order: Tensor) -> RandomNumbers:
-        """Return the numbers of some rows of the batch, in the order of these indices."""
+        """Return the random numbers for selected rows of the batch, in the order of `order`."""
         return replace(self, examples=self.examples[order.cpu()])
 
     def drop(self, values: Tensor, rate: float, purpose: int, *keys: Tensor) -> Tensor:

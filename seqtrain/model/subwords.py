@@ -72,13 +72,21 @@ class Subwords(nn.Module):
 
 
 def _sum_matrix(buckets: Tensor, counts: Tensor) -> SparseRows:
-    """Return the matrix whose product with the table is the scaled sum for each word."""
+    """Return a sparse matrix with a row for each word.
+
+    Its product with the table is the sum of each word's n-gram vectors, divided by the root of
+    their number.
+
+    Shape:
+        buckets: rows of the table for the n-grams of all words, (P,). counts: n-grams of each word,
+        (U,).
+    """
     shares = counts.clamp(min=1).rsqrt().repeat_interleave(counts)
     return SparseRows(buckets.int(), shares, functional.pad(counts.cumsum(0), (1, 0)))
 
 
 def number_unknown_words(batch: Batch, vocab_size: int) -> PackedSequence:
-    """Return the packed ids of a batch with an id beyond the vocabulary for each unknown word."""
+    """Return the packed ids of a batch; the i-th unknown word has the id vocab_size + i."""
     packed, spellings = batch.packed, batch.spellings
     if spellings is None:
         return packed
@@ -87,7 +95,7 @@ def number_unknown_words(batch: Batch, vocab_size: int) -> PackedSequence:
 
 
 def spelling_keys(words: Tensor, unknown: Grams) -> Tensor:
-    """Return a key of unknown words (U,) that is the same in every batch, made of their n-grams."""
+    """Return a 64-bit key for each unknown word, (U,), by its n-grams: equal in every batch."""
     buckets, counts = unknown.gather(words)
     word = torch.arange(len(counts), device=words.device).repeat_interleave(counts)
     return torch.zeros_like(words).index_add(0, word, numbers(BUCKETS, buckets))

@@ -37,7 +37,7 @@ class ForwardContext:
             model.initial_state.
         bptt: time steps of truncated backpropagation through time, or None for all.
         engine: engine that computes the recurrence, or None for the one that fits the model.
-        prepared: by the name of a branch, what its `prepare` returned for the store of the batch.
+        prepared: results of `Branch.prepare` for the store of the batch, by name of the branch.
         final_states: the last valid state of each row. The forward pass sets it.
 
     Shape:
@@ -73,7 +73,7 @@ class PaddedBatch:
 
 
 def valid_steps(steps: Tensor, lengths: Tensor) -> Tensor:
-    """Return True where a step of (T, B, …) isn't padding, (T, B, 1)."""
+    """Return a mask of valid steps, (T, B, 1): False where `steps` (T, B, …) is padding."""
     return (torch.arange(steps.shape[0])[:, None] < lengths)[:, :, None]
 
 
@@ -99,8 +99,8 @@ class Branch(nn.Module):
 
     Attributes:
         name: name of the branch in state dicts, in JSON, and on screens.
-        fixed: True if the branch is fitted in closed form by `fit` and training doesn't change it.
-            It isn't computed in training mode.
+        fixed: True if `fit` sets all parameters, and training doesn't change them. Such a branch
+            isn't computed in training mode.
         default_weight: weight of the branch in predictions, relative to the other branches, unless
             validation clearly prefers another.
     """
@@ -131,20 +131,21 @@ class Branch(nn.Module):
         """Return the same logits of a padded batch, computed by operations that ONNX has."""
 
     def begin_export(self) -> ExampleInputs:
-        """Prepare `export`; return its inputs in addition to the time steps and lengths."""
+        """Prepare `export`, and return examples of its inputs other than steps and lengths."""
         return {}
 
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the parts that have a closed form on labelled sequences."""
+        """Fit the parameters that training doesn't change, on labelled sequences."""
 
     def prepare(self, store: SequenceStore) -> Any:
-        """Return what the branch computes once for all rows of a store that it learns from.
+        """Compute values of all rows of a store that are the same in every epoch, or return None.
 
-        The caller keeps it and passes it on as ``context.prepared[name]``. None means nothing.
+        The caller keeps the result, and passes it to each forward pass on rows of the store as
+        ``context.prepared[name]``.
         """
 
     def tables(self) -> list[Table]:
-        """Return the tables of which a batch touches only some rows."""
+        """Return the tables whose gradient can be sparse, because a batch uses only some rows."""
         return []
 
     @property

@@ -142,7 +142,12 @@ class KernelBranch(Branch):
         return found.flatten(1) / lengths.unsqueeze(1)
 
     def weights(self, kind: int, number: int) -> Tensor:
-        """Return the kernels of a dilation, fixed (kind 0) or relative, (VIEWS, TAPS * C, 84)."""
+        """Return the weights of the kernels at one dilation, (VIEWS, TAPS * C, 84).
+
+        Args:
+            kind: 0 for fixed dilations, 1 for relative ones.
+            number: number of the dilation.
+        """
         chosen = self.channels[kind, number].unsqueeze(2)
         return (self.pattern.unsqueeze(2) * chosen).flatten(2).transpose(1, 2).contiguous()
 
@@ -201,7 +206,7 @@ class KernelBranch(Branch):
     def _packed_taps(
         self, rows: Tensor, lengths: Tensor, kind: int, number: int
     ) -> tuple[Tensor, Tensor]:
-        """Return the rows that kernels read at some rows of a view, and the series of each row.
+        """Return the rows of a view that kernels read for each output, and its series.
 
         Shape:
             rows: (n,). lengths: (B,). Returns: (n, TAPS), where N means zeros, and (n,).
@@ -243,7 +248,7 @@ class KernelBranch(Branch):
         return collate(train.__getitems__(some)).to(self.mean.device)
 
     def _fit_gain(self, batch: Batch) -> None:
-        """Scale differences to a standard deviation of 1, and values not at all."""
+        """Set the scale of each view: differences get a standard deviation of 1, values stay."""
         squares = self._views(batch)[0].cpu().double().square().mean(1, keepdim=True)
         squares[: VIEWS // 2] = 1
         self.gain[:] = GRID / torch.where(squares > 0, squares.sqrt(), 1)
@@ -300,5 +305,10 @@ class KernelBranch(Branch):
 
 
 def _convolved(view: Tensor, taps: Tensor, weights: Tensor) -> Tensor:
-    """Return the outputs of 84 kernels: (N + 1, C), (n, TAPS), (TAPS * C, 84) -> (n, 84)."""
+    """Return the outputs of 84 kernels at n places of a view.
+
+    Shape:
+        view: (N + 1, C). taps: rows of the view that each output reads, (n, TAPS). weights:
+        (TAPS * C, 84). Returns: (n, 84).
+    """
     return view.index_select(0, taps.flatten()).view(len(taps), -1) @ weights

@@ -85,14 +85,14 @@ class NgramBranch(Branch):
         return self.score(prepared, torch.from_numpy(batch.examples)[batch.sorted_indices])
 
     def score(self, ngrams: SparseRows, rows: Tensor | None = None) -> Tensor:
-        """Return the logits, (B, C), of rows of what `find` returned, or of all rows if None."""
+        """Return the logits, (B, C), for rows of a matrix of n-grams, or for all rows if None."""
         if rows is None:
             rows = torch.arange(len(ngrams.offsets) - 1, device="cpu")
         sums = ops_for(self.weight).sum_rows(self.weight, ngrams, rows, sparse=self.sparse)
         return GAIN * sums + self.bias
 
     def prepare(self, store: SequenceStore) -> SparseRows | None:
-        """Return the n-grams of all rows of a store, or None if they take too much memory."""
+        """Find the n-grams of all rows of a store, or return None if they take too much memory."""
         if len(store.values) > MAX_PREPARED_STEPS:
             return None
         chunks = max(1, len(store.values) // PREPARED_STEPS)
@@ -129,7 +129,7 @@ class NgramBranch(Branch):
         return [self]
 
     def begin_export(self) -> ExampleInputs:
-        """Return n-grams, their rows, and their values, as `find` finds them."""
+        """Return examples of n-gram ids, and of the batch row and value of each n-gram."""
         numbers = torch.tensor([0, 1])
         inputs = {NGRAMS: numbers, NGRAM_ROWS: numbers, NGRAM_VALUES: torch.ones(2)}
         return {name: (example, ["n-grams"]) for name, example in inputs.items()}

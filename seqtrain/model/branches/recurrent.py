@@ -212,7 +212,7 @@ class RecurrentBranch(Branch):
         return drop
 
     def check_random(self, random: RandomNumbers | None, dropout: float = 0.0) -> None:
-        """Raise ValueError if training lacks the random numbers that its dropouts ask for."""
+        """Raise ValueError if random numbers are missing, and training needs them for dropout."""
         config = self.config
         drops = dropout or config.dropout or config.embedding_dropout
         if self.training and random is None and (drops or config.initial_state == "random"):
@@ -223,7 +223,7 @@ class RecurrentBranch(Branch):
         return zero_state(self.encoder, rows, like=self.head.weight)
 
     def start(self, rows: int, random: RandomNumbers | None = None) -> Tensor | None:
-        """Return the states before the first step, or None for zeros."""
+        """Return the initial states, (S, L * D, B, hidden), or None for zeros."""
         if self.config.initial_state == "learned":
             return self.initial_state.unsqueeze(2).expand(-1, -1, rows, -1)
         if self.config.initial_state == "random" and random is not None:
@@ -234,7 +234,7 @@ class RecurrentBranch(Branch):
         return None
 
     def join(self, states: Tensor) -> Tensor:
-        """Join the states of both directions, (…, D * hidden), as model.join says."""
+        """Join the states of both directions, (…, D * hidden), by the method of model.join."""
         return join_directions(states, self.config.join) if self.config.bidirectional else states
 
     def _embedded_row_features(self, batch: Batch) -> Tensor:
@@ -263,11 +263,11 @@ class RecurrentBranch(Branch):
         return run
 
     def _prediction_steps(self, engine: Engine) -> int | None:
-        """Time steps of a segment without gradients, or None if sequences aren't cut."""
+        """Return the length of a segment in prediction, or None if sequences aren't cut."""
         return None if self.config.bidirectional or engine.pads else PREDICTION_STEPS
 
     def begin_export(self) -> ExampleInputs:
-        """Return row features, and the character n-grams of unknown words."""
+        """Return examples of row features, and of the character n-grams of unknown words."""
         inputs: ExampleInputs = {}
         if self.static is not None:
             inputs[STATIC] = torch.ones(2, self.static.columns), ["batch"]
@@ -304,7 +304,7 @@ class RecurrentBranch(Branch):
         return logits
 
     def _export_words(self, batch: PaddedBatch) -> Tensor:
-        """Return the vectors of words with subwords, (T, B, E); unknown words have ids from V."""
+        """Return word vectors with subwords, (T, B, E). Ids from V on are unknown words."""
         assert self.subwords is not None
         ids, counts = batch.steps, batch.inputs[UNKNOWN_COUNTS]
         size, weight = len(self.subwords), self.subwords.weight

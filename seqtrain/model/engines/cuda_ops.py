@@ -12,9 +12,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from seqtrain.data.batch import entries_of
-from seqtrain.data.transfer import move_together, to_device
-from seqtrain.model.engines.ops import DropRule, Ops, SparseRows
-from seqtrain.model.splitmix64 import numbers
+from seqtrain.data.transfer import move_together
+from seqtrain.model.engines.ops import Ops, SparseRows
 
 
 class CudaOps(Ops):
@@ -39,14 +38,6 @@ class CudaOps(Ops):
             place, vectors, starts, mode="sum", per_sample_weights=weights
         )
 
-    def drop(self, values: Tensor, rule: DropRule) -> Tensor:
-        """Multiply each unit by the rule's scale or by 0; see `Ops.drop`.
-
-        Seeds of rows are computed where their keys are. On the CPU that saves kernel launches.
-        """
-        seeds = to_device(numbers(rule.seeds, rule.keys), values.device)
-        return self.drop_units(values, seeds, rule)
-
     def distinct_rows(self, table: Tensor, rows: Tensor, *, sparse: bool) -> Tensor:
         """Return rows of a table, in ascending order without repetition; see `Ops`."""
         if not sparse:
@@ -66,7 +57,7 @@ class _DistinctRows(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """Return the gradient of the table: torch's own would have to be coalesced."""
+        """Return the gradient of the table. It is coalesced already, unlike torch's own."""
         (rows,) = ctx.saved_tensors
         total = torch.sparse_coo_tensor(
             rows[None], gradient, ctx.shape, is_coalesced=True, check_invariants=False

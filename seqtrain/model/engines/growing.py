@@ -31,7 +31,7 @@ BYTES_PER_THREAD = 256
 def grow_tree(
     bins: Tensor, columns: Tensor, gradient: Tensor, hessian: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Grow a tree as `grow_tree_in_torch` does, natively if the library is there."""
+    """Grow a tree as `grow_tree_in_torch` does, in C++ if the library is available."""
     if why_unavailable():
         return grow_tree_in_torch(bins, columns, gradient, hessian)
     whole, real = torch.int64, torch.float64

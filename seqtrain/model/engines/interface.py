@@ -39,7 +39,7 @@ class Engine(ABC):
     Attributes:
         name: value of model.engine that asks for it.
         pads: True if it computes on padding, so that sequences aren't cut into segments.
-        reason: words for why `choose_engine` chose it.
+        reason: reason of `choose_engine` to choose it, for screens.
     """
 
     name: ClassVar[str]

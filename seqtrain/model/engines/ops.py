@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from seqtrain.data.batch import entries_of
+from seqtrain.data.transfer import to_device
 from seqtrain.model.packing import PackedSequences
 from seqtrain.model.pooling import AnyPooling, pool
 from seqtrain.model.splitmix64 import numbers
@@ -94,10 +95,8 @@ class Ops:
         Shape:
             values: (N, E). Returns: (N, E).
         """
-        return self.drop_units(values, numbers(rule.seeds, rule.keys), rule)
-
-    def drop_units(self, values: Tensor, seeds: Tensor, rule: DropRule) -> Tensor:
-        """Multiply each unit by the rule's scale or by 0, with a seed for each row, (N,)."""
+        # Seeds are computed where the keys are. On the CPU that saves kernel launches of CUDA.
+        seeds = to_device(numbers(rule.seeds, rule.keys), values.device)
         width = values.shape[1]
         per_number = 64 // DROP_BITS
         columns = torch.arange(-(-width // per_number), dtype=torch.int64, device=values.device)

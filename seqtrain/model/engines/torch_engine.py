@@ -1,6 +1,6 @@
 """The engine of torch's own kernels: over packed steps, over padded ones, or masked step by step.
 
-All ways give the same states. Shapes as in `engines.interface`; T is the longest length.
+All unrolls give the same states. Shapes as in `engines.interface`; T is the longest length.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEAST_FULL = 0.5
 
 
 class TorchEngine(Engine):
-    """Runs on every device and in every floating-point type.
+    """Engine of torch's own kernels, for every device and floating-point type.
 
     Args:
         reason: why this engine was chosen.
@@ -105,7 +105,7 @@ def _run_layer(
     if isinstance(layout, Tensor) and not data.is_cpu:
         return run_kernel(cell, data, layout, start, [w for own in weights for w in own])
     found = [
-        WAYS[unroll](cell, data, start[:, i], own, layout, reverse=i == 1)
+        UNROLLS[unroll](cell, data, start[:, i], own, layout, reverse=i == 1)
         for i, own in enumerate(weights)
     ]
     states = [states for states, _ in found]
@@ -128,7 +128,7 @@ def _padding_is_faster(encoder: nn.RNNBase, sizes: Tensor, start: Tensor | None)
 
 
 class _PaddedLayout:
-    """Places of packed steps in a rectangle of B rows and T steps.
+    """Positions of packed steps in a padded tensor of B rows and T steps.
 
     Args:
         batch_sizes: sequences at each time step, (T,), on the CPU.
@@ -149,7 +149,7 @@ class _PaddedLayout:
         return self._row, self.lengths[self._row] - 1 - self._step if reverse else self._step
 
     def pad(self, data: Tensor, places: tuple[Tensor, Tensor]) -> Tensor:
-        """Return packed steps (N, E) in a rectangle (B, T, E) of zeros."""
+        """Put packed steps (N, E) into a padded tensor (B, T, E) of zeros."""
         zeros = data.new_zeros(self.rows, self.longest, data.shape[1])
         return zeros.index_put(places, data)
 
@@ -157,7 +157,7 @@ class _PaddedLayout:
 def _in_rectangles(
     cell: Cell, data: Tensor, start: Tensor, weights: list[Tensor], sizes: Tensor, *, reverse: bool
 ) -> tuple[Tensor, Tensor]:
-    """Call torch's kernel once for all consecutive steps that have the same sequences.
+    """Run packed steps; call torch's kernel once for consecutive steps with the same sequences.
 
     On the CPU, torch takes a packed batch step by step. The time of its backward pass then grows
     with the square of the length.
@@ -212,7 +212,7 @@ def _masked(
     *,
     reverse: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Run step by step over padded rows, which keep their state after their end."""
+    """Run one time step after another over padded rows; a row keeps its state after its end."""
     places = layout.places(reverse=reverse)
     padded = layout.pad(data, places)
     w_ih, w_hh, b_ih, b_hh = weights
@@ -253,7 +253,7 @@ def _has_bfloat16_lstm() -> bool:
     return found
 
 
-WAYS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
+UNROLLS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
     "packed": _in_rectangles,
     "padded": _padded,
     "masked": _masked,

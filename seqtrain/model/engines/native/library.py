@@ -184,7 +184,7 @@ def _threads_of_torch(process: ctypes.CDLL) -> Threads | None:
 
 @functools.cache
 def find_library() -> Library | str:
-    """Return the library, or a message of one line if there is none."""
+    """Return the compiled library, or a message of one line that says why it can't be used."""
     path_name = os.environ.get(VARIABLE, "auto")
     if path_name not in CHOICES:
         return f"{VARIABLE}={path_name}: must be one of {', '.join(CHOICES)}"
@@ -215,10 +215,10 @@ def vector_path() -> str:
 
 
 def load_library() -> Library:
-    """Return the library.
+    """Return the compiled library.
 
     Raises:
-        RuntimeError: If there is none.
+        RuntimeError: If it can't be used.
     """
     library = find_library()
     if isinstance(library, str):
@@ -227,7 +227,7 @@ def load_library() -> Library:
 
 
 def new(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return uninitialized memory on the CPU, whatever torch's default device is."""
+    """Return an uninitialized tensor on the CPU, whatever torch's default device is."""
     return torch.empty(shape, dtype=dtype, device="cpu")
 
 

@@ -223,7 +223,7 @@ def _checked(
 
 
 def chosen_library() -> Library:
-    """Return the library, whose products round to bfloat16 if autocast allows it."""
+    """Return the compiled library: with bfloat16 products under autocast to bfloat16."""
     lowered = torch.is_autocast_enabled("cpu")
     lowered = lowered and torch.get_autocast_dtype("cpu") == torch.bfloat16
     library = load_library()
