@@ -130,7 +130,7 @@ def metric(
     shown: str = "",
     smaller_is_better: bool = False,
 ) -> Any:
-    """Declare a field of `Metrics`; the arguments are those of `Metric`."""
+    """Return a field of `Metrics`. The arguments are described at `Metric`."""
     settings = {
         "title": title,
         "multi_label_title": multi_label_title or title,

@@ -1,4 +1,4 @@
-"""Checks of the place to write to, for files, export folders and run directories."""
+"""Checks of output paths: files, export folders, and run directories."""
 
 import os
 from collections.abc import Sequence

@@ -77,7 +77,7 @@ def environment(session: TrainingSession) -> dict[str, Any]:
 
 
 def held_out(config: Config, data: PreparedData) -> dict[str, str]:
-    """Return the SHA-256 of the rows' lines of each split that is held out of train's file."""
+    """Return the SHA-256 of the line numbers of each split that is held out of train, by split."""
     return {
         name: hashlib.sha256(data.splits[name].lines.astype("<i8").tobytes()).hexdigest()
         for name in held_out_fractions(config.data)
@@ -85,7 +85,7 @@ def held_out(config: Config, data: PreparedData) -> dict[str, str]:
 
 
 def inexact_resume_warnings(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """Return a warning if the environment changed in a way that may change the last bits."""
+    """Return a warning if a change of the environment may change the last bits, else no line."""
     before = {"processes": 1, **recorded}
     changed = [
         f"{name} is {here[name]} here and was {before.get(name)} when the run started"
@@ -174,7 +174,7 @@ def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.
 
 
 def check_longest(config: Config, train: SequenceStore, device: torch.device) -> None:
-    """Raise DataError, with its line, if the longest sequence needs more memory than there is."""
+    """Raise DataError with the line if the longest sequence needs more memory than available."""
     available, model = available_memory(device), config.model
     longest = int(train.lengths.argmax())
     steps = int(train.lengths[longest])

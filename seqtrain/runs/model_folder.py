@@ -68,7 +68,7 @@ class Model:
         return self.calibration.thresholds or [0.5] * len(self.preprocessing.labels)
 
     def calibrated(self, calibration: Calibration) -> Model:
-        """Return the same model, which predicts with the calibration's numbers."""
+        """Return the same model with another calibration."""
         self.network.calibration = calibration.of_logits()
         return replace(self, calibration=calibration)
 
@@ -103,9 +103,9 @@ def model_files(
 
 
 def tensor_file(tensors: Mapping[str, Tensor]) -> list[bytes | memoryview]:
-    """Return tensors as the content of a safetensors file; numbers on the CPU are not copied.
+    """Return the content of a safetensors file, without a copy of tensors on the CPU.
 
-    safetensors' own `save` holds two copies of all, and panics where memory is short.
+    `safetensors.torch.save` makes two copies, and ends the process if memory runs out.
     """
     header, blocks, end = dict[str, Any](), list[bytes | memoryview](), 0
     for name, tensor in tensors.items():
@@ -120,18 +120,22 @@ def tensor_file(tensors: Mapping[str, Tensor]) -> list[bytes | memoryview]:
 
 
 def load_model(folder: Path) -> Model:
-    """Read a model folder; the network is on the CPU, in evaluation mode.
+    """Return the model in a folder. Its network is on the CPU, in evaluation mode.
 
-    Nothing in it is executed; sizes are checked before memory is taken for them.
+    No code of the folder is executed. Sizes are checked before memory is allocated.
 
     Raises:
-        CheckpointError: a file is missing, damaged, of another format, or doesn't fit.
+        CheckpointError: If a file is missing, damaged, of another format, or doesn't fit.
     """
     return read_folder(folder, read_model)
 
 
 def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
-    """Read the folder of a run that was pretrained as an autoencoder; as `load_model`."""
+    """Return the autoencoder in the folder `pretrained` of a run, and its preprocessing.
+
+    Raises:
+        CheckpointError: If the folder has no decoder, or as `load_model` does.
+    """
     if not (complete_folder(folder) / DECODER).exists():
         which = "runs with pretraining.objective: autoencoder have one"
         raise CheckpointError(f"{folder / DECODER}: no decoder; {which}")
@@ -147,7 +151,7 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
 
 
 def read_model(saved: VerifiedFolder) -> Model:
-    """Return the model in a saved folder; as `load_model`."""
+    """Return the model in a verified folder, as `load_model` does."""
     path = saved.path / DESCRIPTION
     description = check_version(path, saved.read_json(DESCRIPTION), FORMAT_VERSION)
     try:
@@ -166,7 +170,7 @@ def read_model(saved: VerifiedFolder) -> Model:
 
 
 def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig:
-    """Return the model section, which must ask for what the preprocessing was fitted for."""
+    """Return the saved `model` section. Raise ValueError if the preprocessing doesn't fit it."""
     config = ModelConfig.model_validate(values)
     if config != config.architecture:
         raise ValueError("vectors, vectors_keep, freeze: a model on its own has none of these")
@@ -186,7 +190,7 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
 
 
 def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
-    """Return the preprocessing of a saved folder; raise ValueError if no fit returns such one."""
+    """Return the saved preprocessing. Raise ValueError if no training can have produced it."""
     has_tokens = values["sequence"]["kind"] != SeriesColumn.kind or values["row_features"]
     lists = saved.read_json(VOCABULARY) if has_tokens else {}
     found = Preprocessing.from_dict(values, lists, _read_ngrams(saved, values["ngrams"]))
@@ -203,7 +207,7 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
 
 
 def _check_reading(found: Preprocessing) -> None:
-    """Raise ValueError if a preprocessing reads other columns than it encodes."""
+    """Raise ValueError if the columns that are read aren't those that are encoded."""
     keys = {**asdict(found.file_format), **asdict(found.schema), "bad_rows": found.bad_rows}
     for name in ("by_name", "whole_files"):
         saved_flag(f"file_format.{name}", keys.pop(name))
@@ -243,10 +247,10 @@ def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
 
 
 def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
-    """Return the object of a description.
+    """Return a JSON object whose format version is `known`.
 
     Raises:
-        CheckpointError: it is no object, or its format version is another; both are named.
+        CheckpointError: If it is no object, or has another format version.
     """
     if not isinstance(description, dict):
         raise CheckpointError(
@@ -260,10 +264,11 @@ def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
 
 
 def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file, whose size is limited, in bytes.
+    """Return the tensors of a safetensors file by name.
 
     Raises:
-        CheckpointError: it is larger, damaged, or isn't safetensors.
+        CheckpointError: If the file is damaged, isn't safetensors, or has tensors of more bytes
+            than `size`.
     """
     content = saved.read(name, limit=size + LARGEST_HEADER)
     try:
@@ -278,7 +283,7 @@ def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tenso
 def _read_weights(
     saved: VerifiedFolder, name: str, expected: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Return exactly the tensors that are expected, each of its shape and type, and finite."""
+    """Return the tensors of a file, which must have the expected names, shapes and types."""
     found = read_tensors(saved, name, sum(tensor.nbytes for tensor in expected.values()))
     try:
         check_tensors(found, expected)

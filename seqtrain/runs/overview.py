@@ -131,7 +131,7 @@ def differing_keys(runs: Sequence[RunSummary]) -> list[str]:
 
 
 def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
-    """Return runs sorted by a figure or a key of the config.
+    """Return runs sorted by a column of `seqtrain runs` or a key of the config.
 
     Scores are sorted from the best to the worst, all else in ascending order. Runs without a value
     come last.

@@ -78,7 +78,7 @@ class RunDirectory:
         return found
 
     def cut_metrics(self, length: int, *, only_check: bool = False) -> None:
-        """Cut metrics.jsonl to its length at a checkpoint, in bytes.
+        """Cut metrics.jsonl to its length at a checkpoint, in bytes, unless `only_check` is True.
 
         Raises:
             CheckpointError: If the file is shorter.
@@ -160,9 +160,12 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
 
 
 def find(path: Path | None, name: str | None = None) -> RunDirectory:
-    """Return a run's directory: of a path, with runs/ before it or not, or the newest of a config.
+    """Return a run directory.
 
-    Without both it is the newest of all that has a model.
+    Args:
+        path: Path of the run, also without "runs/" before it, or None for the newest run.
+        name: Name of a config, or None for all configs. Without a name, the newest run must have a
+            model.
     """
     if path is None:
         for run in [newest_trained()[0]] if name is None else newest_first(name):
@@ -179,7 +182,7 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
 
 
 def _similar_run(path: Path) -> Path | None:
-    """Return the newest run whose name begins with that of a missing one, or a similar name."""
+    """Return the newest run whose name begins with the name of a missing run, or is similar."""
     folder = RUNS if path.parent == Path() else path.parent
     try:
         runs = [each for each in folder.iterdir() if (each / CONFIG).exists()]
@@ -258,7 +261,7 @@ def members(path: Path) -> list[Path]:
 
 
 def name_one(path: Path) -> str:
-    """Return the error that asks for one of the runs in a directory."""
+    """Return an error message that asks for one of the runs in a directory."""
     names = sorted(name for name in os.listdir(path) if MEMBER.fullmatch(name))
     such = f", such as {path / names[0]}" if names else ""
     return f"{path}: holds several runs; name one of them{such}"

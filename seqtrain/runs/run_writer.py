@@ -98,7 +98,7 @@ class RunWriter:
             self._write_config()
 
     def record(self, event: TrainingEvent) -> None:
-        """Log an event, and save the run if it is due."""
+        """Log an event in metrics.jsonl, and write a checkpoint if it is time for one."""
         match event:
             case UpdateEvent():
                 self._is_saved = False
@@ -130,7 +130,7 @@ class RunWriter:
         return is_late or update % every.get("steps", update + 1) == 0
 
     def stop(self, signal_number: int) -> Interrupted:
-        """Save the run after a signal; return the error, which says how to resume."""
+        """Save the run after a signal; return an Interrupted error that says how to resume."""
         if not self._is_saved:
             self.save_checkpoint()
         run = self.run.path

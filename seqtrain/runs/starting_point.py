@@ -223,7 +223,7 @@ def _newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
 
 
 def check_config_unchanged(config: Config, run: RunDirectory) -> None:
-    """Raise CheckpointError with each key that differs from the run's config and may not."""
+    """Raise CheckpointError if a key differs from the run's config and isn't in MAY_CHANGE."""
     before, now = values_by_key(run.config()), values_by_key(config)
     changed = [
         f"{key}: found {flow(now[key])}, but {run.path / CONFIG} has {flow(before[key])}"

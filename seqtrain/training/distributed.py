@@ -83,7 +83,7 @@ class Processes:
         return "seqtrain"
 
     def lines(self, *lines: str) -> tuple[str, ...]:
-        """Return the lines of an error that all processes raise; only rank 0 gets any."""
+        """Return the lines on rank 0, and none elsewhere, so that an error is printed once."""
         return lines if self.is_first else ()
 
     def share(self, items: Items) -> Items:
@@ -110,7 +110,7 @@ class Processes:
         return tensors
 
     def unlike_first(self, parts: Iterable[Any]) -> str:
-        """Compare some bytes in all processes, each of which must call this.
+        """Compare bytes between all processes, each of which must call this.
 
         Returns:
             The ranks that differ from rank 0, such as "rank 1 and rank 3", or an empty text.
@@ -198,7 +198,7 @@ class ConnectedProcesses(Processes):
         return safetensors.torch.load(self.broadcast(content))
 
     def unlike_first(self, parts: Iterable[Any]) -> str:
-        """Return the names of the processes whose bytes differ from those of rank 0, or ""."""
+        """Return the ranks whose bytes differ from rank 0, or an empty text."""
         digest = hashlib.sha256()
         for part in parts:
             digest.update(part)
@@ -309,14 +309,22 @@ def sum_gradients(
     count: Tensor,
     *figures: Tensor,
 ) -> list[Tensor]:
-    """Let weights have the gradient of the mean over the losses of all processes.
+    """Replace each weight's gradient by that of the mean loss over all processes.
 
-    A weight without a gradient counts as zeros, or stays without one where no process has one. Of
-    `tables`, with sparse gradients, the rows that any process touched are summed. `count` is the
-    number of this process's losses, a scalar. Returns the sums of count and figures.
+    A missing gradient counts as zeros. It stays missing if no process has one.
+
+    Args:
+        processes: The processes that train together.
+        weights: Weights with the gradients of the sum of this process's losses.
+        tables: Weights with sparse gradients. The rows that any process touched are summed.
+        count: Number of this process's losses, a scalar tensor.
+        figures: Other tensors to sum.
+
+    Returns:
+        The sums of `count` and `figures` over all processes.
 
     Raises:
-        RunError: a process is lost.
+        RunError: If a process is lost.
     """
     learning = [weight for weight in weights if weight.requires_grad]
     given = count.new_tensor([float(weight.grad is not None) for weight in learning])
@@ -333,13 +341,13 @@ def sum_gradients(
 
 
 def _marked(table: Tensor) -> Tensor:
-    """Return 1 for each row of a table that its gradient has, else 0."""
+    """Return 1 for each row of a table with a gradient, and 0 for the other rows, (V,)."""
     marks = table.new_zeros(len(table))
     return marks if table.grad is None else marks.index_fill_(0, table.grad._indices()[0], 1)
 
 
 def _dense(weight: Tensor, rows: Tensor | None) -> Tensor:
-    """Return a weight's gradient, of a table these rows alone: (U, E)."""
+    """Return a weight's gradient, or only these rows of a table's gradient: (U, E)."""
     gradient = weight.grad
     if rows is None:
         return torch.zeros_like(weight) if gradient is None else gradient

@@ -24,7 +24,7 @@ MOST_MASKED = 2**20
 
 @dataclass(frozen=True, eq=False)
 class WeightUpdate:
-    """A weight, its gradient, what the optimizer keeps of it, and its weight decay.
+    """A weight, its gradient, its state in the optimizer, and its weight decay.
 
     The gradient is dense, or sparse in its rows. `state` has the moments and "step", all on the
     weight's device.

@@ -1,4 +1,4 @@
-"""Initial weights of a network: drawn, word vectors, fitted, or those of an older model."""
+"""Initial weights of a network: random numbers, word vectors, or an older model's weights."""
 
 import numpy as np
 import torch

@@ -34,7 +34,7 @@ SHOWN_LINES, SHOWN_FILES = 10, 3
 
 
 class QueuedUpdate(NamedTuple):
-    """An update whose work is queued, but whose figures the host doesn't know yet.
+    """An update whose work is queued on the device. The host doesn't know its loss yet.
 
     Attributes:
         batch: Batch of the update.
@@ -90,7 +90,7 @@ class Learner:
         return not self.queued
 
     def plan(self, epoch: int) -> list[Ints]:
-        """Return the examples of each batch of an epoch, counted from 0."""
+        """Return the row numbers of each batch of an epoch, which is counted from 0."""
         lengths, groups = self.objective.store.lengths, self.objective.groups
         config = self.objective.config
         if groups is None:
@@ -103,19 +103,22 @@ class Learner:
         return self.stopping.is_over(self.progress)
 
     def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return the training state without the classifier's weights: tensors, and JSON values.
+        """Return the training state, except the classifier's weights.
 
         The learner must be settled.
+
+        Returns:
+            Tensors of the optimizer and the objective by name, and the progress as JSON values.
         """
         assert self.is_settled, "weights and progress don't belong together"
         tensors = self.optimizer.tensors() | self.objective.tensors()
         return tensors, vars(self.progress).copy()
 
     def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-        """Restore what `capture` returned. The classifier's weights must be restored before.
+        """Restore the training state that `capture` returned, after the classifier's weights.
 
         Raises:
-            ValueError: If `capture` can't have returned it for this run.
+            ValueError: If the state isn't one of this run.
         """
         progress, objective = checked_progress(values), self.objective
         if progress.phase != objective.phase:
@@ -129,7 +132,7 @@ class Learner:
         self.progress = progress
 
     def lr_after(self, updates: int) -> float:
-        """Return the learning rate of the update that follows so many updates."""
+        """Return the learning rate of the update after this number of updates."""
         settings = self.objective.settings
         return lr_at(updates, self.total_updates, settings, self.progress.plateaus)
 
@@ -175,7 +178,7 @@ class Learner:
         self.queued.append(QueuedUpdate(batch, lr, losses, count, figures, copied))
 
     def finish_update(self) -> tuple[QueuedUpdate, float]:
-        """Wait for the oldest queued update, and note its progress.
+        """Wait for the oldest queued update, and count it in the progress.
 
         Returns:
             The update, and its mean loss.
@@ -211,13 +214,13 @@ class Learner:
             )
 
     def error(self, problem: str) -> RunError:
-        """Return the error of a problem, which only rank 0 prints."""
+        """Return a RunError that names the phase and the problem. Only rank 0 prints it."""
         phase = self.progress.phase
         line = problem if phase == "training" else f"{phase} {problem}"
         return RunError(*self.objective.processes.lines(line))
 
     def _backward(self, batch: Batch) -> tuple[Tensor, Losses, int]:
-        """Compute the gradient; return the mean loss, the losses, and their number."""
+        """Compute the gradient of the mean loss; return it, all losses, and their number."""
         losses = self._losses(batch)
         mean_loss = losses.each.mean()
         torch.autograd.backward(mean_loss)
@@ -265,7 +268,10 @@ class Learner:
             return objective.losses(batch, random)
 
     def _not_finite(self, name: str, update: QueuedUpdate) -> RunError:
-        """Return the error of an update; it names the rows whose losses aren't finite, or all."""
+        """Return the error for a loss or gradient (`name`) that isn't finite.
+
+        It names the rows whose own loss isn't finite, or else all rows of the batch.
+        """
         store, batch, losses = self.objective.store, update.batch, update.losses.each.detach().cpu()
         rows = batch.examples.tolist()
         if len(losses) == len(rows) and not bool(losses.isfinite().all()):
@@ -312,7 +318,7 @@ def train(
 def _updates(
     learner: Learner, plan: list[Ints], must_settle: Callable[[int], bool]
 ) -> Iterator[UpdateEvent]:
-    """Make the updates of an epoch that are left."""
+    """Make the remaining updates of an epoch, and yield their events."""
     objective, progress = learner.objective, learner.progress
     numbers = count(progress.batches_done)
     may_queue = learner.optimizer.is_fused and objective.processes.size == 1
@@ -356,7 +362,7 @@ def _updates(
 
 
 def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
-    """Score validation, and note whether the epoch is the best."""
+    """Score validation at the end of an epoch, and start the next epoch; return the event."""
     objective, progress = learner.objective, learner.progress
     lr = learner.lr_after(max(0, progress.updates - 1))
     learner.check_equal_weights()

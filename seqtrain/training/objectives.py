@@ -31,19 +31,24 @@ from seqtrain.training.events import Phase
 
 
 class Losses(NamedTuple):
-    """The loss of each example (or predicted token) in nats, (B,), and how many are correct."""
+    """Losses of a batch.
+
+    Attributes:
+        each: Loss of each example, or of each predicted token, in nats, (B,).
+        correct: Number of correct predictions, a scalar tensor.
+    """
 
     each: Tensor
     correct: Tensor
 
 
 class Objective:
-    """What is learned in one phase: the model, its data, and the loss.
+    """A training task of one phase: the model, its data, and the loss.
 
     Attributes:
         phase: Phase of the run.
         validation: The split to score after each epoch, or None.
-        classifier: The classifier, or that which the model pretrains.
+        classifier: The classifier that is trained or pretrained.
         groups: Group of each sequence if states are carried within groups, else None.
         carried: States that the rows of groups ended in.
         key: Section of the config with the learning rate.
@@ -104,33 +109,38 @@ class Objective:
         )
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
-        """Return the losses of a batch, with the random numbers of the update."""
+        """Return the losses of a batch. `random` has the random numbers of the update."""
         raise NotImplementedError
 
     def score(self) -> tuple[float | None, Scores | None]:
-        """Return the mean loss of the validation split and its scores, where there are any."""
+        """Return the mean loss and the scores of validation, each or None if there are none."""
         raise NotImplementedError
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
-        """Return the value of an epoch, greater is better; None: every epoch is as good."""
+        """Return the value that compares epochs (greater is better), or None if nothing does."""
         return None
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return its own state, by name."""
+        """Return the tensors of its own state by name."""
         return {}
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
-        """Put back its own state; `learned` examples of the epoch under way were learned from."""
+        """Restore its own state.
+
+        Args:
+            tensors: Saved tensors by name.
+            learned: Row numbers that were trained on in the current epoch so far.
+        """
 
 
 class Classification(Objective):
-    """A classifier learns the labels of sequences.
+    """The objective of training a classifier on labelled sequences.
 
     Without a validation split train's own running scores are monitored. A refit learns train and
     validation together for a known number of epochs, which nothing monitors.
 
     Raises:
-        ConfigError: class weights name a label that train lacks, or leave one out.
+        ConfigError: If class weights name a label that train lacks, or leave one out.
     """
 
     def __init__(
@@ -167,7 +177,7 @@ class Classification(Objective):
             self.chance = float((validation.labels == largest).mean())
 
     def weigh(self, weights: Array) -> None:
-        """Multiply the loss of each example by a weight; the weights are scaled to a mean of 1.
+        """Multiply the loss of each example by a weight, scaled so that the mean weight is 1.
 
         Args:
             weights: Weight of each row that was read, (N,); `lines` of a store number the rows.
@@ -197,7 +207,7 @@ class Classification(Objective):
         return scores.loss, scores
 
     def _validation_logits(self) -> list[Tensor]:
-        """Return each branch's logits of validation; those of fixed branches are computed once."""
+        """Return the logits of each branch for validation. Fixed branches are computed once."""
         assert self.validation is not None
         network, fixed = self.classifier, self.classifier.fixed_branches
         shared = network, self.validation, self.device, self.processes
@@ -209,7 +219,7 @@ class Classification(Objective):
         return [found[name] for name in network.branch_names]
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
-        """Return validation's monitored value; without validation train's own; None for a refit."""
+        """Return the monitored value of validation, or else of train, or None in a refit."""
         if self.phase == "refit":
             return None
         if scores is not None:
@@ -221,7 +231,7 @@ class Classification(Objective):
         return {} if self.groups is None else self.carried.tensors(self.classifier)
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
-        """Put back the states that groups ended in: of every group learned from, and no other."""
+        """Restore the states that groups ended in, for exactly the groups of the learned rows."""
         if self.groups is None:
             return
         self.carried.load(tensors, self.classifier)
@@ -238,10 +248,10 @@ def shared_logits(
     *,
     names: Collection[str] | None = None,
 ) -> list[Tensor]:
-    """Return what `branch_logits` does, each process computing its share of the batches.
+    """Return the logits of each branch, as `branch_logits` does, computed by all processes.
 
     Raises:
-        RunError: memory ran out, or a process is lost.
+        RunError: If memory ran out, or a process is lost.
     """
     share = processes.rank, processes.size
     stop = processes.raise_if_stopped
@@ -286,7 +296,7 @@ def class_weights(config: TrainingConfig, labels: Array, names: Sequence[str]) -
     several labels examples without the class / examples with it.
 
     Raises:
-        ConfigError: given weights name a label that train lacks, or leave one out.
+        ConfigError: If the config's weights name a label that train lacks, or leave one out.
     """
     given = config.class_weights
     if given is None:

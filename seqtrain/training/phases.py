@@ -95,7 +95,7 @@ class TrainingSession:
         return self.data.preprocessing.labels
 
     def set_calibration(self, calibration: Calibration) -> None:
-        """Let the network predict with other numbers."""
+        """Set the temperature, thresholds, and branch weights of the network."""
         self.calibration = calibration
         self.network.calibration = calibration.of_logits()
 

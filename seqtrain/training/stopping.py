@@ -71,7 +71,7 @@ class StoppingRule:
         validation_loss: float | None = None,
         error: float = 0.0,
     ) -> bool:
-        """Compare an epoch with the best one; return True if it is better.
+        """Note the result of an epoch in the progress; return True if it is the best so far.
 
         Of epochs with equal values, the one with the lowest loss is the best. It is no progress for
         patience and plateaus. A refit has as many epochs as there are up to the last one within a

@@ -1,4 +1,4 @@
-"""What is learned before labels are: tokens, by a language model or an autoencoder."""
+"""Pretraining without labels: the prediction of tokens by a language model or an autoencoder."""
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ OWN = "pretraining."
 
 
 class TokenPrediction(Objective):
-    """A language model or an autoencoder learns sequences without labels, and so the encoder.
+    """The objective of pretraining the encoder with a language model or an autoencoder.
 
     Learning rate and epochs are those of the section pretraining, all else that of training.
     """
@@ -54,7 +54,7 @@ class TokenPrediction(Objective):
         self.predictor = model
 
     def freezes_embedding(self, epoch: int) -> bool:
-        """Return True if token vectors don't learn: those of a file, in all epochs or in none."""
+        """Return True if token vectors don't learn, as vectors of a file with model.freeze."""
         model = self.config.model
         return bool(model.freeze and model.vectors)
 
@@ -90,7 +90,7 @@ class TokenPrediction(Objective):
         return {OWN + name: tensor for name, tensor in self.predictor.own_state().items()}
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
-        """Put back the weights that aren't the classifier's."""
+        """Restore the weights that aren't the classifier's."""
         own = self.tensors()
         found = {name: tensors[name] for name in tensors if name.startswith(OWN)}
         check_tensors(found, own)
@@ -99,7 +99,7 @@ class TokenPrediction(Objective):
 
 
 def shortened(store: SequenceStore, steps: int | None) -> SequenceStore:
-    """Cut each sequence into about equally long ones of at most `steps` time steps; None: don't."""
+    """Cut each sequence into parts of about equal length, at most `steps` time steps (or None)."""
     if steps is None:
         return store
     pieces = -(-store.lengths // steps)

@@ -1,4 +1,4 @@
-"""Worker processes that train side by side."""
+"""Worker processes that train at the same time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class WorkerPool:
         self.stop()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
-        """Start a call in a worker; with one job, make it here before returning."""
+        """Start a call in a worker process. With one job, make the call here before returning."""
         if self._jobs == 1:
             future: Future[T] = Future()
             future.set_result(call())
