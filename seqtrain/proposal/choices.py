@@ -6,7 +6,6 @@ README.md has the measurement behind each rule.
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from seqtrain.data.splits import MANY_ROWS
 from seqtrain.data.summary import are_uneven
 from seqtrain.proposal.data_profile import DataProfile
 from seqtrain.proposal.options import InitOptions
@@ -22,6 +21,8 @@ SHORT_CHARACTERS = 30
 """Median length below which texts of characters are short, as names are."""
 LONG = 40
 """Median length from which on convolutions read an alphabet or one channel first."""
+HELD_OUT_TO_STOP = 40
+"""Rows held out from which training may stop early."""
 FEW_ROWS, SMALL_BATCH, BATCH = 1000, 16, 64
 """A data set with fewer rows is learned better in small batches."""
 SHORT_TEXTS, LARGE_BATCH, LARGE_LR = 64, 128, (1.4, 1.7)
@@ -98,7 +99,7 @@ class Situation:
         """True if enough rows are held out to stop training by them."""
         is_share = isinstance(self.validation, float)
         held_out = self.rows * self.validation if is_share else self.rows  # type: ignore[operator]
-        return self.validation is not None and held_out >= MANY_ROWS
+        return self.validation is not None and held_out >= HELD_OUT_TO_STOP
 
 
 Rule: TypeAlias = Callable[[Situation], Iterator[Choice]]

@@ -131,8 +131,9 @@ def test_of_few_series_none_is_held_out_and_of_some_those_are_learned_in_the_end
     for rows, validation, refit, patience in (
         (100, None, False, None),
         (101, 0.2, True, None),
-        (499, 0.2, False, None),  # fewer than 100 rows are soon all right
-        (500, 0.2, False, "auto"),
+        (199, 0.2, True, None),  # fewer than 40 rows say too little
+        (200, 0.2, True, "auto"),
+        (499, 0.2, False, "auto"),
     ):
         config = proposed(write_npz(tmp_path / "a.npz", [8] * rows))
         assert (config.data.validation, config.training.refit) == (validation, refit)
