@@ -24,7 +24,7 @@ EXPECTED = "a file, or a table: a DataFrame, a Dataset, a dict of lists, or a li
 def init(
     data: Any,
     *,
-    label: Column | None = None,
+    label: Column | Sequence[Column] | None = None,
     sequence: Column | Sequence[Column] | None = None,
     id: Column | None = None,
     order: Column | None = None,
@@ -45,7 +45,8 @@ def init(
     Args:
         data: File or folder, a list of these, or a table as `fit` takes it. Pass a table to `fit`
             again: ``fit(init(table), train=table)``.
-        label: Column of the label, or None to detect it.
+        label: Column of the label, or a list of columns that mark the label of their name with 1
+            or 0, or None to detect it.
         sequence: Column of the sequence, or a list whose texts are joined, or None to detect it.
         id: Column that the rows of a sequence share, if a row is a time step.
         order: Column that sorts the rows of one id.
@@ -71,8 +72,8 @@ def init(
     train = _files_of("train", data, tables)
     test_file = None if test is None else next(iter(_files_of("test", test, tables)))
     options = InitOptions(
-        label=label, sequence=_listed(sequence), id=id, order=order, steps=_listed(steps),
-        header=header, format=format, delimiter=delimiter, encoding=encoding, settings=settings,
+        settings, label=_listed(label), sequence=_listed(sequence), id=id, order=order,
+        steps=_listed(steps), header=header, format=format, delimiter=delimiter, encoding=encoding,
     )  # fmt: skip
     proposal = propose(train, options, test=test_file)
     print(*map(printable, proposal.uses), sep="\n", file=sys.stderr)

@@ -261,13 +261,14 @@ def _tables_need_columns(config: Config) -> Problems:
 def _columns_have_one_role(config: Config) -> Problems:
     data = config.data
     columns = data.sequence if isinstance(data.sequence, list) else [data.sequence]
-    if data.label is not None and data.label in columns:
-        yield (
-            "data.label",
-            f"found {brief(data.label)}, a column of data.sequence; expected another",
-        )
-    keys = ("data.id", "data.label", "data.sequence")
-    roles = {config.value(key): key for key in keys if isinstance(config.value(key), str | int)}
+    labels = data.label if isinstance(data.label, list) else [data.label]
+    for label in labels:
+        if label is not None and (label in columns or labels.count(label) > 1):
+            used = "another time" if labels.count(label) > 1 else "in data.sequence"
+            yield "data.label", f"found {brief(label)}, which is used {used}; expected another"
+    roles: dict[object, str] = {**dict.fromkeys(labels, "data.label"), data.id: "data.id"}
+    if not isinstance(data.sequence, list):
+        roles[data.sequence] = "data.sequence"
     for key, names in (("data.steps", data.steps or {}), ("data.static", data.static or {})):
         for name in names:
             if name in roles:

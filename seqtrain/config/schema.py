@@ -73,11 +73,9 @@ class DataConfig(Section):
     quoting: Literal["auto", "standard", "none"] = "auto"
     """csv, tsv: standard reads "…" as one field. auto: standard for csv, none for tsv."""
     delimiter: Literal["auto", "comma", "semicolon", "tab", "pipe"] = "auto"
-    """csv, tsv: separator of the fields. auto: a tab for tsv; for csv, detected from the first
-    lines."""
+    """csv, tsv: separator of the fields. auto: a tab for tsv; for csv, found in the first lines."""
     encoding: Encoding = "utf-8"
-    """Encoding of lines that are not UTF-8, such as cp1252 or gbk. utf-16 holds for the whole
-    file."""
+    """Encoding of lines that are not UTF-8, such as cp1252 or gbk. utf-16: the whole file."""
     decimal: Literal[".", ","] = "."
     """Decimal mark of numbers in text. With ",", blanks or semicolons separate the numbers of a
     series."""
@@ -100,8 +98,9 @@ class DataConfig(Section):
     previous step, in seconds for dates, under a name of your choice."""
     static: StaticColumns | None = None
     """Row features: columns with one value per sequence, each a token or a number as in steps."""
-    label: Column | None = None
-    """Column of the label: its name, or its index from 0."""
+    label: Column | Columns | None = None
+    """Column of the label: its name, or its index from 0. Of a list, each column marks the label of
+    its name with 1 or 0, true or false, yes or no; blank: 0."""
     label_separator: Annotated[str, Field(min_length=1, max_length=16)] | None = None
     """Separator of the labels of a multi-label row, such as "|". null: one label per row, or lists
     of labels in jsonl and parquet."""
@@ -117,8 +116,7 @@ class DataConfig(Section):
     max_vocab_size: Annotated[int, Field(ge=3, le=2**31 - 1)] = 30000
     """Largest size of the vocabulary, with <pad> and <unk>; the most frequent tokens are kept."""
     max_length: PositiveInt | None = None
-    """Largest number of time steps; longer sequences are truncated (see overlong). null: no
-    limit."""
+    """Largest number of time steps; longer sequences are cut (see overlong). null: no limit."""
     overlong: Literal["head", "tail", "middle", "error"] = "head"
     """Part of a sequence longer than max_length that is kept, or error."""
     empty: Literal["error", "drop", "unk"] = "error"
@@ -268,8 +266,7 @@ class TrainingConfig(Section):
     warmup: Fraction = 0.0
     """Fraction of all updates during which the learning rate rises from 0."""
     bptt: PositiveInt | None = None
-    """Truncated backpropagation through time: gradients reach back at most N time steps. null: all
-    time steps."""
+    """Truncated backpropagation through time: gradients reach back at most N steps. null: all."""
     max_grad_norm: Positive | None = 1.0
     """Largest norm of the gradients; larger gradients are scaled down. null: no clipping."""
     patience: PositiveInt | Literal["auto"] | None = "auto"

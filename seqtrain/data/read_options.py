@@ -91,6 +91,8 @@ class Schema:
             features are channels or time steps. None if the format fixes the place, or, for
             features in a csv file, if all other columns are time steps.
         label: Column of the label, or None if the format fixes its place.
+        one_hot: Columns that mark the label of their name with 1 or 0, in place of `label`, or
+            None.
         group: Column whose value rows of one group share, or None.
         id: Column whose value the rows of one sequence share, or None if a row is a sequence.
         order: Column that sorts the rows of an id, or None if they are sorted as in the file.
@@ -104,6 +106,7 @@ class Schema:
     kind: str = "text"
     sequence: Column | list[Column] | None = None
     label: Column | None = None
+    one_hot: list[Column] | None = None
     group: Column | None = None
     id: Column | None = None
     order: Column | None = None
@@ -118,7 +121,8 @@ class Schema:
         return cls(
             kind=data.kind,
             sequence=data.sequence,
-            label=data.label,
+            label=None if isinstance(data.label, list) else data.label,
+            one_hot=data.label if isinstance(data.label, list) else None,
             group=data.group,
             id=data.id,
             order=data.order,
@@ -126,6 +130,11 @@ class Schema:
             static=data.static,
             label_separator=data.label_separator,
         )
+
+    @property
+    def label_columns(self) -> list[Column]:
+        """Columns of the labels; none if the format fixes their place."""
+        return self.one_hot or ([] if self.label is None else [self.label])
 
     def sequence_columns(self) -> list[Column]:
         """Return the columns of the sequence; none if the format fixes its place.
@@ -143,7 +152,7 @@ class Schema:
         """Return the columns that reading needs, of all that are present."""
         if keeps_all(keep) or (self.kind == "features" and self.sequence is None):
             return [*present]
-        needed = [*self.sequence_columns(), self.label, self.group, *keep]
+        needed = [*self.sequence_columns(), *self.label_columns, self.group, *keep]
         needed += column_names(self.static)
         names = {part for x in needed for part in (str(x), str(x).partition(".")[0])}
         return [column for column in present if column in names]
@@ -151,7 +160,7 @@ class Schema:
     def check_format(self, format: str, name: str, keep: Listed[Column] = ()) -> None:
         """Raise DataError if a file's format can't hold such sequences or has no such columns."""
         is_named = self.sequence is not None or keeps_all(keep) or self.kind == "steps"
-        is_wide = self.kind == "features" and self.label is not None
+        is_wide = self.kind == "features" and bool(self.label_columns)
         expected = [
             each
             for each in formats_holding(self.kind)

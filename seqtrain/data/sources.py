@@ -190,14 +190,14 @@ def completed_schema(sources: Sequence[Source]) -> Schema:
     """
     first = sources[0]
     schema, format = first.schema, first.format
-    has_names = format.header is True or isinstance(schema.label, str)
+    has_names = format.header is True or isinstance(next(iter(schema.label_columns), None), str)
     is_wide = schema.kind == "features" and schema.sequence is None and has_names
     is_wide = is_wide and columns_of_format(format.name) == "delimited"
     if is_wide:
         names: list[Column] = [
             name
             for name in _first_row(first, has_header=True)
-            if name not in ("", schema.label, schema.group)
+            if name not in ("", *schema.label_columns, schema.group)
         ]
         return replace(schema, sequence=names or None)
     if schema.order is None:

@@ -74,7 +74,7 @@ class Situation:
 
     def __init__(self, profile: DataProfile, validation: object, options: InitOptions) -> None:
         self.profile, self.validation = profile, validation
-        self.tokenizer = options.setting("data.tokenizer")
+        self.tokenizer = options.get("tokenizer")
         self.family, self.rows = profile.family.name, profile.total_rows
         self.classes, self.median = len(profile.classes), profile.lengths[0]
         self.is_short = self.median < SHORT_CHARACTERS

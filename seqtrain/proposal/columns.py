@@ -72,6 +72,7 @@ class ColumnProfile:
 
     Attributes:
         column: Name or index of the column.
+        one_hot: Columns that mark a label each, if this profile is of all of them, or None.
         rows: Number of cells.
         cells: Cells of the first rows as texts, cut to slightly more than the longest label.
         values: Count of each value that can be a label, or of each string of lists of strings.
@@ -88,6 +89,7 @@ class ColumnProfile:
     """
 
     column: Column
+    one_hot: list[Column] | None = None
     rows: int = 0
     cells: list[str] = field(default_factory=list)
     values: Counter[str] = field(default_factory=Counter)
@@ -161,6 +163,11 @@ class ColumnProfile:
     def name(self) -> str:
         """Last part of the column's name, in lower case; empty for an index."""
         return "" if isinstance(self.column, int) else self.column.lower().rpartition(".")[2]
+
+    @property
+    def as_label(self) -> dict[str, Any]:
+        """Fields of a schema whose label is this column."""
+        return {"label": self.column} if self.one_hot is None else {"one_hot": self.one_hot}
 
     @property
     def shown(self) -> str:

@@ -12,7 +12,7 @@ from seqtrain.data.readers.file_source import holds_whole_files
 from seqtrain.files.formats import names_of
 from seqtrain.proposal.choices import Choice, choices
 from seqtrain.proposal.data_profile import DataProfile
-from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.split_files import Splits
 from seqtrain.text import listed, printable, quote, shorten
 
@@ -67,14 +67,13 @@ def command_line(splits: Splits, options: InitOptions) -> str:
     """Return the command that writes this config again."""
     words = ["seqtrain", "init", *names_of(splits["train"])]
     words += names_of(splits.get("validation"))
-    for option in ("label", "sequence", "id", "order", "steps"):
+    for option in (name for name in COLUMN_OPTIONS if name in options.options):
         for column in options.named(option):
             words += [f"--{option}", str(column)]
-    if options.header is not None:
-        words.append("--header" if options.header else "--no-header")
+    if "header" in options.given:
+        words.append("--header" if options.get("header") else "--no-header")
     for option in ("format", "delimiter", "encoding"):
-        value = getattr(options, option)
-        words += [f"--{option}", value] if value not in (None, "auto") else []
+        words += [f"--{option}", options.get(option)] if option in options.given else []
     for name in names_of(splits.get("test")):
         words += ["--test", name]
     for setting in options.settings:
@@ -119,6 +118,8 @@ def _column_choices(profile: DataProfile) -> Iterator[Choice]:
     dropped = profile.unlabelled + profile.unreadable
     is_series = schema.kind == "features"
     label = f"column of the label: {shown_labels(profile)}"
+    if schema.one_hot:
+        label = "columns that mark a label each"
     if flow(schema.label).startswith('"'):
         label += " (in quotes, as YAML could read it as another value)"
     is_fasttext = format.name == "fasttext"
@@ -140,7 +141,7 @@ def _column_choices(profile: DataProfile) -> Iterator[Choice]:
         ("order", schema.order, "sorts them"),
         ("steps", schema.steps, "columns of a time step"),
         ("static", schema.static, "columns with one value per sequence"),
-        ("label", schema.label, label),
+        ("label", schema.one_hot or schema.label, label),
         ("label_separator", schema.label_separator, "a row can have several labels, or none"),
         ("kind", schema.kind if schema.kind in ("features", "tokens") else "auto", is_made_of),
         ("empty", "drop" if profile.empty else "error", f"{profile.empty:,} rows have no sequence"),

@@ -7,7 +7,7 @@ from seqtrain.data.readers.sequences import is_number
 from seqtrain.errors import DataError
 from seqtrain.proposal.column_names import KNOWN_NAMES
 from seqtrain.proposal.columns import LONGEST_LABEL, ColumnProfile
-from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.text import quote
 
 MOST_NAMES = 0.01
@@ -32,11 +32,10 @@ def has_header(
     Raises:
         DataError: If it isn't clear.
     """
-    if options.header is not None:
-        return options.header
+    if "header" in options.given:
+        return bool(options.get("header"))
     names = [name.strip().lower() for name in first]
-    options_named = ("label", "sequence", "id", "order", "steps")
-    by_name = {x for option in options_named for x in options.named(option) if isinstance(x, str)}
+    by_name = {x for option in COLUMN_OPTIONS for x in options.named(option) if isinstance(x, str)}
     if {name for name in by_name if not name.isdigit()} & {*first}:
         return True
     if not all(names[1:]) or any(len(name) > LONGEST_LABEL for name in names):

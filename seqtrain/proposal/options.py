@@ -1,54 +1,56 @@
 """Options of `seqtrain init`: what the user says about the data files."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
+from seqtrain.config.document import Unreadable, read_yaml
 from seqtrain.data.read_options import Column
 
+COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
+"""Options that name columns."""
 KINDS = ("text", "tokens", "features")
+LIKE_OPTIONS = ("label", "kind", "tokenizer", "bad_rows", "validation")
+"""Keys of the data section that decide how the files are looked at."""
 
 
-@dataclass(frozen=True)
 class InitOptions:
-    """Facts about data files that the user gives. `init` detects everything that is None or "auto".
+    """Facts about data files that the user gives. `init` detects everything else.
 
-    Attributes:
-        label: Column of the label.
-        sequence: Columns of the sequence.
-        id, order, steps: Columns of a table with one row per time step.
-        header: True if the first row holds the column names.
-        format, delimiter, encoding: How the files are written.
+    Args:
         settings: Further keys of the config, as `section.key=value`.
+        options: `label` and `sequence`: columns of the label and the sequence; `id`, `order` and
+            `steps`: columns of a table with one row per time step; `header`: True if the first row
+            names the columns; `format`, `delimiter` and `encoding`: how the files are written.
+            None or "auto" stands for an option that isn't given.
     """
 
-    label: Column | None = None
-    sequence: list[Column] | None = None
-    id: Column | None = None
-    order: Column | None = None
-    steps: list[Column] | None = None
-    header: bool | None = None
-    format: str = "auto"
-    delimiter: str = "auto"
-    encoding: str | None = None
-    settings: Sequence[str] = ()
+    def __init__(self, settings: Sequence[str] = (), **options: Any) -> None:
+        self.settings = settings
+        self.options = {name: x for name, x in options.items() if x not in (None, "auto", [])}
+        self.given = dict(self.options)
+        for setting in settings:
+            key, _, text = setting.partition("=")
+            section, _, name = key.strip().partition(".")
+            value = read_yaml(text)[0]
+            if section == "data" and name in LIKE_OPTIONS and not isinstance(value, Unreadable):
+                self.given.setdefault(name, value)
 
-    def setting(self, key: str) -> str | None:
-        """Return the value that the settings give a key, or None."""
-        values = dict(setting.partition("=")[::2] for setting in self.settings)
-        return next((v.strip() for k, v in values.items() if k.strip() == key), None)
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return an option, or the default if it isn't given."""
+        return self.given.get(name, default)
 
     @property
     def kind(self) -> str | None:
         """Kind of sequence that the settings name, or None."""
-        kind = self.setting("data.kind")
+        kind = self.get("kind")
         return kind if kind in KINDS else None
 
     @property
     def drops_bad_rows(self) -> bool:
         """True if rows that can't be read are to be dropped."""
-        return self.setting("data.bad_rows") == "drop"
+        return bool(self.get("bad_rows") == "drop")
 
     def named(self, option: str) -> list[Column]:
         """Return the columns that an option such as "id" names, as a list."""
-        value = getattr(self, option)
+        value = self.get(option)
         return value if isinstance(value, list) else [] if value is None else [value]

@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from shlex import join
 
 from seqtrain.config import Config
-from seqtrain.config.document import Unreadable, read_yaml
 from seqtrain.data.dataset import prepare
 from seqtrain.data.readers import read_rows
 from seqtrain.data.sources import files_of, source_of
@@ -72,10 +71,7 @@ def propose(
     reading = ReadingProgress(progress)
     splits, warnings = assign_splits(files, test), list[str]()
     train = files_of("train", splits["train"])
-    label = options.setting("data.label")
-    name = None if label is None else read_yaml(label)[0]
-    is_set = options.label is None and isinstance(name, str | int)
-    profile = inspect(train, replace(options, label=name) if is_set else options, reading)
+    profile = inspect(train, options, reading)
     has_validation = "validation" in splits
     warnings += check_labels(train[0], profile, has_validation=has_validation)
     warnings += _drop_unlabelled_test(splits, profile)
@@ -86,17 +82,15 @@ def propose(
     warnings += profile.warnings
     share = next(share for limit, share in HELD_OUT if profile.total_rows < limit)
     splits.setdefault("validation", share if should_hold_out(profile) else None)
-    set_by_user = options.setting("data.validation")
-    if set_by_user is not None:
-        value = read_yaml(set_by_user)[0]
-        splits["validation"] = None if isinstance(value, Unreadable) else value
+    if "validation" in options.given:
+        splits["validation"] = options.get("validation")
     text, config = write_config(splits, rows, profile, options)
     warnings += label_doubts(profile.classes, config, multi_label=profile.multi_label)
     if profile.total_rows < TRIED_ROWS:
         try:
             data = prepare(config, cache_folder=None)
         except DataError:
-            if has_validation or set_by_user is not None:
+            if has_validation or "validation" in options.given:
                 raise
             splits["validation"] = None
             text, config = write_config(splits, rows, profile, options)
@@ -110,7 +104,7 @@ def _drop_unlabelled_test(splits: Splits, profile: DataProfile) -> list[str]:
     """Remove a test file without labels from the splits, and return a warning about it."""
     for path in files_of("test", splits.get("test"))[:1]:
         source = source_of(path, profile.format, profile.schema)
-        head = [*islice(read_rows(source, labelled=False), FIRST_ROWS)]
+        head = [*islice(read_rows(source, labelled=bool(profile.schema.one_hot)), FIRST_ROWS)]
         if head and not any(row.labels or row.problem for row in head):
             del splits["test"]
             return [f"{source.name} has no labels, so it isn't data.test; it is for predict"]
@@ -141,11 +135,13 @@ def _uses(profile: DataProfile) -> Iterator[str]:
         used += f" = {listed(columns, 8)}; a sequence = the rows of one {schema.id}{order}"
     elif schema.sequence is not None:
         used += f" = {listed([*map(str, schema.sequence_columns())], 4)}"
-    elif schema.label is not None:
+    elif schema.label_columns:
         used += " = all other columns, a time step each"
     classes = f"{len(profile.classes)} classes: {shown_labels(profile)}"
-    label = schema.label
-    if label is None and profile.format.name == "fasta":
+    label = None if schema.label is None else str(schema.label)
+    if schema.one_hot:
+        label = listed([*map(str, schema.one_hot)], 4)
+    elif label is None and profile.format.name == "fasta":
         label = "the last word of each line of >"
     kind = "several labels per row" if profile.multi_label else "label"
     yield f"{used}, {classes}" if label is None else f"{used}, {kind} = {label} ({classes})"

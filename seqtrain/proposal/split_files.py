@@ -88,7 +88,7 @@ def check_labels(path: str, profile: DataProfile, *, has_validation: bool) -> It
     is_unique = max(profile.classes.values()) == 1 and profile.rows > MOST_UNIQUE
     if is_unique and not has_validation:
         expected = "expected labels that several rows share"
-        if profile.schema.label is not None:
+        if profile.schema.label_columns:
             expected += "; --label names their column"
         elif is_folder:
             expected += ": each file is a class here; give each class a folder for its files"

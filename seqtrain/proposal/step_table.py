@@ -110,7 +110,7 @@ def find_step_table(
         "steps",
         id=id.column,
         order=order,
-        label=table.label.column,
+        **table.label.as_label,
         steps=table.steps,
         static=table.static or None,
     )
@@ -129,7 +129,7 @@ def _may_be_step_table(columns: Sequence[ColumnProfile], options: InitOptions) -
     """Return True if no column holds whole sequences, and columns have names."""
     has_names = all(isinstance(column.column, str) for column in columns)
     has_sequence = any(column.can_be_sequence for column in columns)
-    return has_names and not (options.sequence or options.kind or has_sequence)
+    return has_names and not (options.get("sequence") or options.kind or has_sequence)
 
 
 def _check_request(
@@ -138,7 +138,7 @@ def _check_request(
     """Raise a DataError if options for time steps don't fit the table."""
     if is_requested and not all(isinstance(column.column, str) for column in columns):
         raise DataError("--id: the columns have no names; if the first row has some: --header")
-    if is_requested and options.sequence:
+    if is_requested and options.get("sequence"):
         raise DataError(
             "--sequence: a row is a time step with --id, --order or --steps; leave out --sequence"
         )

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from seqtrain.data.examples import BadRow
 from seqtrain.data.read_options import EVERY_COLUMN, Column, FileFormat, Schema, missing_name
 from seqtrain.data.readers import FileSource, Source, TableSource, read_rows
-from seqtrain.data.readers.cells import BY_COLUMNS, is_by_columns
+from seqtrain.data.readers.cells import BY_COLUMNS, is_by_columns, is_mark
 from seqtrain.data.readers.file_source import class_folder, holds_whole_files
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.opening import BUFFER, open_input, utf_16
@@ -33,7 +34,7 @@ from seqtrain.proposal.columns import ColumnProfile, columns_named, flattened, p
 from seqtrain.proposal.data_profile import DataProfile, good_rows
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.label_column import choose_label
-from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.sampling import sampled
 from seqtrain.proposal.sequence_columns import FEWEST_STEPS, choose_sequence, no_series_problem
@@ -87,10 +88,10 @@ def inspect(files: Sequence[str], options: InitOptions, progress: ReadingProgres
         DataError: If they can't be read, or something isn't clear.
     """
     path, name = files[0], display_name(files[0])
-    format = data_format(path, options.format)
-    check_encoding(options.encoding)
+    format = data_format(path, options.get("format", "auto"))
+    check_encoding(options.get("encoding"))
     progress.step(f"reading {name}")
-    encoding, undecodable = options.encoding, list[str]()
+    encoding, undecodable = options.get("encoding"), list[str]()
     if encoding is None:
         encoding, undecodable = _encoding(path, format)
     with sampled(path, format, encoding) as sample:
@@ -100,7 +101,7 @@ def inspect(files: Sequence[str], options: InitOptions, progress: ReadingProgres
         drop = options.drops_bad_rows or bool(undecodable)
         profile = found.count_files(read, progress, drop_bad_rows=drop)
         separator = separator_of(profile.classes)
-        if separator is not None and profile.schema.label is not None:
+        if separator is not None and profile.schema.label_columns:
             profile = found.count_files(
                 read, progress, drop_bad_rows=drop, label_separator=separator
             )
@@ -115,7 +116,7 @@ def inspect(files: Sequence[str], options: InitOptions, progress: ReadingProgres
         more = f" and {len(undecodable) - 1:,} more" if len(undecodable) > 1 else ""
         left_out = f"{first}{more}: not UTF-8, as other files of the folder are; left out"
         profile.warnings = [*profile.warnings, left_out]
-    profile.conclude(options.setting("data.tokenizer"))
+    profile.conclude(options.get("tokenizer"))
     return profile
 
 
@@ -139,13 +140,16 @@ def find_columns(
         DataError: If it can't be read, or something that is needed isn't clear.
     """
     warnings = list[str]()
-    if encoding not in ("utf-8", "utf-16") and options.encoding is None:
+    if encoding not in ("utf-8", "utf-16") and "encoding" not in options.given:
         warnings.append(
             f"{display_name(path)} isn't UTF-8; it is read as {encoding} (Western European); if "
             "letters come out wrong, give --encoding, such as cp1251 or gbk"
         )
     written = FileFormat(
-        format, delimiter=options.delimiter, encoding=encoding, by_name=options.format == "auto"
+        format,
+        delimiter=options.get("delimiter", "auto"),
+        encoding=encoding,
+        by_name="format" not in options.given,
     )
     if format == "txt" and os.path.isfile(path):
         source = FileSource(path, replace(written, name="lines"), Schema())
@@ -298,6 +302,7 @@ def _assign_columns(
 ) -> DataProfile:
     """Return how a table is read: which column is the label, and which hold the sequence."""
     _check_names(columns, options)
+    columns, options = _with_one_label(columns, options)
     profile = find_step_table(columns, options, format)
     if profile is not None:
         return profile
@@ -322,10 +327,39 @@ def _assign_columns(
         column.has_decimal_commas or column.decimal_series for column in chosen
     ):
         format = replace(format, decimal=",")
-    schema = Schema(kind, sequence=sequence, label=label.column)
+    schema = Schema(kind, sequence=sequence, **label.as_label)
     profile = DataProfile(format, schema, [column.describe() for column in ignored], warnings)
     profile.owner = _owner(ignored)
     return profile
+
+
+def _with_one_label(
+    columns: Sequence[ColumnProfile], options: InitOptions
+) -> tuple[Sequence[ColumnProfile], InitOptions]:
+    """Return columns and options in which several label columns are one.
+
+    Its cells are the names of the columns that mark their label in a row.
+
+    Raises:
+        DataError: If a cell is no mark.
+    """
+    labels = columns_named(columns, options, "label")
+    if len(labels) < 2:
+        return columns, options
+    names = [str(column.column) for column in labels]
+    cells = []
+    for number, row in enumerate(zip(*(column.cells for column in labels), strict=True), 1):
+        try:
+            marked = [name for name, cell in zip(names, row, strict=True) if is_mark(name, cell)]
+        except BadRow as bad:
+            raise DataError(
+                f"--label: row {number:,}: {bad}, as there is a --label for each label"
+            ) from None
+        cells.append("|".join(marked))
+    joined = ColumnProfile(str(names), one_hot=[column.column for column in labels])
+    joined.add(cells)
+    others = [column for column in columns if column not in labels]
+    return [*others, joined], InitOptions(**{**options.given, "label": joined.column})
 
 
 def _kind_of(chosen: Sequence[ColumnProfile]) -> str:
@@ -366,7 +400,7 @@ def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None
     hint = "" if has_names else "; the table has no names (--header, if the first row has some)"
     problems = [
         f"--{option}: {missing_name('column', str(name), present)}{hint}"
-        for option in ("label", "sequence", "id", "order", "steps")
+        for option in COLUMN_OPTIONS
         for name in options.named(option)
         if str(name) not in known
     ]

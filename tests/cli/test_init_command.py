@@ -527,3 +527,31 @@ def test_the_data_are_checked_before_the_destination(tmp_path, monkeypatch, cli)
     assert "--output" in cli("init", "a.csv", code=2).err
     assert "--label" in cli("init", "a.csv", "--label", "label", "--label", "text", code=2).err
     assert Path("a.yaml").read_text() == "mine"
+
+
+def test_a_label_for_each_column_that_marks_it(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts = [("log in please", 1, 0), ("refund my card", 0, 1), ("refund and log in", 1, 1)]
+    rows = [f"{text} {row},{a},{b}" for row in range(20) for text, a, b in [*texts, ("hi", 0, 0)]]
+    Path("a.csv").write_text("\n".join(["text,login,billing", *rows]) + "\n")
+    Path("a-test.csv").write_text("\n".join(["text,login,billing", *rows[:8]]) + "\n")
+    two = ("--label", "login", "--label", "billing")
+    said = cli("init", "a.csv", "a-test.csv", *two, "-o", "c.yaml").err
+    assert "login, billing" in said
+    config = load_config("c.yaml")
+    assert config.data.label == ["login", "billing"]
+    assert config.data.test == "a-test.csv"
+    assert config.training.monitor == "micro_f1"
+    cli("fit", "c.yaml", "--run-dir", "r", "--set", "training.max_epochs=1")
+    Path("new.csv").write_text("text\nlog in please 1\n")
+    assert cli("predict", "new.csv", "--run", "r").out.startswith("label\tprobability\n")
+    assert cli("eval", "r", "--data", "a-test.csv", "--json").json["labels"] == ["billing", "login"]
+    one = [f"{text} {row},{a},{1 - a}" for row in range(20) for text, a, _ in texts]
+    Path("a.csv").write_text("\n".join(["text,login,billing", *one]) + "\n")
+    cli("init", "a.csv", "--set", "data.label=[login, billing]", "-o", "d.yaml")
+    assert load_config("d.yaml").training.monitor in ("accuracy", "macro_f1")
+    Path("a.csv").write_text("text,login,stars\n" + "\n".join(f"{x[:-1]}4" for x in one) + "\n")
+    wrong = cli("init", "a.csv", "--label", "login", "--label", "stars", "-o", "e.yaml", code=2)
+    assert "--label" in wrong.err
+    assert "stars" in wrong.err
+    assert not Path("e.yaml").exists()

@@ -21,7 +21,11 @@ DATA = argument(
     "recognized by their names: validation or test in them, or names that differ only in numbers.",
     "DATA",
 )
-LABEL = option("Column of the label. Default: detected.", "COLUMN")
+LABEL = option(
+    "Column of the label. Repeated: columns that mark the label of their name with 1 or 0. "
+    "Default: detected.",
+    "COLUMN",
+)
 SEQUENCE = option(
     "Column of the sequence. Can be repeated: the texts are joined. Default: detected.", "COLUMN"
 )
@@ -69,26 +73,21 @@ def init(
             "--id: found several columns; expected one: join them into a column of the table first",
             len(id or ()) > 1,
         ),
-        (
-            "--label: found several columns; expected one: join their labels into a column such as "
-            "'login|billing' first (data.label_separator)",
-            len(label or ()) > 1,
-        ),
     )
     init_options = InitOptions(
-        label=label[0] if label else None,
-        sequence=[*sequence] if sequence else None,
+        overrides or (),
+        label=label,
+        sequence=sequence,
         id=id[0] if id else None,
         order=order,
-        steps=[*steps] if steps else None,
+        steps=steps,
         header=header,
-        format=format or "auto",
-        delimiter=delimiter or "auto",
+        format=format,
+        delimiter=delimiter,
         encoding=encoding,
-        settings=overrides or (),
     )
     for path in data:
-        data_format(path, init_options.format)
+        data_format(path, format or "auto")
     _write_proposal(data, init_options, test, output, force=force)
 
 

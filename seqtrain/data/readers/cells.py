@@ -13,12 +13,15 @@ from seqtrain.data.readers.step_cells import Rows, id_cells
 from seqtrain.data.readers.time_steps import read_row_features
 from seqtrain.errors import DataError
 from seqtrain.files.reading import NotJSONError, parse_json
+from seqtrain.text import quote
 
 BY_COLUMNS = (
     "one JSON object; expected one object per row, as pandas writes with to_json(orient='records')"
 )
 
 
+MARKS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
+"""Cells of label columns, in lower case, and True if they mark the label."""
 GetterFactory: TypeAlias = Callable[..., Callable[[Any], Sequence[Any]]]
 """Function that makes a function that takes the cells of certain columns out of a row.
 
@@ -61,11 +64,14 @@ class _RowParser:
         self.source, schema = source, source.schema
         self.keep, self.static = [*map(str, source.keep)], schema.static or {}
         self.columns = schema.sequence_columns()
-        if source.labelled and schema.label is None:
+        self.one_hot = [*(schema.one_hot or ())] if source.labelled else []
+        if source.labelled and not schema.label_columns:
             raise DataError(f"data.label: missing; format {source.format.name} needs a column")
         features = column_names(self.static)
-        self.get = getter([schema.label, schema.group, *self.columns, *features, *source.keep])
+        own = [*self.columns, *features, *self.one_hot]
+        self.get = getter([schema.label, schema.group, *own, *source.keep])
         self.steps, self.count = len(self.columns), len(self.columns) + len(features)
+        self.end = len(own)
         if schema.steps is not None:
             self.get_id = getter([schema.id, None], partial=True)
 
@@ -76,9 +82,9 @@ class _RowParser:
         own, features = cells[: self.steps], cells[self.steps : self.count]
         return (
             sequence_from_cells(own, source.schema.kind, self.columns, decimal),
-            source.labels(label),
+            source.labels(self._marked(cells[self.count : self.end]) if self.one_hot else label),
             None if group is None else name_of(group, "the group"),
-            self._kept(cells[self.count :]),
+            self._kept(cells[self.end :]),
             None,
             read_row_features(self.static, features, decimal) if features else None,
         )
@@ -89,11 +95,14 @@ class _RowParser:
         for content in contents:
             if isinstance(content, BadRow):
                 raise content
+        label: Any
         label, group, *cells = zip(*map(self.get, contents), strict=True)
         none: list[Any] = [None] * len(lines)
         kept = none
         if self.keep:
-            kept = [*map(self._kept, zip(*cells[self.count :], strict=True))]
+            kept = [*map(self._kept, zip(*cells[self.end :], strict=True))]
+        if self.one_hot:
+            label = [*map(self._marked, zip(*cells[self.count : self.end], strict=True))]
         return [lines, none, label, group, kept, id_cells(cells[0]), *cells[1 : self.count]]
 
     def parse_step(self, row: tuple[int, Any]) -> Rows:
@@ -109,6 +118,10 @@ class _RowParser:
         others = [nothing] * (self.count - 1)
         return [(line,), (problem,), nothing, nothing, nothing, [name], *others]
 
+    def _marked(self, cells: Sequence[Any]) -> list[str]:
+        """Return the names of the label columns that are marked. Raises BadRow."""
+        return [str(x) for x, cell in zip(self.one_hot, cells, strict=True) if is_mark(x, cell)]
+
     def _kept(self, cells: Sequence[Any]) -> dict[str, Any] | None:
         """Return the cells of the columns to keep, by column, or None if there are none."""
         if not self.keep:
@@ -116,6 +129,19 @@ class _RowParser:
         found = dict(zip(self.keep, cells, strict=True))
         whole = found.get(EVERY_COLUMN) if keeps_all(self.keep) else None
         return whole if isinstance(whole, dict) else found
+
+
+def is_mark(column: Column, cell: object) -> bool:
+    """Return True if a cell of a label column marks its label.
+
+    Raises:
+        BadRow: If the cell is neither a mark nor its absence.
+    """
+    text = "" if cell is None or cell != cell else str(cell).strip().lower().removesuffix(".0")
+    if text not in MARKS:
+        expected = "1 or 0, true or false, yes or no, or a blank cell"
+        raise BadRow(f"{column}: found {quote(text)}; expected {expected}")
+    return MARKS[text]
 
 
 def read_jsonl(source: RowSource) -> Iterator[Example | Rows]:

@@ -89,7 +89,7 @@ def read_delimited(source: RowSource) -> Iterator[Example | Rows]:
     """
     records, format, schema = delimited_records(source), source.format, source.schema
     static = column_names(schema.static)
-    named = [*schema.sequence_columns(), *static, schema.label, schema.group]
+    named = [*schema.sequence_columns(), *static, *schema.label_columns, schema.group]
     named += [] if keeps_all(source.keep) else source.keep
     names = [name for name in named if isinstance(name, str)]
     if format.header is False and names:
@@ -122,7 +122,8 @@ def read_records(
         keep = [*(columns.names or range(columns.width))]
     sequence = schema.sequence_columns()
     if not sequence:  # every other column is a time step
-        others = {known[x] for x in ("", label, schema.group) if x in known}
+        labels = [label, *(schema.one_hot or ())]
+        others = {known[x] for x in ("", *labels, schema.group) if x in known}
         others |= {known[x] for x in source.keep if x in known}
         sequence = [index for index in range(columns.width) if index not in others]
     if not sequence:

@@ -123,13 +123,13 @@ class TableSource:
         schema, name = opened.schema, self.name
         sequence: list[Column] = schema.sequence_columns()
         if not sequence and schema.kind == "features":
-            others = (str(schema.label), str(schema.group))
+            others = {*map(str, [*schema.label_columns, schema.group])}
             sequence = [x for x in self.values if x not in others]
         elif not sequence and not keeps_all(opened.keep):
             raise DataError(
                 f"{name}: the model has no column names; give a list, such as list(data['text'])"
             )
-        for column in map(str, [*sequence, *([schema.label] * opened.labelled)]):
+        for column in map(str, [*sequence, *(schema.label_columns if opened.labelled else ())]):
             if not {column, column.partition(".")[0]} & self.values.keys():
                 raise DataError(f"{name}: {missing_name('column', column, self.columns)}")
         if schema.steps is None:
