@@ -27,12 +27,12 @@ class Check(Summarized):
         run: Directory of the run.
         data: Name of the data.
         num_examples: Number of sequences that were compared, a sample.
-        available: Number of sequences of the data.
+        available: Number of all sequences of the data.
         steps: Number of time steps that were compared.
         cut: Number of sequences of which only the first steps were compared.
         carried: True if each sequence starts from the state of the row before it in its group.
         allowed: Largest difference of logits that passes.
-        differences: Largest difference for each way to batch and each engine.
+        differences: Largest difference of logits for each batching and each engine.
     """
 
     run: Path
@@ -46,7 +46,7 @@ class Check(Summarized):
     differences: list[LogitDifference]
 
     def summary(self) -> dict[str, str]:
-        """Return the verdict and its grounds."""
+        """Return the verdict, the largest difference, and the size of the sample."""
         worst = max(difference.logits for difference in self.differences)
         return {
             "verdict": "passed" if self.passed else "failed",
@@ -85,7 +85,8 @@ def check(
         data: A file of sequences, or a table as `fit` takes it, with or without labels; or None for
             the first of test, validation and train that the run has.
         device: As for `evaluate`.
-        listener: Function that is called with the current way and the share that is done.
+        listener: Function that is called before each comparison with its name and the share of the
+            comparisons that is done.
 
     Raises:
         ConfigError, CheckpointError, DataError: As `evaluate`.

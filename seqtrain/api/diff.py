@@ -25,11 +25,12 @@ class RunDifference:
     Attributes:
         runs: Directories of both runs.
         data: Name of the data.
-        metrics: Each metric of both, and the interval of the difference.
+        metrics: Accuracy and F1 of both runs, with the confidence interval of the difference.
         num_examples: Number of examples that both predicted.
         left_out: Number of examples that only one run predicted.
         counts: Number of examples by who is right: both, only_a, only_b, neither.
-        rows: Pairs of different predictions: those with a right one first, then by confidence.
+        rows: Pairs of predictions that differ. Pairs with a correct prediction come first, and of
+            these the most confident ones.
         warnings: Limits of these figures, one line each.
     """
 
@@ -53,7 +54,7 @@ def diff(
 ) -> RunDifference:
     """Compare two runs, a and b, on the same examples.
 
-    The other arguments and errors are those of `evaluate`.
+    The other arguments and the errors are as for `evaluate`.
 
     Raises:
         DataError: If the runs name different data, or different labels for a row.

@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 LAYOUTS = ("time_channels", "channels_time")
 """Orders of the axes of a series: (T, C) and (C, T)."""
 IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
-"""Start of a message about sequences in memory, which are X here."""
+"""Start of a message about a table or list in memory. Messages of the estimator name X instead."""
 
 
 class InputError(DataError, ValueError):
@@ -41,7 +41,11 @@ def renamed(error: SeqtrainError) -> list[str]:
 
 
 def checked_sequence(sequence: Any) -> Any:
-    """Return a sequence, or raise an InputError if it can't be one. A missing one is empty."""
+    """Return a sequence, or an empty one in place of None or NaN.
+
+    Raises:
+        InputError: If it is no text, list or array.
+    """
     if not isinstance(sequence, str | Sequence | np.ndarray) and plain(sequence) is not None:
         raise InputError(
             f"X: found {type(sequence).__name__}; expected texts, lists of symbols or arrays. "
@@ -51,7 +55,7 @@ def checked_sequence(sequence: Any) -> Any:
 
 
 def are_lists(y: Any) -> bool:
-    """Return True if each row has a list of labels, which aren't 0s and 1s."""
+    """Return True if y has a list of labels for each example, and no table of 0s and 1s."""
     is_list = isinstance(y, list | tuple)
     if not is_list or not all(isinstance(each, list | tuple | set) for each in y):
         return False
@@ -95,7 +99,12 @@ def series_of(array: Array, layout: str) -> list[Any]:
 
 
 def steps_first(series: list[Any], layout: str) -> list[Any]:
-    """Return series in the order (T, C); sequences of other kinds are unchanged."""
+    """Return series with time as the first axis, (T, C); other sequences are unchanged.
+
+    Args:
+        series: Sequences. In the layout channels_time, arrays are (C, T).
+        layout: One of LAYOUTS.
+    """
     if layout != "channels_time":
         return series
     return [np.asarray(x).T if getattr(x, "ndim", 1) == 2 else x for x in series]
@@ -135,7 +144,7 @@ def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
 
 
 def weights_by_index(weights: Mapping[Any, float], classes: list[Any]) -> dict[str, float]:
-    """Return class weights by the index of each label; a label that has none gets 1."""
+    """Return class weights by the index of each label. Labels without a weight get 1."""
     by_name = {str(label): weight for label, weight in weights.items()}
     names = [str(label) for label in classes]
     unknown = [name for name in by_name if name not in names]

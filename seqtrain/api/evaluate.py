@@ -59,7 +59,7 @@ class Labelled:
     Attributes:
         classifier: The classifier.
         source: Name of the file or files that were read.
-        files: What was read.
+        files: Sources of the sequences.
         digests: SHA-256 of each file, by path.
         store: The encoded sequences.
         warnings: Notices about the rows, one line each.
@@ -86,7 +86,7 @@ class Labelled:
         return score_branches(one.network, branches, self.store, *decision)
 
     def by_share(self) -> list[dict[str, float]]:
-        """Return the scores before each sequence ends, as `score_prefixes` does."""
+        """Return accuracy after 10 %, 20 % … of each sequence, as `score_prefixes` returns it."""
         refuse_multi_label(self.classifier)
         one = self.classifier
         return score_prefixes(one.network, self.store, one.device, one.decision_thresholds)
@@ -122,7 +122,7 @@ def load_labelled(
 
 
 def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelled:
-    """Return a split of the run's config; `evaluate` lists the errors."""
+    """Read and encode a split that the run's config names; `evaluate` lists the errors."""
     if not run.holds(CONFIG):
         raise CheckpointError(f"{run.path}: a model folder names no splits; give {A_FILE}")
     config = run.config()
@@ -296,10 +296,14 @@ def evaluate(
 
 
 def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[str, Scores]]:
-    """Score the models of an ensemble, each and together.
+    """Return the scores of an ensemble, and the scores of each of its runs by name.
 
-    Together they predict by the mean of their probabilities. On the validation splits of folds each
-    row is predicted by the model that held it out, with a warning.
+    An ensemble predicts by the mean of the probabilities. On the validation splits of folds, each
+    row is predicted only by the model that held it out, with a warning.
+
+    Args:
+        path: Directory of the ensemble.
+        each: Each run's model and encoded sequences.
     """
     check_alike({x.classifier.path.name: x.classifier.preprocessing for x in each}, path)
     first = each[0]

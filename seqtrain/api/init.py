@@ -90,7 +90,7 @@ def _listed(columns: Column | Sequence[Column] | None) -> list[Column] | None:
 
 
 def _files_of(name: str, data: Any, tables: list[TableSource]) -> list[str]:
-    """Return the paths of a split; a table is added to `tables` and has a path meanwhile."""
+    """Return the paths of a split. A table is added to `tables`, and its path names it."""
     files = [*data] if isinstance(data, list | tuple) else [data]
     if all(isinstance(file, str | PathLike) for file in files):
         return [*map(fspath, files)]

@@ -256,7 +256,7 @@ def predict_steps(
 
     A model that reads in one direction reads each sequence once. A model that looks ahead reads
     each prefix again, which is T (T + 1) / 2 steps for a sequence of T steps. Arguments and errors
-    are those of `predict`.
+    are as for `predict`.
 
     Raises:
         ConfigError: Also if the run is an ensemble, or the task is multi-label.

@@ -27,9 +27,9 @@ class Prediction(Summarized):
     """Prediction for one sequence.
 
     Attributes:
-        label: The predicted label, of the type that it has in a table that was given to `fit`, or
-            an empty text if there is a problem. In a multi-label task all predicted labels as one
-            text, joined by ``data.label_separator``.
+        label: The predicted label, or an empty text if there is a problem. It has the type of the
+            labels of the table that `fit` was called with; after training on files it is text. In a
+            multi-label task it is the text of all labels, joined by ``data.label_separator``.
         probability: Its probability, in [0, 1], or NaN if there is a problem. In a multi-label task
             the probability that exactly these labels are right, if labels are independent.
         probabilities: Probability of each label (or of the most probable ones, if only some were
@@ -68,7 +68,7 @@ class Prediction(Summarized):
 
 
 def label_text(label: Any) -> str:
-    """Return a label as files have it."""
+    """Return a label as the text that files of predictions contain: "1" for 1, "true" for True."""
     return name_of(label, "the label") or ""
 
 
@@ -142,7 +142,7 @@ class PredictionStream(Iterator[Prediction]):
 
     @cached_property
     def rest(self) -> Predictions:
-        """All predictions that weren't iterated over yet, as a list."""
+        """The list of all predictions that weren't iterated over yet."""
         rest = Predictions(self._predictions, self.classes)
         self._predictions = iter(rest)
         return rest

@@ -39,9 +39,14 @@ CURVES, CURVE_POINTS = 6, 50
 
 @dataclass(frozen=True)
 class SplitPredictions:
-    """Predictions of one run, in the order of the files, and their probabilities, (B, C).
+    """Predictions of one run for the examples of a split.
 
-    `branches` has the scores of each branch by name, if there are several.
+    Attributes:
+        found: The classifier, and the encoded examples.
+        rows: Prediction for each example, in the order of the files.
+        probabilities: Probability of each class for each example, (B, C).
+        scores: Scores of the model.
+        branches: Scores of each branch by name, or empty if there is one branch.
     """
 
     found: Labelled
@@ -59,9 +64,10 @@ def predict_split(
     explain: int = 0,
     device: str = "auto",
 ) -> SplitPredictions:
-    """Return a run's prediction for every example of a split; takes and raises as `evaluate`.
+    """Return a run's prediction for every example of a split.
 
-    `explain` of the most confident mistakes get the weights of their time steps.
+    The most confident mistakes, `explain` of them, get the weights of their time steps. The other
+    arguments and the errors are as for `evaluate`.
     """
     return _predictions_of(
         load_labelled(run, split=split, data=data, device=device), explain=explain
@@ -171,7 +177,7 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
 
 
 def _read_again(found: Labelled) -> list[Example]:
-    """Read the text of the rows, because a store holds numbers only."""
+    """Read the rows of a split again, because a store has no texts, and return them in order."""
     wanted = dict.fromkeys(found.store.lines.tolist())
     examples: dict[int, Example] = {}
     for source, (_, start) in zip(found.files, found.store.files, strict=True):

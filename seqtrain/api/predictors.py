@@ -357,7 +357,15 @@ class Classifier(Summarized):
 
 
 def one_model(classifier: Classifier, option: str = "") -> Classifier:
-    """Return the classifier, or raise a ConfigError if it is an ensemble."""
+    """Return the classifier if it is a single model.
+
+    Args:
+        classifier: The classifier.
+        option: Option of the command that needs a single model, for the message, or "".
+
+    Raises:
+        ConfigError: If the classifier is an ensemble.
+    """
     if len(classifier.models) > 1:
         raise ConfigError(f"{option}: ".lstrip(": ") + name_one(classifier.path))
     return classifier

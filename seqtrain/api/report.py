@@ -46,7 +46,7 @@ def report(
 
     Args:
         runs: A run as `evaluate` takes it, a list of these, or None for the newest run. A directory
-            of several runs stands for all of them.
+            of several runs means all of them.
         output: HTML file to write.
         split: test, validation or train, or None as for `evaluate`.
         data: Labelled file to score on instead.

@@ -43,7 +43,7 @@ WARM_UP = (2, 8)
 """Sequences of two small batches before the first turn. The second batch is timed."""
 
 ComparisonListener: TypeAlias = Callable[[str, float], None]
-"""Function of a description of the current work, and of the fraction of the time that is over."""
+"""Function that is called with a description of the current work and the share of the time used."""
 
 
 class VariantRun(VariantResult):
@@ -68,7 +68,7 @@ class VariantRun(VariantResult):
         return self.config.batching.bucketing
 
     def seconds(self, mode: str) -> list[float]:
-        """Return the seconds of each turn so far."""
+        """Return the duration of each turn so far; `mode` is training or prediction."""
         return [seconds for _, seconds in self._turns[mode]]
 
     def rate(self, mode: str) -> float:
@@ -77,7 +77,12 @@ class VariantRun(VariantResult):
         return 0.0 if speed is None else speed.tokens_per_second
 
     def take_turn(self, mode: str, left: float) -> None:
-        """Train or predict for TURN seconds, but at least one batch, unless it takes too long."""
+        """Measure the speed for TURN seconds, but at least for one batch.
+
+        Args:
+            mode: training or prediction.
+            left: Seconds that are left. If a batch takes much longer, `problem` is set instead.
+        """
         if not self._turns[mode]:
             rows = self._plan[0]
             for count in WARM_UP:
@@ -236,7 +241,7 @@ def compare(
 
 
 def _check_logits(runs: Iterable[VariantRun], task: Task) -> None:
-    """Set the largest difference of each variant's logits from those of single sequences."""
+    """Set each variant's largest difference from the logits of single sequences."""
     expected = {}
     for run in runs:
         pooling = str(run.config.model.pooling)

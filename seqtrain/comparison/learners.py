@@ -68,7 +68,7 @@ class SeqtrainLearner:
         next(map_batches(update, store, [rows], device, collate=self._collate, lower=lower))
 
     def logits(self, batches: Sequence[Ints]) -> Tensor:
-        """Return the logits of the rows of some batches. Batches are formed again, by length."""
+        """Return the logits of the rows of some batches, (B, C), computed in batches by length."""
         return self._classify(self.task.train, batches)
 
     def accuracy(self, examples: int) -> float:

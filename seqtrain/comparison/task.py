@@ -104,9 +104,9 @@ states.
 
 
 def variants_for(config: Config, device: torch.device) -> dict[str, str]:
-    """Return for each variant by name why it can't run a config here, or "" if it can.
+    """Return, by the name of each variant, the reason why it can't run on this device, or "".
 
-    Variants that equal the config in all respects are left out.
+    Variants that would be equal to another one for this config are left out.
     """
     left_out = {f"{config.model.pooling}-valid"}
     if not config.batching.bucketing:
@@ -157,7 +157,17 @@ class Task:
 
 
 def prepare_task(config: Config, device: torch.device, beside: Path | None) -> Task:
-    """Read the data as `fit` does, and choose the rows that are held out and compared."""
+    """Read the data as `fit` does, and choose the rows whose accuracy and logits are compared.
+
+    Args:
+        config: The config.
+        device: Device that computes.
+        beside: Folder of the YAML file, for the message about a missing data file, or None.
+
+    Raises:
+        ConfigError: If the task is multi-label.
+        DataError: If the data can't be used.
+    """
     check_files(config, beside)
     config, left_out = without_other_parts(with_width(config))
     if config.data.validation is None and config.data.group is None:

@@ -29,11 +29,11 @@ FOREIGN_FEATURE = 1e4
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """Largest difference between one way to batch and one sequence at a time.
+    """Largest difference between predictions in batches and predictions for single sequences.
 
     Attributes:
-        way: Name of the way to batch.
-        variant: Engine or unroll that computes.
+        way: Name of the batching, such as "batches of 8".
+        variant: Name of the engine or unroll that computes.
         logits: Largest difference of logits.
         probabilities: Largest difference of probabilities.
         labels: Number of sequences with another predicted label.
@@ -52,9 +52,18 @@ def differences(
     device: torch.device,
     listener: Callable[[str, float], None],
 ) -> tuple[Tensor, list[LogitDifference]]:
-    """Return the logits of each sequence by itself, (B, C), and the differences of all other ways.
+    """Compare logits of many batchings, by each engine, with logits of single sequences.
 
-    The listener is called with the current way and the share of all ways that is done.
+    Args:
+        model: The network.
+        store: The sequences.
+        device: Device that computes.
+        listener: Function that is called before each comparison with its name and the share of the
+            comparisons that is done.
+
+    Returns:
+        The logits of single sequences by torch's own module, (B, C); and the largest differences
+        for each batching and each engine.
     """
     groups = carried_groups(model, store)
     ways = _ways(store, model.input_size, groups)
@@ -107,9 +116,12 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
 def _ways(
     store: SequenceStore, input_size: int, groups: Ints | None
 ) -> dict[str, tuple[list[Ints], Callable[..., Batch]]]:
-    """Return the ways to batch some rows: the rows of each batch, and a collate function.
+    """Return the batchings to compare by name: the rows of each batch, and a collate function.
 
-    With groups, no batch holds two rows of one group.
+    Args:
+        store: The sequences.
+        input_size: Number of token ids, or of features of a time step.
+        groups: Group of each row, or None. No batch holds two rows of one group.
     """
     ranks = np.zeros(len(store)) if groups is None else rows_in_groups(groups)[0]
     rounds = [np.flatnonzero(ranks == rank) for rank in np.unique(ranks)]

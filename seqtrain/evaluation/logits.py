@@ -23,9 +23,11 @@ Result = TypeVar("Result")
 
 
 class CarriedStates:
-    """State at the end of the last row of each group, detached: the start of its next row.
+    """Final hidden state of each group's last row, from which its next row starts.
 
-    While `frozen` is True, states don't change. G groups.
+    States are detached. While `frozen` is True, they don't change.
+
+    Shape letters: G groups; S tensors of a state; L layers.
     """
 
     def __init__(self) -> None:
@@ -33,14 +35,14 @@ class CarriedStates:
         self._states: dict[int, Tensor] = {}
 
     def starts(self, groups: Ints | None, model: ClassifierNetwork) -> Tensor | None:
-        """Return each row's start state, (P, L, B, H); zeros for a group's first row."""
+        """Return each row's start state, (S, L, B, H); zeros for a group's first row."""
         if groups is None:
             return None
         zeros = recurrent_branch(model).zero_state(1)[:, :, 0]
         return torch.stack([self._states.get(group, zeros) for group in groups.tolist()], dim=2)
 
     def keep(self, groups: Ints | None, states: Tensor) -> None:
-        """Store the states (P, L, B, H) at the end of these groups' rows, detached."""
+        """Store the final states of rows, (S, L, B, H), by the group of each row, (B,)."""
         if groups is None or self.frozen:
             return
         for group, state in zip(groups.tolist(), states.detach().unbind(2), strict=True):
@@ -52,7 +54,7 @@ class CarriedStates:
         self._states.clear()
 
     def tensors(self, model: ClassifierNetwork) -> dict[str, Tensor]:
-        """Return what `load` takes: groups (G,) and their states (G, P, L, H)."""
+        """Return what `load` takes: groups (G,) and their states (G, S, L, H)."""
         groups = torch.tensor([*self._states], dtype=torch.int64, device="cpu")
         zeros = recurrent_branch(model).zero_state(1)[:, :, 0]
         states = torch.stack([zeros, *self._states.values()])[1:]
@@ -164,7 +166,7 @@ def branch_logits(
 ) -> list[Tensor]:
     """Return each branch's logits of every sequence, (B, C) float32 on the CPU, equal in any batch.
 
-    The arguments are those of `run_batches`, and `names`: the branches to compute, or None for all.
+    It takes the arguments of `run_batches`, and `names`: the branches to compute, or None for all.
     Rows in no batch of the plan get zeros. `share` is the rank and size of the processes that
     divide the batches. The sum over the ranks has all rows. Where states are carried, rank 0
     computes all.
@@ -219,7 +221,7 @@ def embed_sequences(
 ) -> Tensor:
     """Return the pooled states of the recurrent branch for every sequence, (B, H) on the CPU.
 
-    The arguments are those of `run_batches`.
+    It takes the arguments of `run_batches`.
     """
     branch = recurrent_branch(model)
 

@@ -104,7 +104,7 @@ def score_prefixes(
 def _by_one_run(
     model: ClassifierNetwork, store: SequenceStore, device: torch.device, carried: CarriedStates
 ) -> list[Tensor]:
-    """Return the logits of each sequence's time steps in the store's order, by reading it once."""
+    """Return the logits after every step of each sequence, (T, C), by reading each one once."""
 
     def compute(batch: Batch, context: ForwardContext) -> list[Tensor]:
         packed, sizes = model.step_logits(batch, context).float().cpu(), batch.packed.batch_sizes
@@ -144,7 +144,10 @@ def _after(
     device: torch.device,
     starts: CarriedStates,
 ) -> Tensor:
-    """Return the logits after the first steps of some rows, (P, C), each from its start state."""
+    """Return the logits after the first `ends[i]` steps of row `rows[i]`, (P, C), for P prefixes.
+
+    Each prefix starts from its row's state in `starts`, if the model carries states.
+    """
     cut = replace(store.windows(rows, store.offsets[rows], ends), groups=rows)
     plan = plan_in_order_of_length(cut.lengths, EVALUATION_BATCHING)
     return predict_logits(model, cut, device, starts, plan=plan)
