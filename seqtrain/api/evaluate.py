@@ -328,6 +328,8 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
         lengths = np.concatenate([one.store.lengths for one in each])
     together = together.clamp(SMALLEST, LARGEST)
     logits = together.logit() if first.classifier.preprocessing.multi_label else together.log()
-    thresholds = np.mean([one.classifier.decision_thresholds for one in each], axis=0).tolist()
+    least = np.array([one.classifier.decision_thresholds for one in each])
+    sizes = [len(one.store) for one in each]
+    thresholds = least.mean(axis=0) if shared else least.repeat(sizes, axis=0)
     parts = {name: scores for name, (_, scores, _) in scored.items()}
     return score(logits, true, lengths, first.classifier.labels, thresholds, ranked=True), parts

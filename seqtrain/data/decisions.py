@@ -4,7 +4,6 @@ Training, evaluation, prediction and the exported script all decide by these fun
 precision. B examples, C classes.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,14 @@ def reached(probabilities: Any, thresholds: Any) -> npt.NDArray[np.bool_]:
 
     Args:
         probabilities: Probability of each class, (B, C), an array or a tensor on the CPU.
-        thresholds: Lowest probability at which each class is predicted, (C,).
+        thresholds: Lowest probability at which each class is predicted, (C,), or (B, C) if it
+            differs between examples.
     """
     values = np.asarray(probabilities, dtype=np.float64)
     return values >= np.asarray(thresholds, dtype=np.float64)
 
 
-def best_class(probabilities: Any, thresholds: Sequence[float] = ()) -> npt.NDArray[np.int64]:
+def best_class(probabilities: Any, thresholds: Any = ()) -> npt.NDArray[np.int64]:
     """Return the class that is predicted for each example with one label, (B,).
 
     It is the class whose probability exceeds its threshold the most. With equal thresholds, or
@@ -31,10 +31,11 @@ def best_class(probabilities: Any, thresholds: Sequence[float] = ()) -> npt.NDAr
 
     Args:
         probabilities: Probability of each class, (B, C), an array or a tensor on the CPU.
-        thresholds: Threshold of each class, or nothing.
+        thresholds: Threshold of each class, (C,) or (B, C), or nothing.
     """
     values = np.asarray(probabilities, dtype=np.float64)
-    if len({*thresholds}) > 1:
-        values = values - np.asarray(thresholds, dtype=np.float64)
+    least = np.asarray(thresholds, dtype=np.float64)
+    if least.size and least.min() < least.max():
+        values = values - least
     chosen: npt.NDArray[np.int64] = values.argmax(axis=-1)
     return chosen

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -80,7 +81,7 @@ def score(
     labels: Tensor | Array,
     lengths: Tensor | Array,
     names: Sequence[str],
-    thresholds: Sequence[float] | None = None,
+    thresholds: Sequence[float] | Array | None = None,
     *,
     ranked: bool = False,
 ) -> Scores:
@@ -92,18 +93,20 @@ def score(
             store, if multi-label.
         lengths: Time steps of each example, (B,).
         names: Label of each class.
-        thresholds: Threshold of each class. Without thresholds, the most probable class is
-            predicted; if multi-label, one threshold is chosen that is best for these examples.
+        thresholds: Threshold of each class, (C,), or of each class for each example, (B, C).
+            Without thresholds, the most probable class is predicted. If multi-label, one
+            threshold is then chosen that is best for these examples.
         ranked: Compute AUC and average precision, too.
     """
     labels, lengths = (torch.asarray(x, copy=True, device="cpu") for x in (labels, lengths))
+    least = np.asarray(() if thresholds is None else thresholds, dtype=np.float64)
     ranks = _rank_classes(logits, labels) if ranked else {}
     details: dict[str, Any] = {}
     if labels.ndim == 2:
-        thresholds = thresholds or _common_threshold(logits, labels)
-        correct, figures = _count_decisions(logits, labels, thresholds)
+        least = least if least.size else _common_threshold(logits, labels)
+        correct, figures = _count_decisions(logits, labels, least)
     else:
-        correct, figures, details = _count_classes(logits, labels, thresholds or (), names)
+        correct, figures, details = _count_classes(logits, labels, least, names)
     outcome = Outcome(
         multi_label=labels.ndim == 2,
         num_examples=len(labels),
@@ -119,7 +122,7 @@ def score(
         num_examples=outcome.num_examples,
         num_unknown_labels=outcome.num_unknown,
         labels=list(names),
-        per_class=_class_figures(outcome, names, ranks, thresholds or ()),
+        per_class=_class_figures(outcome, names, ranks, least),
         by_length=_by_length(correct.double(), lengths),
         multi_label=outcome.multi_label,
         **details,
@@ -127,7 +130,7 @@ def score(
 
 
 def _count_decisions(
-    logits: Tensor, labels: Tensor, thresholds: Sequence[float]
+    logits: Tensor, labels: Tensor, thresholds: Array
 ) -> tuple[Tensor, dict[str, Any]]:
     """Return which examples of a multi-label task are right, (B,) bool, and fields of `Outcome`."""
     is_known = ~unknown_rows(labels)
@@ -140,7 +143,7 @@ def _count_decisions(
 
 
 def _count_classes(
-    logits: Tensor, labels: Tensor, thresholds: Sequence[float], names: Sequence[str]
+    logits: Tensor, labels: Tensor, thresholds: Array, names: Sequence[str]
 ) -> tuple[Tensor, dict[str, Any], dict[str, Any]]:
     """Return which examples of a single-label task are right, and fields of both results.
 
@@ -168,7 +171,7 @@ def _class_figures(
     outcome: Outcome,
     names: Sequence[str],
     ranks: dict[int, tuple[float, float]],
-    thresholds: Sequence[float],
+    thresholds: Array,
 ) -> dict[str, dict[str, float | int]]:
     """Return the figures of each class by its label."""
     columns = {
@@ -178,8 +181,8 @@ def _class_figures(
         "support": outcome.support.astype(int).tolist(),
         "num_predicted": outcome.predicted.astype(int).tolist(),
     }
-    if outcome.multi_label or len({*thresholds}) > 1:
-        columns["threshold"] = list(thresholds)
+    if outcome.multi_label or (thresholds.size and thresholds.min() < thresholds.max()):
+        columns["threshold"] = thresholds.reshape(-1, len(names)).mean(axis=0).tolist()
     figures: dict[str, dict[str, float | int]] = {}
     for index, name in enumerate(names):
         figures[name] = {column: values[index] for column, values in columns.items()}
@@ -230,11 +233,11 @@ def _rank_classes(logits: Tensor, labels: Tensor) -> dict[int, tuple[float, floa
     return ranks
 
 
-def _common_threshold(logits: Tensor, labels: Tensor) -> list[float]:
+def _common_threshold(logits: Tensor, labels: Tensor) -> Array:
     """Return the threshold with the best micro F1, once per class; from a sample if many."""
     some = slice(None, None, -(-logits.numel() // CELLS))
     best = best_threshold(logits[some].double().sigmoid().flatten(), labels[some].flatten() > 0)
-    return [best] * logits.shape[1]
+    return np.full(logits.shape[1], best)
 
 
 def _errors_of_decisions(logits: Tensor, has: Tensor) -> tuple[float, float, float]:
@@ -256,15 +259,17 @@ def _errors_of_decisions(logits: Tensor, has: Tensor) -> tuple[float, float, flo
 
 
 def _errors_of_classes(
-    logits: Tensor, labels: Tensor, thresholds: Sequence[float]
+    logits: Tensor, labels: Tensor, thresholds: Array
 ) -> tuple[Tensor, Tensor, float, float]:
     """Return predicted classes, (B,), their probabilities, (B,), cross-entropy and Brier score."""
     predicted, confidence = [], []
-    loss = brier = 0.0
+    loss, brier, done = 0.0, 0.0, 0
     for block, true in double_blocks(logits, labels):
         logarithms = block.log_softmax(dim=1)
         probabilities = logarithms.exp()
-        chosen = torch.from_numpy(best_class(probabilities, thresholds))
+        least = thresholds[done : done + len(block)] if thresholds.ndim == 2 else thresholds
+        done += len(block)
+        chosen = torch.from_numpy(best_class(probabilities, least))
         predicted.append(chosen)
         confidence.append(probabilities.gather(1, chosen.unsqueeze(1)).squeeze(1))
         known = true >= 0

@@ -209,3 +209,17 @@ def test_weights_of_classes_and_one_threshold(beside: Path, cli: Cli, weights: s
     found = cli("eval", "weighted", "--json").json["per_class"]
     assert len({row["threshold"] for row in found.values()}) == 1
     assert found["food"]["recall"] > 0.7
+
+
+def test_each_fold_decides_by_its_own_thresholds(beside: Path, tmp_path: Path, cli: Cli) -> None:
+    folds = ("--run-dir", tmp_path / "folds", "--folds", "2")
+    cli("fit", "c.yaml", *folds, "--set", "data.validation=0.3")
+    pooled, *each = (
+        cli("eval", tmp_path / "folds" / name, "--split", "validation", "--json").json["per_class"]
+        for name in ("", "fold-1", "fold-2")
+    )
+    thresholds = [[own[label]["threshold"] for own in each] for label in TOPICS]
+    assert all(a != b for a, b in thresholds)
+    for label in TOPICS:
+        for name in ("support", "num_predicted"):
+            assert pooled[label][name] == sum(own[label][name] for own in each)
