@@ -75,6 +75,11 @@ class Situation:
     def __init__(self, profile: DataProfile, validation: object, options: InitOptions) -> None:
         self.profile, self.validation = profile, validation
         self.tokenizer = options.get("tokenizer")
+        self.carries = (
+            self.profile.is_often_missing
+            and not self.profile.token_columns
+            and not options.get("standardize")
+        )
         self.family, self.rows = profile.family.name, profile.total_rows
         self.classes, self.median = len(profile.classes), profile.lengths[0]
         self.is_short = self.median < SHORT_CHARACTERS
@@ -131,6 +136,16 @@ def _tokenizer(data: Situation) -> Iterator[Choice]:
 def _lowercase(data: Situation) -> Iterator[Choice]:
     if data.family in SPELLED and not data.profile.family.lowercase:
         yield Choice("data.lowercase", False, "upper and lower case may differ in meaning")
+
+
+def _missing(data: Situation) -> Iterator[Choice]:
+    if data.carries and data.family == "channels":
+        yield Choice(
+            "data.missing", "last", "many values are missing: the last one seen, and its age"
+        )
+    elif data.profile.missing:
+        why = "values are missing; an additional channel marks them"
+        yield Choice("data.missing", "mask", why)
 
 
 def _standardize(data: Situation) -> Iterator[Choice]:
@@ -333,7 +348,7 @@ def _refit(data: Situation) -> Iterator[Choice]:
 
 
 RULES: tuple[Rule, ...] = (
-    *(_tokenizer, _lowercase, _standardize, _number_bins, _batch_size),
+    *(_missing, _tokenizer, _lowercase, _standardize, _number_bins, _batch_size),
     *(_ngrams, _kernels, _trees, _ngrams_spelling, _subwords, _embedding_std, _convolutions),
     *(_embedding_dim, _hidden_size, _bidirectional, _pooling, _attention_size),
     *(_dropout, _embedding_dropout),

@@ -52,7 +52,7 @@ FEWEST_MEASURED = 8
 FREE_WORDS = 3
 """Average number of words from which on texts are free text, not names."""
 MOST_MISSING = 0.1
-"""Largest share of cells of a numeric column that may hold words such as NA."""
+"""Largest share of cells of a column of few distinct numbers that may hold words such as NA."""
 CALENDAR = re.compile(
     r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?", re.ASCII
 )
@@ -184,7 +184,9 @@ class ColumnProfile:
         found = known.most_common(1)[0][0] if known.total() else "text"
         if found == "number":
             others = self.rows - known["number"] - blank - missing
-            return "text" if others or missing > MOST_MISSING * self.rows else "number"
+            is_measured = self.has_no_labels or len(self.values) >= FEWEST_MEASURED
+            is_text = others or (missing > MOST_MISSING * self.rows and not is_measured)
+            return "text" if is_text else "number"
         if found == "turns" and 0 < REPEATS * len(self.values) <= self.values.total():
             return "symbols"  # the strings are names of events, not sentences
         if found == "whole":

@@ -146,11 +146,6 @@ def _column_choices(profile: DataProfile) -> Iterator[Choice]:
         ("kind", schema.kind if schema.kind in ("features", "tokens") else "auto", is_made_of),
         ("empty", "drop" if profile.empty else "error", f"{profile.empty:,} rows have no sequence"),
         ("bad_rows", "drop" if dropped else "error", bad_rows),
-        (
-            "missing",
-            "mask" if profile.missing else "error",
-            "values are missing; an additional channel marks them",
-        ),
     ]
     for key, value, reason in values:
         if value != DataConfig.model_fields[key].default:

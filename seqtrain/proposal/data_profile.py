@@ -19,6 +19,8 @@ from seqtrain.errors import DataError
 from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.text_family import Family, family_of
 
+OFTEN_MISSING = 0.2
+"""Share of missing cells of a column from which on numbers are carried forward."""
 SAMPLE = 4096
 """Largest number of rows that are kept as a sample, spread evenly over the files."""
 TOKENIZERS = {"words": "word", "symbols": "whitespace"}
@@ -85,6 +87,15 @@ class DataProfile:
     def token_columns(self) -> list[str]:
         """Columns of tokens of a time step."""
         return token_columns(self.schema.steps)
+
+    @property
+    def is_often_missing(self) -> bool:
+        """True if many cells of a column of numbers are missing in a table of steps."""
+        steps = [sequence.numbers for sequence, _ in self.sample if isinstance(sequence, Steps)]
+        if not steps:
+            return False
+        shares = np.isnan(np.concatenate(steps)).mean(axis=0)
+        return bool((shares >= OFTEN_MISSING).any())
 
     @property
     def total_rows(self) -> int:

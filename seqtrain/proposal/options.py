@@ -9,7 +9,7 @@ from seqtrain.data.read_options import Column
 COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 """Options that name columns."""
 KINDS = ("text", "tokens", "features")
-LIKE_OPTIONS = ("label", "kind", "tokenizer", "bad_rows", "validation")
+LIKE_OPTIONS = ("label", "kind", "tokenizer", "bad_rows", "validation", "standardize")
 """Keys of the data section that decide how the files are looked at."""
 
 

@@ -150,6 +150,32 @@ def test_times_of_day_and_durations_are_numbers(tmp_path):
     assert proposed(path, label="outcome")[0].data.order == "at"
 
 
+@pytest.mark.parametrize(
+    ("share", "word", "names", "missing"),
+    [
+        (0.3, "", ["a", "b"], "last"),
+        (0.3, "NA", ["a", "b"], "last"),
+        (0.05, "", ["a", "b"], "mask"),
+        (0.3, "", ["a", "place"], "mask"),
+        (0.0, "", ["a", "b"], "error"),
+    ],
+)
+def test_numbers_that_are_often_missing_are_carried_forward(tmp_path, share, word, names, missing):
+    draw = random.Random(3)
+    rows = []
+    for case in range(60):
+        for step in range(8):
+            cells = [round(draw.gauss(0, 1), 3), round(draw.gauss(0, 1), 3)]
+            other = cells[1] if names[1] == "b" else draw.choice("xyz")
+            number = word if draw.random() < share else cells[0]
+            rows.append([f"c{case}", step, number, other, "ab"[case % 2]])
+    path = write(tmp_path / "a.csv", ["case_id", "t_ms", *names, "outcome"], rows)
+    assert proposed(path, label="outcome")[0].data.missing == missing
+    settings = ["data.standardize=both"]
+    again = proposed(path, label="outcome", settings=settings)[0].data.missing
+    assert again == ("mask" if missing == "last" else missing)
+
+
 def test_rows_of_one_customer_on_both_sides_of_a_split_are_warned_of(tmp_path):
     rows = [[f"k{i % 30}", s, "yn"[i % 2]] for i, s in enumerate(sentences(120))]
     path = write(tmp_path / "a.csv", ["customer", "text", "label"], rows)
