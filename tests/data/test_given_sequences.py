@@ -1,5 +1,6 @@
 """Sequences given from Python are taken whole, or refused in words."""
 
+from datetime import datetime
 from decimal import Decimal
 
 import numpy as np
@@ -7,6 +8,9 @@ import pytest
 import torch
 
 from seqtrain.data.examples import BadRow
+from seqtrain.data.labels import LABEL_TYPES
+from seqtrain.data.read_options import Schema
+from seqtrain.data.readers import TableSource
 from seqtrain.data.readers.sequences import sequence_from_python
 
 ROWS = [[1.0, 2.0], [3.0, 4.5]]
@@ -88,3 +92,10 @@ def test_sentences_and_chats_are_joined_as_a_file_s_are():
     assert sequence_from_python(tuple(chat), "text") == "user : rise ¶ bot : fall"
     with pytest.raises(BadRow, match="found a number"):
         sequence_from_python(["rise", 1.5], "text")
+
+
+@pytest.mark.parametrize("other", [datetime(2024, 1, 2), np.zeros(2), None, 1])
+def test_labels_of_a_table_may_be_lists_and_other_values(other):
+    rows = [{"text": "a", "label": ["x", "y"]}, {"text": "b", "label": other}]
+    found = TableSource(rows, Schema("text", "text", "label")).label_type()
+    assert found in LABEL_TYPES

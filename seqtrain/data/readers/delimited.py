@@ -227,9 +227,8 @@ def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: boo
 
 def _head(source: RowSource) -> str:
     """Return the beginning of a file, which can still be read afterwards."""
-    peek = getattr(source.stream, "peek", lambda: b"")
     try:
-        return str(peek().decode("utf-8-sig", "replace"))
+        return str(source.stream.peek().decode("utf-8-sig", "replace"))
     except OSError as error:
         source.problems.fail(1, error.strerror or str(error))
 

@@ -142,9 +142,8 @@ class TableSource:
         Labels of several types are text. Cells without a label are ignored.
         """
         cells = self.values.get(str(self.schema.label), ())
-        examples = {type(cell): cell for cell in cells}
-        if list in examples:
-            examples = {type(label): label for row in cells for label in row or ()}
+        rows = (cell if type(cell) is list else [cell] for cell in cells)
+        examples = {type(label): label for label in chain.from_iterable(rows)}
         found = {type(plain(example)) for example in examples.values()} - {type(None)}
         return LABEL_TYPE_NAMES.get(found.pop(), "text") if len(found) == 1 else "text"
 

@@ -125,7 +125,10 @@ class SequenceBuilder:
                     raise _BadCell(good[0], f"{self.id}: the id is blank")
             if bad is not None:
                 raise _BadCell(bad, rows[PROBLEM][bad])
-            self._check_first(name, lines[0])
+            first_line = self.first_lines.setdefault(hash(name), lines[0])
+            if self.scattered is None and first_line != lines[0]:
+                before = f"id {quote(name)} comes back, after line {first_line}"
+                raise BadRow(f"{before}; sort the rows by {self.id}, or give a file")
             labels = self._labels(rows[LABEL], name, lines)
             times, order = self._times(rows)
             if order is not None:
@@ -138,12 +141,6 @@ class SequenceBuilder:
             line = rows[LINE][problem.row if isinstance(problem, _BadCell) else 0]
             return Example("", labels, line, **fields, problem=str(problem))
         return Example(read, labels, lines[0], **fields, static=static)
-
-    def _check_first(self, name: str, line: int) -> None:
-        """Raise BadRow if an id of a stream has occurred before."""
-        if self.scattered is None and self.first_lines.setdefault(hash(name), line) != line:
-            before = f"id {quote(name)} comes back, after line {self.first_lines[hash(name)]}"
-            raise BadRow(f"{before}; sort the rows by {self.id}, or give a file")
 
     def _labels(self, cells: Cells, name: str, lines: Sequence[int]) -> Labels | None:
         """Return the labels of an id, which all of its rows that aren't blank have."""
