@@ -48,14 +48,8 @@ class Cell(NamedTuple):
     content: Any = ()
 
 
-def cell_of(value: object) -> Cell:
-    """Return the kind of a cell, which holds a text or a value from JSON."""
-    if isinstance(value, list):
-        return _cell_of_list(value)
-    return cell_of_text("" if value is None else str(value))
-
-
-def _cell_of_list(value: Sequence[Any]) -> Cell:
+def cell_of_list(value: Sequence[Any]) -> Cell:
+    """Return the kind of a cell that holds a list from JSON."""
     if not value:
         return Cell("blank")
     if isinstance(value[0], dict):

@@ -27,7 +27,7 @@ from seqtrain.proposal.cell_kinds import (
     LIST_KINDS,
     THOUSANDS,
     Cell,
-    cell_of,
+    cell_of_list,
     cell_of_text,
 )
 from seqtrain.proposal.column_names import OWNER_NAMES
@@ -111,17 +111,13 @@ class ColumnProfile:
             cells: The cells.
             before: True if these are the first cells of the column, counted last.
         """
-        if not {*map(type, cells)} <= {str}:
-            texts = ["" if x is None or isinstance(x, list) else str(x) for x in cells]
-            for value in cells:
-                if isinstance(value, list):
-                    self._count(cell_of(value), "", 1)
-            texts_of_scalars = [
-                text for text, x in zip(texts, cells, strict=True) if not isinstance(x, list)
-            ]
-        else:
-            texts = texts_of_scalars = cells  # type: ignore[assignment]
-        for text, count in Counter(texts_of_scalars).items():
+        lists = [cell for cell in cells if isinstance(cell, list)]
+        texts = ["" if x is None or isinstance(x, list) else str(x) for x in cells]
+        for value in lists:
+            self._count(cell_of_list(value), "", 1)
+        counts = Counter(texts)
+        counts[""] -= len(lists)
+        for text, count in (+counts).items():
             cell = cell_of_text(text)
             if cell.kind == "unit" and cell.content not in self.units:
                 self.units[cell.content] = (text.strip(), self.rows + texts.index(text) + 1)

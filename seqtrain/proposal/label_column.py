@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
+from seqtrain.data.examples import BadRow
+from seqtrain.data.readers.cells import is_mark
 from seqtrain.errors import DataError
 from seqtrain.proposal.column_names import GROUP_NAMES, LABEL_NAMES, TEXT_NAMES
-from seqtrain.proposal.columns import FEWEST_MEASURED, ColumnProfile
+from seqtrain.proposal.columns import FEWEST_MEASURED, ColumnProfile, columns_named
+from seqtrain.proposal.options import InitOptions
 
 FEW_VALUES = 50
 """Distinct values up to which a column is likely to hold labels."""
@@ -69,3 +72,30 @@ def described(columns: Sequence[ColumnProfile]) -> list[str]:
     lines = [f"  {column.describe()}" for column in columns[:MOST_LISTED]]
     more = len(columns) - len(lines)
     return [*lines, f"  and {more:,} more"] if more else lines
+
+
+def with_one_label(
+    columns: Sequence[ColumnProfile], options: InitOptions
+) -> tuple[Sequence[ColumnProfile], InitOptions]:
+    """Return columns and options in which several label columns are one.
+
+    Its cells are the names of the columns that mark their label in a row.
+
+    Raises:
+        DataError: If a cell is no mark.
+    """
+    labels = columns_named(columns, options, "label")
+    if len(labels) < 2:
+        return columns, options
+    names = [str(column.column) for column in labels]
+    cells = []
+    for number, row in enumerate(zip(*(column.cells for column in labels), strict=True), 1):
+        try:
+            marked = [name for name, cell in zip(names, row, strict=True) if is_mark(name, cell)]
+        except BadRow as bad:
+            raise DataError(f"--label: row {number:,}: {bad}") from None
+        cells.append("|".join(marked))
+    joined = ColumnProfile(str(names), one_hot=[column.column for column in labels])
+    joined.add(cells)
+    others = [column for column in columns if column not in labels]
+    return [*others, joined], InitOptions(**{**options.given, "label": joined.column})

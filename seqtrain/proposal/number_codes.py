@@ -1,4 +1,6 @@
-"""Whole numbers in the rows of sequences: codes of something, or measurements."""
+"""Numbers in the rows of sequences: codes, measurements, or measurements of several things."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,6 +20,10 @@ SPARSE = 20
 """Whole numbers that repeat are codes if fewer than one in so many between them occurs."""
 MOST_CODES = 100
 """More distinct whole numbers are measurements if they are dense and not named like codes."""
+EXPLAINED = (0.5, 0.98)
+"""A number's meaning depends on a token that explains such a share of the variance of its ranks."""
+ROWS_PER_TOKEN = 20
+"""Rows with a number per distinct token, from which on that is examined."""
 
 
 def are_codes(
@@ -67,3 +73,23 @@ def are_codes(
     )
     margin = STANDARD_ERRORS * np.sqrt(by_range * (1 - by_range) / max(1, len(rows) / HELD_OUT))
     return bool(by_code < min(CODES_BETTER * by_range, by_range - margin))
+
+
+def token_that_explains(column: ColumnProfile, tokens: Sequence[ColumnProfile]) -> str | None:
+    """Return the token column on which the meaning of a column of numbers depends, or None.
+
+    It explains most of the variance of the number's ranks, but not all: a token that determines a
+    number says the same as the number. Its values occur often.
+    """
+    present = np.isfinite(column.times)
+    ranks = np.unique(column.times[present], return_inverse=True)[1].astype(np.float64)
+    found = {}
+    for other in tokens:
+        codes = other.codes[present]
+        counts = np.bincount(codes)
+        means = np.bincount(codes, ranks) / counts.clip(1)
+        share = float(np.var(means[codes]) / max(np.var(ranks), 1e-9))
+        is_frequent = len(codes) >= ROWS_PER_TOKEN * np.count_nonzero(counts)
+        if is_frequent and EXPLAINED[0] <= share <= EXPLAINED[1]:
+            found[share] = str(other.column)
+    return found[max(found)] if found else None

@@ -1,6 +1,6 @@
 """Tables with one row per time step: the roles of their columns."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from seqtrain.proposal.column_names import TEXT_NAMES
 from seqtrain.proposal.columns import TIME_NAME, ColumnProfile, columns_named
 from seqtrain.proposal.data_profile import DataProfile
 from seqtrain.proposal.label_column import choose_label, label_score
-from seqtrain.proposal.number_codes import are_codes
+from seqtrain.proposal.number_codes import are_codes, token_that_explains
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.sequence_columns import wide_columns
 from seqtrain.text import listed, quote
@@ -30,10 +30,6 @@ REPEATED_TEXT = 0.5
 """Share of rows whose text occurs again from which on texts are tokens."""
 MOST_LABEL_VALUES = 4
 """A token per id gives the label away if it has at most so many values per class."""
-EXPLAINED = (0.5, 0.98)
-"""A number's meaning depends on a token that explains such a share of the variance of its ranks."""
-ROWS_PER_TOKEN = 20
-"""Rows with a number per distinct token, from which on that is examined."""
 ELAPSED = "elapsed"
 """Name of the number that says how much the order increased."""
 
@@ -115,9 +111,10 @@ def find_step_table(
         static=table.static or None,
     )
     numbers = {name for name, kind in (table.steps | table.static).items() if kind == "number"}
+    tokens = [x for x in columns if table.steps.get(str(x.column)) == "token"]
     for column in columns:
         name = str(column.column)
-        by = _token_that_explains(table, column) if table.steps.get(name) == "number" else None
+        by = token_that_explains(column, tokens) if table.steps.get(name) == "number" else None
         if by is not None:
             table.steps[name] = {"number": True, "by": by}
     if any(x.has_decimal_commas and x.column in numbers for x in columns):
@@ -273,62 +270,35 @@ def _are_times(column: ColumnProfile, id: ColumnProfile) -> bool:
     return bool(column.is_calendar or (differ and (is_epoch or is_named)))
 
 
-def _reason_not_chosen(table: StepTable, column: ColumnProfile) -> str | None:
-    return "not among --steps" if table.chosen and column not in table.chosen else None
+def _reason_to_ignore(table: StepTable, column: ColumnProfile) -> str | None:
+    """Return why a column isn't used, or None if it is used.
 
-
-def _reason_constant(table: StepTable, column: ColumnProfile) -> str | None:
-    if len(column.values) > 1 or column.has_no_labels:
-        return None
-    return "one value" if column.values else "blank"
-
-
-def _reason_label_again(table: StepTable, column: ColumnProfile) -> str | None:
-    """Return the reason if a column per id tells the label directly."""
-    if column not in table.per_id or not determines(column, table.label):
-        return None
-    if determines(table.label, column):
-        return "the label again"
-    most = MOST_LABEL_VALUES * len(table.label.values)
-    is_detail = column.kind in ("text", "number") and len(column.values) <= most
-    is_detail = is_detail and not column.has_no_labels
-    return "the label in more detail" if is_detail else None
-
-
-def _reason_id_again(table: StepTable, column: ColumnProfile) -> str | None:
-    if column not in table.per_id or not determines(column, table.id):
-        return None
-    is_number = column.is_duration or (column.kind == "number" and not column.is_code)
-    return None if is_number else "the id again"
-
-
-def _reason_unique(table: StepTable, column: ColumnProfile) -> str | None:
-    """Return a blank reason for lists, dates, unique values, free text, and nameless columns.
-
-    Times of day and durations are used: they are numbers of seconds.
+    The reason is blank for lists, dates, unique values, free text and columns without a name:
+    the description of the column says it. Times of day and durations are used as seconds.
     """
+    if table.chosen:
+        return None if column in table.chosen else "not among --steps"
+    if len(column.values) < 2 and not column.has_no_labels:
+        return "one value" if column.values else "blank"
+    if column in table.per_id and determines(column, table.label):
+        most = MOST_LABEL_VALUES * len(table.label.values)
+        is_detail = column.kind in ("text", "number") and len(column.values) <= most
+        if determines(table.label, column):
+            return "the label again"
+        if is_detail and not column.has_no_labels:
+            return "the label in more detail"
+    is_number = column.is_duration or (column.kind == "number" and not column.is_code)
+    if column in table.per_id and not is_number and determines(column, table.id):
+        return "the id again"
     is_text = column.is_free_text and column.share_repeated < REPEATED_TEXT
     is_other = column.is_id or is_text or column.kind in ("date", *LIST_KINDS)
     return "" if not column.column or (is_other and not column.is_duration) else None
 
 
-REASONS: tuple[Callable[[StepTable, ColumnProfile], str | None], ...] = (
-    _reason_not_chosen,
-    _reason_constant,
-    _reason_label_again,
-    _reason_id_again,
-    _reason_unique,
-)
-"""Rules in order: each returns why a column isn't used ("" if its description says it), or None."""
-
-
 def _assign_columns(table: StepTable) -> None:
     """Decide for each column if it belongs to the time steps, to the sequence, or is ignored."""
     for column in table.others:
-        reason = None
-        if column not in table.chosen:
-            reasons = (rule(table, column) for rule in REASONS)
-            reason = next((reason for reason in reasons if reason is not None), None)
+        reason = _reason_to_ignore(table, column)
         if reason is None:
             role = table.static if column in table.per_id else table.steps
             role[str(column.column)] = _token_or_number(table, column)
@@ -390,28 +360,6 @@ def _mixed(table: StepTable, order: ColumnProfile) -> Iterator[str]:
                 f"{other}: if a sequence has one {name} and one {other}, join the two into a "
                 "column, and name it with --id"
             )
-
-
-def _token_that_explains(table: StepTable, column: ColumnProfile) -> str | None:
-    """Return the token column on which the meaning of a number depends, or None.
-
-    It explains most of the variance of the number's ranks, but not all: a token that determines a
-    number says the same as the number. Its values occur often.
-    """
-    present = np.isfinite(column.times)
-    ranks = np.unique(column.times[present], return_inverse=True)[1].astype(np.float64)
-    found = {}
-    for other in table.columns:
-        if table.steps.get(str(other.column)) != "token":
-            continue
-        codes = other.codes[present]
-        counts = np.bincount(codes)
-        means = np.bincount(codes, ranks) / counts.clip(1)
-        share = float(np.var(means[codes]) / max(np.var(ranks), 1e-9))
-        is_frequent = len(codes) >= ROWS_PER_TOKEN * np.count_nonzero(counts)
-        if is_frequent and EXPLAINED[0] <= share <= EXPLAINED[1]:
-            found[share] = str(other.column)
-    return found[max(found)] if found else None
 
 
 def _token_or_number(table: StepTable, column: ColumnProfile) -> str:

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from seqtrain.data.examples import BadRow
 from seqtrain.data.read_options import EVERY_COLUMN, Column, FileFormat, Schema, missing_name
 from seqtrain.data.readers import FileSource, Source, TableSource, read_rows
-from seqtrain.data.readers.cells import BY_COLUMNS, is_by_columns, is_mark
+from seqtrain.data.readers.cells import BY_COLUMNS, is_by_columns
 from seqtrain.data.readers.file_source import class_folder, holds_whole_files
 from seqtrain.data.readers.npz import FEW_SYMBOLS
 from seqtrain.data.readers.opening import BUFFER, open_input, utf_16
@@ -33,7 +32,7 @@ from seqtrain.files.reading import path_problem
 from seqtrain.proposal.columns import ColumnProfile, columns_named, flattened, profile_rows
 from seqtrain.proposal.data_profile import DataProfile, good_rows
 from seqtrain.proposal.header import has_header
-from seqtrain.proposal.label_column import choose_label
+from seqtrain.proposal.label_column import choose_label, with_one_label
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.sampling import sampled
@@ -302,7 +301,7 @@ def _assign_columns(
 ) -> DataProfile:
     """Return how a table is read: which column is the label, and which hold the sequence."""
     _check_names(columns, options)
-    columns, options = _with_one_label(columns, options)
+    columns, options = with_one_label(columns, options)
     profile = find_step_table(columns, options, format)
     if profile is not None:
         return profile
@@ -331,35 +330,6 @@ def _assign_columns(
     profile = DataProfile(format, schema, [column.describe() for column in ignored], warnings)
     profile.owner = _owner(ignored)
     return profile
-
-
-def _with_one_label(
-    columns: Sequence[ColumnProfile], options: InitOptions
-) -> tuple[Sequence[ColumnProfile], InitOptions]:
-    """Return columns and options in which several label columns are one.
-
-    Its cells are the names of the columns that mark their label in a row.
-
-    Raises:
-        DataError: If a cell is no mark.
-    """
-    labels = columns_named(columns, options, "label")
-    if len(labels) < 2:
-        return columns, options
-    names = [str(column.column) for column in labels]
-    cells = []
-    for number, row in enumerate(zip(*(column.cells for column in labels), strict=True), 1):
-        try:
-            marked = [name for name, cell in zip(names, row, strict=True) if is_mark(name, cell)]
-        except BadRow as bad:
-            raise DataError(
-                f"--label: row {number:,}: {bad}, as there is a --label for each label"
-            ) from None
-        cells.append("|".join(marked))
-    joined = ColumnProfile(str(names), one_hot=[column.column for column in labels])
-    joined.add(cells)
-    others = [column for column in columns if column not in labels]
-    return [*others, joined], InitOptions(**{**options.given, "label": joined.column})
 
 
 def _kind_of(chosen: Sequence[ColumnProfile]) -> str:
