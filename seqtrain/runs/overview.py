@@ -16,9 +16,9 @@ from seqtrain.text import nearest, one_of, quote
 
 OTHERS = ("started", "epochs", "best_epoch", "seconds")
 ALIASES = {"time": "seconds"}
-"""Headings of `seqtrain runs` that differ from the name of the figure."""
-FIGURES = (*OTHERS, *EPOCH_METRICS, *(f"test.{name}" for name in EPOCH_METRICS))
-"""Figures that runs can be sorted by, in addition to the keys of their configs."""
+"""Headings of `seqtrain runs` that differ from the name of the value."""
+SORTABLE = (*OTHERS, *EPOCH_METRICS, *(f"test.{name}" for name in EPOCH_METRICS))
+"""Values that runs can be sorted by, in addition to the keys of their configs."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,12 @@ class RunSummary:
         path = self.path
         return f"{path.parent.name}/{path.name}" if MEMBER.fullmatch(path.name) else path.name
 
-    def figure(self, name: str) -> float | str | None:
-        """Return a score or another column of `seqtrain runs`, or a key of the config as YAML.
-
-        The result is None if the run has neither.
-        """
-        scores = self.validation | {f"test.{score}": x for score, x in self.test.items()}
-        value: float | None = getattr(self, name) if name in OTHERS else scores.get(name)
-        return value if name in FIGURES else self.setting(name)
+    def value(self, name: str) -> Any:
+        """Return a score, another column of `seqtrain runs`, or the value of a key, or None."""
+        if name in OTHERS:
+            return getattr(self, name)
+        scores = self.validation | {f"test.{score}": value for score, value in self.test.items()}
+        return scores.get(name, self.config.get(name))
 
     def setting(self, key: str) -> str | None:
         """Return the value of a key as YAML."""
@@ -137,7 +135,7 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
     come last.
     """
     name = ALIASES.get(name, name)
-    names = [*FIGURES, *dict.fromkeys(key for run in runs for key in run.config)]
+    names = [*SORTABLE, *dict.fromkeys(key for run in runs for key in run.config)]
     if name not in names:
         # `seqtrain runs` shows the last word of a key that differs between runs.
         matching = [key for key in differing_keys(runs) if key.endswith(f".{name}")]
@@ -145,23 +143,15 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
         name = matching[0] if len(matching) == 1 else name
     if runs and name not in names:
         near = matching[0] if matching else nearest(name, names)
-        hint = f"did you mean {near}?" if near else f"expected a key or {one_of(FIGURES)}"
+        hint = f"did you mean {near}?" if near else f"expected a key or {one_of(SORTABLE)}"
         raise ConfigError(f"--sort: no key {quote(name)}; {hint}")
     metric = METRICS.get(name.removeprefix("test."))
     is_score = metric is not None and not metric.smaller_is_better
 
     def order(run: RunSummary) -> tuple[int, float, str]:
-        value = run.figure(name)
-        number = _number(value)
-        if number is not None:
-            return 0, -number if is_score else number, ""
-        return (2, 0.0, "") if value is None else (1, 0.0, str(value))
+        value = run.value(name)
+        if isinstance(value, int | float):
+            return 0, -value if is_score else value, ""
+        return (2, 0.0, "") if value is None else (1, 0.0, flow(value))
 
     return sorted(runs, key=order)
-
-
-def _number(value: float | str | None) -> float | None:
-    try:
-        return None if value is None else float(value)
-    except ValueError:
-        return None

@@ -307,7 +307,7 @@ def sum_gradients(
     weights: Collection[Tensor],
     tables: Collection[Tensor],
     count: Tensor,
-    *figures: Tensor,
+    *others: Tensor,
 ) -> list[Tensor]:
     """Replace each weight's gradient by that of the mean loss over all processes.
 
@@ -318,10 +318,10 @@ def sum_gradients(
         weights: Weights with the gradients of the sum of this process's losses.
         tables: Weights with sparse gradients. The rows that any process touched are summed.
         count: Number of this process's losses, a scalar tensor.
-        figures: Other tensors to sum.
+        others: Other tensors to sum.
 
     Returns:
-        The sums of `count` and `figures` over all processes.
+        The sums of `count` and `others` over all processes.
 
     Raises:
         RunError: If a process is lost.
@@ -332,12 +332,12 @@ def sum_gradients(
     given, *marked = processes.sum(given, *map(_marked, sparse))
     rows = dict(zip(sparse, (marks.nonzero().squeeze(1) for marks in marked), strict=True))
     pieces = [_dense(weight, rows.get(weight)) for weight in learning]
-    sums = processes.sum(*pieces, count, *figures)
-    summed, figures_summed = sums[: len(learning)], sums[len(learning) :]
+    sums = processes.sum(*pieces, count, *others)
+    summed, rest = sums[: len(learning)], sums[len(learning) :]
     for weight, is_given, total in zip(learning, given.tolist(), summed, strict=True):
-        mean = total / figures_summed[0]
+        mean = total / rest[0]
         weight.grad = _gradient(weight, mean, rows.get(weight)) if is_given else None
-    return figures_summed
+    return rest
 
 
 def _marked(table: Tensor) -> Tensor:

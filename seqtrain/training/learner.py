@@ -41,16 +41,16 @@ class QueuedUpdate(NamedTuple):
         lr: Learning rate.
         losses: Losses of all its examples, or predicted tokens, over all processes.
         num_losses: Number of losses.
-        figures: Loss, number of correct predictions, and norm of the gradient, on the CPU. They are
+        numbers: Loss, number of correct predictions, and norm of the gradient, on the CPU. They are
             valid after `copied`.
-        copied: Event that the device reaches after the copy of the figures, or None without CUDA.
+        copied: Event that the device reaches after the copy of the numbers, or None without CUDA.
     """
 
     batch: Batch
     lr: float
     losses: Losses
     num_losses: int
-    figures: Tensor
+    numbers: Tensor
     copied: torch.cuda.Event | None
 
 
@@ -68,7 +68,7 @@ class Learner:
         total_updates: Updates of all epochs, as the learning rate's schedule counts them.
         best_weights: State of the model after the best epoch, on its device, or None if no epoch
             was the best since training started or resumed.
-        queued: Updates whose figures aren't known yet, the oldest first.
+        queued: Updates whose loss isn't known yet, the oldest first.
     """
 
     def __init__(self, objective: Objective, epochs: int | None = None) -> None:
@@ -168,14 +168,14 @@ class Learner:
             norm = self.optimizer.step(lr=lr, examples=count, loss=loss)
         copied = None
         if isinstance(norm, Tensor):
-            numbers = torch.stack([loss.float(), losses.correct.float(), norm])
-            figures = numbers.to("cpu", non_blocking=True)
+            stacked = torch.stack([loss.float(), losses.correct.float(), norm])
+            numbers = stacked.to("cpu", non_blocking=True)
             copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
             copied.record()
         else:
             correct = float(losses.correct)
-            figures = torch.tensor([float(loss), correct, norm], dtype=torch.double, device="cpu")
-        self.queued.append(QueuedUpdate(batch, lr, losses, count, figures, copied))
+            numbers = torch.tensor([float(loss), correct, norm], dtype=torch.double, device="cpu")
+        self.queued.append(QueuedUpdate(batch, lr, losses, count, numbers, copied))
 
     def finish_update(self) -> tuple[QueuedUpdate, float]:
         """Wait for the oldest queued update, and count it in the progress.
@@ -190,9 +190,9 @@ class Learner:
         update = self.queued.pop(0)
         if update.copied is not None:
             update.copied.synchronize()
-        loss, correct, norm = update.figures.tolist()
-        for name, figure in (("loss", loss), ("gradient", norm)):
-            if not math.isfinite(figure):
+        loss, correct, norm = update.numbers.tolist()
+        for name, value in (("loss", loss), ("gradient", norm)):
+            if not math.isfinite(value):
                 raise self._not_finite(name, update)
         time_steps = int(update.batch.lengths.sum())
         self.progress.add_batch(loss, int(correct), update.num_losses, time_steps)
@@ -250,9 +250,9 @@ class Learner:
         ended = zero.new_zeros(0 if states is None else states.shape)
         if states is not None:
             ended[:, :, mine] = states[:, :, mine]
-        figures = (zero + number, total.detach(), correct.to(zero.dtype), losses, ended)
+        sums = (zero + number, total.detach(), correct.to(zero.dtype), losses, ended)
         weights, tables = self.optimizer.weights, self.optimizer.tables
-        count, total, correct, losses, ended = sum_gradients(processes, weights, tables, *figures)
+        count, total, correct, losses, ended = sum_gradients(processes, weights, tables, *sums)
         objective.carried.keep(groups, ended)
         return total / count, Losses(losses[batch.sorted_indices], correct), int(count)
 

@@ -82,7 +82,7 @@ class TokenPrediction(Objective):
             sums += torch.tensor(
                 [float(losses.sum()), len(losses)], dtype=torch.float64, device="cpu"
             )
-        ((total, count),) = (figures.tolist() for figures in self.processes.sum(sums))
+        total, count = self.processes.sum(sums)[0].tolist()
         return total / count, None
 
     def tensors(self) -> dict[str, Tensor]:
