@@ -21,6 +21,8 @@ FEATURES_AT_ONCE = 2048
 """Number of features whose weights are in memory at once."""
 SMOOTHING = 0.1
 """Count that every feature has in every class from the beginning."""
+SIGNIFICANT = 5.0
+"""Standard deviations above its expectation from which on the statistic of a feature is clear."""
 HELD_OUT = 4
 """Every fourth row is held out; the others are learned."""
 
@@ -80,6 +82,46 @@ def _ngrams(ids: Ids, lengths: Sequence[int], longest: int) -> Occurrences:
     return Occurrences(np.concatenate(rows), np.concatenate(features))
 
 
+def telling(found: Occurrences, labels: Sequence[Hashable]) -> Occurrences:
+    """Return the occurrences of features that are clearly more frequent in some classes.
+
+    A feature is kept if the G statistic of its counts in the learned rows exceeds its expectation
+    by `SIGNIFICANT` standard deviations. So one key word isn't lost among many other words. The
+    rows without any of these features share one more feature.
+
+    Args:
+        found: Features of the rows.
+        labels: Label of each row.
+    """
+    classes, sizes = _classes(labels)
+    num_classes = len(sizes)
+    is_learned = (np.arange(len(labels)) % HELD_OUT > 0) & (classes >= 0)
+    used = is_learned[found.rows]
+    cells = found.features[used] * num_classes + classes[found.rows[used]]
+    cells, counts = np.unique(cells, return_counts=True)
+    features, own_classes = np.divmod(cells, num_classes)
+    of_feature = np.bincount(features, weights=counts)
+    of_class = np.bincount(own_classes, weights=counts, minlength=num_classes)
+    expected = of_feature[features] * of_class[own_classes] / of_class.sum()
+    statistic = 2 * np.bincount(features, weights=counts * np.log(counts / expected))
+    freedom = num_classes - 1
+    kept = np.flatnonzero(statistic > freedom + SIGNIFICANT * np.sqrt(2 * freedom))
+    is_kept = np.isin(found.features, kept)
+    without = np.setdiff1d(np.arange(len(labels)), found.rows[is_kept])
+    kept_only = Occurrences(found.rows[is_kept], found.features[is_kept])
+    return kept_only.joined(Occurrences(without, np.zeros(len(without), dtype=np.int64)))
+
+
+def _classes(labels: Sequence[Hashable]) -> tuple[Ids, list[int]]:
+    """Return the class of each row, or -1 for a rare label, and the learned rows per class."""
+    is_held_out = np.arange(len(labels)) % HELD_OUT == 0
+    sizes = Counter(label for label, out in zip(labels, is_held_out, strict=True) if not out)
+    frequent = sizes.most_common(MOST_CLASSES)
+    numbers = {label: i for i, (label, _) in enumerate(frequent)}
+    classes = np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
+    return classes, [size for _, size in frequent]
+
+
 def naive_bayes_error(found: Occurrences, labels: Sequence[Hashable]) -> float:
     """Return the error of multinomial naive Bayes on a quarter of the rows, in [0, 1].
 
@@ -90,18 +132,16 @@ def naive_bayes_error(found: Occurrences, labels: Sequence[Hashable]) -> float:
         labels: Label of each row.
     """
     is_held_out = np.arange(len(labels)) % HELD_OUT == 0
-    sizes = Counter(label for label, out in zip(labels, is_held_out, strict=True) if not out)
-    numbers = {label: i for i, (label, _) in enumerate(sizes.most_common(MOST_CLASSES))}
-    classes = np.array([numbers.get(label, -1) for label in labels], dtype=np.int64)
+    classes, sizes = _classes(labels)
     scored = np.flatnonzero(is_held_out & (classes >= 0))
     if len(scored) == 0:
         return 0.0
     is_learned = ~is_held_out[found.rows] & (classes[found.rows] >= 0)
     known, learned_features = np.unique(found.features[is_learned], return_inverse=True)
     learned_classes = classes[found.rows[is_learned]]
-    in_class = np.bincount(learned_classes, minlength=len(numbers))
+    in_class = np.bincount(learned_classes, minlength=len(sizes))
     totals = np.log(in_class + SMOOTHING * max(1, len(known)))
-    scores = np.tile(np.log([sizes[label] for label in numbers]), (len(scored), 1))
+    scores = np.tile(np.log(sizes), (len(scored), 1))
 
     is_scored = np.isin(found.rows, scored) & np.isin(found.features, known)
     scored_rows = np.searchsorted(scored, found.rows[is_scored])
@@ -109,7 +149,7 @@ def naive_bayes_error(found: Occurrences, labels: Sequence[Hashable]) -> float:
     used = np.unique(scored_features)
     for start in range(0, len(used), FEATURES_AT_ONCE):
         block = used[start : start + FEATURES_AT_ONCE]
-        counts = _counts(learned_features, block, learned_classes, len(numbers))
+        counts = _counts(learned_features, block, learned_classes, len(sizes))
         present = _counts(scored_features, block, scored_rows, len(scored))
         scores += present @ (np.log(counts + SMOOTHING) - totals[:, None]).T
     return float(np.mean(scores.argmax(axis=1) != classes[scored]))

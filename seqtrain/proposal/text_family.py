@@ -1,5 +1,6 @@
 """Families of texts: words, characters, an alphabet such as DNA's, or symbols."""
 
+import math
 import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -8,7 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from seqtrain.data.tokenizers import make_tokenizer
-from seqtrain.proposal.naive_bayes import character_ngrams, naive_bayes_error, word_ngrams
+from seqtrain.proposal.naive_bayes import (
+    HELD_OUT,
+    character_ngrams,
+    naive_bayes_error,
+    telling,
+    word_ngrams,
+)
 
 SMALL_ALPHABET = 30
 """Characters of an alphabet such as DNA's or a protein's, letters of one case, at most."""
@@ -71,9 +78,12 @@ def family_of(texts: Sequence[str], labels: Sequence[Hashable]) -> Family:
         return Family("symbols", lowercase=False)
     few = max(8, int((np.cumsum([len(text) for text in texts]) <= PROBED_CHARACTERS).sum()))
     probed = [text.lower() for text in texts[:few]]
-    by_words = naive_bayes_error(word_ngrams(probed), labels[:few])
-    by_characters = naive_bayes_error(character_ngrams(probed, 3), labels[:few])
-    if by_characters < CHARACTERS_BETTER * by_words:
+    words_found, labels = word_ngrams(probed), labels[:few]
+    found = (words_found, telling(words_found, labels))
+    by_words = min(naive_bayes_error(each, labels) for each in found)
+    by_characters = naive_bayes_error(character_ngrams(probed, 3), labels)
+    error = math.sqrt((by_words + by_characters) * HELD_OUT / few)
+    if by_characters < min(CHARACTERS_BETTER * by_words, by_words - 2 * error):
         errors = f"{by_characters:.0%} errors, by words {by_words:.0%}"
         return Family("characters", f"on a sample, a simple classifier by characters has {errors}")
     return Family("words")

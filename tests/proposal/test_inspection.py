@@ -15,6 +15,7 @@ from seqtrain.proposal import InitOptions, propose
 from seqtrain.proposal.data_profile import DataProfile
 from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.tables import inspect
+from seqtrain.proposal.text_family import family_of
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "saw", "one", "old", "dog", "near", "our", "house"]
 Make = Callable[[random.Random], str]
@@ -100,6 +101,31 @@ def test_words_that_only_characters_tell_apart(tmp_path):
 
     rows = [f"{end}\t{words(end)}" for _ in range(80) for end in ("ski", "tzu")]
     assert write(tmp_path / "a.tsv", ["label\ttext", *rows]).family.name == "characters"
+
+
+@pytest.mark.parametrize(("share", "keys"), [(0.5, 1), (0.2, 1), (0.05, 1), (0.3, 3)])
+def test_key_words_among_other_words_are_words(share, keys):
+    """Each key word decides about one label; a rare label, or several labels of a row."""
+    draw = random.Random(0)
+    vocabulary = ["".join(draw.choices("abcdefghij", k=draw.randint(3, 8))) for _ in range(300)]
+    texts, labels = list[str](), list[tuple[str, ...]]()
+    for _ in range(1200):
+        found = [key for key in ("alarm", "broken", "cancel")[:keys] if draw.random() < share]
+        words = draw.choices(vocabulary, k=12) + found
+        draw.shuffle(words)
+        texts.append(" ".join(words))
+        labels.append(tuple(found))
+    assert family_of(texts, labels).name == "words"
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_endings_of_a_rare_class_too_are_characters(share):
+    draw = random.Random(0)
+    labels = ["ski" if draw.random() < share else "tzu" for _ in range(600)]
+    texts = [
+        " ".join("".join(draw.choices("abcdefghij", k=6)) + end for _ in range(8)) for end in labels
+    ]
+    assert family_of(texts, labels).name == "characters"
 
 
 TWO_LABELS = [f"{label}\t{label}:{n % 5}\t{t}" for n, (label, t) in enumerate(labelled())]
