@@ -122,7 +122,7 @@ def _column_choices(profile: DataProfile) -> Iterator[Choice]:
         label = "columns that mark a label each"
     if flow(schema.label).startswith('"'):
         label += " (in quotes, as YAML could read it as another value)"
-    is_fasttext = format.name == "fasttext"
+    format_reasons = {"fasttext": "each line begins with __label__", "tsv": "columns between tabs"}
     is_made_of = "time steps are numbers" if is_series else "a sequence is a list of symbols"
     bad_rows = f"{profile.unlabelled:,} rows have a blank label"
     if profile.unreadable:
@@ -131,7 +131,7 @@ def _column_choices(profile: DataProfile) -> Iterator[Choice]:
         (
             "format",
             "auto" if format.by_name else format.name,
-            "each line begins with __label__" if is_fasttext else "--format",
+            format_reasons.get(format.name, "--format"),
         ),
         ("delimiter", format.delimiter, "separates the columns"),
         ("encoding", format.encoding, "UTF-8 is read, too"),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from shlex import join
+from typing import Any
 
 from seqtrain.config import Config
 from seqtrain.data.dataset import prepare
@@ -123,6 +124,14 @@ def _add_split(
     return other.rows + other.empty
 
 
+def _step_kind(kind: str | dict[str, Any]) -> str:
+    """Return the type of a step column and its options in words: number by COLUMN."""
+    if isinstance(kind, str):
+        return kind
+    name, *options = kind
+    return " ".join([name, *(f"{option} {kind[option]}" for option in options)])
+
+
 def _uses(profile: DataProfile) -> Iterator[str]:
     """Yield lines about the use of the columns and rows."""
     schema = profile.schema
@@ -130,7 +139,7 @@ def _uses(profile: DataProfile) -> Iterator[str]:
     if profile.channels > 1 and schema.kind == "features":
         used += f" of {profile.channels} channels"
     if schema.steps is not None:
-        columns = [f"{name} ({kind})" for name, kind in schema.steps.items()]
+        columns = [f"{name} ({_step_kind(kind)})" for name, kind in schema.steps.items()]
         order = f", by {schema.order}" if schema.order is not None else ""
         used += f" = {listed(columns, 8)}; a sequence = the rows of one {schema.id}{order}"
     elif schema.sequence is not None:

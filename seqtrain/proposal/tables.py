@@ -152,9 +152,12 @@ def find_columns(
     )
     if format == "txt" and os.path.isfile(path):
         source = FileSource(path, replace(written, name="lines"), Schema())
-        lines = islice(read_rows(source, labelled=False), 1)
-        if any(str(line.sequence).startswith("__label__") for line in lines):
+        rows = islice(read_rows(source, labelled=False), FIRST_ROWS)
+        lines = [str(row.sequence) for row in rows]
+        if any(line.startswith("__label__") for line in lines[:1]):
             written = replace(written, name="fasttext", by_name=False)
+        elif _has_labels_last(lines):
+            written = replace(written, name="tsv", by_name=False)
     if columns_of_format(written.name) != "none":
         columns = _read_columns(path, written, options, progress)
         profile = _assign_columns(columns, written, options)
@@ -164,6 +167,17 @@ def find_columns(
             raise DataError(f"--{option}: format {format} has no columns to name; leave it out")
     kind = options.kind or _kind_without_columns(path, written)
     return DataProfile(written, Schema(kind), warnings=warnings)
+
+
+def _has_labels_last(lines: Sequence[str]) -> bool:
+    """Return True if lines are text<TAB>label: the last field has fewer different values."""
+    fields = [line.split("\t") for line in lines]
+    if any(len(line) != 2 for line in fields):
+        return False
+    first, last = (
+        (set(values) for values in zip(*fields, strict=True)) if fields else (set(), set())
+    )
+    return len(last) < len(first)
 
 
 def _encoding(path: str, format: str) -> tuple[str, list[str]]:
