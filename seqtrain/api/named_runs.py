@@ -71,7 +71,7 @@ def directory_of(run: RunLike) -> RunDirectory:
 
 
 def default_split(*runs: RunLike) -> str:
-    """Return test if every run has a test split, else validation if every run has that one."""
+    """Return the split to score by default: test if every run has one, else validation."""
     configs = [run.config() for run in (directory_of(run) for run in runs) if run.holds(CONFIG)]
     for name in ("test", "validation"):
         if all(getattr(config.data, name) is not None for config in configs):
@@ -80,7 +80,7 @@ def default_split(*runs: RunLike) -> str:
 
 
 def learned_rows(config: Config, split: str | None) -> str:
-    """Return how the model was trained on a split, for a warning, or an empty text if it wasn't."""
+    """Return words such as "these rows" if the model was trained on a split, else an empty text."""
     if split == "validation" and config.training.refit:
         return "these rows too (training.refit)"
     return "these rows" if split == "train" else ""

@@ -180,7 +180,7 @@ def _exit_code(arguments: list[str]) -> int:
 
 
 def _command_context(arguments: list[str]) -> Any:
-    """Return the context of a command, in which Typer has checked its arguments.
+    """Parse the arguments of a command with Typer, and return the context to run it in.
 
     If the first word is a command, the options before a command aren't built: they load pydantic.
     """
@@ -216,7 +216,7 @@ def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]
 
 
 def _usage_problem(error: typer.BadParameter, command: str) -> str:
-    """Return a line with the problem of a command line, a suggestion, and the help to read."""
+    """Return a usage error as one line: the problem, a suggestion, and the help to read."""
     option = str(getattr(error, "option_name", "")).lstrip("-")
     if option in LAUNCHER_OPTIONS:
         return (

@@ -64,7 +64,7 @@ class ExportedModel:
         return found
 
     def decide(self, probabilities: Any) -> tuple[str, str]:
-        """Return the predicted label of a row and its probability; if multi-label, all of them."""
+        """Return label and probability of a row as texts, with several in each if multi-label."""
         best, label_set = [int(best_class(probabilities, self.thresholds))], self.fitted.label_set
         if label_set.multi_label:
             best = np.flatnonzero(reached(probabilities, self.thresholds)).tolist()

@@ -1,19 +1,53 @@
-"""Conversion of a trained classifier to an ONNX file."""
+"""Conversion of a trained classifier to an ONNX file.
+
+B sequences, T longest length, F numbers of a time step, C classes.
+"""
 
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
+from torch import Tensor, nn
 
 from seqtrain.errors import ConfigError, missing_package
-from seqtrain.exports.padded import PaddedClassifier
+from seqtrain.model.branches.branch import ExampleInputs, PaddedBatch
 from seqtrain.model.classifier import ClassifierNetwork
 
+IDS, FEATURES, LENGTHS = "input_ids", "features", "lengths"
 OPERATORS = 17
 """Version of ONNX's operators, from 2022, which all runtimes support."""
 LARGEST = 2**31 - 2**24
 """Largest number of bytes of weights in one file. The format is limited to 2 GiB."""
+
+
+class PaddedClassifier(nn.Module):
+    """The trained classifier as a module on padded sequences, of operations that ONNX has.
+
+    It returns probabilities, (B, C) float64.
+
+    Attributes:
+        inputs: For each input by name an example, and the names of its variable axes.
+    """
+
+    def __init__(self, network: ClassifierNetwork) -> None:
+        super().__init__()
+        self.network = network
+        self.inputs: ExampleInputs = {}
+        if network.reads_ids:
+            self.inputs[IDS] = torch.ones(2, 3, dtype=torch.int64), ["batch", "time"]
+        else:
+            self.inputs[FEATURES] = torch.ones(2, 3, network.input_size), ["batch", "time"]
+        self.inputs[LENGTHS] = torch.tensor([3, 2]), ["batch"]
+        for branch in network.branches:
+            self.inputs |= branch.begin_export()
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """Return the calibrated probabilities; the inputs are in the order of `self.inputs`."""
+        named = dict(zip(self.inputs, inputs, strict=True))
+        batch = PaddedBatch(inputs[0].transpose(0, 1), named[LENGTHS], named)
+        logits = [branch.export(batch) for branch in self.network.branches]
+        return self.network.probabilities(self.network.combine(logits))
 
 
 def to_onnx(network: ClassifierNetwork) -> bytes:

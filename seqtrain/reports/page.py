@@ -102,7 +102,7 @@ def _ticks(
 
 
 def _round_values(low: float, high: float, *, whole: bool = False) -> list[float]:
-    """Return about five round values, from one below `low` to one above `high`."""
+    """Return about five evenly spaced round numbers that enclose the range from low to high."""
     if high - low < SMALLEST:
         margin = 1 if whole else abs(low) / 10 + 1e-9
         low, high = low - margin, high + margin

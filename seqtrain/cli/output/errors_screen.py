@@ -41,7 +41,7 @@ def show_errors(rows: Sequence[PredictedExample]) -> None:
 
 
 def print_predictions(found: Sequence[tuple[PredictedExample, Record]]) -> None:
-    """Print a table of predictions: the place of each row, its record, and its sequence."""
+    """Print a table of predictions: place, then the cells of a record, then the sequence."""
     records = list[Record]()
     in_several_files = any(row.file for row, _ in found)
     for row, own in found:

@@ -146,7 +146,7 @@ def note_next(path: Path, *commands: str) -> None:
 
 
 def score_text(name: str, value: float) -> str:
-    """Return a metric as tables show it. A word may precede its name, as in "test loss"."""
+    """Return a value as tables show this metric. The name may begin with a split: "test loss"."""
     return METRICS[name.rpartition(" ")[2]].text(value)
 
 

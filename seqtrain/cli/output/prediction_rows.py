@@ -85,7 +85,7 @@ class PredictionColumns:
 
     @cached_property
     def own(self) -> dict[str, Any]:
-        """Columns of a prediction, with example values."""
+        """Names of the columns of a prediction, each with an example of its values."""
         first, shares = self.labels[0], dict.fromkeys(self.labels, 0.0)
         return self.values(Prediction(first, 0.0, shares, 0.0, labels=(first,)))
 
@@ -107,7 +107,7 @@ class PredictionColumns:
         return [*(getattr(example, name) for name in self.where), *map(kept.get, self.keep)]
 
     def values(self, prediction: Prediction) -> dict[str, Any]:
-        """Return labels and probabilities, or lists of them, by the columns of a prediction."""
+        """Return the values of a prediction by the names of its columns, without copied columns."""
         prediction = prediction.as_text()
         found, label = prediction.probabilities, prediction.label
         multi_label = self.separator is not None
@@ -147,7 +147,7 @@ class PredictionColumns:
         return texts
 
     def completed(self, first: Sequence[Any], *, whole_files: bool) -> PredictionColumns:
-        """Return the columns with the names that the first rows show: file, line, and copies."""
+        """Return the columns completed by what only the first rows show: file, line, and copies."""
         keep = self.keep
         if keeps_all(keep):
             keep = list(first[-1].example.kept or ()) if first else []
@@ -158,7 +158,7 @@ class PredictionColumns:
         return replace(self, where=where, keep=keep)
 
     def begin(self, file: TextIO) -> Callable[[int, Any], str]:
-        """Write the heading, and return the function that makes the lines of a prediction."""
+        """Write the heading, and return a function that formats a prediction as its lines."""
         if self.format == "jsonl":
             return self._objects
         if self.format == "lines":
@@ -187,7 +187,7 @@ class PredictionColumns:
         return delimited_line(texts, "," if self.format == "csv" else "\t")
 
     def _begin_lines(self, file: TextIO) -> Callable[[int, Prediction], str]:
-        """Write the heading of lines on a terminal; stderr counts columns that don't fit."""
+        """Write the heading for a terminal, and return a function that formats a prediction."""
         multi_label, columns = self.separator is not None, list[TableColumn]()
         wide = WIDEST_LABEL if multi_label else min(WIDEST_LABEL, max(map(cell_len, self.labels)))
         for rank, (name, value) in enumerate((dict.fromkeys(self.copied) | self.own).items(), 2):

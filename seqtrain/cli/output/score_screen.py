@@ -210,7 +210,7 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
 
 
 def display_order(labels: Sequence[str]) -> list[str]:
-    """Return labels in the order people expect: numbers, also within names, by their value."""
+    """Return labels sorted as people expect, so that "class 2" comes before "class 10"."""
     if all(NUMBER.fullmatch(label) for label in labels):
         return sorted(labels, key=float)
 
