@@ -82,7 +82,11 @@ def _source_of(config: object) -> Path | None:
     Raises:
         ConfigError: If it is neither.
     """
-    if isinstance(config, Config | Mapping):
+    is_table = isinstance(config, Mapping) and all(
+        hasattr(column, "__len__") and not isinstance(column, str | Mapping)
+        for column in config.values()
+    )
+    if isinstance(config, Config | Mapping) and not (is_table and config):
         return None
     if isinstance(config, str | PathLike):
         return Path(config)

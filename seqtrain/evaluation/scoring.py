@@ -213,13 +213,12 @@ def _confusions(names: Sequence[str], predicted: Tensor, labels: Tensor) -> dict
 def _rank_classes(logits: Tensor, labels: Tensor) -> dict[int, tuple[float, float]]:
     """Return AUC and average precision of each class that some examples have and some lack.
 
-    Examples are ranked by log-probability. The largest logit of a row is subtracted first: then
-    rows that differ by a constant tie, as their probabilities do.
+    Examples are ranked by log-probability, in a multi-label task by logit.
     """
     scores = logits
     if labels.ndim == 1:
         blocks = (block for block, _ in double_blocks(logits, labels))
-        scores = torch.cat([(x - x.amax(1, keepdim=True)).log_softmax(1) for x in blocks])
+        scores = torch.cat([x.log_softmax(1) for x in blocks])
     ranks = dict[int, tuple[float, float]]()
     for index in range(logits.shape[1]):
         _, counts, hits = threshold_curve(scores[:, index], has_class(labels, index))

@@ -368,3 +368,9 @@ def test_init_says_what_is_wrong(tmp_path: Path) -> None:
             seqtrain.init(given.pop("data"), **given)
     with pytest.raises(DataError, match=r"data\.train: memory:train-.*train=…"):
         seqtrain.fit(seqtrain.init(TEST))
+
+
+@pytest.mark.parametrize("table", [columns(ROWS), ROWS, {"text": np.array(["a"]), "label": (1,)}])
+def test_a_table_in_place_of_a_config_is_refused_with_advice(table: Any) -> None:
+    with pytest.raises(ConfigError, match=r"fit\(init\(data\), train=data\)"):
+        seqtrain.fit(table)
