@@ -6,8 +6,9 @@ A sequence with K columns per step becomes one row of A columns:
 - the count of each frequent token of each token column,
 - of each number column the count, first, last, mean, standard deviation, minimum, maximum and slope
   of its present values,
-- the same without the slope within the steps of each frequent token of one token column: the one
-  that a number depends on (`by` in data.steps), or else the only one,
+- the same without the slope within the steps of each frequent token of one token column: for the
+  numbers that depend on it (`by` in data.steps), or, if there are none, for all numbers within the
+  only token column,
 - its row features.
 
 Sums run in float64, and steps of padding count as absent, so that the other sequences of a batch
@@ -37,7 +38,8 @@ class AggregateLayout:
         indicators: True if an indicator of missing values follows for each number column.
         row_tokens: number of ids of each token column of the row features, as `tokens`.
         row_numbers: other columns of the row features, which are taken as they are.
-        by: token column within whose tokens numbers are aggregated, too, or None.
+        by: for each number column, the token column within whose tokens it is aggregated, too, or
+            None. Empty if there is no such column.
     """
 
     tokens: tuple[int, ...]
@@ -45,14 +47,15 @@ class AggregateLayout:
     indicators: bool = False
     row_tokens: tuple[int, ...] = ()
     row_numbers: int = 0
-    by: int | None = None
+    by: tuple[int | None, ...] = ()
 
     @property
     def width(self) -> int:
         """Number of aggregates, A."""
         width = 1 + sum(self.tokens) + self.numbers * len(STATISTICS)
-        if self.by is not None:
-            width += self.tokens[self.by] * self.numbers * (len(STATISTICS) - 1)
+        width += sum(self.tokens[token] for token in self.by if token is not None) * (
+            len(STATISTICS) - 1
+        )
         return width + sum(self.row_tokens) + self.row_numbers
 
     @torch.no_grad()
@@ -74,10 +77,11 @@ class AggregateLayout:
             if self.indicators:
                 present = present & (columns[:, :, after : after + self.numbers] <= 0)
             parts += statistics(numbers, present)
-            if self.by is not None:
-                own = ids[:, :, self.by : self.by + 1]
-                for token in range(1, self.tokens[self.by] + 1):
-                    parts += statistics(numbers, present & (own == token))[:-1]
+            for column in sorted({token for token in self.by if token is not None}):
+                chosen = [number for number, token in enumerate(self.by) if token == column]
+                own, some = ids[:, :, column : column + 1], numbers[:, :, chosen]
+                for token in range(1, self.tokens[column] + 1):
+                    parts += statistics(some, present[:, :, chosen] & (own == token))[:-1]
         if row_features is not None:
             row_ids = row_features[None, :, : len(self.row_tokens)].long()
             parts += _token_counts(row_ids, valid[:1], self.row_tokens)

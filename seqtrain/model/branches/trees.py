@@ -121,16 +121,16 @@ def layout_of(spec: InputSpec) -> AggregateLayout:
         return AggregateLayout(tokens, numbers, False, row_tokens, row_numbers)
     table = spec.steps
     names = [column.name for column in table.tokens]
-    found = [names.index(column.by) for column in table.numbers if column.by is not None]
-    if not found and len(names) == 1 and table.numbers:
-        found = [0]
+    by = tuple(None if x.by is None else names.index(x.by) for x in table.numbers)
+    if len(names) == 1 and not any(x.by for x in table.numbers):
+        by = (0,) * len(by)
     return AggregateLayout(
         tuple(map(_counted, table.vocabularies)),
         table.channels,
         table.has_indicators,
         row_tokens,
         row_numbers,
-        by=found[0] if found else None,
+        by=by,
     )
 
 
