@@ -136,7 +136,7 @@ def broken_rules(config: Config) -> Problems:
 
 
 def _rule(check: Rule) -> Rule:
-    """Add a function to the rules."""
+    """Add a function to `RULES`, as a decorator, and return it."""
     RULES.append(check)
     return check
 

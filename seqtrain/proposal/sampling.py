@@ -52,7 +52,8 @@ def sampled(path: str, format: str, encoding: str) -> Iterator[Sample]:
     is_text = format in LINE_FORMATS and os.path.isfile(path) and encoding != "utf-16"
     if is_text:
         lines, size = _count(path)
-    if lines <= MOST_ROWS and (not is_text or size <= MOST_BYTES):
+    # One line may be the header.
+    if lines - 1 <= MOST_ROWS and (not is_text or size <= MOST_BYTES):
         yield Sample(path)
         return
     with tempfile.TemporaryDirectory() as folder:

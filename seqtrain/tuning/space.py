@@ -76,12 +76,13 @@ def kind_of(config: Config) -> str:
 
 
 def space_of(config: Config) -> Space:
-    """Return what a search may try for a config: its kind's values, changed as tune.space says.
+    """Return the values that a search tries for a config, by key.
 
-    A value that the rest of the config doesn't go with is left out; the config's own is kept.
+    They are the values for the kind of data, as `tune.space` changes them. A value that conflicts
+    with the rest of the config is left out. The value of the config itself is always included.
 
     Raises:
-        ConfigError: tune.space has a key or value that the config can't take.
+        ConfigError: If tune.space has a key or a value that the config can't take.
     """
     lr = config.training.lr
     space: Space = {"training.lr": Range(rounded(lr / 5), rounded(lr * 3), whole=False)}
@@ -109,7 +110,13 @@ def space_of(config: Config) -> Space:
 
 
 def setting(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
-    """Return the value for Optuna's choice; numbers except the config's own have three digits."""
+    """Return the value of a key that belongs to a choice of Optuna.
+
+    Args:
+        tried: Values to try for the key.
+        chosen: Optuna's choice: a number of the range, or a value of the list as YAML text.
+        own: Value of the config. Any other number of a range is rounded to three digits.
+    """
     if isinstance(tried, list):
         return next(value for value in tried if flow(value) == chosen)
     is_exact = tried.whole or chosen == own
@@ -130,7 +137,7 @@ def changed(config: Config, settings: Mapping[str, Any]) -> Config:
 
 
 def differing(config: Config, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings whose values aren't the config's own."""
+    """Return the settings whose values differ from those in the config."""
     own = values_by_key(config)
     return {key: value for key, value in settings.items() if flow(value) != flow(own[key])}
 
@@ -141,6 +148,7 @@ def rounded(value: float) -> float:
 
 
 def _problems(config: Config, key: str, value: Any) -> tuple[str, ...]:
+    """Return why a config can't have a value at a key, or an empty tuple if it can."""
     try:
         changed(config, {key: value})
     except ConfigError as error:
@@ -149,6 +157,12 @@ def _problems(config: Config, key: str, value: Any) -> tuple[str, ...]:
 
 
 def _given(config: Config, key: str, wanted: list[Any] | Mapping[Any, float]) -> Range | list[Any]:
+    """Return the values that `tune.space` gives a key.
+
+    Raises:
+        ConfigError: If trials with other values of the key can't be compared, or the config can't
+            take one of the values.
+    """
     if key in FIXED or key.partition(".")[0] not in TUNED:
         raise ConfigError(f"tune.space: {key}: trials that differ in it can't be compared")
     values, whole = list(wanted), False

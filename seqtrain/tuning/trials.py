@@ -56,7 +56,7 @@ class Trial:
 
     @property
     def order(self) -> tuple[float, float, int]:
-        """Sort key: the greatest value, then the lower loss, then the lower number is best."""
+        """Sort key of complete trials: best value, then the lower loss, then the lower number."""
         return self.curve[-1][1], -(self.loss or 0.0), -self.number
 
     def after(self, event: EpochEvent, monitor: str) -> Trial:
@@ -70,7 +70,11 @@ class Trial:
         return replace(trial, curve=(*self.curve, (event.epoch, best)))
 
     def is_below_median(self, others: Sequence[Curve]) -> bool:
-        """Return True if most of enough complete trials were better after as many epochs."""
+        """Return True if its best value is below the median of complete trials at this epoch.
+
+        Args:
+            others: Curves of the complete trials. With fewer than `UNPRUNED` the result is False.
+        """
         epoch, value = self.curve[-1]
         known = [dict(curve)[epoch] for curve in others if epoch in dict(curve)]
         return len(others) >= UNPRUNED and bool(known) and value < median(known)
@@ -129,7 +133,11 @@ class Study:
         return not is_late and (most is None or begun < most)
 
     def begin(self) -> Trial:
-        """Start a trial: the config itself, then half of its values, then Optuna's choice."""
+        """Return a new trial with the settings to try.
+
+        The first trial is the config itself. The next ones keep about half of its values. From
+        `FIRST_TRIALS` on, Optuna chooses all values.
+        """
         is_first = self._begun == 0
         draw, own = Random(f"{self.config.seed} {self._begun}"), values_by_key(self.config)
         kept = dict[str, Any]()
@@ -153,14 +161,18 @@ class Study:
         self._study.tell(asked, best, ends.get(trial.state, states.FAIL))
 
     def _ask(self, kept: dict[str, Any]) -> Any:
-        """Return Optuna's next trial, with some values that are decided."""
+        """Return Optuna's next trial.
+
+        Args:
+            kept: Values of some keys that Optuna must take; it chooses the others.
+        """
         lists = {key for key, tried in self.space.items() if isinstance(tried, list)}
         fixed = {key: flow(value) if key in lists else value for key, value in kept.items()}
         self._study.enqueue_trial({key: x for key, x in fixed.items() if x is not None})
         return self._study.ask({key: _distribution(tried) for key, tried in self.space.items()})
 
     def write(self, directory: Path) -> None:
-        """Write trials.jsonl, a line per trial, and best.yaml: keys given, and those changed."""
+        """Write trials.jsonl with a line per trial, and best.yaml with the config of the best."""
         lines = [json_line(asdict(trial)) + "\n" for trial in self.trials]
         write_file(directory / TRIALS, "".join(lines).encode())
         best, config = self.best, self.config

@@ -286,7 +286,11 @@ def _record(study: Study, directory: Path) -> None:
 
 
 def _with_test_split(config: Config) -> Config:
-    """Hold out rows that choose nothing, if the config has no test split."""
+    """Return the config with a test split: a part of train, if the config names no test data.
+
+    Raises:
+        ConfigError: If the config has no validation split.
+    """
     if config.data.validation is None:
         reason = "a search chooses by rows that aren't learned; set data.validation: 0.1"
         raise ConfigError(f"data.validation: null; {reason}")

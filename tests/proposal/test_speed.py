@@ -63,6 +63,8 @@ def test_a_large_file_is_looked_at_in_blocks_spread_over_it(tmp_path, monkeypatc
     assert config.data.validation == 0.1
     about = int(proposal.text.partition("# about ")[2].partition(" rows")[0].replace(",", ""))
     assert abs(about - 20_000) < 500
+    monkeypatch.setattr(sampling, "MOST_ROWS", 20_000)
+    assert not any("lines" in line for line in propose([str(path)], InitOptions()).uses)
 
 
 def test_long_steps_are_reported():
