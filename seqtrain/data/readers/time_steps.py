@@ -254,17 +254,16 @@ def _with_ids(blocks: Iterable[Rows]) -> Iterator[Rows]:
     yield from waiting
 
 
-def _grouped(blocks: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield all rows, sorted by id in the order in which ids first occur."""
+def _grouped(blocks: Iterable[Rows]) -> list[Rows]:
+    """Return all rows as one block, sorted by id in the order in which ids first occur."""
     known, ranks = dict[str, str](), dict[str | None, int]()
     parts, ranks_of_rows = list[Rows](), list[int]()
     for rows in blocks:
         ranks_of_rows += [ranks.setdefault(name, len(ranks)) for name in rows[ID]]
         parts.append([*rows[:ID], *(with_shared_texts(cells, known) for cells in rows[ID:])])
-    if parts:
-        whole = [*map(joined, zip(*parts, strict=True))]
-        del parts
-        yield taken(whole, np.argsort(ranks_of_rows, kind="stable"))
+    whole = [*map(joined, zip(*parts, strict=True))]
+    del parts
+    return [taken(whole, np.argsort(ranks_of_rows, kind="stable"))] if whole else []
 
 
 def _by_id(blocks: Iterable[Rows]) -> Iterator[Rows]:
