@@ -68,7 +68,13 @@ class Calibration(Section):
         return LogitCalibration(self.temperature, self.branch_weights, self.shift)
 
     def fits(self, classes: int, branches: int, *, multi_label: bool) -> bool:
-        """Return True if the numbers fit a model with this many classes and branches."""
+        """Return True if the numbers of values suit a model with these numbers of parts.
+
+        Args:
+            classes: Number of classes of the model.
+            branches: Number of branches of the model.
+            multi_label: True if a sequence may have several labels.
+        """
         temperatures = self.temperature if isinstance(self.temperature, list) else []
         per_class = {len(self.shift or []), len(self.classes), len(self.thresholds)}
         has_decisions = multi_label or classes == 2 or not self.thresholds
@@ -242,13 +248,13 @@ def _calibrate_multi_label(
 
 
 def _two_classes(logits: Tensor) -> Tensor:
-    """Return each number as the logits of two classes, no and yes, (N, 2)."""
+    """Convert logits of yes-or-no decisions to logits of two classes, no and yes, (N, 2)."""
     flat = logits.flatten()
     return torch.stack((torch.zeros_like(flat), flat), dim=1)
 
 
 def _weights_of(branches: int) -> Iterator[list[float]]:
-    """Yield all weights in steps of 1 / TENTHS whose sum is 1."""
+    """Yield all lists of branch weights that are multiples of 1 / TENTHS and add up to 1."""
     for tenths in product(range(TENTHS + 1), repeat=branches - 1):
         if sum(tenths) <= TENTHS:
             yield [1 - sum(tenths) / TENTHS, *(n / TENTHS for n in tenths)]

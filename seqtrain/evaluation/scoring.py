@@ -66,9 +66,13 @@ def score_branches(
 
 
 def _with_as_many(logits: Tensor, number: int) -> list[float]:
-    """Return the thresholds of two classes with which the second is predicted `number` times.
+    """Return thresholds of two classes that predict the second one for `number` examples.
 
-    So a branch, which has no thresholds, is compared with a model that has them.
+    A branch has no thresholds. With these it is comparable to a model that has thresholds.
+
+    Args:
+        logits: Logits of a branch, (B, 2).
+        number: Number of examples, at most B.
     """
     ordered = logits.double().softmax(dim=1)[:, 1].sort(descending=True).values
     bounds = [1.0, *ordered.tolist(), 0.0]

@@ -124,6 +124,14 @@ def class_points(probabilities: Tensor, has_class: Tensor) -> list[list[Coverage
 
 
 def most_covered(points: Sequence[CoveragePoint], precision: float) -> CoveragePoint | None:
-    """Return the point of greatest coverage with at least this accuracy, or None."""
+    """Return the point with the greatest coverage among those with enough accuracy.
+
+    Args:
+        points: Coverage and accuracy at some thresholds.
+        precision: Least accuracy.
+
+    Returns:
+        The point, or None if no point is accurate enough.
+    """
     good = [point for point in points if point.accuracy >= precision]
     return max(good, key=lambda point: point.coverage, default=None)

@@ -29,17 +29,18 @@ HELD_OUT = 4
 
 @dataclass(frozen=True)
 class Occurrences:
-    """Features of rows, one entry per occurrence.
+    """Occurrences of features, such as n-grams, in the rows of a data set.
 
-    Shape:
-        rows, features: (N,), the row and the feature of each occurrence.
+    Attributes:
+        rows: Index of the row of each occurrence, (N,).
+        features: Id of the feature of each occurrence, (N,).
     """
 
     rows: Ids
     features: Ids
 
     def joined(self, other: "Occurrences") -> "Occurrences":
-        """Return the occurrences of both; their features are different ones."""
+        """Return the occurrences of both, with new ids for the features of `other`."""
         shifted = other.features + self.features.max(initial=-1) + 1
         return Occurrences(
             np.concatenate((self.rows, other.rows)), np.concatenate((self.features, shifted))
@@ -83,14 +84,14 @@ def _ngrams(ids: Ids, lengths: Sequence[int], longest: int) -> Occurrences:
 
 
 def telling(found: Occurrences, labels: Sequence[Hashable]) -> Occurrences:
-    """Return the occurrences of features that are clearly more frequent in some classes.
+    """Return the occurrences of those features that are clearly more frequent in some classes.
 
     A feature is kept if the G statistic of its counts in the learned rows exceeds its expectation
     by `SIGNIFICANT` standard deviations. So one key word isn't lost among many other words. The
     rows without any of these features share one more feature.
 
     Args:
-        found: Features of the rows.
+        found: Occurrences of features in the rows.
         labels: Label of each row.
     """
     classes, sizes = _classes(labels)
@@ -128,7 +129,7 @@ def naive_bayes_error(found: Occurrences, labels: Sequence[Hashable]) -> float:
     The classifier learns the other rows. Only the `MOST_CLASSES` most frequent labels count.
 
     Args:
-        found: Features of the rows.
+        found: Occurrences of features in the rows.
         labels: Label of each row.
     """
     is_held_out = np.arange(len(labels)) % HELD_OUT == 0

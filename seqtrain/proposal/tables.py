@@ -181,10 +181,10 @@ def _has_labels_last(lines: Sequence[str]) -> bool:
 
 
 def _encoding(path: str, format: str) -> tuple[str, list[str]]:
-    """Return the encoding of a file or a folder, and the files of the folder without it.
+    """Return the encoding of a file or a folder, and the files that don't have this encoding.
 
-    It is utf-8, utf-16, or cp1252 (or latin-1 if a byte has no meaning in cp1252). A folder with a
-    file per row whose files beyond ASCII are mostly UTF-8 is read as UTF-8, without the others.
+    The encoding is utf-8, utf-16, or cp1252 (or latin-1 if a byte has no meaning in cp1252). A
+    folder with a file per row is UTF-8 if most of its files beyond ASCII are.
     """
     if format == IN_MEMORY or FORMATS[format].binary:
         return "utf-8", []

@@ -47,7 +47,7 @@ class Family(NamedTuple):
 
     Attributes:
         name: words, characters, alphabet or symbols.
-        reason: Why it isn't words, for the comment of the config.
+        reason: Reason for the choice, for a comment in the config; empty for words and symbols.
         lowercase: True if upper and lower case mean the same.
     """
 
