@@ -39,6 +39,7 @@ def pretrained(task: Task, draw: random.Random) -> None:
     if task.kind in ("text", "tokens") and not task.data.get("static") and draw.random() < 0.7:
         task.settings["pretraining"] = {"objective": draw.choice(objectives), "max_epochs": 2}
         task.settings["model"]["bidirectional"] = False
+        task.settings["training"]["refit"] = False  # there is none after pretraining
 
 
 def whole(folder: Path, words: list[str], run: str) -> float:
