@@ -18,7 +18,7 @@ import seqtrain
 from seqtrain.config import load_config
 from seqtrain.data.dataset import prepare
 from seqtrain.errors import ConfigError
-from tests.helpers.program import ended, started
+from tests.helpers.program import children, ended, started
 from tests.helpers.tiny import Cli, assert_same_run, run_in, write_text_project
 
 
@@ -93,11 +93,6 @@ def updates_saved(run: Path) -> int:
     """Return the number of updates in the last checkpoint of a run."""
     state = json.loads((run / "last/training_state.json").read_text())
     return int(state["progress"]["updates"])
-
-
-def children(program: int) -> list[int]:
-    """Return the processes that a process has started."""
-    return [int(x) for x in Path(f"/proc/{program}/task/{program}/children").read_text().split()]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -3,13 +3,15 @@
 import random
 import shutil
 import signal
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.examples import seeds
-from tests.helpers.program import Running, started
+from tests.helpers.program import PATIENCE, POLLS, Running, children, started
 from tests.helpers.tasks import Task, random_task
 from tests.helpers.tiny import fingerprint
 
@@ -51,21 +53,32 @@ def whole(folder: Path, words: list[str], run: str) -> float:
 
 
 def stop(running: Running, number: int, seconds: float) -> int:
-    """Send a signal after some time; return the exit code."""
+    """Send a signal after some time; return the exit code, once no worker is left.
+
+    A worker whose program was killed still saves its progress.
+    """
     running.process.join(seconds)
+    workers = []
+    with suppress(OSError):  # the program has ended
+        workers = children(running.process.pid or 0)
     running.send(number)
-    return running.end()
+    code = running.end()
+    for _ in range(PATIENCE * POLLS):
+        if not any(Path(f"/proc/{worker}").exists() for worker in workers):
+            return code
+        time.sleep(1 / POLLS)
+    raise AssertionError("a worker is left")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="finds workers under /proc")
 @pytest.mark.parametrize("seed", seeds(2))
 def test_stopped_runs_end_with_equal_bits(seed, tmp_path):
     words, draw = prepare(seed, tmp_path), random.Random(seed)
     seconds = whole(tmp_path, words, "whole")
     run, code = tmp_path / "r", -1
     for _ in range(draw.randint(1, 5)):
-        how = ["--resume"] if run.exists() else []
         number = draw.choice(STOPS)
-        with started(tmp_path, *words, "--run-dir", "r", *how) as running:
+        with started(tmp_path, *words, *resumed(run)) as running:
             code = stop(running, number, draw.uniform(0.1, 1.1) * seconds)
         # A signal before the program handles it, or after its end, ends Python itself.
         assert code in (0, -number, 128 + number), (code, running.err)
@@ -73,12 +86,16 @@ def test_stopped_runs_end_with_equal_bits(seed, tmp_path):
         if code == 0:
             break
     if code != 0:
-        if run.exists() and not list(run.rglob("config.yaml")):
-            shutil.rmtree(run)  # killed before anything was saved
-        how = ["--resume"] if run.exists() else []
-        with started(tmp_path, *words, "--run-dir", "r", *how) as running:
+        with started(tmp_path, *words, *resumed(run)) as running:
             assert running.end() == 0, running.err
     assert fingerprints(run) == fingerprints(tmp_path / "whole")
+
+
+def resumed(run: Path) -> list[str]:
+    """Return the options that start or resume a run. What was killed before it began is removed."""
+    if run.exists() and not list(run.rglob("config.yaml")):
+        shutil.rmtree(run)
+    return ["--run-dir", run.name, *(["--resume"] if run.exists() else [])]
 
 
 def fingerprints(folder: Path) -> dict[str, dict[str, str]]:

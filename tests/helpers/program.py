@@ -94,6 +94,11 @@ def connect(streams: dict[int, str], environment: dict[str, str | None]) -> None
             os.environ[name] = value
 
 
+def children(program: int) -> list[int]:
+    """Return the processes that a process has started."""
+    return [int(x) for x in Path(f"/proc/{program}/task/{program}/children").read_text().split()]
+
+
 class Running:
     """The program under way in a folder; `prepare` is called in its process before it begins."""
 
