@@ -1,4 +1,4 @@
-"""Predictions for every example of a split, and the figures of them that are saved and shown."""
+"""Predictions for every example of a split, and their results that are saved and shown."""
 
 import math
 import os
@@ -25,7 +25,7 @@ from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.thresholds import coverage_points
 from seqtrain.runs.model_folder import Model
 from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.runs.saved_predictions import SplitFigures, save_figures
+from seqtrain.runs.saved_predictions import SplitResults, save_results
 from seqtrain.text import duration
 from seqtrain.training.phases import TrainingSession
 
@@ -100,7 +100,7 @@ def _predictions_of(found: Labelled, *, explain: int = 0) -> SplitPredictions:
     return SplitPredictions(found, rows, probabilities, scores, alone)
 
 
-def figures_of(shown: SplitPredictions) -> SplitFigures:
+def results_of(shown: SplitPredictions) -> SplitResults:
     """Return what `errors` and `report` show of the predictions for a split."""
     found, scores, curves = shown.found, shown.scores, {}
     counted = class_counts(found.store.labels, len(scores.labels))
@@ -114,7 +114,7 @@ def figures_of(shown: SplitPredictions) -> SplitFigures:
         bins.setdefault(number, []).append((row.probability, row.is_correct))
     columns = (zip(*rows, strict=True) for _, rows in sorted(bins.items()))
     weights = sum(weight.numel() for weight in found.classifier.network.parameters())
-    return SplitFigures(
+    return SplitResults(
         data=found.source,
         split=found.split,
         digests=found.digests,
@@ -148,7 +148,7 @@ def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
         warnings = [f"the model was trained on {learned}"] * bool(learned) + found.warnings
         logits = session.test_logits or None
         found = replace(found, warnings=warnings, logits=logits, trained_on_rows=bool(learned))
-        save_figures(run, figures_of(_predictions_of(found)))
+        save_results(run, results_of(_predictions_of(found)))
 
 
 def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 
 from seqtrain.api.named_runs import Run, RunLike, directory_of, learned_rows
-from seqtrain.api.split_figures import split_figures
+from seqtrain.api.split_results import split_results
 from seqtrain.config import render_config
 from seqtrain.errors import ConfigError, warn
 from seqtrain.files.reading import number_at
@@ -88,7 +88,7 @@ def run_facts(
     held_out = config.data.test or config.data.validation
     split = split if split or data or held_out else "train"  # all that there is
     epochs = [e for e in directory.metrics("epoch") if number_at(e, "epoch") is not None]
-    shown = split_figures(directory.path, split=split, data=data, device=device)
+    shown = split_results(directory.path, split=split, data=data, device=device)
     prefixes = []
     if steps:
         from seqtrain.api.evaluate import load_labelled

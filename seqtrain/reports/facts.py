@@ -10,7 +10,7 @@ from seqtrain.data.sources import named_text
 from seqtrain.files.reading import number_at
 from seqtrain.runs.overview import summarize_run
 from seqtrain.runs.run_directory import CONFIG, RunDirectory
-from seqtrain.runs.saved_predictions import SplitFigures
+from seqtrain.runs.saved_predictions import SplitResults
 from seqtrain.text import duration, listed, shorten
 
 LOSSES = (
@@ -47,7 +47,7 @@ class RunFacts:
     epochs: Sequence[Mapping[str, Any]]
     card: Mapping[str, str]
     split: str
-    shown: SplitFigures
+    shown: SplitResults
     prefixes: Sequence[Mapping[str, Any]]
 
 
@@ -55,7 +55,7 @@ def model_card(
     run: RunDirectory,
     config: Config,
     epochs: Sequence[Mapping[str, Any]],
-    shown: SplitFigures,
+    shown: SplitResults,
 ) -> dict[str, str]:
     """Return the names and values of the model card, in order.
 

@@ -22,7 +22,7 @@ LARGEST = 2**25
 
 
 @dataclass(frozen=True)
-class SplitFigures:
+class SplitResults:
     """Predictions of a run for one split, as `errors` and `report` show them.
 
     Attributes:
@@ -54,10 +54,10 @@ class SplitFigures:
 
 @dataclass(frozen=True)
 class _Saved:
-    """Content of a file of predictions: figures, and a digest of the config and the model."""
+    """Content of a file of predictions: the results, and a digest of the config and the model."""
 
     key: str
-    figures: SplitFigures
+    results: SplitResults
 
 
 @cache
@@ -65,15 +65,15 @@ def _adapter() -> TypeAdapter[_Saved]:
     return TypeAdapter(_Saved)
 
 
-def save_figures(run: RunDirectory, figures: SplitFigures) -> None:
-    """Write the figures of a split into a run directory, unless they are very large."""
-    content = _adapter().dump_json(_Saved(_key(run), figures))
-    if figures.split in PREDICTIONS and len(content) <= LARGEST:
-        write_file(run.path / PREDICTIONS[figures.split], content)
+def save_results(run: RunDirectory, results: SplitResults) -> None:
+    """Write the results of a split into a run directory, unless they are very large."""
+    content = _adapter().dump_json(_Saved(_key(run), results))
+    if results.split in PREDICTIONS and len(content) <= LARGEST:
+        write_file(run.path / PREDICTIONS[results.split], content)
 
 
-def saved_figures(run: RunDirectory, split: str) -> SplitFigures | None:
-    """Return the saved figures of a split.
+def saved_results(run: RunDirectory, split: str) -> SplitResults | None:
+    """Return the saved results of a split.
 
     The result is None if there are none, if they are damaged, or if the config, the model or the
     data changed afterwards.
@@ -82,8 +82,8 @@ def saved_figures(run: RunDirectory, split: str) -> SplitFigures | None:
     with suppress(SeqtrainError, ValidationError, OSError):
         if run.holds(name) and run.holds(CONFIG):
             saved = _adapter().validate_json(read_file(run.path / name))
-            if saved.key == _key(run) and all(map(_is_unchanged, saved.figures.digests.items())):
-                return saved.figures
+            if saved.key == _key(run) and all(map(_is_unchanged, saved.results.digests.items())):
+                return saved.results
     return None
 
 

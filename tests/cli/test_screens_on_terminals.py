@@ -14,7 +14,7 @@ from seqtrain.cli.main import run
 from seqtrain.cli.output.compare_screen import show_comparison
 from seqtrain.cli.output.console import stderr_console
 from seqtrain.cli.output.epoch_table import EpochTable
-from seqtrain.cli.output.fit_screen import FitScreen, show_figures
+from seqtrain.cli.output.fit_screen import FitScreen, show_scores
 from seqtrain.comparison.results import Comparison, Speed, VariantResult, recommend
 from seqtrain.comparison.task import VARIANTS
 from seqtrain.training.events import EpochEvent
@@ -65,7 +65,7 @@ def show_fit(events: list[Event]) -> None:
 def show_several() -> None:
     """The table of `fit --seeds`, with made figures."""
     names = ("best weighted_f1", "test accuracy", "test macro_f1", "test loss")
-    show_figures({name: [0.12345678, 1.0, 0.99999] for name in names})
+    show_scores({name: [0.12345678, 1.0, 0.99999] for name in names})
 
 
 def show_compared() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from seqtrain.runs.run_directory import RunDirectory
-from seqtrain.runs.saved_predictions import saved_figures
+from seqtrain.runs.saved_predictions import saved_results
 from tests.helpers.tiny import sets
 
 SAVED = Path("r/predictions-test.json")
@@ -20,7 +20,7 @@ def test_they_equal_those_of_the_model(project, cli, split):
     without_test = sets("data.test=null") if split == "validation" else []
     cli("fit", "c.yaml", "--run-dir", "r", *without_test)
     file = Path(f"r/predictions-{split}.json")
-    assert saved_figures(RunDirectory(Path("r")), split) is not None
+    assert saved_results(RunDirectory(Path("r")), split) is not None
     saved = cli("errors", "r", "--json").out, cli("errors", "r", "--top", "3").err
     cli("report", "r", "-o", "saved.html")
     file.unlink()
@@ -49,7 +49,7 @@ def change_model() -> None:
 
 def damage() -> None:
     values = json.loads(SAVED.read_text())
-    values["figures"]["errors"] = [{"line": "one"}]
+    values["results"]["errors"] = [{"line": "one"}]
     SAVED.write_text(json.dumps(values))
 
 
@@ -67,7 +67,7 @@ def damage() -> None:
 def test_after_a_change_they_are_not_used(begun, cli, change: Callable[[], object]):
     cli("fit", "c.yaml", "--run-dir", "other", "--set", "seed=1")
     run = RunDirectory(Path("r"))
-    assert saved_figures(run, "test") is not None
+    assert saved_results(run, "test") is not None
     change()
-    assert saved_figures(run, "test") is None
+    assert saved_results(run, "test") is None
     assert cli("errors", "r", "--json").json["num_examples"] > 0

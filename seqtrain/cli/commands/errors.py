@@ -28,7 +28,7 @@ def errors(
     """Example: seqtrain errors runs/mine --split validation --top 50"""
     path = chosen_run(run, named)
 
-    from seqtrain.api.split_figures import split_figures
+    from seqtrain.api.split_results import split_results
     from seqtrain.cli.output.console import note, note_rows, say_json
     from seqtrain.cli.output.errors_screen import error_json, show_errors
     from seqtrain.cli.output.score_screen import monitor_of, note_comparisons
@@ -37,7 +37,7 @@ def errors(
     is_table = format == "table" and not as_json
     shown = options.SHOWN if top is None and (explain or is_table) else top
     explained = (shown or 0) if explain else 0
-    found = split_figures(path, split=split, data=data, explain=explained, device=device)
+    found = split_results(path, split=split, data=data, explain=explained, device=device)
     wrong, count = found.errors[:shown], found.scores.num_examples
     note_rows(Path(path), found.data, found.split, found.warnings)
     if as_json:

@@ -1,7 +1,7 @@
 """A comparison of variants as a table: speeds, differences of logits, and the recommendation."""
 
 from seqtrain.cli.output.console import say, stdout_console
-from seqtrain.cli.output.table import Record, TableColumn, figure, print_records
+from seqtrain.cli.output.table import Record, TableColumn, format_number, print_records
 from seqtrain.comparison.results import Comparison, VariantResult, thousands
 from seqtrain.text import counted
 
@@ -44,8 +44,8 @@ def _record(row: VariantResult, comparison: Comparison) -> Record:
         ),
         TableColumn("turns", rank=5): prediction.spread if prediction else "-",
         TableColumn("padding", rank=3): f"{row.padding:.0%}",
-        "error": figure(row.largest_difference, ".0e"),
-        "accuracy": figure(row.accuracy, ".1%"),
+        "error": format_number(row.largest_difference, ".0e"),
+        "accuracy": format_number(row.accuracy, ".1%"),
     }
 
 

@@ -7,7 +7,7 @@ from rich.control import Control
 from rich.segment import ControlType
 
 from seqtrain.cli.output.console import note
-from seqtrain.cli.output.table import GrowingTable, TableColumn, figure
+from seqtrain.cli.output.table import GrowingTable, TableColumn, format_number
 from seqtrain.config import Config
 from seqtrain.metrics import METRICS
 from seqtrain.text import shorten
@@ -30,7 +30,7 @@ class EpochTable:
     """Rows of epochs, and lines about the epochs of pretraining and of a refit.
 
     On a terminal with colours, an epoch that doesn't improve the monitored score, as it is shown,
-    updates the last row. That row then shows a range of epochs, with the figures of its best epoch,
+    updates the last row. That row then shows a range of epochs, with the values of its best epoch,
     or of the newest one if none was the best so far. Lines of pretraining and of a refit
     are updated in the same way. In a file each epoch has its own line.
 
@@ -78,7 +78,7 @@ class EpochTable:
         return f"{first}" if first == last else f"{first}-{last}"
 
     def _row(self) -> str:
-        """Return the row of the last epochs, with the figures of the best or newest one."""
+        """Return the row of the last epochs, with the values of the best or newest one."""
         if self._table is None:
             note(self._legend())
             self._table = GrowingTable(self._columns(), self._console.width)
@@ -88,7 +88,7 @@ class EpochTable:
         seconds = sum(each.seconds for each in self._group)
         mark = " *" if best else ""
         validation = [
-            figure(getattr(event.validation, name, None), METRICS[name].form)
+            format_number(getattr(event.validation, name, None), METRICS[name].form)
             for name in self._metrics()
         ]
         return self._table.row(
@@ -127,7 +127,7 @@ class EpochTable:
         if self._training.class_weights:
             extras.append("class weights")
         return (
-            "*: best epoch so far, whose figures a range shows; F1: mean of the classes' F1 on "
+            "*: best epoch so far, whose values a range shows; F1: mean of the classes' F1 on "
             "validation; s: seconds; train loss: mean of the model's branches during the epoch, "
             f"with {' and '.join(extras)}"
         )

@@ -182,7 +182,7 @@ def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool
         values = [getattr(test, metric.name) for test in tests]
         if None not in values:
             figures[f"test {metric.name}"] = values
-    show_figures(figures)
+    show_scores(figures)
     data = config.data
     held_out = data.test or (None if config.training.refit else data.validation)
     # `eval` needs rows that all runs score and none was trained on, or the part of each fold.
@@ -190,7 +190,7 @@ def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool
     note_next(path, "predict FILE", *["eval"] * can_evaluate)
 
 
-def show_figures(figures: Mapping[str, Sequence[float]]) -> None:
+def show_scores(figures: Mapping[str, Sequence[float]]) -> None:
     """Print the scores of several runs on stderr: mean, standard error, smallest and largest."""
     count = len(next(iter(figures.values())))
     columns = [

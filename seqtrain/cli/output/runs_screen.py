@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from seqtrain.cli.output.console import note, stdout_console
-from seqtrain.cli.output.table import Record, TableColumn, figure, print_records
+from seqtrain.cli.output.table import Record, TableColumn, format_number, print_records
 from seqtrain.runs.overview import RunSummary, differing_keys
 from seqtrain.text import duration, listed
 
@@ -43,12 +43,12 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
     for run in runs:
         record: Record = {
             TableColumn("run", "whole"): run.name,
-            "accuracy": figure(run.validation.get("accuracy"), ".2%"),
-            "test.accuracy": figure(run.test.get("accuracy"), ".2%"),
+            "accuracy": format_number(run.validation.get("accuracy"), ".2%"),
+            "test.accuracy": format_number(run.test.get("accuracy"), ".2%"),
             TableColumn("time", rank=1): duration(run.seconds),
             TableColumn("best_epoch", rank=2): _epochs(run),
-            TableColumn("macro_f1", rank=3): figure(run.validation.get("macro_f1"), ".2%"),
-            TableColumn("loss", rank=4): figure(run.validation.get("loss"), ".4f"),
+            TableColumn("macro_f1", rank=3): format_number(run.validation.get("macro_f1"), ".2%"),
+            TableColumn("loss", rank=4): format_number(run.validation.get("loss"), ".4f"),
         }
         for key, column in settings.items():
             record[column] = _setting(run, key)
@@ -69,4 +69,4 @@ def _setting(run: RunSummary, key: str) -> str:
 
 def _epochs(run: RunSummary) -> str:
     notes = ", refit" * run.refit + ", unfinished" * (not run.finished)
-    return f"{figure(run.best_epoch, 'd')} of {run.epochs}{notes}"
+    return f"{format_number(run.best_epoch, 'd')} of {run.epochs}{notes}"

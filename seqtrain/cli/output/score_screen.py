@@ -1,4 +1,4 @@
-"""Scores as tables: the main figures, the classes, the confusions, accuracy by length."""
+"""Scores as tables: the main metrics, the classes, the confusions, accuracy by length."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seqtrain.cli.output.table import (
     LEAST_WIDTHS,
     Record,
     TableColumn,
-    figure,
+    format_number,
     print_records,
     print_table,
 )
@@ -85,11 +85,11 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
     # Scores of rows that were learned don't show which branches generalize.
     show_branches = not (found.ensemble or found.trained_on_rows)
     note_comparisons(found.scores, found.parts if show_branches else {}, monitor_of(found.run))
-    print_figures(console, found.by_share or [], PREFIX_COLUMNS)
+    print_metrics(console, found.by_share or [], PREFIX_COLUMNS)
 
 
 def print_scores(console: Console, scores: Scores, name: str, *, every: bool = False) -> None:
-    """Print the main figures, the classes, the confusions, and the calibration of probabilities.
+    """Print the main metrics, the classes, the confusions, and the calibration of probabilities.
 
     Args:
         console: Console to print on.
@@ -115,20 +115,20 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
     details = [metric for metric in METRICS.values() if metric.shown == "details"]
     console.print(", ".join(f"{scores.title(each)} {scores.text(each)}" for each in details))
     if every:
-        print_figures(console, scores.by_length, LENGTH_COLUMNS)
-        print_figures(console, scores.risk_coverage, COVERAGE_COLUMNS)
+        print_metrics(console, scores.by_length, LENGTH_COLUMNS)
+        print_metrics(console, scores.risk_coverage, COVERAGE_COLUMNS)
 
 
-def print_figures(
+def print_metrics(
     console: Console,
     rows: Sequence[Mapping[str, float]],
     columns: Mapping[str, tuple[TableColumn, str]],
 ) -> None:
-    """Print rows of figures, if there are any.
+    """Print a table of metrics, if it has rows.
 
     Args:
         console: Console to print on.
-        rows: Figures of each row by key.
+        rows: Metrics of each row by key.
         columns: Column and format of each key.
     """
     records: list[Record] = [
@@ -175,7 +175,7 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
 
 
 def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
-    """Print the figures of each class, or of the worst classes if there are many, and the means."""
+    """Print the metrics of each class, or of the worst classes if there are many, and the means."""
     labels, heading = display_order(scores.labels), "class"
     figures, unknown = dict(scores.per_class), scores.num_unknown_labels
     if not every and len(labels) > MOST_CLASSES:
@@ -201,7 +201,10 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     records: list[Record] = [
         {
             TableColumn(heading, "words"): name,
-            **{column: figure(figures[name].get(key), ".2%") for key, column in columns.items()},
+            **{
+                column: format_number(figures[name].get(key), ".2%")
+                for key, column in columns.items()
+            },
             "examples": f"{int(figures[name]['support']):,}",
         }
         for name in labels

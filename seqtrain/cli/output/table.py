@@ -93,7 +93,7 @@ def print_records(console: Console, records: Iterable[Record], **options: Any) -
         print_table(console, [*rows[0]], [[*row.values()] for row in rows], **options)
 
 
-def figure(value: float | None, form: str) -> str:
+def format_number(value: float | None, form: str) -> str:
     """Return a formatted number, or a dash for None."""
     return "-" if value is None else format(value, form)
 
