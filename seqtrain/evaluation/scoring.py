@@ -100,11 +100,12 @@ def score(
         thresholds: Threshold of each class, (C,), or of each class for each example, (B, C).
             Without thresholds, the most probable class is predicted. If multi-label, one
             threshold is then chosen that is best for these examples.
-        ranked: Compute AUC and average precision, too.
+        ranked: Compute AUC and average precision, too. With two classes they are always computed.
     """
     labels, lengths = (torch.asarray(x, copy=True, device="cpu") for x in (labels, lengths))
     least = np.asarray(() if thresholds is None else thresholds, dtype=np.float64)
-    ranks = _rank_classes(logits, labels) if ranked else {}
+    has_two_classes = labels.ndim == 1 and len(names) == 2
+    ranks = _rank_classes(logits, labels) if ranked or has_two_classes else {}
     details: dict[str, Any] = {}
     if labels.ndim == 2:
         least = least if least.size else _common_threshold(logits, labels)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,12 @@ def test_every_verb_decides_alike(trained: Path) -> None:
     command = [sys.executable, "port/predict.py", "test.tsv"]
     port = subprocess.run(command, cwd=trained, capture_output=True, text=True, check=True)
     assert [row["label"] for row in tsv_rows(port.stdout)] == predicted
+
+
+def test_fit_ends_with_the_area_under_the_curve(trained: Path) -> None:
+    ended = run_in(trained, "fit", "c.yaml", "--run-dir", "shown", *sets("data.test=null"))
+    (line,) = [line for line in ended.err.splitlines() if "at the best epoch:" in line]
+    assert re.search(r"AUC \d\d\.\d+%.*average precision \d\d\.\d+%", line)
 
 
 def test_branches_decide_as_often_for_the_rare_class(
