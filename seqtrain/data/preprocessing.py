@@ -15,8 +15,7 @@ import numpy as np
 
 from seqtrain.data.columns import column_from_dict
 from seqtrain.data.columns.column import Column
-from seqtrain.data.columns.column_table import ColumnTable
-from seqtrain.data.columns.row_features import RowFeatures
+from seqtrain.data.columns.column_table import ColumnTable, RowFeatures
 from seqtrain.data.encoding import EMPTY, EncodingReport, LengthPolicy, RowEncoder
 from seqtrain.data.examples import SHOWN_ROWS, Example
 from seqtrain.data.labels import LabelSet, ProvisionalLabels

@@ -9,9 +9,9 @@ import torch
 
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.columns.column import Column
+from seqtrain.data.columns.column_table import StepsColumn
 from seqtrain.data.columns.scaling import Scale
 from seqtrain.data.columns.series_column import SeriesColumn
-from seqtrain.data.columns.steps_column import StepsColumn
 from seqtrain.data.columns.symbol_column import SymbolColumn
 from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.encoding import LengthPolicy

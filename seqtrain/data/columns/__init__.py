@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from seqtrain.data.columns.column import Column
-from seqtrain.data.columns.row_features import RowFeatures
+from seqtrain.data.columns.column_table import RowFeatures, StepsColumn
 from seqtrain.data.columns.scaling import LAST, MASK
 from seqtrain.data.columns.series_column import SeriesColumn
-from seqtrain.data.columns.steps_column import StepsColumn
 from seqtrain.data.columns.symbol_column import SymbolColumn
 from seqtrain.data.columns.text_column import TextColumn
 from seqtrain.data.saved_values import saved_choice

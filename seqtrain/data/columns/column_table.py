@@ -16,7 +16,14 @@ import numpy as np
 
 from seqtrain.data.columns.column import CellEncoder, Column, FitOptions, Parts
 from seqtrain.data.columns.number_cells import NumberCells
-from seqtrain.data.columns.scaling import LAST, MISSING, Scale, carry_forward, refused_numbers
+from seqtrain.data.columns.scaling import (
+    LAST,
+    MISSING,
+    STANDARDIZE,
+    Scale,
+    carry_forward,
+    refused_numbers,
+)
 from seqtrain.data.columns.token_cells import TokenCells
 from seqtrain.data.examples import Features, Steps
 from seqtrain.data.saved_values import saved_choice, saved_text, saved_texts
@@ -106,7 +113,7 @@ class ColumnTable(Column):
     @property
     def channels(self) -> int:
         """Numbers of the vector that encode number columns, without indicators."""
-        return sum(column.width for column in self.numbers)
+        return len(self.numbers)
 
     @property
     def input_size(self) -> int:
@@ -204,11 +211,9 @@ class ColumnTable(Column):
         if column < len(self.tokens):
             values[:, column] = UNK
             return
-        column -= len(self.tokens)
-        start = len(self.tokens) + sum(own.width for own in self.numbers[:column])
-        values[:, start : start + self.numbers[column].width] = 0
+        values[:, column] = 0
         if self.has_indicators:
-            values[:, len(self.tokens) + self.channels + column] = 1
+            values[:, column + self.channels] = 1
 
     def scales(self) -> dict[str, tuple[float, float]]:
         """Return mean and standard deviation of each number column in train, by its name."""
@@ -257,6 +262,44 @@ class ColumnTable(Column):
         if clock is not None:
             saved_choice("clock", clock, tuple(column.name for column in others))
         return cls(first, others, missing, clock, since)
+
+
+@dataclass(frozen=True)
+class StepsColumn(ColumnTable):
+    """A sequence of steps per example.
+
+    Attributes:
+        standardize: "train", or "series" or "both" if the model also standardizes the numbers of
+            each sequence by itself.
+    """
+
+    standardize: str = "train"
+
+    def settings(self) -> dict[str, Any]:
+        """Return the keys of the data section that fix the meaning of numbers."""
+        return {"missing": self.missing, "standardize": self.standardize}
+
+    def pieces(self, cell: Any) -> list[str]:
+        """Return each step as the texts of its cells, joined by commas."""
+        return [",".join(cells) for cells in cell.cells()]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column without its vocabularies as JSON values."""
+        return {"kind": self.kind, "standardize": self.standardize, **super().to_dict()}
+
+    @classmethod
+    def from_dict(cls, values: Any, tokens: Any) -> StepsColumn:
+        """Build a column from saved values: see `Column.from_dict`."""
+        standardize = saved_choice("standardize", values["standardize"], STANDARDIZE)
+        return replace(super().from_dict(values, tokens), standardize=standardize)
+
+
+@dataclass(frozen=True)
+class RowFeatures(ColumnTable):
+    """Columns with one value per example, joined with the pooled sequence."""
+
+    kind = "static"
+    array = "static"
 
 
 class TableEncoder(CellEncoder):

@@ -34,17 +34,11 @@ class NumberCells:
     """
 
     kind = "number"
-    is_token = False
     name: str
     scale: Scale = field(default_factory=Scale)
     by: str | None = None
     scale_by_token: Scale | None = None
     edges: tuple[float, ...] = ()
-
-    @property
-    def width(self) -> int:
-        """Numbers of the vector that encode a cell."""
-        return 1
 
     def fit(
         self, cells: Mapping[str, Array], vocabulary_sizes: Mapping[str, int], bins: int | None
@@ -75,7 +69,7 @@ class NumberCells:
         return tuple(present.tolist())
 
     def finish(self, cells: Mapping[str, Array]) -> tuple[Features, Array]:
-        """Return the numbers (N, width), and which cells are missing, (N, 1) bool."""
+        """Return the numbers (N, 1), and which cells are missing, (N, 1) bool."""
         numbers = cells[self.name][:, None]
         if self.by is None or self.scale_by_token is None:
             return self.scale.apply(numbers)

@@ -33,11 +33,9 @@ class TokenCells:
     """
 
     kind = "token"
-    is_token = True
     name: str
     min_count: int | None = None
     vocabulary: Vocabulary | None = None
-    width = 1
 
     def index(self) -> TokenIndex:
         """Return an index of tokens; before `fit` it assigns an id to each new token."""
