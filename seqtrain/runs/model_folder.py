@@ -209,7 +209,11 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
 def _check_reading(found: Preprocessing) -> None:
     """Raise ValueError if the columns that are read aren't those that are encoded."""
     keys = {**asdict(found.file_format), **asdict(found.schema), "bad_rows": found.bad_rows}
-    keys["label"] = keys.pop("one_hot") or keys["label"]
+    one_hot, label = keys.pop("one_hot"), keys["label"]
+    is_valid = one_hot is None or (isinstance(one_hot, list) and one_hot and label is None)
+    if isinstance(label, list) or not is_valid:
+        raise ValueError("schema.one_hot: expected columns in place of schema.label, or null")
+    keys["label"] = one_hot or label
     for name in ("by_name", "whole_files"):
         saved_flag(f"file_format.{name}", keys.pop(name))
     if keys.pop("order_type") not in (None, *ORDER_TYPES):

@@ -97,6 +97,8 @@ FORGED: dict[str, list[Any]] = {
     "preprocessing/schema": [None],
     "preprocessing/schema/kind": ["audio", "auto", "features"],
     "preprocessing/schema/sequence": [[[1]]],
+    "preprocessing/schema/label": [["a", "b"], []],
+    "preprocessing/schema/one_hot": [5, "x", [], [1.5], ["a", "b"]],
     "preprocessing/schema/order_type": ["size"],
     "preprocessing/bad_rows": ["blank"],
     "preprocessing/lengths/overlong": ["all"],
