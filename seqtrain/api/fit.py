@@ -78,31 +78,23 @@ def fit(
     config = resolved_config(config, device)
     directory = None if run_dir is None else Path(run_dir)
     name = "run" if source is None else source.stem
-    with ExitStack() as resources:
-        resources.enter_context(torch.inference_mode(False))
-        resources.enter_context(torch.enable_grad())
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(False))
+        stack.enter_context(torch.enable_grad())
         chosen = select_device(config.training.device)
-        processes, chosen = resources.enter_context(connected(chosen))
+        processes, chosen = stack.enter_context(connected(chosen))
         with processes.first_before_others():
             config = _checked_config(config, source, chosen, processes)
         start = find_starting_point(
-            config,
-            processes,
-            resources,
-            directory=directory,
-            source=source,
-            name=name,
-            init_from=init_from,
-            resume=resume,
-            force=force,
+            config, processes, stack, directory, source, name, init_from, resume=resume, force=force
         )
         began = time.perf_counter()
         data = _read_data(config, start, processes, default_folder() if cache else None)
         _check_data(config, data, chosen, processes)
         if processes.is_first:
             listener(DataEvent(data, config, time.perf_counter() - began))
-        resources.enter_context(deterministic_algorithms(config.training.deterministic))
-        resources.enter_context(processes.signals)
+        stack.enter_context(deterministic_algorithms(config.training.deterministic))
+        stack.enter_context(processes.signals)
         with processes.first_before_others():
             session, origin = _start_session(config, data, chosen, processes, start)
         session.copy_rank_zero()
@@ -112,7 +104,7 @@ def fit(
             for _ in train_session(session, finish=finish):
                 processes.raise_if_stopped()
             return _finished_run(session, Path(), [])
-        writer = _start_writer(session, start, directory, name, origin, listener, resources)
+        writer = _start_writer(session, start, directory, name, origin, listener, stack)
         return _write_run(session, writer, listener, finish=finish)
 
 

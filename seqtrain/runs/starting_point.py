@@ -91,11 +91,11 @@ def find_starting_point(
     config: Config,
     processes: Processes,
     resources: ExitStack,
-    *,
     directory: Path | None,
     source: Path | None,
     name: str,
     init_from: str | Path | None,
+    *,
     resume: bool,
     force: bool,
 ) -> StartingPoint:

@@ -336,7 +336,16 @@ def sum_gradients(
     summed, rest = sums[: len(learning)], sums[len(learning) :]
     for weight, is_given, total in zip(learning, given.tolist(), summed, strict=True):
         mean = total / rest[0]
-        weight.grad = _gradient(weight, mean, rows.get(weight)) if is_given else None
+        if weight in rows:
+            mean = torch.sparse_coo_tensor(
+                rows[weight][None],
+                mean,
+                weight.shape,
+                is_coalesced=True,
+                check_invariants=False,
+                device=weight.device,
+            )
+        weight.grad = mean if is_given else None
     return rest
 
 
@@ -356,15 +365,6 @@ def _dense(weight: Tensor, rows: Tensor | None) -> Tensor:
         gradient = gradient.coalesce()
         values[torch.searchsorted(rows, gradient.indices()[0])] = gradient.values()
     return values
-
-
-def _gradient(weight: Tensor, values: Tensor, rows: Tensor | None) -> Tensor:
-    if rows is None:
-        return values
-    return torch.sparse_coo_tensor(
-        rows[None], values, weight.shape,
-        is_coalesced=True, check_invariants=False, device=weight.device,
-    )  # fmt: skip
 
 
 def _number(variables: Mapping[str, str], name: str, default: int) -> int:
