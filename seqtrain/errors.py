@@ -140,7 +140,7 @@ def warn(*lines: str) -> None:
     """Issue a SeqtrainWarning for each line, at the line of code that called the package."""
     frame: FrameType | None = sys._getframe()
     level = 1
-    while frame is not None and frame.f_globals["__name__"].partition(".")[0] == PACKAGE:
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
         frame, level = frame.f_back, level + 1
     for line in lines:
         warnings.warn(python_names(line), SeqtrainWarning, stacklevel=level)

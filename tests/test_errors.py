@@ -50,3 +50,9 @@ def test_a_warning_of_an_inner_function_names_the_line_outside_the_package():
 )
 def test_errors_in_python_name_arguments(problem: str, expected: str):
     assert python_names(problem) == expected
+
+
+def test_code_without_a_module_name_is_warned():
+    """As the globals of exec() have it if the caller gives none."""
+    with pytest.warns(SeqtrainWarning, match="rows"):
+        exec("from seqtrain.errors import warn; warn('few rows')", {})
