@@ -109,10 +109,7 @@ def _fit_labels(
         raise DataError(f"data.train: {found_none}")
     if len(label_set) < 2:
         classes = ", ".join(map(quote, label_set.classes)) or "none"
-        raise DataError(
-            f"data.label: all {counts.sum()} rows of train are of one class ({classes}); "
-            "expected at least two"
-        )
+        raise DataError(f"data.label: found one class in train ({classes}); expected at least two")
     schema = replace(rules.schema, label_separator=label_set.separator)
     encoded = label_set.encode([*combinations, None])  # the last row is of rows without labels
     return replace(rules, label_set=label_set, schema=schema), {

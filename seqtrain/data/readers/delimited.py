@@ -43,6 +43,9 @@ class _Columns:
     def __init__(self, problems: RowProblems, line: int, first: list[str], *, named: bool) -> None:
         self.problems, self.line, self.width = problems, line, len(first)
         self.names = dict[Column, int]()
+        if named and "".join(first[:1]).lstrip().startswith('{"'):
+            advice = "give --input-format jsonl (to train, data.format: jsonl)"
+            problems.fail(line, f"expected names of columns, found an object of JSON; {advice}")
         for index, name in enumerate(first if named else ()):
             if name and name in self.names:
                 problems.fail(line, f"column {quote(name)} occurs twice in the header")
@@ -61,7 +64,10 @@ class _Columns:
         if isinstance(column, int):
             found = f"no column {column}; the row has {self.width}, counted from 0"
         elif self.width == 1:
-            found += "; if these are more columns than one, set data.delimiter (--delimiter)"
+            first = str(next(iter(self.names), ""))
+            marks = [mark for mark in DELIMITERS.values() if mark in first]
+            if marks:
+                found += f"; if {quote(marks[0])} separates columns, set data.delimiter"
         return self.problems.fail(self.line, found)
 
     def getter(
