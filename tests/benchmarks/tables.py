@@ -163,6 +163,8 @@ def measure(train: str, test: str, given: Any) -> None:
         np.hstack([own[:, :MOST_TOKENS].toarray(), numbers])
         for own, numbers in zip(counts, grouped, strict=True)
     )
+    seen = ~np.isnan(learn).all(axis=0)  # scikit-learn fails on a column without any number
+    learn, judge = learn[:, seen], judge[:, seen]
     score("trees", expected, trees.fit(learn, labels).predict(judge), began)
 
 
