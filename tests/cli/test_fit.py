@@ -207,7 +207,7 @@ def test_bad_rows_may_be_dropped(project, cli):
     wanted = cli("eval", "clean", "--json").json | {"trained_on_rows": None}
     ended = cli("eval", "clean", "--json", "--data", "spoilt-test.tsv")
     assert ended.json == wanted
-    assert "spoilt-test.tsv: skipped 4 rows" in ended.err
+    assert "spoilt-test.tsv: skipped 4 " in ended.err
     stopped = cli("predict", "spoilt-test.tsv", "clean", code=2)
     assert stopped.out.count("\n") == 3
     assert "spoilt-test.tsv:4: " in stopped.err
