@@ -37,6 +37,12 @@ def test_a_header_may_have_a_name_that_occurs_as_a_value(tmp_path):
     assert (config.data.label, config.data.sequence) == ("label", "text")
 
 
+def test_names_that_never_occur_below_are_a_header(tmp_path):
+    rows = [["good" if i % 2 else "bad", sentence] for i, sentence in enumerate(sentences())]
+    config, _ = proposed(write(tmp_path / "a.csv", ["Zielwert?", "inhalt (roh)"], rows))
+    assert (config.data.label, config.data.sequence) == ("Zielwert?", "inhalt (roh)")
+
+
 def test_a_usual_header_may_be_repeated_below(tmp_path):
     """As in files that were joined, each with its header."""
     rows = [["good" if i % 2 else "bad", sentence] for i, sentence in enumerate(sentences())]
