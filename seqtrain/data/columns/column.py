@@ -38,7 +38,7 @@ class CellEncoder(ABC):
 
         Args:
             cells: One cell for each row.
-            problems: Reasons by row number. The method adds those of cells that it refuses.
+            problems: Reasons by row number. The method adds a reason for each cell that it refuses.
         """
         return list(cells)
 
@@ -78,10 +78,10 @@ class FitOptions:
 
 
 class Column(ABC):
-    """One input of an example: how its cells become numbers. Immutable; `fit` returns a new one.
+    """Encoding of one input of an example as numbers. Immutable: `fit` returns a new column.
 
     Attributes:
-        kind: Name of the kind of column, as data.kind has it.
+        kind: Name of the kind of column, a value of data.kind.
         vocabulary: Vocabulary if steps are token ids, else None.
         tokenizer_name: Name of the tokenizer of texts, else None.
         standardize: ``"series"`` or ``"both"`` if the model also standardizes the numbers of each
@@ -112,7 +112,10 @@ class Column(ABC):
 
     @property
     def carries(self) -> bool:
-        """True if missing numbers have the last value seen; the times follow the indicators."""
+        """True if missing numbers have the last value seen in their sequence.
+
+        The time since then follows the indicators.
+        """
         return False
 
     @property

@@ -107,7 +107,7 @@ class ColumnTable(Column):
 
     @property
     def carries(self) -> bool:
-        """True if missing numbers have the last value seen; the times follow the indicators."""
+        """True if missing numbers have the last value seen: see `Column.carries`."""
         return self.missing == LAST
 
     @property
@@ -329,7 +329,7 @@ class TableEncoder(CellEncoder):
     def encode(self, cells: Sequence[Steps]) -> tuple[Features, list[int]]:
         """Return the ids and the numbers of all steps, and the steps of each cell.
 
-        Under data.missing: last, the numbers are those of `carry_forward`.
+        With data.missing: last, `carry_forward` computes the numbers.
         """
         parts = [self._nothing.numbers, *(steps.numbers for steps in cells)]
         numbers: Features = np.concatenate(parts)
@@ -349,7 +349,7 @@ class TableEncoder(CellEncoder):
         return values, lengths
 
     def encode_rows(self, cells: Sequence[Steps]) -> Features:
-        """Return one vector for each cell, (B, columns); a blank one for an empty cell."""
+        """Return one vector for each cell, (B, columns). An empty cell has a blank vector."""
         vectors, lengths = self.encode(cells)
         values = self.blank().repeat(len(cells), axis=0)
         values[np.array(lengths, dtype=bool)] = vectors

@@ -110,8 +110,9 @@ def carry_forward(numbers: Features, lengths: Sequence[int], growth: Array | Non
         growth: Time from the previous step to each step, (N,); or None to count steps.
 
     Returns:
-        The numbers, NaN before the first one seen; then 1 for each that is missing, else 0; then
-        log(1 + time) since each was seen, or since the first step. (N, 3 F).
+        Three blocks of F columns, (N, 3 F): the filled numbers (NaN before the first one seen),
+        indicators (1 for a missing number, else 0), and log(1 + time). The time counts from the
+        step at which a number was last seen, or from the first step.
 
     Reference:
         Che et al. 2018, "Recurrent Neural Networks for Multivariate Time Series with Missing

@@ -101,7 +101,7 @@ class SeriesColumn(Column):
         options: FitOptions,
         known: SeriesColumn | None = None,
     ) -> tuple[SeriesColumn, Parts, int]:
-        """Fit mean and standard deviation of each channel, or keep those of an earlier model.
+        """Fit mean and standard deviation of each channel, or keep an earlier model's.
 
         See `Column.fit`. The number of tokens is 0.
 

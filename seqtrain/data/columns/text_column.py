@@ -16,7 +16,7 @@ class TextColumn(TokenSequence):
     """A text per example.
 
     Attributes:
-        tokenizer_name: Name of the tokenizer, as data.tokenizer has it.
+        tokenizer_name: Name of the tokenizer, a value of data.tokenizer.
         lowercase: True if texts are converted to lower case first.
         bpe_model: Merges of the tokenizer "bpe" as JSON, or None for other tokenizers.
     """
