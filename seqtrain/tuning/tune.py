@@ -117,11 +117,12 @@ def tune(
     if source is None and not isinstance(config, Config | Mapping):
         source = Path(config)
     config = _with_test_split(resolved_config(config, device))
+    space = space_of(config)
     with (
         _opened(config, source, run_dir, resume=resume, force=force, cache=cache) as directory,
         StopSignals() as signals,
     ):
-        study = Study(config, space_of(config), read_trials(directory))
+        study = Study(config, space, read_trials(directory))
         seconds = DEFAULT_SECONDS if seconds is None and trials is None else seconds
         try:
             best = _run_trials(study, directory, signals, seconds, trials, jobs, cache, listener)
