@@ -122,8 +122,8 @@ def check_replaceable(
     config = path / CONFIG
     early = (x.name == LOCK or is_stray(x.name) or _is_environment(x) for x in path.iterdir())
     if not force and not all(early):
-        advice = "continue a run in it with --resume, replace what runs wrote with --force"
-        raise ConfigError(f"{option}: {path} isn't empty; {advice}, or choose another")
+        advice = "continue a run in it with --resume, or write into it with --force"
+        raise ConfigError(f"{option}: {path} isn't empty; choose another, {advice}")
     if config.exists() and any(config.samefile(source) for source in sources):
         raise ConfigError(f"{option}: {config} is the input; choose another directory")
     names = [path / name for name in (*FILES, *SEARCH_FILES, *FOLDERS)]
