@@ -62,7 +62,7 @@ class _Composer(yaml.SafeLoader):
         refused, fault = _REFUSED.match(mark.buffer, mark.pointer), ""
         if refused:
             found = shorten(refused[0], 60)
-            fault = f"{found} refused, as any alias, anchor or tag; write a plain value"
+            fault = f"found {found}; aliases, anchors and tags aren't allowed; write a plain value"
         elif self.depth > DEPTH_LIMIT:
             fault = f"nested more than {DEPTH_LIMIT} levels deep"
         if fault:
@@ -100,9 +100,15 @@ def read_yaml(text: str) -> tuple[Any, Marks]:
 
 def _fault(error: yaml.MarkedYAMLError) -> str:
     """Return a message about a YAML error."""
-    text = shorten(error.problem or "not YAML", 100) + (f" ({error.context})" * bool(error.context))
-    indented = re.search(r"block|mapping values|\\t", text)
-    return f"{text}; indent the lines of a section alike, with spaces" if indented else text
+    text = shorten(error.problem or "", 100)
+    if type(error) is yaml.MarkedYAMLError:  # raised above
+        return text
+    if "\\t" in text:
+        return "found a tab; YAML needs spaces for indentation"
+    text = re.sub("expected <block end>.*", "this isn't expected here", text)
+    text = text.replace("'<stream end>'", "the end")
+    advice = "check quotes and colons, and indent the lines of a section alike, with spaces"
+    return f"not valid YAML: {text}; {advice}"
 
 
 def _walk(key: Any, node: Any, path: Keys, marks: Marks) -> Any:
@@ -120,7 +126,9 @@ def _walk(key: Any, node: Any, path: Keys, marks: Marks) -> Any:
         child, mark = (*path, name.value), name.start_mark
         before, value = marks.get(child), _walk(name, inner, child, marks)
         if before:
-            twice = f"given twice, on lines {before[0].line + 1} and {mark.line + 1}; keep one"
+            lines = sorted({before[0].line + 1, mark.line + 1})
+            noun = "line" if len(lines) == 1 else "lines"
+            twice = f"given twice, on {noun} {' and '.join(map(str, lines))}; keep one"
             value, marks[child] = Unreadable(twice), (mark, mark)
         values[name.value] = value
     return values

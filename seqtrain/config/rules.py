@@ -265,7 +265,10 @@ def _columns_have_one_role(config: Config) -> Problems:
     for label in labels:
         if label is not None and (label in columns or labels.count(label) > 1):
             used = "another time" if labels.count(label) > 1 else "in data.sequence"
-            yield "data.label", f"found {brief(label)}, which is used {used}; expected another"
+            yield (
+                "data.label",
+                f"found {brief(label)}, which is used {used}; expected another column",
+            )
     roles: dict[object, str] = {**dict.fromkeys(labels, "data.label"), data.id: "data.id"}
     if not isinstance(data.sequence, list):
         roles[data.sequence] = "data.sequence"

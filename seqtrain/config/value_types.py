@@ -68,7 +68,7 @@ Encoding = Annotated[
 Path = Annotated[str, _described("a file path", pattern=NO_NUL)]
 Column = (
     Annotated[str, _described("a column name", pattern=NO_NUL)]
-    | Annotated[int, _described("a column index from 0", ge=0, le=2**31 - 1)]
+    | Annotated[int, _described("a column number (the first is 0)", ge=0, le=2**31 - 1)]
 )
 Columns = Annotated[list[Column], _described("a list of columns", min_length=1)]
 ColumnName = Annotated[str, _described("a column name", pattern=NO_NUL, min_length=1)]

@@ -325,7 +325,7 @@ class _Preparation:
 
 
 def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Preprocessing) -> None:
-    keeps = "every class keeps a row in train, and equal sequences stay together"
+    keeps = "each class must keep a row in train, and equal sequences aren't separated"
     for name, store in splits.items():
         value, problem = getattr(data, name), ""
         if len(store) and (store.labels < 0).all():
@@ -335,8 +335,8 @@ def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Prep
             advice = "take fewer parts, or give more rows"
             problem = f"too few rows for {value['of']} parts: {keeps}; {advice}"
         elif not len(store) and isinstance(value, float):
-            advice = "give more rows, or see whether data.label is right"
-            problem = f"{value:g} holds out no row: {keeps}; {advice}"
+            advice = "give more rows or a file, or check data.label"
+            problem = f"{value:g} leaves no row for {name}: {keeps}; {advice}"
         elif not len(store):
             problem = "no rows are left, for every sequence is empty (data.empty: drop)"
         if problem:

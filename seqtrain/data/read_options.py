@@ -16,7 +16,7 @@ from seqtrain.files.formats import (
     formats_holding,
     resolve_format,
 )
-from seqtrain.text import display_name, nearest, one_of, quote
+from seqtrain.text import display_name, listed, nearest, one_of, quote
 
 if TYPE_CHECKING:
     from seqtrain.config.schema import DataConfig
@@ -258,4 +258,5 @@ def missing_name(what: str, name: str, present: Iterable[str]) -> str:
     names = list(present)
     near = nearest(name, names)
     hint = f"; did you mean {quote(near)}?" if near else ""
-    return f"no {what} {quote(name)}; found {quote(', '.join(names))}{hint}"
+    found = listed([*map(quote, names)], 20) or "none"
+    return f"no {what} {quote(name)}; found {found}{hint}"

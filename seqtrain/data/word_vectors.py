@@ -175,7 +175,7 @@ def _split(text: str, size: int, expected: int | None) -> tuple[str, str]:
     extra = len(fields) - 1 - size
     if fields != [""] and (extra < 0 or (extra and all(map(is_number, fields[1 : 1 + extra])))):
         said = "" if expected is None else ", as the first line says"
-        found = f"found {counted(len(fields) - 1, 'number')} of {quote(fields[0])}"
+        found = f"found {counted(len(fields) - 1, 'number')} for {quote(fields[0])}"
         raise BadRow(f"{found}; expected {size}{said}")
     return " ".join(fields[: 1 + extra]), " ".join(fields[1 + extra :])
 

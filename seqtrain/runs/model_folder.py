@@ -42,7 +42,7 @@ from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.training.state import check_tensors
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
 NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}

@@ -59,7 +59,7 @@ def read_fasta(source: RowSource) -> Iterator[Example]:
     def parse(record: list[str]) -> tuple[Any, ...]:
         words = FASTA_WORDS.split(record[0].strip(" \t>|="))
         if record[0][:1] != ">" or (source.labelled and len(words) < 2):
-            found = f"found {quote(record[0])}, expected a line such as >id label"
+            found = f"no label in {quote(record[0])}; expected a line such as >id label"
             raise BadRow(found if source.labelled else f"{found}, or >id")
         labels = (words[-1],) if len(words) > 1 else None
         return source.sequence("".join(record[1:])), labels
