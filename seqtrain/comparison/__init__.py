@@ -1,1 +1,1 @@
-"""Every way to run a model over sequences of unequal length, measured side by side."""
+"""Comparison of the variants of running a model over sequences of unequal length."""

@@ -1,7 +1,7 @@
-"""Measurement of all variants for a config: correct logits, speed, and accuracy.
+"""Measurement of all variants for a config: correctness of the logits, speed, and accuracy.
 
-Speeds are measured in turns, so that noise of the machine affects all variants alike. Accuracies
-are measured after equal training.
+Speeds are measured in short turns of each variant, so that noise of the machine affects all
+variants equally. Accuracies are measured after training on equally many examples.
 """
 
 import time
@@ -32,22 +32,34 @@ from seqtrain.model.engines.choice import choose_engine
 from seqtrain.training.stopping import stopping_rule
 
 SPEED_SHARES = {"prediction": 0.15, "training": 0.35}
-"""Fraction of the time for the speeds of each mode. Accuracies get the rest."""
+"""Maps each mode to the fraction of the time in which its speeds are measured.
+
+The remaining time is for the accuracies.
+"""
 TURN = 0.15
-"""Seconds of a turn. A turn has at least one batch."""
+"""Seconds that a turn lasts at least in training. A turn has at least one batch."""
 LONGEST = 10.0
 """Seconds that a batch may take even if less time is left."""
 MARGIN = 1.5
 """Factor by which a turn or training may take longer than expected."""
 WARM_UP = (2, 8)
-"""Sequences of two small batches before the first turn. The second batch is timed."""
+"""Numbers of sequences in two small batches that run before a variant's first turn.
+
+The duration of the second batch predicts the duration of a whole batch.
+"""
 
 ComparisonListener: TypeAlias = Callable[[str, float], None]
-"""Function that is called with a description of the current work and the share of the time used."""
+"""Function that receives a description of the current work and the share of the time used, [0, 1].
+"""
 
 
 class VariantRun(VariantResult):
-    """A variant that is being measured. If `problem` isn't empty, it is measured no further."""
+    """A variant that is being measured. If `problem` isn't empty, the measurement has ended.
+
+    Args:
+        name: Name of the variant, a key of VARIANTS.
+        task: Data and settings that all variants share.
+    """
 
     def __init__(self, name: str, task: Task) -> None:
         variant, lengths = VARIANTS[name], task.train.lengths
@@ -62,26 +74,43 @@ class VariantRun(VariantResult):
 
     @property
     def model(self) -> object:
-        """Key that is equal for variants with equal logits and equal batches."""
+        """Key of the model that the variant trains, equal for variants that train the same model.
+
+        Variants train the same model if their logits and their batches are equal.
+        """
         if self.kind in ("wrong", "pooling"):
             return self.name
         return self.config.batching.bucketing
 
     def seconds(self, mode: str) -> list[float]:
-        """Return the duration of each turn so far; `mode` is training or prediction."""
+        """Return the duration in seconds of each turn so far.
+
+        Args:
+            mode: "training" or "prediction".
+        """
         return [seconds for _, seconds in self._turns[mode]]
 
     def rate(self, mode: str) -> float:
-        """Return the tokens per second measured so far, or 0 if there was no turn."""
+        """Return the measured speed in tokens per second, or 0 if there was no turn.
+
+        Args:
+            mode: "training" or "prediction".
+        """
         speed: Speed | None = getattr(self, mode)
         return 0.0 if speed is None else speed.tokens_per_second
 
     def take_turn(self, mode: str, left: float) -> None:
-        """Measure the speed for TURN seconds, but at least for one batch.
+        """Measure the speed in one more turn, and set the attribute that `mode` names to it.
+
+        A turn of training takes TURN seconds, but at least one batch. A turn of prediction
+        classifies one portion of batches. Portions grow until a turn takes TURN / 2 seconds.
+
+        Before the first turn, the duration of a batch is estimated. If it exceeds both `left` and
+        LONGEST, set `problem` and measure nothing.
 
         Args:
-            mode: training or prediction.
-            left: Seconds that are left. If a batch takes much longer, `problem` is set instead.
+            mode: "training" or "prediction".
+            left: Seconds that are left for all variants.
         """
         if not self._turns[mode]:
             rows = self._plan[0]
@@ -123,10 +152,17 @@ class VariantRun(VariantResult):
 def take_turns(
     runs: Iterable[VariantRun], mode: str, seconds: float, before: Callable[[VariantRun], None]
 ) -> None:
-    """Measure variants until the time is over. The next turn goes to the one measured shortest.
+    """Measure the speeds of variants in turns until the time is over; set them in `runs`.
 
-    Noise of the machine changes the speeds, but hardly their ratios. Each variant has at least one
-    turn, unless a batch takes too long.
+    The next turn goes to the variant that was measured for the shortest time. So noise of the
+    machine changes the speeds, but hardly their ratios. Each variant gets at least one turn, unless
+    its batches take too long or fail. Then its `problem` is set.
+
+    Args:
+        runs: Variants. A variant with a `problem` is skipped.
+        mode: "training" or "prediction".
+        seconds: Time for all turns together.
+        before: Function that is called with the variant before each turn.
     """
     deadline = time.monotonic() + seconds
     running = [run for run in runs if not run.problem]
@@ -147,11 +183,22 @@ def take_turns(
 def learn_equally(
     runs: Sequence[VariantRun], task: Task, seconds: float, before: Callable[[VariantRun], None]
 ) -> int:
-    """Train all variants on equally many examples, as many as the time allows.
+    """Train the variants of seqtrain on equally many examples; set the `accuracy` of each.
 
-    They don't train longer than `fit` does. Variants with equal logits and equal batches are the
-    same model, so the fastest of them trains for all. Returns the number of examples that each
-    learned from, counting every pass, or 0 if there was no time.
+    The number of examples is as large as the time allows, but at most the number that `fit` trains
+    on. Variants with equal logits and equal batches are one model, so only the fastest of them
+    trains. Plain scripts don't train. They get the accuracy of the variant that is the same model.
+
+    Args:
+        runs: Variants whose speeds were measured. A variant with a `problem` doesn't train.
+        task: Data and settings that all variants share.
+        seconds: Time for training and scoring together.
+        before: Function that is called with each variant before it trains.
+
+    Returns:
+        Number of examples that each variant was trained on, where every epoch counts the examples
+        again. It is 0 if nothing was trained: there was no time, no held-out example, or no variant
+        of seqtrain that could be measured.
     """
     fastest: dict[object, tuple[VariantRun, SeqtrainLearner]] = {}
     for run in sorted(runs, key=lambda run: -run.rate("training")):
@@ -187,17 +234,22 @@ def compare(
     beside: Path | None = None,
     listener: ComparisonListener = lambda doing, share: None,
 ) -> Comparison:
-    """Measure all variants of running a config's model on its data. Nothing is written.
+    """Measure all variants of running a config's model on its data, and recommend one of them.
+
+    No run directory is written. The encoded data is stored in the user's cache folder.
 
     Args:
-        config: a Config, a mapping of its sections, or the path of a YAML file.
-        seconds: time for the measurement; reading the data and the first batches take extra time.
-        device: device in place of training.device, or None.
-        beside: folder of the YAML file, for the message about a missing data file, or None.
-        listener: receives the progress.
+        config: A Config, a mapping of its sections, or the path of a YAML file.
+        seconds: Time for the measurement. Reading the data and the first batches take extra time.
+        device: Device in place of training.device, or None to use training.device.
+        beside: Folder of the YAML file that the config was read from, or None. Paths in a config
+            are relative to the current directory. If a data file is missing there but exists in
+            this folder, the error message names the file in this folder.
+        listener: Function that receives the progress.
 
     Raises:
-        ConfigError, DataError: If config, data or device can't be used.
+        ConfigError: If the config, `seconds` or the device is wrong, or the task is multi-label.
+        DataError: If the data can't be used.
     """
     began = time.monotonic()
     if seconds <= 0:
@@ -241,7 +293,11 @@ def compare(
 
 
 def _check_logits(runs: Iterable[VariantRun], task: Task) -> None:
-    """Set each variant's largest difference from the logits of single sequences."""
+    """Set `largest_difference` of each variant, or `problem` if its logits can't be computed.
+
+    The variant's logits of the probe are compared with the logits of the same sequences, computed
+    one sequence at a time. This also randomizes the biases of each variant's model.
+    """
     expected = {}
     for run in runs:
         pooling = str(run.config.model.pooling)

@@ -1,7 +1,8 @@
 """Learners that compute a variant: seqtrain's classifier, or a plain torch script.
 
-The scripts follow today's tutorials and have the classifier's weights. They differ in how they run
-the encoder: packed; or over the padding, taking the states at length - 1 by an index or a mask.
+The scripts follow today's tutorials and have the classifier's weights. They run the encoder over
+packed sequences, or over padded ones. From padded sequences they take the state at length - 1, by
+an index or by a mask.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ LOWER_MEMORY = "batching.batch_size, data.max_length or model.hidden_size"
 
 
 def make_learner(name: str, task: Task) -> SeqtrainLearner | ScriptLearner:
-    """Return the learner of a variant. All learners start from the same weights."""
+    """Return a new learner of a variant. All learners start from the same weights.
+
+    Args:
+        name: Name of the variant, a key of VARIANTS.
+        task: Data and settings.
+    """
     variant = VARIANTS[name]
     if variant.kind == "recipe":
         return ScriptLearner(task, packed=not variant.pads, by_mask=name.endswith("mask"))
@@ -48,10 +54,10 @@ class SeqtrainLearner:
     """Training and prediction as `fit` and `predict` do them, with a variant's config.
 
     Args:
-        task: data and settings.
-        config: config of the variant.
-        padding: read padding as data. Every row of a batch is then as long as the longest, and
-            predictions depend on the batch.
+        task: Data and settings.
+        config: Config of the variant.
+        padding: True to read padding as data, which is a mistake. Every row of a batch is then as
+            long as the longest row, and predictions depend on the batch.
     """
 
     def __init__(self, task: Task, config: Config, *, padding: bool = False) -> None:
@@ -62,17 +68,38 @@ class SeqtrainLearner:
         self.learner = Learner(self.objective)
 
     def learn(self, rows: Ints, lr: float | None = None) -> None:
-        """Make one update."""
+        """Update the model once on a batch.
+
+        Args:
+            rows: Indices in train of the sequences of the batch, (B,).
+            lr: Learning rate, or None for that of the config.
+        """
         update = partial(self.learner.update, lr=lr or self.config.training.lr)
         store, device, lower = self.task.train, self.task.device, self.objective.lower
         next(map_batches(update, store, [rows], device, collate=self._collate, lower=lower))
 
     def logits(self, batches: Sequence[Ints]) -> Tensor:
-        """Return the logits of the rows of some batches, (B, C), computed in batches by length."""
+        """Return the logits of the rows of all batches, (B, C), in the order of the batches.
+
+        They are computed in larger batches of similar length. If padding is read as data, they are
+        computed in exactly these batches.
+
+        Args:
+            batches: Indices in train of the sequences of each batch.
+        """
         return self._classify(self.task.train, batches)
 
     def accuracy(self, examples: int) -> float:
-        """Train a new model on a number of examples as `fit` does; return its held-out accuracy."""
+        """Train a new model as `fit` does, and return its accuracy on the held-out sequences.
+
+        The learner's `model` doesn't change.
+
+        Args:
+            examples: Number of examples to train on, where every epoch counts the examples again.
+
+        Returns:
+            The accuracy, in [0, 1].
+        """
         new = SeqtrainLearner(self.task, self.config, padding=self.padding)
         done = 0
         for epoch in count():
@@ -102,7 +129,10 @@ class SeqtrainLearner:
 
 
 def padded(rows: SequenceStore) -> SequenceStore:
-    """Return rows as long as the longest. Zeros, the id of <pad>, become time steps."""
+    """Return a copy of the rows in which every row is as long as the longest row.
+
+    Zeros, the id of <pad>, are appended as time steps.
+    """
     longest, width = int(rows.lengths.max()), rows.values.shape[1:]
     values = np.zeros((len(rows), longest, *width), dtype=rows.values.dtype)
     values[np.arange(longest) < rows.lengths[:, None]] = rows.values
@@ -111,7 +141,15 @@ def padded(rows: SequenceStore) -> SequenceStore:
 
 
 def one_by_one(task: Task, pooling: str) -> Tensor:
-    """Return the logits of the probe, (B, C), one sequence at a time by torch's own module."""
+    """Return reference logits of the task's probe, (B, C).
+
+    They are computed one sequence at a time by torch's module, with the biases that
+    `randomize_biases` sets.
+
+    Args:
+        task: Data and settings.
+        pooling: Value of model.pooling, in place of the config's value.
+    """
     changes = {"engine": "torch", "unroll": "packed", "pooling": pooling}
     rows = task.train.__getitems__(task.probe)
     batches = np.split(np.arange(len(rows)), len(rows))
@@ -122,10 +160,10 @@ def one_by_one(task: Task, pooling: str) -> Tensor:
 
 @torch.no_grad()
 def randomize_biases(network: ClassifierNetwork) -> None:
-    """Replace the biases of a network by the same random numbers in every call.
+    """Replace the biases of a network by random numbers, which are the same in every call.
 
     Initial biases are zero, and so is the vector of <pad>. An encoder that reads padding from a
-    state of zeros would stay there, and its mistake would show only after training.
+    state of zeros would keep that state, and its mistake would show only after training.
     """
     generator = torch.Generator("cpu").manual_seed(0)
     for name, weight in network.named_parameters():
@@ -137,9 +175,10 @@ class ScriptLearner:
     """Training and prediction as a plain torch script does them.
 
     Args:
-        task: data and settings.
-        packed: run the encoder over packed sequences, or else over the padding.
-        by_mask: find the last valid state of padded sequences by a mask, or else by an index.
+        task: Data and settings.
+        packed: True to run the encoder over packed sequences, False to run it over padded ones.
+        by_mask: True to find the last valid state of padded sequences by a mask, False to find it
+            by an index. It has no effect on packed sequences.
     """
 
     def __init__(self, task: Task, *, packed: bool, by_mask: bool) -> None:
@@ -148,7 +187,11 @@ class ScriptLearner:
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=task.config.training.lr)
 
     def learn(self, rows: Ints) -> None:
-        """Make one update."""
+        """Update the model once on a batch.
+
+        Args:
+            rows: Indices in train of the sequences of the batch, (B,).
+        """
         self.model.train()
         device, lengths = self.task.device, self.task.train.lengths[rows]
         with memory_errors(lengths, LOWER_MEMORY), float32_products(device):
@@ -160,7 +203,11 @@ class ScriptLearner:
 
     @torch.no_grad()
     def logits(self, batches: Sequence[Ints]) -> Tensor:
-        """Return the logits of some batches, batch by batch."""
+        """Return the logits of the rows of all batches, (B, C), computed batch by batch.
+
+        Args:
+            batches: Indices in train of the sequences of each batch.
+        """
         self.model.eval()
         device, lengths = self.task.device, self.task.train.lengths[np.concatenate(batches)]
         with memory_errors(lengths, LOWER_MEMORY), float32_products(device):
@@ -183,12 +230,18 @@ def plain_logits(
     packed: bool,
     by_mask: bool = False,
 ) -> Tensor:
-    """Return the logits of padded sequences in any order, computed by torch's own module.
+    """Return the logits of padded sequences, (B, C), computed by torch's module.
 
-    A bidirectional encoder that isn't packed reads the padding first, as such scripts do.
+    The sequences may have any order. If they aren't packed, the backward direction of a
+    bidirectional encoder reads the padding first, which is the mistake of such scripts.
 
-    Shape:
-        steps: (B, T), or (B, T, F). lengths: (B,). Returns: logits (B, C).
+    Args:
+        network: The model.
+        steps: Padded token ids, (B, T), or feature vectors, (B, T, F).
+        lengths: Number of time steps of each sequence, (B,), on the CPU.
+        packed: True to pack the sequences, False to run the encoder over the padding.
+        by_mask: True to find the last valid states of padded sequences by a mask, False to find
+            them by an index.
     """
     config, training, model = network.config, network.training, recurrent_branch(network)
     vectors = functional.dropout(model.embedding(steps), config.embedding_dropout, training)

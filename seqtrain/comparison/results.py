@@ -1,4 +1,4 @@
-"""Results of a comparison and its recommendation, as `--json` prints them."""
+"""Results of `compare`, and the recommendation of a variant."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,14 @@ AS_FAST = 1.25
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed of a variant in training or prediction. Padding isn't counted."""
+    """Speed of a variant in training or prediction, in tokens per second. Padding isn't counted.
+
+    Attributes:
+        tokens_per_second: Speed over all turns together.
+        turns: Number of turns.
+        slowest: Speed of the slowest turn, in tokens per second.
+        fastest: Speed of the fastest turn, in tokens per second.
+    """
 
     tokens_per_second: float
     turns: int
@@ -22,24 +29,27 @@ class Speed:
 
     @property
     def spread(self) -> str:
-        """Speeds of the slowest and the fastest turn, in thousands."""
+        """Slowest and fastest speed of a turn, in thousands of tokens per second: "5.1-6.2"."""
         return f"{thousands(self.slowest)}-{thousands(self.fastest)}"
 
 
 @dataclass
 class VariantResult:
-    """Figures of one variant.
+    """Measurements of one variant.
 
     Attributes:
-        name: name of the variant.
-        kind: see `Variant`.
-        setting: keys that turn the config into the variant, or "" for a recipe.
-        training, prediction: speeds, or None if not measured.
-        padding: fraction of the time steps computed in training that are padding, in [0, 1).
-        largest_difference: of its logits from those of single sequences with the same pooling, or
-            None if not measured.
-        accuracy: on held-out sequences after equal training, in [0, 1], or None if not measured.
-        problem: why it was left out, or "".
+        name: Name of the variant.
+        kind: Kind of the variant, as in `Variant`.
+        setting: Keys and values that turn the config into the variant, such as
+            "model.engine: torch", or "" for a recipe.
+        training: Speed in training, or None if not measured.
+        prediction: Speed in prediction, or None if not measured.
+        padding: Share of the time steps computed in training that are padding, in [0, 1).
+        largest_difference: Largest difference between the variant's logits and the logits of single
+            sequences with the same pooling, or None if not measured.
+        accuracy: Accuracy on held-out sequences after training, in [0, 1], or None if not measured.
+            All variants are trained on equally many examples.
+        problem: Reason why the variant wasn't measured, or "".
     """
 
     name: str
@@ -54,7 +64,11 @@ class VariantResult:
 
     @property
     def is_right(self) -> bool:
-        """True if training was measured and the logits are right."""
+        """True if the variant may be recommended.
+
+        Its speed in training was measured, its logits differ from the reference by at most SAME,
+        and its kind is neither "wrong" nor "pooling".
+        """
         difference = self.largest_difference
         is_same = difference is not None and difference <= SAME
         return is_same and self.training is not None and self.kind not in ("wrong", "pooling")
@@ -65,17 +79,19 @@ class Comparison:
     """Results of all variants for one config, data set and machine.
 
     Attributes:
-        device: name of the device.
-        threads: number of threads.
-        rnn: recurrent cell.
-        rows, tokens: size of train.
-        warnings: lines for the user about data and config.
-        candidates: results by variant.
-        passes: number of epochs before accuracies were measured, or 0 if there was no time.
-        held_out: number of sequences that accuracies are measured on.
-        recommended: name of the recommended variant, or None if nothing was measured.
-        reason: reason for the recommendation, in sentences.
-        seconds: duration of the comparison, including reading and the first batches.
+        device: Name of the device.
+        threads: Number of threads.
+        rnn: Recurrent cell, as in model.rnn.
+        rows: Number of sequences of train.
+        tokens: Number of time steps of train.
+        warnings: Lines for the user about data and config.
+        candidates: Results of each variant, in the order of VARIANTS.
+        passes: Number of epochs of training before accuracies were measured, which may be a
+            fraction; 0 if no accuracy was measured.
+        held_out: Number of sequences that accuracies are measured on.
+        recommended: Name of the recommended variant, or None if nothing was measured.
+        reason: Reason for the recommendation, in sentences.
+        seconds: Duration of the comparison, including reading the data and the first batches.
     """
 
     device: str
@@ -93,17 +109,24 @@ class Comparison:
 
 
 def thousands(tokens_per_second: float) -> str:
-    """Return a speed in thousands, with two or three digits."""
+    """Return a speed in thousands of tokens per second as text: "0.51", "5.1", "51.0" or "510"."""
     value = tokens_per_second / 1e3
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
 
 def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, str]:
-    """Return the name of the recommended variant, or None, and the reason in sentences.
+    """Return the name of the recommended variant and the reason, in sentences.
 
     The recommendation is the engine of ``model.engine: auto``, unless another variant with right
-    logits is faster in training beyond noise. A variant that isn't an engine must also be AS_FAST
-    times as fast.
+    logits is faster in training beyond noise: its slowest turn is faster than the fastest turn of
+    that engine. A variant that isn't an engine must also be at least AS_FAST times as fast.
+
+    Args:
+        results: Results of all variants.
+        auto: Name of the engine that ``model.engine: auto`` chooses.
+
+    Returns:
+        The name, or None if no speed in training was measured; and the reason.
     """
     right = [(result, result.training) for result in results if result.is_right and result.training]
     right.sort(key=lambda pair: -pair[1].tokens_per_second)

@@ -1,4 +1,4 @@
-"""The variants that `compare` measures, and the rows that all of them get."""
+"""The variants that `compare` measures, and the data that all variants share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,9 @@ from seqtrain.runs.environment import check_longest, check_model
 from seqtrain.text import listed
 
 PROBE_TOKENS = 20_000
-"""Largest number of tokens in the sequences whose logits are compared, if there is more than one.
+"""Largest number of tokens in all sequences whose logits are compared.
+
+At least one sequence is compared, even if it is longer.
 """
 LEFT_OUT = (
     *("model.ngrams", "model.subwords", "model.convolutions", "model.vectors", "model.kernels"),
@@ -31,7 +33,10 @@ LEFT_OUT = (
     *("model.vectors_keep", "model.freeze", "model.pooling", "data.standardize", "data.static"),
     "training.augment",
 )
-"""Keys of parts that a plain script lacks. Of several poolings the first remains."""
+"""Config keys of features that a plain script lacks. `compare` sets them to their defaults.
+
+In place of several poolings, the first of them is used.
+"""
 HELD_OUT_SHARE = 0.1
 """Fraction of train that is held out if the config has no validation."""
 HELD_OUT_ROWS = 2_000
@@ -42,15 +47,15 @@ COLLATE, RANDOM = {"sort": "collate"}, {"bucketing": False}
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to handle unequal lengths.
+    """A method of handling sequences of unequal length, as changes to a config.
 
     Attributes:
-        kind: "engine": a value of model.engine. "option": another option of seqtrain, with the
-            engine of `auto`. "recipe": a plain torch script. "wrong": padding is read as data.
-            "pooling": the pooling of a wrong variant, without its mistake.
-        model: keys of the section model that it changes.
-        batching: keys of the section batching that it changes.
-        pads: True if it computes on padding.
+        kind: One of five words. "engine" is a value of model.engine. "option" is another option of
+            seqtrain. "recipe" is a plain torch script. "wrong" reads padding as data. "pooling"
+            has the pooling of a wrong variant, but doesn't read padding as data.
+        model: Maps each key of the config's section model that changes to its value.
+        batching: Maps each key of the config's section batching that changes to its value.
+        pads: True if the recurrence also runs over the padding.
     """
 
     kind: str
@@ -59,19 +64,22 @@ class Variant:
     pads: bool = False
 
     def config(self, config: Config) -> Config:
-        """Return a config with the changes of the variant."""
+        """Return a copy of a config with the changes of the variant."""
         return config.with_keys(model=self.model, batching=self.batching)
 
     def kind_for(self, config: Config) -> str:
-        """Return the kind of the variant for a config.
+        """Return `kind`, or "wrong" for a recipe that pads if the config's model is bidirectional.
 
-        A padded recipe is wrong for a bidirectional encoder, which reads the padding first.
+        The backward direction of such a recipe reads the padding first.
         """
         reads_padding = self.kind == "recipe" and self.pads and config.model.bidirectional
         return "wrong" if reads_padding else self.kind
 
     def setting(self, config: Config) -> str:
-        """Return the keys that turn a config into the variant, or "" for a recipe."""
+        """Return the keys that turn a config into the variant, such as "model.engine: torch".
+
+        For a recipe, which no config describes, return "".
+        """
         before, after = values_by_key(config), values_by_key(self.config(config))
         changed = [f"{key}: {flow(value)}" for key, value in after.items() if before[key] != value]
         return ", ".join([] if self.kind == "recipe" else changed)
@@ -94,19 +102,20 @@ VARIANTS = {
     "mean-over-padding": Variant("wrong", {**AUTO, "pooling": "mean"}, RANDOM | COLLATE, pads=True),
     "mean-valid": Variant("pooling", {**AUTO, "pooling": "mean"}, RANDOM | COLLATE),
 }
-"""Variants by name.
+"""Maps each name to its variant.
 
-Packed recipes take the last valid state from h_n. Padded recipes gather it at length - 1, or find
-it with a mask ("mask"). "sorted" recipes have batches of similar length, the others random ones.
-The wrong variants take the state after the last time step of a padded row, or the mean of all
-states.
+Packed recipes take the last valid state from h_n. Padded recipes take the state at length - 1, by
+an index or, if "mask" is in the name, by a mask. Recipes with "sorted" in the name have batches of
+similar length. The batches of other recipes are random. "last-of-padding" takes the state after
+the last time step of a padded row. "mean-over-padding" takes the mean of all states of that row.
 """
 
 
 def variants_for(config: Config, device: torch.device) -> dict[str, str]:
-    """Return, by the name of each variant, the reason why it can't run on this device, or "".
+    """Return a dict that maps the name of each variant to a problem, or to "" if it can run.
 
-    Variants that would be equal to another one for this config are left out.
+    The problem is the reason why the variant can't run with this config on this device. Variants
+    that equal another variant for this config are missing from the dict.
     """
     left_out = {f"{config.model.pooling}-valid"}
     if not config.batching.bucketing:
@@ -129,16 +138,16 @@ def variants_for(config: Config, device: torch.device) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Task:
-    """Data and settings that all variants have in common.
+    """Data and settings that all variants share.
 
     Attributes:
-        config: config without the parts that a plain script lacks.
-        train: sequences to learn from.
-        held_out: sequences that accuracy is measured on.
-        preprocessing: preprocessing fitted on train.
-        device: device to compute on.
-        warnings: lines for the user about data and config.
-        probe: rows of train whose logits are compared before any training.
+        config: Config without the features that a plain script lacks.
+        train: Sequences to train on.
+        held_out: Sequences that accuracy is measured on; empty if there are none.
+        preprocessing: Preprocessing fitted on train.
+        device: Device that computes.
+        warnings: Lines for the user about data and config.
+        probe: Indices of the rows of train whose logits are compared before any training.
     """
 
     config: Config
@@ -150,22 +159,32 @@ class Task:
     probe: Ints
 
     def new_model(self, config: Config) -> ClassifierNetwork:
-        """Return a model with initial weights, which are the same for every variant."""
+        """Return a new model with initial weights, on the task's device.
+
+        The weights depend on the config's seed, so all variants start from the same weights.
+
+        Args:
+            config: Config of the variant.
+        """
         model = new_network(config.model, self.preprocessing)
         model.initialize(config.seed)
         return model.to(self.device)
 
 
 def prepare_task(config: Config, device: torch.device, beside: Path | None) -> Task:
-    """Read the data as `fit` does, and choose the rows whose accuracy and logits are compared.
+    """Read the data as `fit` does, and choose the rows that accuracies and logits are compared on.
+
+    Without a validation split, a tenth of train is held out, unless data.group is set. The encoded
+    data is stored in the user's cache folder.
 
     Args:
         config: The config.
         device: Device that computes.
-        beside: Folder of the YAML file, for the message about a missing data file, or None.
+        beside: Folder of the YAML file, or None. If a data file is missing but exists in this
+            folder, the error message names the file in this folder.
 
     Raises:
-        ConfigError: If the task is multi-label.
+        ConfigError: If the task is multi-label, or the model doesn't fit into memory.
         DataError: If the data can't be used.
     """
     check_files(config, beside)
@@ -195,7 +214,12 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
 
 
 def without_other_parts(config: Config) -> tuple[Config, list[str]]:
-    """Return a config without the parts that a plain script lacks, and a line that names them."""
+    """Return a config without the features that a plain script lacks.
+
+    Returns:
+        The config; and a list of one line that names the features that were removed. The list is
+        empty if nothing was removed.
+    """
     removed = []
     for key in LEFT_OUT:
         name, _, field = key.partition(".")
