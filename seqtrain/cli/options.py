@@ -72,17 +72,23 @@ DEVICE = option(
     default="auto",
 )
 TRAIN_DEVICE = option(
-    "Device to train on. Default: training.device of the config.", "DEVICE", callback=_check_device
+    "Device to train on: cpu, cuda, cuda:N, mps, or auto. Default: training.device of CONFIG.",
+    "DEVICE",
+    callback=_check_device,
 )
-RUN = argument("Run directory or model folder. Default: the newest run.", "RUN", None)
+RUN = argument(
+    "Run directory, as fit writes it, or a folder best/ of one. Default: the newest run in runs/.",
+    "RUN",
+    None,
+)
 RUN_OPTION = option("The same as the argument RUN.", "RUN", "--run")
-SPLIT = option("Split of the run's config. Default: test, or validation if there is no test.")
+SPLIT = option("Split of the data to use. Default: test, or validation if there is no test.")
 DATA = option("Labelled file to use instead of a split.", "FILE")
 STEPS = flag("Also score predictions after 10 %, 20 % … of each sequence.", "--steps")
 DELIMITER = option("Separator of columns in a csv file. Default: detected.")
 SHOWN = 20
-TOP = option(f"Number of rows to show. Default: {SHOWN}; all in JSON.", "N", min=0)
-AS_JSON = flag("Print one JSON object.", "--json")
+TOP = option(f"Number of rows to show. Default: {SHOWN} in a table, all in JSON.", "N", min=0)
+AS_JSON = flag("Print the whole result as one JSON object.", "--json")
 QUIET = flag("Show warnings only.", "--quiet", "-q")
 NO_CACHE = flag("Read and encode the data again, without using or writing a cache.", "--no-cache")
 FORCE = flag("Replace an existing file.", "--force")

@@ -5,7 +5,9 @@ from seqtrain.cli.options import RUN, argument, chosen_run, flag, option, refuse
 
 def export(
     run: str | None = RUN,
-    folder: str | None = argument("New folder to write.", "DIR", None),
+    folder: str | None = argument(
+        "New folder to write. It is required, here or as --output.", "DIR", None
+    ),
     output: str | None = option("The same as the argument DIR.", "DIR", "--output", "-o"),
     force: bool = flag("Replace an earlier export in DIR.", "--force"),
 ) -> None:

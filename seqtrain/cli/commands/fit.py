@@ -29,12 +29,20 @@ RESUME = flag(
     "--resume",
 )
 FORCE = flag("Replace an earlier run in --run-dir.", "--force")
-INIT_FROM = option("Start from the weights of a run or model folder.", "RUN")
-SEEDS = option("Train once per seed; the runs form an ensemble.", "0,1,2")
-FOLDS = option("Train N times, each time with another N-th of train held out.", "N")
+INIT_FROM = option("Start from the weights of an earlier run or model folder.", "RUN")
+SEEDS = option(
+    "Train once per seed, such as 0,1,2. predict and eval use the mean of the runs (an ensemble).",
+    "LIST",
+)
+FOLDS = option("N-fold cross-validation: train N times, each time without another N-th.", "N")
 JOBS = option("With --seeds or --folds: train N runs at the same time. Default: 1.", "N", min=1)
 LOG = option("Also write event files for TensorBoard, into tensorboard/ of the run.")
-VERBOSE = flag("Also show padding, coverage of word vectors, and the engine.", "--verbose", "-v")
+VERBOSE = flag(
+    "Also show the share of padding, the share of words that have word vectors, and why the engine "
+    "was chosen.",
+    "--verbose",
+    "-v",
+)
 
 
 def fit(

@@ -17,25 +17,28 @@ if TYPE_CHECKING:
 
 
 DATA = argument(
-    "File or folder to train on, or a folder that has train and test inside. Further files are "
-    "recognized by their names: validation or test in them, or names that differ only in numbers.",
+    "Data file or folder. Several files may be given: one with validation or test in its name is "
+    "that split, and names that differ only in a number (part-1.csv, part-2.csv) are one data set.",
     "DATA",
 )
 LABEL = option(
-    "Column of the label. Repeated: columns that mark the label of their name with 1 or 0. "
-    "Default: detected.",
+    "Column of the label. For labels in several columns of 1 and 0 (one-hot), give each column; "
+    "their names are the labels. Default: detected.",
     "COLUMN",
 )
 SEQUENCE = option(
     "Column of the sequence. Can be repeated: the texts are joined. Default: detected.", "COLUMN"
 )
 ID = option(
-    "Column that the rows of a sequence share, if a row is a time step. Default: detected.",
+    "For a table with a row per time step: column that names the sequence. Default: detected.",
     "COLUMN",
 )
-ORDER = option("Column that sorts the rows of one --id. Default: detected.", "COLUMN")
+ORDER = option(
+    "Column that sorts the rows within one --id, such as a time. Default: detected.", "COLUMN"
+)
 STEPS = option(
-    "Column of a time step. Can be repeated. Default: all that differ within an --id.",
+    "Column with a value for each time step. Can be repeated. Default: all whose values change "
+    "within an --id.",
     "COLUMN",
 )
 HEADER = option(
@@ -46,7 +49,12 @@ HEADER = option(
 TEST = option("Test file, scored once at the end.", "FILE")
 FORMAT = option("Format of DATA. Default: by the ending of its name.")
 ENCODING = option("Encoding, such as cp1251. Default: detected from the bytes.", "NAME")
-OUTPUT = option("Config file to write. Default: DATA.yaml; - prints it.", "FILE", "-o", "--output")
+OUTPUT = option(
+    "Config file to write. Default: the name of DATA with the ending .yaml; - prints it.",
+    "FILE",
+    "-o",
+    "--output",
+)
 
 
 def init(

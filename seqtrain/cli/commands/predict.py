@@ -24,18 +24,26 @@ if TYPE_CHECKING:
 
 ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 """Format of an output file by its ending; .gz or .zst after it compresses the file."""
-INPUT = argument("File of sequences, - for standard input, or a text.", "INPUT")
+INPUT = argument(
+    "File of sequences; a pattern in quotes, such as 'in/*.jsonl'; - for standard input; or a text "
+    "to classify, if there is no such file.",
+    "INPUT",
+)
 OUTPUT = option("Output file. Default: - (standard output).", "FILE", "--output", "-o")
-FORMAT = option("Output format. Default: by --output's ending, else tsv; on a terminal, lines.")
-INPUT_FORMAT = option("Format of INPUT. Default: by its ending; lines for standard input.")
+FORMAT = option(
+    "Output format. Default: by the ending of --output, else tsv; on a terminal, lines to read."
+)
+INPUT_FORMAT = option(
+    "Format of INPUT. Default: by its ending; for standard input lines, one sequence per line."
+)
 ENCODING = option("Encoding of INPUT, such as cp1252. Default: UTF-8.", "NAME")
 KEEP = option("Columns of INPUT to copy to the output, such as id,text; or all.", "COLUMNS")
 TOP_K = option("Write the K most probable labels.", "K", min=1)
 PROBABILITIES = flag("Write the probability of every label.", "--probabilities")
 MIN_PROBABILITY = option("Leave the label empty if its probability is below P.", "P", min=0, max=1)
 PRECISION = option(
-    "Choose --min-probability so that this share of the predictions above it was right on "
-    "validation, such as 0.95. One limit holds for all classes.",
+    "Choose --min-probability on validation, so that this share of the predictions that stay is "
+    "right, such as 0.95. It is the same for all labels.",
     "SHARE",
     min=0,
     max=1,
@@ -45,17 +53,20 @@ THRESHOLD = option(
     "[LABEL=]P",
 )
 CLASS_PRECISION = option(
-    "Choose --threshold so that this share of LABEL's predictions was right on validation, such "
-    "as spam=0.95.",
+    "Like --precision for one label: choose its --threshold on validation, such as spam=0.95.",
     "LABEL=SHARE",
 )
 EMPTY = option(
-    "For an empty sequence: stop, read an unknown token, or leave its label empty. Default: as in "
-    "training, or blank."
+    "For an empty sequence: stop (error), classify it as one unknown token (unk), or leave its "
+    "label empty (blank). Default: unk if data.empty of the run is unk, otherwise blank."
 )
-BAD_ROWS = option("For a row that can't be read: stop, or leave its label empty.", default="error")
-STEPS = flag("Predict after every time step: jsonl, or coloured lines on a terminal.", "--steps")
-OUTPUT_DIR = option("Write one file into DIR for each file that INPUT names.", "DIR")
+BAD_ROWS = option(
+    "For a row that can't be read: stop (error), or leave its label empty (blank).", default="error"
+)
+STEPS = flag(
+    "Also predict after every time step: as jsonl, or as coloured lines on a terminal.", "--steps"
+)
+OUTPUT_DIR = option("Write one output file into DIR for each file of INPUT.", "DIR")
 SPREADSHEET_SAFE = flag(
     "csv: put a ' before cells that a spreadsheet would run as a formula.", "--spreadsheet-safe"
 )

@@ -19,7 +19,7 @@ def tune(
         "Time for the search, such as 90 (seconds), 10m or 2h. Default: 10m.", "TIME"
     ),
     trials: int | None = option(
-        "Largest number of trials; the first one is CONFIG itself.", "N", min=1
+        "Stop after N trials. The first trial is CONFIG unchanged.", "N", min=1
     ),
     jobs: int = option("Number of trials at the same time.", "N", min=1, default=1),
     device: str | None = options.TRAIN_DEVICE,
