@@ -124,7 +124,8 @@ class ColumnProfile:
             self._count(cell, text, count)
         if len(self.cells) < MOST_KEPT:
             kept = [text.strip()[: LONGEST_LABEL + 1] for text in texts]
-            self.cells[: 0 if before else len(self.cells)] = kept
+            place = 0 if before else len(self.cells)
+            self.cells[place:place] = kept
         self.rows += len(cells)
 
     def _count(self, cell: Cell, text: str, count: int) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.proposal import InitOptions, propose, sampling
+from seqtrain.proposal.columns import profile_rows
 from seqtrain.proposal.naive_bayes import (
     character_ngrams,
     naive_bayes_error,
@@ -126,3 +127,8 @@ def test_naive_bayes_in_arrays_equals_its_definition():
     assert naive_bayes_error(character_ngrams(texts, 3), labels) == pytest.approx(
         slow_naive_bayes_error([*zip(grams, labels, strict=True)])
     )
+
+
+def test_the_cells_of_all_blocks_are_kept():
+    (profile,) = profile_rows({"n": number} for number in range(10_000))
+    assert profile.cells == [str(number) for number in range(10_000)]
