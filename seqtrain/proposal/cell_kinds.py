@@ -13,7 +13,7 @@ from seqtrain.data.readers.sequences import DECIMAL_COMMAS, MISSING, is_number, 
 LONGEST_NUMBER = 15
 """Digits of the longest whole number that can be a measurement; a longer one is a code."""
 LONGEST_SPECIAL_WORD = 6
-"""Length of the longest text in letters that can be more than a text, such as "null" or "(n/a)"."""
+"""Longest cell that begins with a letter and can be of another kind than text, such as "null"."""
 LIST_KINDS = ("series", "symbols", "turns")
 """Kinds of columns whose cells hold whole sequences."""
 DATE = re.compile(
@@ -21,18 +21,18 @@ DATE = re.compile(
     r"|(-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?"
 )
 LIST_OF_NUMBERS = re.compile(r"\[+\s*[-+.0-9]|[-+0-9\s]+,[-+.,0-9\s]*;[-+.,;0-9\s]*$")
-"""A text that was meant as a list of numbers. If it can't be read, the reader says why."""
+"""Pattern of a text that counts as a list of numbers even with a mistake. The reader reports it."""
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
 THOUSANDS = re.compile(r"[-+]?[0-9]{1,3},[0-9]{3}")
 UNIT = re.compile(
     r"([€$£¥]?)\s?[-+]?([0-9]+|[0-9]+[.,][0-9]+|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?"
     r"|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+)\s?([€$£¥%]|°?[A-Za-zµ]{0,6}(?:/[a-z]+)?)"
 )
-"""A number with a comma or a unit. A column with several units holds texts."""
+"""Pattern of a number with a comma or a unit. Groups 1 and 3 are the unit."""
 
 
 class Cell(NamedTuple):
-    """Kind of a cell.
+    """Kind of a table cell, with its content.
 
     Attributes:
         kind: One of
@@ -41,7 +41,7 @@ class Cell(NamedTuple):
             - unit: a number with a comma or a unit;
             - series: several numbers; whole: several whole numbers, which may be symbols;
             - symbols: several strings; turns: several sentences.
-        content: Numbers or strings of a list; the unit of a number.
+        content: Numbers or strings of a list, the unit of a number, or () for other kinds.
     """
 
     kind: str
@@ -49,7 +49,7 @@ class Cell(NamedTuple):
 
 
 def cell_of_list(value: Sequence[Any]) -> Cell:
-    """Return the kind of a cell that holds a list from JSON."""
+    """Return the kind and content of a cell that holds a list from JSON."""
     if not value:
         return Cell("blank")
     if isinstance(value[0], dict):
@@ -64,7 +64,7 @@ def cell_of_list(value: Sequence[Any]) -> Cell:
 
 @lru_cache(maxsize=4096)
 def cell_of_text(text: str) -> Cell:
-    """Return the kind of a cell of text."""
+    """Return the kind and content of a cell that holds text."""
     text = text.strip()
     if not text:
         return Cell("blank")
@@ -89,7 +89,10 @@ def cell_of_text(text: str) -> Cell:
 
 
 def _cell_of_numbers(text: str) -> Cell:
-    """Return the kind of a text that may hold several numbers."""
+    """Return the kind and content of a text that may hold several numbers.
+
+    The kind is series, whole, or text if it holds no numbers.
+    """
     try:
         steps = np.asarray(sequence_from_text(text, "features"))
     except BadRow:

@@ -11,45 +11,55 @@ from seqtrain.proposal.data_profile import DataProfile
 from seqtrain.proposal.options import InitOptions
 
 UPDATES, UPDATES_PER_CLASS = 600, 12
-"""Updates that training needs, about: a number, plus a number per class."""
+"""Approximate number of updates of a training: a constant, plus a number per class."""
 MORE_UPDATES = {"characters": 2, "channels": 2}
-"""Factor of the updates by family; it is 2 for multi-label tasks, too."""
+"""Maps a family to the factor of its updates. Multi-label tasks have the factor 2, too."""
 LEAST_EPOCHS, MOST_EPOCHS = 1, 80
 MANY_CLASSES, FEW_CLASSES = 20, 4
-"""Above many classes, single words often decide, as with intents. Up to few, refits gain less."""
+"""Limits of the number of classes.
+
+Above the first, single words often decide, as with intents. Up to the second, refits gain less.
+"""
 SHORT_CHARACTERS = 30
 """Median length below which texts of characters are short, as names are."""
 LONG = 40
-"""Median length from which on convolutions read an alphabet or one channel first."""
+"""Median length from which on texts over an alphabet and series of one channel get convolutions."""
 HELD_OUT_TO_STOP = 40
-"""Rows held out from which training may stop early."""
+"""Fewest rows held out for training to stop early."""
 FEW_ROWS, SMALL_BATCH, BATCH = 1000, 16, 64
-"""A data set with fewer rows is learned better in small batches."""
+"""Number of rows below which batches are small, then the sizes of small and of other batches."""
 SHORT_TEXTS, LARGE_BATCH, LARGE_LR = 64, 128, (1.4, 1.7)
-"""Short texts of more than few classes have large batches. Their learning rate is multiplied by
-the first factor for many classes, else by the second."""
+"""Texts with a shorter median length and more than `FEW_CLASSES` classes get large batches.
+
+Two factors of the learning rate follow: for more than `MANY_CLASSES` classes, and for fewer.
+"""
 SPELLED_ROWS, PLAIN_ROWS, PLAIN_LR = (5000, 400), (8000, 1000), 1.5
-"""With fewer rows, in total and per class, n-grams of characters help (the first pair), and plain
-SGD with this learning rate is better for n-grams of words (the second) and others (the first)."""
+"""Limits of the number of rows, in total and per class, and a learning rate.
+
+Below the first pair, n-grams of characters help. Plain SGD with this learning rate is better for
+n-grams of words below the second pair, and for all other n-grams below the first pair.
+"""
 STEPS_LR = 5.0
-"""Learning rate of n-grams for several columns of tokens and many classes."""
+"""`training.ngrams_lr` for several columns of tokens and many classes."""
 ATTENTION_SIZE, SHORT_ATTENTION_SIZE = 32, 64
-"""Size of the hidden layer of attention, and for short texts of few classes."""
+"""Size of the hidden layer of attention, in general and for short texts of few classes."""
 REFIT_ROWS, REFIT_FRACTION = (200, 1000), 0.1
-"""A refit gains with fewer rows per class than this (few classes, more classes), if at least this
-fraction is held out."""
+"""Limits below which a refit gains: rows per class for few classes, and for more classes.
+
+At least the fraction `REFIT_FRACTION` of the rows must be held out.
+"""
 UNEVEN = 10
 """Ratio of the largest to the smallest class above which rare classes are favoured."""
 ADJUSTMENTS = {"words": 0.4, "many classes": 0.6, "characters": 0.2}
-"""Logit adjustment by family; for words, also by the number of classes."""
+"""Maps a family to its logit adjustment. Words of many classes have the key "many classes"."""
 BINS = 20
-"""Bins of the numbers of a step table without tokens."""
+"""`data.number_bins` for a step table without tokens."""
 KERNEL_ROWS = 3000
 """Number of series below which a bank of fixed kernels helps."""
 MANY_STEPS = 1_000_000
 """Time steps of train from which on texts are trained in bfloat16."""
 PAIRED = {"words": "words", "steps": "tokens"}
-"""Families that are learned from pairs of tokens, too, with the name of these tokens."""
+"""Maps each family that is also learned from pairs of tokens to a word for its tokens."""
 SPELLED = ("characters", "alphabet")
 LEARN_ALL_AT_MOST = 100
 """Number of series up to which none are held out: a fifth is too few to choose an epoch."""
@@ -68,7 +78,7 @@ class Situation:
 
     Args:
         profile: Profile of the data.
-        validation: Value of data.validation.
+        validation: Value of data.validation: files, a fraction of train, or None.
         options: Options of the user.
     """
 
@@ -96,12 +106,20 @@ class Situation:
             self.batch_size = SMALL_BATCH
 
     def has_fewer_rows(self, total: int, per_class: int) -> bool:
-        """Return True if there are fewer rows of tokens, in total and per class."""
+        """Return True if sequences hold tokens, and their rows are fewer than both limits.
+
+        Args:
+            total: Limit of the number of rows.
+            per_class: Limit of the number of rows per class.
+        """
         return not self.profile.channels and self.rows < min(total, per_class * self.classes)
 
     @property
     def stops_early(self) -> bool:
-        """True if enough rows are held out to stop training by them."""
+        """True if enough rows are held out to stop training early.
+
+        With a validation file, the number of rows of train decides.
+        """
         is_share = isinstance(self.validation, float)
         held_out = self.rows * self.validation if is_share else self.rows  # type: ignore[operator]
         return self.validation is not None and held_out >= HELD_OUT_TO_STOP
@@ -111,16 +129,19 @@ Rule: TypeAlias = Callable[[Situation], Iterator[Choice]]
 
 
 def should_hold_out(profile: DataProfile) -> bool:
-    """Return True if a part of train should choose the best epoch instead of being learned."""
+    """Return True if a fraction of train should be held out, to choose the best epoch.
+
+    Series with at most `LEARN_ALL_AT_MOST` rows are learned completely.
+    """
     return profile.total_rows > LEARN_ALL_AT_MOST or not profile.channels
 
 
 def choices(profile: DataProfile, validation: object, options: InitOptions) -> Iterator[Choice]:
-    """Yield the settings that suit a data set, section by section.
+    """Yield the settings that suit a data set, in the order of the config.
 
     Args:
         profile: Profile of the data.
-        validation: Value of data.validation.
+        validation: Value of data.validation: files, a fraction of train, or None.
         options: Options of the user.
     """
     situation = Situation(profile, validation, options)
@@ -355,4 +376,4 @@ RULES: tuple[Rule, ...] = (
     *(_max_epochs, _lr, _ngrams_lr, _precision, _label_smoothing, _patience),
     *(_logit_adjustment, _monitor, _augment, _refit),
 )
-"""Rules in the order of the config, one per key."""
+"""Rules in the order of the config. Each rule yields one setting or none."""

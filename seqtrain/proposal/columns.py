@@ -35,28 +35,28 @@ from seqtrain.proposal.options import InitOptions
 from seqtrain.text import counted, quote
 
 CODE_NAME = re.compile(r"(^|[^a-z])([a-z]?id|uid|session|case|trip|code|key|zip|poi)([^a-z]|$)")
-"""Names of columns whose numbers are codes."""
+"""Pattern in the names of columns whose numbers are codes, such as case_id."""
 TIME_NAME = re.compile(
     r"(^|[^a-z])(time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t)$"
 )
-"""Names of columns whose numbers are times."""
+"""Pattern in the names of columns whose numbers are times, such as event_time."""
 ROWS_AT_ONCE = 4096
 MOST_KEPT = 100_000
 """Largest number of rows whose cells are kept, and of distinct values that are counted."""
 LONGEST_LABEL = 80
 """Length of the longest value that can be a label."""
 REPEATS = 4
-"""Average count of a value from which on the values of a column are said to repeat."""
+"""The values of a column repeat if each occurs this many times or more on average."""
 FEWEST_MEASURED = 8
-"""Distinct values from which on numbers can be measurements."""
+"""Fewest distinct values for a column of whole numbers to hold measurements."""
 FREE_WORDS = 3
-"""Average number of words from which on texts are free text, not names."""
+"""Texts of this many words or more on average are free text, not names."""
 MOST_MISSING = 0.1
-"""Largest share of cells of a column of few distinct numbers that may hold words such as NA."""
+"""Largest share of words such as NA in a column of few distinct numbers; with more it is text."""
 CALENDAR = re.compile(
     r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?", re.ASCII
 )
-"""A date, perhaps with a time, that is written as a whole number."""
+"""Pattern of a date written as a whole number, perhaps with a time, such as 20240301."""
 KIND_NAMES = {
     "series": "lists of numbers",
     "symbols": "lists",
@@ -68,24 +68,27 @@ KIND_NAMES = {
 
 @dataclass(eq=False)
 class ColumnProfile:
-    """Profile of one column, counted from blocks of its cells.
+    """Statistics of one table column, updated block by block with `add`.
 
     Attributes:
         column: Name or index of the column.
-        one_hot: Columns that mark a label each, if this profile is of all of them, or None.
+        one_hot: Columns that mark a label each, if this profile joins them, or None.
         rows: Number of cells.
-        cells: Cells of the first rows as texts, cut to slightly more than the longest label.
-        values: Count of each value that can be a label, or of each string of lists of strings.
-        has_no_labels: True if values are too long or too many to be labels, or have decimals.
-        characters, words: Total over all cells.
-        kinds: Count of each kind of cell.
-        units: Each unit that numbers have, with the first such cell and its row from 1.
-        decimal_commas: Count of the numbers such as 0,5 or 1,000.
-        decimal_series: Count of the series such as "0,5 1,5".
-        thousands: Count of the numbers whose comma may separate thousands, such as 1,000.
+        cells: Stripped texts of the kept cells, cut to `LONGEST_LABEL` + 1 characters.
+        values: Maps each value to its count. The values are cells that can be labels, and the
+            strings in cells that hold lists of sentences.
+        has_no_labels: True if a cell is a list, has decimals, or is too long to be a label.
+        characters: Total number of characters of the cells.
+        words: Total number of words. A cell that isn't text counts as one word.
+        kinds: Maps each kind of cell (see `Cell`) to its count.
+        units: Maps each unit of numbers to the first cell with this unit and its row, from 1.
+        decimal_commas: Number of cells such as 0,5 or 1,000.
+        decimal_series: Number of cells such as "0,5 1,5".
+        thousands: Number of cells whose comma may separate thousands, such as 1,000.
         steps: Total length of the lists of numbers.
-        roughness: Sum of squared differences between neighbours of whole numbers, less their
-            variance. It is negative for measurements, whose neighbours are similar.
+        roughness: Sum over all lists of whole numbers: the squared differences between
+            neighbours, less the length times the variance. A negative sum means measurements,
+            whose neighbours are similar.
     """
 
     column: Column
@@ -105,11 +108,12 @@ class ColumnProfile:
     roughness: float = 0.0
 
     def add(self, cells: Sequence[object], *, before: bool = False) -> None:
-        """Count a block of cells, which hold texts or values from JSON.
+        """Add a block of cells to the statistics.
 
         Args:
-            cells: The cells.
-            before: True if these are the first cells of the column, counted last.
+            cells: Texts or values from JSON, one per row.
+            before: Insert the cells before all earlier blocks, as for a first row that turns out
+                to be no header.
         """
         lists = [cell for cell in cells if isinstance(cell, list)]
         texts = ["" if x is None or isinstance(x, list) else str(x) for x in cells]
@@ -129,7 +133,7 @@ class ColumnProfile:
         self.rows += len(cells)
 
     def _count(self, cell: Cell, text: str, count: int) -> None:
-        """Count a cell that occurs `count` times."""
+        """Add a cell that occurs `count` times. Its `text` is "" if it holds a list from JSON."""
         kind, length = cell.kind, len(text)
         self.kinds[kind] += count
         self.characters += count * length
@@ -158,12 +162,12 @@ class ColumnProfile:
 
     @cached_property
     def name(self) -> str:
-        """Last part of the column's name, in lower case; empty for an index."""
+        """Column name after its last dot, in lower case, or "" if the column has only an index."""
         return "" if isinstance(self.column, int) else self.column.lower().rpartition(".")[2]
 
     @property
     def as_label(self) -> dict[str, Any]:
-        """Fields of a schema whose label is this column."""
+        """Keyword arguments of `Schema` that make this column the label."""
         return {"label": self.column} if self.one_hot is None else {"one_hot": self.one_hot}
 
     @property
@@ -173,7 +177,11 @@ class ColumnProfile:
 
     @cached_property
     def kind(self) -> str:
-        """Kind of most cells: number, date, text, series, symbols or turns."""
+        """Kind of the column: number, date, text, series, symbols or turns.
+
+        The most frequent kind of cell decides. A column of numbers that also holds words, other
+        than a few such as NA, is text.
+        """
         known = self.kinds.copy()
         blank, missing, with_unit = (known.pop(kind, 0) for kind in ("blank", "missing", "unit"))
         numbers = "series" if known["series"] + known["whole"] > known["number"] else "number"
@@ -197,43 +205,43 @@ class ColumnProfile:
 
     @cached_property
     def names_owner(self) -> bool:
-        """True if the column is named like owners of rows, such as customer_id."""
+        """True if the column's name tells that it names owners of rows, such as customer_id."""
         return not {*self.name.replace("-", "_").split("_")}.isdisjoint(OWNER_NAMES)
 
     @cached_property
     def is_time(self) -> bool:
-        """True if the column is named like times."""
+        """True if the column is named like times, such as event_time."""
         return bool(TIME_NAME.search(self.name))
 
     @property
     def differs(self) -> bool:
-        """True if most rows have different values."""
+        """True if over half of the values are distinct, or if the values can't be labels."""
         return self.has_no_labels or len(self.values) > self.rows / 2
 
     @property
     def repeats(self) -> bool:
-        """True if each value occurs several times on average."""
+        """True if the values can be labels, and each occurs `REPEATS` times or more on average."""
         return not self.has_no_labels and REPEATS * len(self.values) <= self.rows
 
     @property
     def can_be_label(self) -> bool:
-        """True if the values repeat as labels do."""
+        """True if the column has two or more distinct values that repeat and are no dates."""
         return len(self.values) >= 2 and not self.differs and self.kind != "date"
 
     @property
     def can_be_sequence(self) -> bool:
-        """True if a cell may hold a whole sequence."""
+        """True if the cells are lists, or texts that differ from row to row and aren't codes."""
         is_name = self.is_code or (self.is_time and self.words <= self.rows)
         return self.kind in LIST_KINDS or (self.kind == "text" and self.differs and not is_name)
 
     @property
     def has_one_word(self) -> bool:
-        """True if most cells hold one word."""
+        """True if the cells hold fewer than 1.5 words on average."""
         return self.words < 1.5 * self.rows
 
     @property
     def is_id(self) -> bool:
-        """True if the values may number the rows: each occurs once and is one word."""
+        """True if the values can be ids of the rows: each is one word that occurs once."""
         return not self.has_no_labels and len(self.values) == self.rows and self.has_one_word
 
     @property
@@ -243,7 +251,11 @@ class ColumnProfile:
 
     @property
     def is_measured(self) -> bool:
-        """True if the column holds numbers that change and don't number the rows."""
+        """True if the column holds measurements.
+
+        They are numbers with decimals or with `FEWEST_MEASURED` distinct values or more, and they
+        don't number the rows.
+        """
         changes = (self.has_no_labels or len(self.values) >= FEWEST_MEASURED) and not self.is_id
         return self.kind == "number" and changes
 
@@ -254,21 +266,25 @@ class ColumnProfile:
 
     @property
     def has_decimal_commas(self) -> bool:
-        """True if all decimals follow a comma, and not all commas may separate thousands."""
+        """True if the column holds numbers with decimal commas, such as 0,5.
+
+        It is False if a number has a unit, or if every comma may separate thousands.
+        """
         is_decimal = self.thousands < self.decimal_commas == self.kinds["unit"]
         return is_decimal and self.kind == "number"
 
     @cached_property
     def codes(self) -> npt.NDArray[np.intp]:
-        """Number of each cell's value, from 0 in the order of first appearance: (rows,)."""
+        """Index of each cell's value, from 0 in the order of first appearance: (rows,)."""
         known: dict[str, int] = {}
         return np.array([known.setdefault(cell, len(known)) for cell in self.cells], dtype=np.intp)
 
     @cached_property
     def times(self) -> npt.NDArray[np.float64]:
-        """Cells as numbers, or as dates and durations in seconds, or NaN: (rows,).
+        """Each cell as a number, or as the seconds of a date or duration: (rows,).
 
-        Dates whose day and month can be exchanged are NaN.
+        A cell that isn't a number is NaN. In a column of dates, all values are NaN if the cells
+        can't be read as one type of date, or if day and month can be exchanged.
         """
         cells = self.cells
         if self.has_decimal_commas:
@@ -292,23 +308,23 @@ class ColumnProfile:
 
     @property
     def is_calendar(self) -> bool:
-        """True if its whole numbers are dates, such as 20240301."""
+        """True if all cells are dates written as whole numbers, such as 20240301."""
         return all(map(CALENDAR.fullmatch, {*self.cells}))
 
     @property
     def share_repeated(self) -> float:
-        """Share of the rows whose value occurs in other rows, too."""
+        """Share of the rows, in [0, 1], whose value also occurs in another row."""
         counts = np.bincount(self.codes)
         return float(np.mean(counts[self.codes] > 1)) if len(counts) else 0.0
 
     def unit_problem(self) -> str:
-        """Return a message about numbers with a comma or a unit."""
+        """Return an error message about the first number with a comma or a unit."""
         value, row = next(iter(self.units.values()))
         advice = "write decimals with a point, thousands without a comma, and no units"
         return f"{self.shown}: found {quote(value, 20)} (row {row:,}); {advice}"
 
     def describe(self) -> str:
-        """Return the name of the column and what it holds, for a message."""
+        """Return the name and the content of the column as text, such as `'age' (numbers)`."""
         if self.is_id:
             kind = "unique"
         elif not self.differs and self.kind in ("number", "text"):
@@ -322,7 +338,12 @@ class ColumnProfile:
 
 
 def _seconds(cells: Sequence[str], order_type: str) -> npt.NDArray[np.float64] | None:
-    """Return dates of one type in seconds, or None if a cell isn't of this type."""
+    """Return the cells as seconds, (cells,), or None if a cell isn't of this type.
+
+    Args:
+        cells: Texts of dates, times or durations.
+        order_type: `DATE`, `DURATION`, `DAY_FIRST` or `MONTH_FIRST`.
+    """
     try:
         return np.array([read_time(cell, order_type)[0] for cell in cells], np.float64) / SECOND
     except BadRow:
@@ -330,7 +351,11 @@ def _seconds(cells: Sequence[str], order_type: str) -> npt.NDArray[np.float64] |
 
 
 def profile_rows(rows: Iterable[dict[Column, Any]]) -> list[ColumnProfile]:
-    """Return the profiles of all columns of some rows. A missing cell counts as blank."""
+    """Return one profile per column of a table.
+
+    Args:
+        rows: Rows that map columns to cells. A column that a row lacks counts as a blank cell.
+    """
     profiles: dict[Column, ColumnProfile] = {}
     iterator, total = iter(rows), 0
     while block := [*islice(iterator, ROWS_AT_ONCE)]:
@@ -347,14 +372,23 @@ def profile_rows(rows: Iterable[dict[Column, Any]]) -> list[ColumnProfile]:
 def columns_named(
     columns: Sequence[ColumnProfile], options: InitOptions, option: str
 ) -> list[ColumnProfile]:
-    """Return the columns that an option such as "id" names, by name or index."""
+    """Return the profiles of the columns that the user gave in an option, by name or index.
+
+    Args:
+        columns: Profiles of all columns. The given columns must be among them.
+        options: Options of the user.
+        option: Name of the option, such as "id".
+    """
     by_name = {str(i): column for i, column in enumerate(columns)}
     by_name |= {str(column.column): column for column in columns}
     return [by_name[str(name)] for name in options.named(option)]
 
 
 def flattened(row: dict[str, Any], prefix: str = "") -> Iterator[tuple[Column, object]]:
-    """Yield the fields of a JSON object; inner fields are named `outer.inner`."""
+    """Yield the name and the value of each field of a JSON object.
+
+    A field of an inner object is named `outer.inner`. `prefix` is put before each name.
+    """
     for name, value in row.items():
         if isinstance(value, dict):
             yield from flattened(value, f"{prefix}{name}.")

@@ -19,7 +19,7 @@ from seqtrain.text import listed, printable, quote, shorten
 COMMENT_COLUMN = 44
 SHOWN_LABELS = 6
 RARE = 5
-"""Classes with fewer rows are named."""
+"""Number of rows of a class below which a comment at the end counts the class."""
 TABLE_KEYS = ("data.steps", "data.static")
 """Keys whose mapping is written on several lines."""
 
@@ -27,16 +27,18 @@ TABLE_KEYS = ("data.steps", "data.static")
 def write_config(
     splits: Splits, rows: Mapping[str, int], profile: DataProfile, options: InitOptions
 ) -> tuple[str, Config]:
-    """Return the text of the config, in which the user's settings replace ours, and the config.
+    """Return the proposed config, first as YAML text with comments, then parsed.
+
+    Settings that the user gave with `--set` replace the proposed settings.
 
     Args:
-        splits: Value of each split.
-        rows: Number of rows of each split with files.
+        splits: Maps each split to its value in the config.
+        rows: Maps each split that has files to its number of rows.
         profile: Profile of train.
         options: Options of the user.
 
     Raises:
-        ConfigError: If the settings of the user are wrong.
+        ConfigError: If a setting of the user isn't valid.
     """
     ours = [
         *_file_choices(splits, rows, profile),
@@ -64,7 +66,7 @@ def write_config(
 
 
 def command_line(splits: Splits, options: InitOptions) -> str:
-    """Return the command that writes this config again."""
+    """Return the `seqtrain init` command, quoted for a shell, that proposes this config again."""
     words = ["seqtrain", "init", *names_of(splits["train"])]
     words += names_of(splits.get("validation"))
     for option in (name for name in COLUMN_OPTIONS if name in options.options):
@@ -82,7 +84,7 @@ def command_line(splits: Splits, options: InitOptions) -> str:
 
 
 def shown_labels(profile: DataProfile) -> str:
-    """Return the most frequent labels as a list."""
+    """Return the most frequent labels as text, such as "a, b and 3 more"."""
     names = [name for name, _ in profile.classes.most_common()]
     shown = [quote(x, 30) if x != x.strip() else shorten(x, 30) for x in names[:SHOWN_LABELS]]
     return listed([*shown, *names[SHOWN_LABELS:]], SHOWN_LABELS)
@@ -91,7 +93,13 @@ def shown_labels(profile: DataProfile) -> str:
 def _file_choices(
     splits: Splits, rows: Mapping[str, int], profile: DataProfile
 ) -> Iterator[Choice]:
-    """Yield the keys of the splits."""
+    """Yield the settings data.train, data.validation and, if it is among the splits, data.test.
+
+    Args:
+        splits: Maps each split to its value in the config.
+        rows: Maps each split that has files to its number of rows.
+        profile: Profile of train.
+    """
     unit = "sequences" if profile.schema.id is not None else "rows"
     about = "about " if profile.scale > 1 else ""
     found = f"{about}{profile.total_rows:,} {unit}, {len(profile.classes)} classes"
@@ -113,7 +121,7 @@ def _file_choices(
 
 
 def _column_choices(profile: DataProfile) -> Iterator[Choice]:
-    """Yield the keys that say how rows are read, unless they have their default."""
+    """Yield the settings of the data section on reading rows, if they differ from the defaults."""
     format, schema = profile.format, profile.schema
     dropped = profile.unlabelled + profile.unreadable
     is_series = schema.kind == "features"
@@ -160,7 +168,7 @@ def _sequence_reason(profile: DataProfile) -> str:
 
 
 def _lines(found: Iterable[Choice]) -> Iterator[str]:
-    """Yield the lines of a config, section by section."""
+    """Yield the lines of a YAML config with a comment per setting, grouped by section."""
     sections: dict[str, list[Choice]] = {}
     for choice in found:
         sections.setdefault(choice.key.rpartition(".")[0], []).append(choice)

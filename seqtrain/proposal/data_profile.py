@@ -20,11 +20,11 @@ from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.text_family import Family, family_of
 
 OFTEN_MISSING = 0.2
-"""Share of missing cells of a column from which on numbers are carried forward."""
+"""Share of missing numbers in a column from which on the last number is carried forward."""
 SAMPLE = 4096
 """Largest number of rows that are kept as a sample, spread evenly over the files."""
 TOKENIZERS = {"words": "word", "symbols": "whitespace"}
-"""Tokenizers by the family of texts; other families are split into characters."""
+"""Maps a family of texts to its tokenizer. Texts of other families are split into characters."""
 STEPS = Family("steps")
 CHOSEN_FAMILIES = {
     "word": "words",
@@ -33,7 +33,7 @@ CHOSEN_FAMILIES = {
     "char": "characters",
     "byte": "characters",
 }
-"""Family of texts by the tokenizer that the user chose."""
+"""Maps a tokenizer that the user chose to the family of the texts."""
 
 
 @dataclass
@@ -41,25 +41,26 @@ class DataProfile:
     """Counts over all rows of some files, and conclusions from a sample of the rows.
 
     Attributes:
-        format: How the first file is written.
-        schema: Which columns mean what.
-        ignored: Columns that are not used, each with the reason.
+        format: Format of the first file.
+        schema: Roles of the columns.
+        ignored: Descriptions of the columns that are not used.
         warnings: Doubts about the columns, one line each.
         rows: Number of rows with a sequence.
-        empty, unlabelled, unreadable: Numbers of rows without a sequence, with a blank label, and
-            that can't be read.
-        missing: True if a number of a series is missing.
+        empty: Number of rows without a sequence.
+        unlabelled: Number of rows with a blank label.
+        unreadable: Number of rows that can't be read.
+        missing: True if a number of a series or a row feature is missing.
         multi_label: True if a row can have any number of labels.
-        classes: Number of rows per label.
-        sample: Some rows and their labels, spread evenly.
+        classes: Maps each label to its number of rows.
+        sample: Pairs of a sequence and its labels, spread evenly over the rows.
         lengths: Median, 95 % quantile and maximum of the lengths in time steps.
-        channels: Numbers per time step, of series and of steps of numbers only.
-        symbols: Number of distinct tokens in the sample.
+        channels: Numbers per time step if time steps hold only numbers, else 0.
+        symbols: Number of distinct tokens in the sample, or 0 for numbers and step tables.
         family: Kind of data that the rules distinguish: words, characters, alphabet, symbols,
             series (one channel), channels (several), or steps (a row per time step).
-        scale: Rows of the files per row that was read: above 1 if only a sample was read.
-        note: Description of that sample, or None.
-        owner: Column that tells whose rows these are, such as a customer, or None.
+        scale: Rows of the files per row that was read: above 1 if a file was only sampled.
+        note: Description of the sample of a file, or None if all rows were read.
+        owner: Column that names the owner of each row, such as a customer, or None.
     """
 
     format: FileFormat
@@ -85,12 +86,12 @@ class DataProfile:
 
     @property
     def token_columns(self) -> list[str]:
-        """Columns of tokens of a time step."""
+        """Names of the step columns that hold tokens."""
         return token_columns(self.schema.steps)
 
     @property
     def is_often_missing(self) -> bool:
-        """True if many cells of a column of numbers are missing in a table of steps."""
+        """True if a step column of numbers lacks the share `OFTEN_MISSING` of its cells or more."""
         steps = [sequence.numbers for sequence, _ in self.sample if isinstance(sequence, Steps)]
         if not steps:
             return False
@@ -110,7 +111,13 @@ class DataProfile:
         drop_bad_rows: bool = False,
         **changes: Any,
     ) -> DataProfile:
-        """Return the profile of some files that are read in the same way, with changes.
+        """Return a new profile with the counts of files, read with this format and schema.
+
+        Args:
+            files: The files.
+            progress: Reports the number of rows.
+            drop_bad_rows: Count rows that can't be read in `unreadable`, without an error.
+            changes: Fields of the schema that have other values for these files.
 
         Raises:
             DataError: If rows can't be read, and `drop_bad_rows` is False.
@@ -131,7 +138,7 @@ class DataProfile:
         return profile
 
     def add(self, sequence: Any, labels: Labels) -> None:
-        """Count a row and its labels, and keep it if it belongs to the sample.
+        """Count a row with its labels, and append it to the sample if it is due.
 
         A row with an empty sequence is only counted in `empty`.
         """
@@ -152,7 +159,9 @@ class DataProfile:
         self.rows += 1
 
     def conclude(self, tokenizer: str | None = None) -> None:
-        """Find the family, the lengths and the channels from the sample.
+        """Set the family, the lengths, the channels and the symbols from the sample.
+
+        If the texts turn out to be symbols, set the kind of the schema to "tokens".
 
         Args:
             tokenizer: Tokenizer that the user chose, or None.
@@ -180,12 +189,15 @@ class DataProfile:
 def good_rows(
     source: Source, *, labelled: bool = True, drop_bad_rows: bool = False
 ) -> Iterator[Example]:
-    """Yield the rows of a file, including rows with a blank label.
+    """Yield the readable rows of a file, including rows with a blank label.
 
-    With `drop_bad_rows` the rows that can't be read are yielded, too, with their problem.
+    Args:
+        source: The file.
+        labelled: True if rows must have labels.
+        drop_bad_rows: Also yield the rows that can't be read, with their `problem` set.
 
     Raises:
-        DataError: With all other rows that can't be read, after the good rows.
+        DataError: After the last row, if rows can't be read and `drop_bad_rows` is False.
     """
     problems, good = RowProblems(source.name), 0
     for row in read_rows(source, problems, labelled=labelled):

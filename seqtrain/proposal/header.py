@@ -1,4 +1,4 @@
-"""Detection of a header: True if the first row of a table holds the names of the columns."""
+"""Detection of a header: a first row that holds the names of the columns."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,17 +11,22 @@ from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.text import quote
 
 MOST_NAMES = 0.01
-"""Share of a column's cells up to which a usual name may occur below the header."""
+"""Largest share of the cells below a usual column name that may equal this name."""
 
 
 def has_header(
     file: str, first: Sequence[str], columns: Sequence[ColumnProfile], options: InitOptions
 ) -> bool:
-    """Return True if the first row names the columns.
+    """Return True if the first row holds the names of the columns, and False if it is data.
 
-    Column names are short and differ from each other. They are no numbers, except if they count
-    the columns. At most one of them occurs as a value below. A name that the user gives with an
-    option decides, and so does a name that is usual in data files.
+    The option `header` decides first. Otherwise, the row is a header if it holds a column name
+    that the user gave in another option. Without such a name, these rules follow:
+
+    - A row with a long cell, or with a blank cell after the first cell, is data.
+    - A row with numbers is a header only if the numbers count up by one, next to other names.
+    - A row with equal cells is data. So is a row without a usual name if two cells occur again.
+    - A row with a usual name, such as "label", is a header.
+    - A row whose cells don't occur again is a header if a column below holds numbers or labels.
 
     Args:
         file: Name of the file, for messages.
@@ -30,7 +35,7 @@ def has_header(
         options: Options of the user.
 
     Raises:
-        DataError: If it isn't clear.
+        DataError: If no rule decides.
     """
     if "header" in options.given:
         return bool(options.get("header"))

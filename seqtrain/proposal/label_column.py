@@ -12,7 +12,7 @@ from seqtrain.proposal.options import InitOptions
 FEW_VALUES = 50
 """Distinct values up to which a column is likely to hold labels."""
 FEW_NUMBERS = 12
-"""The same for numbers."""
+"""Distinct values up to which a column of numbers is likely to hold labels."""
 MOST_LISTED = 20
 """Number of columns that a message lists."""
 
@@ -28,11 +28,11 @@ RULES: tuple[tuple[int, Callable[[ColumnProfile], bool]], ...] = (
     (1, _has_few_values),
     (-1, lambda column: column.is_code or column.is_time),
 )
-"""Points of a column as the label, each with its condition."""
+"""Pairs of points and a condition. A column gets the points of each condition that it meets."""
 
 
 def label_score(column: ColumnProfile) -> int:
-    """Return the points of a column. The label is the column with most points."""
+    """Return the points of a column as the label. The column with most points is the label."""
     return sum(points for points, applies in RULES if applies(column))
 
 
@@ -68,7 +68,7 @@ def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
 
 
 def described(columns: Sequence[ColumnProfile]) -> list[str]:
-    """Return a line for each of some columns, for a message."""
+    """Return one line per column for an error message, and a line with the number left out."""
     lines = [f"  {column.describe()}" for column in columns[:MOST_LISTED]]
     more = len(columns) - len(lines)
     return [*lines, f"  and {more:,} more"] if more else lines
@@ -77,12 +77,17 @@ def described(columns: Sequence[ColumnProfile]) -> list[str]:
 def with_one_label(
     columns: Sequence[ColumnProfile], options: InitOptions
 ) -> tuple[Sequence[ColumnProfile], InitOptions]:
-    """Return columns and options in which several label columns are one.
+    """Return new columns and options in which one column replaces several label columns.
 
-    Its cells are the names of the columns that mark their label in a row.
+    Each cell of this column holds the names of the columns that mark their label in the row,
+    joined by |. Up to one label column, the arguments are returned unchanged.
+
+    Args:
+        columns: Profiles of all columns.
+        options: Options of the user, which may name several label columns.
 
     Raises:
-        DataError: If a cell is no mark.
+        DataError: If a cell of a label column isn't a mark such as 0, 1, true or false.
     """
     labels = columns_named(columns, options, "label")
     if len(labels) < 2:

@@ -16,13 +16,13 @@ from seqtrain.data.tokenizers import make_tokenizer
 Ids: TypeAlias = npt.NDArray[np.int64]
 
 MOST_CLASSES = 200
-"""Number of classes that are compared at most: the most frequent ones."""
+"""Largest number of classes that are compared. Rarer classes are left out."""
 FEATURES_AT_ONCE = 2048
 """Number of features whose weights are in memory at once."""
 SMOOTHING = 0.1
 """Count that every feature has in every class from the beginning."""
 SIGNIFICANT = 5.0
-"""Standard deviations above its expectation from which on the statistic of a feature is clear."""
+"""Standard deviations by which the statistic of a kept feature exceeds its expectation."""
 HELD_OUT = 4
 """Every fourth row is held out; the others are learned."""
 
@@ -40,7 +40,7 @@ class Occurrences:
     features: Ids
 
     def joined(self, other: "Occurrences") -> "Occurrences":
-        """Return the occurrences of both, with new ids for the features of `other`."""
+        """Return a new object with all occurrences, where features of `other` get new ids."""
         shifted = other.features + self.features.max(initial=-1) + 1
         return Occurrences(
             np.concatenate((self.rows, other.rows)), np.concatenate((self.features, shifted))
@@ -48,27 +48,36 @@ class Occurrences:
 
 
 def token_ngrams(sequences: Sequence[Sequence[str]], longest: int) -> Occurrences:
-    """Return the n-grams of 1 to `longest` tokens of each sequence."""
+    """Return the occurrences of n-grams of 1 to `longest` tokens in each sequence."""
     known: dict[str, int] = {}
     ids = [known.setdefault(token, len(known)) for tokens in sequences for token in tokens]
     return _ngrams(np.array(ids, dtype=np.int64), [len(tokens) for tokens in sequences], longest)
 
 
 def character_ngrams(texts: Sequence[str], longest: int) -> Occurrences:
-    """Return the n-grams of 1 to `longest` characters of each text."""
+    """Return the occurrences of n-grams of 1 to `longest` characters in each text."""
     whole = "".join(texts).encode("utf-32-le", "surrogatepass")
     _, ids = np.unique(np.frombuffer(whole, dtype=np.uint32), return_inverse=True)
     return _ngrams(ids.astype(np.int64), [len(text) for text in texts], longest)
 
 
 def word_ngrams(texts: Sequence[str], longest: int = 2) -> Occurrences:
-    """Return the n-grams of 1 to `longest` words of each text, split as `fit` splits them."""
+    """Return the occurrences of n-grams of 1 to `longest` words in each text.
+
+    The tokenizer "word" of `fit` splits the texts.
+    """
     split = make_tokenizer("word", lowercase=False)
     return token_ngrams([split(text) for text in texts], longest)
 
 
 def _ngrams(ids: Ids, lengths: Sequence[int], longest: int) -> Occurrences:
-    """Return the n-grams of consecutive ids that lie within one row."""
+    """Return the occurrences of n-grams of 1 to `longest` consecutive ids within a row.
+
+    Args:
+        ids: Ids of the tokens of all rows, row by row, (N,).
+        lengths: Number of tokens of each row.
+        longest: Largest length of an n-gram.
+    """
     own_row = np.repeat(np.arange(len(lengths)), lengths)
     grams, rows, features, first = ids, [own_row], [ids], ids.max(initial=-1) + 1
     for size in range(2, longest + 1):
@@ -84,11 +93,11 @@ def _ngrams(ids: Ids, lengths: Sequence[int], longest: int) -> Occurrences:
 
 
 def telling(found: Occurrences, labels: Sequence[Hashable]) -> Occurrences:
-    """Return the occurrences of those features that are clearly more frequent in some classes.
+    """Return the occurrences of the features that are clearly more frequent in some classes.
 
     A feature is kept if the G statistic of its counts in the learned rows exceeds its expectation
-    by `SIGNIFICANT` standard deviations. So one key word isn't lost among many other words. The
-    rows without any of these features share one more feature.
+    by `SIGNIFICANT` standard deviations. So one key word isn't lost among many other words. Each
+    row without a kept feature gets one occurrence of an additional feature.
 
     Args:
         found: Occurrences of features in the rows.
@@ -114,7 +123,11 @@ def telling(found: Occurrences, labels: Sequence[Hashable]) -> Occurrences:
 
 
 def _classes(labels: Sequence[Hashable]) -> tuple[Ids, list[int]]:
-    """Return the class of each row, or -1 for a rare label, and the learned rows per class."""
+    """Return the index of each row's class, and the number of learned rows of each class.
+
+    Classes are numbered by decreasing frequency. The index of labels that aren't among the
+    `MOST_CLASSES` most frequent labels is -1.
+    """
     is_held_out = np.arange(len(labels)) % HELD_OUT == 0
     sizes = Counter(label for label, out in zip(labels, is_held_out, strict=True) if not out)
     frequent = sizes.most_common(MOST_CLASSES)
@@ -124,9 +137,10 @@ def _classes(labels: Sequence[Hashable]) -> tuple[Ids, list[int]]:
 
 
 def naive_bayes_error(found: Occurrences, labels: Sequence[Hashable]) -> float:
-    """Return the error of multinomial naive Bayes on a quarter of the rows, in [0, 1].
+    """Return the share of wrong predictions of multinomial naive Bayes, in [0, 1].
 
-    The classifier learns the other rows. Only the `MOST_CLASSES` most frequent labels count.
+    Every fourth row is predicted; the classifier learns the other rows. Rows whose label isn't
+    among the `MOST_CLASSES` most frequent labels are left out. Without a row to predict, it is 0.
 
     Args:
         found: Occurrences of features in the rows.
@@ -157,7 +171,14 @@ def naive_bayes_error(found: Occurrences, labels: Sequence[Hashable]) -> float:
 
 
 def _counts(features: Ids, block: Ids, groups: Ids, num_groups: int) -> npt.NDArray[np.float64]:
-    """Count the features of a sorted block in each group: (groups, block)."""
+    """Return how often each feature of a block occurs in each group: (num_groups, block).
+
+    Args:
+        features: Id of the feature of each occurrence, (N,).
+        block: Sorted ids of the features to count, (block,).
+        groups: Index of the group of each occurrence, such as its class, (N,).
+        num_groups: Number of groups.
+    """
     places = np.minimum(np.searchsorted(block, features), len(block) - 1)
     is_inside = block[places] == features
     cells = groups[is_inside] * len(block) + places[is_inside]

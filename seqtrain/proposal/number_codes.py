@@ -1,4 +1,4 @@
-"""Numbers in the rows of sequences: codes, measurements, or measurements of several things."""
+"""Meaning of numbers in time steps: codes, measurements, or measurements of several things."""
 
 from collections.abc import Sequence
 
@@ -8,31 +8,31 @@ from seqtrain.proposal.columns import REPEATS, ColumnProfile
 from seqtrain.proposal.naive_bayes import HELD_OUT, naive_bayes_error, token_ngrams
 
 PROBED_SEQUENCES = 2000
-"""Sequences on which codes and measurements are compared, at most."""
+"""Largest number of sequences on which codes and measurements are compared."""
 RANGES = 16
-"""Ranges that whole numbers are sorted into for that comparison. Fewer values are numbers."""
+"""Number of ranges of whole numbers in that comparison. Fewer distinct values aren't compared."""
 CODES_BETTER, STANDARD_ERRORS = 0.9, 2
 """Whole numbers are codes if their error is below this share of the error of their ranges, and
 lower by so many standard errors."""
 SMOOTH = 0.57
-"""Numbers are measured if neighbours differ by less than this many standard deviations."""
+"""Numbers are measurements if neighbours differ by fewer standard deviations on average."""
 SPARSE = 20
-"""Whole numbers that repeat are codes if fewer than one in so many between them occurs."""
+"""Whole numbers that repeat can be codes if fewer than one in this many of their range occurs."""
 MOST_CODES = 100
-"""More distinct whole numbers are measurements if they are dense and not named like codes."""
+"""More distinct whole numbers are measurements if less than half of their range occurs."""
 EXPLAINED = (0.5, 0.98)
-"""A number's meaning depends on a token that explains such a share of the variance of its ranks."""
+"""Smallest and largest share of the variance of a number's ranks that an explaining token has."""
 ROWS_PER_TOKEN = 20
-"""Rows with a number per distinct token, from which on that is examined."""
+"""Fewest rows with a number per distinct token for a token to explain the number."""
 
 
 def are_codes(
     column: ColumnProfile, id: ColumnProfile, label: ColumnProfile, order: ColumnProfile | None
 ) -> bool:
-    """Return True if the numbers of a column are codes of something.
+    """Return True if the numbers of a step column are codes instead of measurements.
 
-    Codes differ from row to row. They are sparse and written with equal lengths, or they predict
-    the label better than ranges of the numbers do.
+    Codes change abruptly between the rows of a sequence. In addition, they are sparse and written
+    with equal lengths, or they predict the label better than ranges of the numbers do.
 
     Args:
         column: The column, which holds numbers.
@@ -76,10 +76,14 @@ def are_codes(
 
 
 def token_that_explains(column: ColumnProfile, tokens: Sequence[ColumnProfile]) -> str | None:
-    """Return the token column on which the meaning of a column of numbers depends, or None.
+    """Return the name of the token column on which the meaning of numbers depends, or None.
 
-    It explains most of the variance of the number's ranks, but not all: a token that determines a
-    number says the same as the number. Its values occur often.
+    Such a token occurs often and explains most of the variance of the ranks of the numbers. A
+    token that explains all of it adds nothing to the number and isn't returned.
+
+    Args:
+        column: The column of numbers.
+        tokens: Columns of tokens from which one is returned.
     """
     present = np.isfinite(column.times)
     ranks = np.unique(column.times[present], return_inverse=True)[1].astype(np.float64)

@@ -10,18 +10,21 @@ COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 """Options that name columns."""
 KINDS = ("text", "tokens", "features")
 LIKE_OPTIONS = ("label", "kind", "tokenizer", "bad_rows", "validation", "standardize")
-"""Keys of the data section that decide how the files are looked at."""
+"""Keys of the data section that `init` treats like its options if the user sets them."""
 
 
 class InitOptions:
     """Facts about data files that the user gives. `init` detects everything else.
+
+    The attribute `given` maps each given option to its value, and so do its settings of
+    `LIKE_OPTIONS`. The attribute `options` lacks these settings.
 
     Args:
         settings: Further keys of the config, as `section.key=value`.
         options: `label` and `sequence`: columns of the label and the sequence; `id`, `order` and
             `steps`: columns of a table with one row per time step; `header`: True if the first row
             names the columns; `format`, `delimiter` and `encoding`: how the files are written.
-            None or "auto" stands for an option that isn't given.
+            An option that is None, "auto" or an empty list isn't given.
     """
 
     def __init__(self, settings: Sequence[str] = (), **options: Any) -> None:
@@ -36,21 +39,21 @@ class InitOptions:
                 self.given.setdefault(name, value)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return an option, or the default if it isn't given."""
+        """Return the value of a given option or setting, or `default` if the user gave none."""
         return self.given.get(name, default)
 
     @property
     def kind(self) -> str | None:
-        """Kind of sequence that the settings name, or None."""
+        """Kind of sequence in the settings (text, tokens or features), or None."""
         kind = self.get("kind")
         return kind if kind in KINDS else None
 
     @property
     def drops_bad_rows(self) -> bool:
-        """True if rows that can't be read are to be dropped."""
+        """True if the settings drop rows that can't be read (data.bad_rows=drop)."""
         return bool(self.get("bad_rows") == "drop")
 
     def named(self, option: str) -> list[Column]:
-        """Return the columns that an option such as "id" names, as a list."""
+        """Return the column names or indexes in an option such as "id", or an empty list."""
         value = self.get(option)
         return value if isinstance(value, list) else [] if value is None else [value]

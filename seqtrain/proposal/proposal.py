@@ -1,4 +1,4 @@
-"""The proposal of `seqtrain init`: a config for data files, with what the user should know."""
+"""Proposal of `seqtrain init`: the text of a config for data files, and notes for the user."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,24 +23,27 @@ from seqtrain.proposal.tables import inspect
 from seqtrain.text import counted, listed
 
 TRIED_ROWS = 4096
-"""With fewer rows the data is read as `fit` reads it. If that fails, no rows are held out."""
+"""With fewer rows, `propose` also prepares the data as `fit` does.
+
+If that fails with a fraction held out that the user didn't ask for, no rows are held out.
+"""
 FIRST_ROWS = 20
-"""Rows of a test file that show if it has labels."""
+"""Number of rows of a test file that are searched for labels."""
 FEW_PER_CLASS = 30
-"""Rows per class below which the accuracy has a wide interval."""
+"""Rows per class below which a warning says that the accuracy is uncertain."""
 KIND_NAMES = {"text": "text", "tokens": "symbols", "features": "series", "steps": "a time step"}
 HELD_OUT = ((1000, 0.2), (100_000, 0.1), (math.inf, 0.02))
-"""Fraction of train that is held out for fewer rows than a limit."""
+"""Pairs: below this number of rows, this fraction of train is held out. The first match counts."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A config that `fit` accepts as it is, and what its user should know.
+    """A config that `fit` accepts unchanged, and notes for the user.
 
     Attributes:
         text: The config, as YAML with comments.
-        uses: Use of each column, one line each.
-        warnings: What may be wrong, one line each.
+        uses: Lines that say how columns and rows are used or why they are left out.
+        warnings: One line per doubt about the data or the config.
     """
 
     text: str
@@ -55,19 +58,20 @@ def propose(
     test: str | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Proposal:
-    """Look at data files and write a config for them.
+    """Inspect data files and return a config for them.
 
     Args:
-        files: Train first, or files named such as `train.csv`, `dev.csv`, `test.csv`. Files whose
-            names differ only in numbers, such as `part-1.csv`, belong together. Or a folder of
-            these.
-        options: What the user says about the files.
-        test: File to score once at the end, or None to find it by its name.
-        progress: Receives a line about each step that takes more than a second, or None.
+        files: Data files, or one folder that holds them. A name such as `dev.csv` or `test.csv`
+            tells the split of a file; all other files are training files. Files of one split must
+            have names that differ only in numbers, such as `part-1.csv`.
+        options: Options of the user about the files.
+        test: Test file, or None to recognize it by its name.
+        progress: Called with a line of text during steps that take more than a second. None
+            reports nothing.
 
     Raises:
-        ConfigError: If the settings of the user are wrong.
-        DataError: If a file can't be read, or if an option is needed to make something clear.
+        ConfigError: If a setting of the user isn't valid.
+        DataError: If a file can't be read, or if the data is ambiguous without a further option.
     """
     reading = ReadingProgress(progress)
     splits, warnings = assign_splits(files, test), list[str]()
@@ -102,7 +106,10 @@ def propose(
 
 
 def _drop_unlabelled_test(splits: Splits, profile: DataProfile) -> list[str]:
-    """Remove a test file without labels from the splits, and return a warning about it."""
+    """Remove "test" from the splits if the first rows of the test file have no labels.
+
+    Return a list with a warning about the removed file, or an empty list.
+    """
     for path in files_of("test", splits.get("test"))[:1]:
         source = source_of(path, profile.format, profile.schema)
         head = [*islice(read_rows(source, labelled=bool(profile.schema.one_hot)), FIRST_ROWS)]
@@ -115,7 +122,11 @@ def _drop_unlabelled_test(splits: Splits, profile: DataProfile) -> list[str]:
 def _add_split(
     profile: DataProfile, files: Sequence[str], options: InitOptions, reading: ReadingProgress
 ) -> int:
-    """Add what the rows of another split need to the profile, and return their number."""
+    """Read the files of validation or test, and return their number of rows.
+
+    Add their numbers of empty, unlabelled and unreadable rows to `profile`. Set `profile.missing`
+    if they have missing values.
+    """
     other = profile.count_files(files, reading, drop_bad_rows=options.drops_bad_rows)
     profile.empty += other.empty
     profile.unlabelled += other.unlabelled
@@ -125,7 +136,7 @@ def _add_split(
 
 
 def _step_kind(kind: str | dict[str, Any]) -> str:
-    """Return the type of a step column and its options in words: number by COLUMN."""
+    """Return the type of a step column as text, such as "number" or "number by COLUMN"."""
     if isinstance(kind, str):
         return kind
     name, *options = kind
@@ -133,7 +144,7 @@ def _step_kind(kind: str | dict[str, Any]) -> str:
 
 
 def _uses(profile: DataProfile) -> Iterator[str]:
-    """Yield lines about the use of the columns and rows."""
+    """Yield the lines of `Proposal.uses`: sequence and label, row features, and what is ignored."""
     schema = profile.schema
     used = KIND_NAMES[schema.kind]
     if profile.channels > 1 and schema.kind == "features":
@@ -163,7 +174,7 @@ def _uses(profile: DataProfile) -> Iterator[str]:
 
 
 def _rows_left_out(profile: DataProfile) -> Iterator[str]:
-    """Yield lines about the rows that were not looked at or can't be used."""
+    """Yield lines about rows that were not sampled, have a blank label, or can't be read."""
     if profile.note:
         yield profile.note
     if profile.unlabelled:
@@ -173,7 +184,7 @@ def _rows_left_out(profile: DataProfile) -> Iterator[str]:
 
 
 def _shared_owner(profile: DataProfile, config: Config) -> Iterator[str]:
-    """Yield a warning if rows of one owner, such as a customer, are on both sides of a split."""
+    """Yield a warning if a random split can divide the rows of one owner, such as a customer."""
     is_divided = isinstance(config.data.validation, float) or isinstance(config.data.test, float)
     if profile.owner is None or not is_divided or config.data.group is not None:
         return
@@ -185,7 +196,13 @@ def _shared_owner(profile: DataProfile, config: Config) -> Iterator[str]:
 
 
 def _trust(profile: DataProfile, rows: Mapping[str, int], config: Config) -> Iterator[str]:
-    """Yield a warning about the uncertainty of the accuracy if rows are few."""
+    """Yield a warning that the accuracy is uncertain, if there are few rows per class.
+
+    Args:
+        profile: Profile of train.
+        rows: Maps each split that has files to its number of rows.
+        config: The proposed config.
+    """
     share, few = config.data.validation, profile.total_rows / len(profile.classes)
     if few >= FEW_PER_CLASS:
         return

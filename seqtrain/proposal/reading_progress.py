@@ -9,7 +9,7 @@ Row = TypeVar("Row")
 FIRST_SECONDS, NEXT_SECONDS = 1.0, 10.0
 """Seconds after which a step is reported for the first time, and between further reports."""
 ROWS_AT_ONCE = 1024
-"""Number of rows between two looks at the clock."""
+"""Number of rows after which the clock is checked again."""
 
 
 class ReadingProgress:
@@ -24,11 +24,11 @@ class ReadingProgress:
         self._step, self._next = "", 0.0
 
     def step(self, text: str) -> None:
-        """Begin a step, such as "reading a.csv"."""
+        """Set the name of the current step, such as "reading a.csv", and restart its clock."""
         self._step, self._next = text, time.monotonic() + FIRST_SECONDS
 
     def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield the rows of the current step, and report their number now and then."""
+        """Yield the rows unchanged, and report their number after a second, then every ten."""
         for number, row in enumerate(rows):
             if number % ROWS_AT_ONCE == 0 and time.monotonic() >= self._next:
                 self._emit(f"{self._step}: {number:,} rows so far")

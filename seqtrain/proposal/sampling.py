@@ -23,11 +23,11 @@ LINE_FORMATS = ("csv", "tsv", "jsonl", "fasttext", "txt")
 
 @dataclass(frozen=True)
 class Sample:
-    """A file to look at in place of a data file.
+    """A file that is read instead of a data file.
 
     Attributes:
-        path: The sample, or the data file itself if it is small.
-        scale: Rows of the data file per row of the sample.
+        path: The sample, or the data file itself if all of it is read.
+        scale: Rows of the data file per row of the sample, estimated from their bytes.
         note: Description of the sample, or None if the whole file is read.
     """
 
@@ -38,10 +38,11 @@ class Sample:
 
 @contextmanager
 def sampled(path: str, format: str, encoding: str) -> Iterator[Sample]:
-    """Yield a sample of a data file that is too large to be read completely.
+    """Yield a sample of a data file, or the file itself if it is small.
 
-    The sample is a temporary file with the name of the data file. Messages about the sample name
-    the data file, without lines.
+    The sample is a temporary file with the name of the data file. It is deleted at the end of the
+    block. A `DataError` from the block names the data file instead of the sample. A folder, a
+    binary file and a file in UTF-16 are never sampled.
 
     Args:
         path: The data file.
@@ -79,10 +80,16 @@ def _count(path: str) -> tuple[int, int]:
 
 
 def _write_sample(path: str, target: Path, lines: int, size: int) -> int:
-    """Write blocks of lines, and return their size in bytes.
+    """Write evenly spread blocks of lines of `path` to `target`, and return the bytes written.
 
     Lines with an odd number of quotes may belong to a field of several lines. Only the first block
-    keeps them.
+    keeps such lines.
+
+    Args:
+        path: The data file, perhaps compressed.
+        target: The sample.
+        lines: Number of lines of the data file.
+        size: Size of the data file in bytes, decompressed.
     """
     share = min(MOST_ROWS / lines, MOST_BYTES / size)
     period, number, kept = -(-lines // NUM_BLOCKS), 0, 0

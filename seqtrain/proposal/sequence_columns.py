@@ -16,16 +16,18 @@ from seqtrain.proposal.naive_bayes import HELD_OUT, character_ngrams, naive_baye
 from seqtrain.text import counted, quote
 
 FEWEST_STEPS = 8
-"""Columns of numbers from which on they can be the time steps of a series."""
+"""Fewest columns of numbers that can be the time steps of a series."""
 MANY_NUMBERS = 32
-"""Numbers per row from which on they are the sequence, even next to free text."""
+"""A list of this many numbers per row can be the sequence even next to longer free text."""
 MUCH_LONGER = 4
-"""A text is the sequence if it is that many times as long as all others."""
+"""A text is the sequence if it is more than this many times as long as each other text."""
 PROBED_ROWS = 2000
-"""Rows on which texts are compared."""
+"""Largest number of rows on which columns of text are compared."""
 CLEARLY_BETTER, STANDARD_ERRORS = 0.9, 2
-"""A text tells the classes best if its error is below this share of the others' errors, and lower
-by so many standard errors."""
+"""A text is the sequence if naive Bayes errs less from it than from the second-best text.
+
+Its error is below this share of the second-best error, and lower by this many standard errors.
+"""
 
 
 @dataclass
@@ -33,10 +35,10 @@ class Candidates:
     """Columns that can be the sequence.
 
     Attributes:
-        others: All columns but the label.
+        others: All columns except the label and a column without a name.
         lists: Columns whose cells are lists.
         texts: Columns of text.
-        label: The label.
+        label: The label column.
     """
 
     others: list[ColumnProfile]
@@ -46,7 +48,7 @@ class Candidates:
 
     @cached_property
     def plausible(self) -> list[ColumnProfile]:
-        """Lists, or else texts, that do not number or group the rows."""
+        """Columns of lists, or of texts if there are no lists, that don't number or group rows."""
         columns = self.lists or self.texts
         is_only = len(self.texts) < 2
         return [c for c in columns if (is_only or not c.is_id) and c.name not in ROW_NAMES]
@@ -56,7 +58,7 @@ Rule = Callable[[Candidates], list[ColumnProfile]]
 
 
 def _channels(found: Candidates) -> list[ColumnProfile]:
-    """Return columns of lists that have equal lengths: the channels of a series."""
+    """Return all lists if they are the channels of a series, with equal lengths, else []."""
     kinds = {(column.kind, column.steps) for column in found.lists}
     is_series = len(kinds) == 1 and found.lists[0].kind == "series"
     return found.lists if is_series and len(found.lists) > 1 else []
@@ -67,7 +69,7 @@ def _only_list(found: Candidates) -> list[ColumnProfile]:
 
 
 def _title_and_body(found: Candidates) -> list[ColumnProfile]:
-    """Return a headline and a body, which are read as one text."""
+    """Return the headline column and the body column, whose texts are joined, or []."""
     titles = [column for column in found.texts if column.name in HEADLINE_NAMES]
     bodies = [column for column in found.texts if column.name in BODY_NAMES]
     is_pair = not found.lists and len(titles) == len(bodies) == 1
@@ -75,13 +77,13 @@ def _title_and_body(found: Candidates) -> list[ColumnProfile]:
 
 
 def _wide_series(found: Candidates) -> list[ColumnProfile]:
-    """Return columns of one number each: the time steps of a series."""
+    """Return the columns of numbers if they are most columns, as time steps of a series, or []."""
     steps = [] if found.lists else wide_columns(found.others)
     return steps if len(steps) > len(found.others) / 2 else []
 
 
 def _tells_the_classes(found: Candidates) -> list[ColumnProfile]:
-    """Return the text from which naive Bayes predicts the label clearly best."""
+    """Return the text from which naive Bayes predicts the label clearly best, or []."""
     texts = [column for column in found.texts if column.differs and column.name not in ROW_NAMES]
     if found.lists or len(texts) < 2:
         return []
@@ -126,14 +128,19 @@ RULES: tuple[Rule, ...] = (
     _only_plausible,
     _longest_text,
 )
-"""Rules in order; the first one that returns columns decides."""
+"""Rules in order. The first rule that returns columns decides."""
 
 
 def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> list[ColumnProfile]:
-    """Return the columns of the sequence: texts to join, channels, or time steps.
+    """Return the columns of the sequence: one column, texts to join, channels, or time steps.
+
+    Args:
+        columns: Profiles of all columns.
+        label: The label column, one of `columns`.
 
     Raises:
-        DataError: If no column can be the sequence, or several columns can.
+        DataError: If no column can be the sequence, if several columns can, or if the table seems
+            to have a row per time step.
     """
     others = [column for column in columns if column is not label and column.column != ""]
     texts = [column for column in others if column.kind == "text"]
@@ -154,7 +161,12 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
 
 
 def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> list[ColumnProfile]:
-    """Return the columns of lists. Next to free text, lists of few numbers are left out."""
+    """Return the columns of lists, without lists of few numbers if there is free text.
+
+    Args:
+        others: All columns except the label.
+        texts: The columns of text among them.
+    """
     lists = [column for column in others if column.kind in LIST_KINDS]
     free = [column for column in texts if column.is_free_text]
     if not free:
@@ -170,9 +182,10 @@ def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> l
 
 
 def _refuse_step_table(found: Candidates) -> None:
-    """Raise a DataError if words repeat in all columns of text, as ids do in a step table.
+    """Raise a DataError if the table seems to have a row per time step.
 
-    Other columns hold measurements, or the only text is named like an owner, such as visitor.
+    Such a table has no lists, and its columns of text hold single words that repeat, as ids do.
+    In addition, a column holds measurements, or the only column is named like ids or owners.
     """
     texts = found.texts
     is_table = any(column.is_measured for column in found.others) or (
@@ -188,7 +201,7 @@ def _refuse_step_table(found: Candidates) -> None:
 
 
 def no_series_problem(columns: Sequence[ColumnProfile]) -> str:
-    """Return a message that columns of single numbers are too few to be a series."""
+    """Return an error message: these columns of single numbers are too few for a series."""
     return (
         f"--sequence: found {counted(len(columns), 'column')} of one number each; a series needs "
         "all its numbers in one row: in a cell such as [0.1, 0.2], or in "
@@ -197,7 +210,11 @@ def no_series_problem(columns: Sequence[ColumnProfile]) -> str:
 
 
 def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
-    """Return columns of numbers without names, or named t0, t1, …: one time step each."""
+    """Return the columns of numbers that are the time steps of a series, or an empty list.
+
+    The names of these `FEWEST_STEPS` or more columns are indexes, or differ only in digits. There
+    must be only one such group.
+    """
     by_stem: dict[str, list[ColumnProfile]] = {}
     for column in columns:
         if column.kind == "number":

@@ -12,29 +12,32 @@ from seqtrain.proposal.data_profile import DataProfile
 from seqtrain.text import display_name, quote
 
 Splits: TypeAlias = dict[str, Any]
-"""Value of each split in the config: files, a fraction of train, or None."""
+"""Maps each split to its value in the config: a file, files, a fraction of train, or None."""
 ROLES = {
     "validation": {"valid", "validation", "val", "dev"},
     "test": {"test"},
     "train": {"train", "training"},
 }
-"""Words in file names that tell the split, in the order in which they are looked for."""
+"""Maps each split to the words in file names that tell it. The first match decides."""
 NUMBER = re.compile("[0-9]+")
 MOST_NUMBERED_CLASSES = 10
-"""Classes at most whose files may have names that differ only in numbers, as digits have."""
+"""Largest number of files of a class each whose names may differ only in numbers, as for digits."""
 MOST_UNIQUE = 2
 """Largest number of rows that may all have different labels, without a validation file."""
 
 
 def assign_splits(files: Sequence[str], test: str | None) -> Splits:
-    """Return the files of each split.
+    """Return a dictionary that maps train, validation and test to their data files.
+
+    Words in the name of a file tell its split. Other files, and a single file, are train. Files of
+    one split must have names that differ only in numbers. Splits without files are left out.
 
     Args:
-        files: Data files, or a folder that holds them.
-        test: The test file, or None to find it by its name.
+        files: Data files, or one folder that holds them.
+        test: The test file, or None to recognize it by its name.
 
     Raises:
-        DataError: If it isn't clear which file is train.
+        DataError: If no file is train, or several files may be the same split.
     """
     found: dict[str, list[str]] = {} if test is None else {"test": [test]}
     if len(files) == 1 and os.path.isdir(files[0]):
@@ -61,7 +64,7 @@ def _role(name: str) -> str | None:
 
 
 def _splits_inside(folder: str) -> list[str]:
-    """Return the files or folders in a folder that are splits, or an empty list."""
+    """Return the paths of the splits in a folder, or an empty list if it has no splits."""
     names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     paths = {name: os.path.join(folder, name) for name in names}
     folders = [name for name, path in paths.items() if os.path.isdir(path)]
@@ -73,8 +76,14 @@ def _splits_inside(folder: str) -> list[str]:
 def check_labels(path: str, profile: DataProfile, *, has_validation: bool) -> Iterator[str]:
     """Yield a warning if the labels of train are probably no classes.
 
+    Args:
+        path: The first training file or folder.
+        profile: Profile of train.
+        has_validation: True if there is a validation file. Labels may then all differ in train.
+
     Raises:
-        DataError: If they surely are none: numbered files, or a different label in each row.
+        DataError: If the labels surely are no classes: files named by numbers, or a different
+            label in each row.
     """
     name, labels = display_name(path), [*profile.classes]
     stems = {NUMBER.sub("", label) for label in labels}

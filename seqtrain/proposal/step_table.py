@@ -23,15 +23,15 @@ from seqtrain.text import listed, quote
 MOST_CANDIDATES = 50
 """Number of columns that are compared with each other as ids and labels, at most."""
 NEARLY_UNIQUE = 0.9
-"""Share of distinct values among the rows of an id from which on numbers can be times."""
+"""Numbers can be times if at least this share of the rows of an id have distinct values."""
 EPOCH_SECONDS = (1e8, 5e9)
-"""Seconds since 1970 of times in data, from 1973 on; or milliseconds, and so on."""
+"""Range of plausible Unix times in seconds. Milliseconds and so on are multiples of it."""
 REPEATED_TEXT = 0.5
-"""Share of rows whose text occurs again from which on texts are tokens."""
+"""Texts are tokens if at least this share of the rows have a text that occurs again."""
 MOST_LABEL_VALUES = 4
-"""A token per id gives the label away if it has at most so many values per class."""
+"""A column with one value per id can give the label away up to this many values per class."""
 ELAPSED = "elapsed"
-"""Name of the number that says how much the order increased."""
+"""Name of the step column that holds the increase of the order since the previous row."""
 
 
 @dataclass
@@ -41,7 +41,11 @@ class StepTable:
     Attributes:
         columns: All columns.
         id, label, order: Columns with these roles; order is None if the file is in order.
-        chosen: Columns of time steps that the user chose, or none.
+        chosen: Columns of time steps that the user chose, or an empty sequence.
+        steps: Maps each column of a time step to its type, such as "token".
+        static: Maps each row feature to its type.
+        ignored: Columns that are left out, each with the reason.
+        warnings: Doubts about the columns, one line each.
     """
 
     columns: Sequence[ColumnProfile]
@@ -56,19 +60,19 @@ class StepTable:
 
     @cached_property
     def per_id(self) -> set[ColumnProfile]:
-        """Columns with one value per id."""
+        """Columns whose value is equal in all rows of an id."""
         return {column for column in self.columns if determines(self.id, column)}
 
     @property
     def others(self) -> list[ColumnProfile]:
-        """Columns without a role so far."""
+        """Columns except the id, the label and the order."""
         return [x for x in self.columns if x not in (self.id, self.label, self.order)]
 
 
 def find_step_table(
     columns: Sequence[ColumnProfile], options: InitOptions, format: FileFormat
 ) -> DataProfile | None:
-    """Return how a table is read if its rows are time steps, or None if they are not.
+    """Return a profile with the roles of columns if rows are time steps, or None if they aren't.
 
     Args:
         columns: Profiles of all columns.
@@ -76,7 +80,8 @@ def find_step_table(
         format: How the file is written.
 
     Raises:
-        DataError: If rows are time steps, but the id or the label isn't clear.
+        DataError: If rows are time steps, but the id or the label isn't clear, or an option
+            doesn't fit the table.
     """
     is_requested = any(options.named(option) for option in ("id", "order", "steps"))
     if not is_requested and not _may_be_step_table(columns, options):
@@ -123,7 +128,7 @@ def find_step_table(
 
 
 def _may_be_step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> bool:
-    """Return True if no column holds whole sequences, and columns have names."""
+    """Return True if columns have names, none holds whole sequences, and no option names one."""
     has_names = all(isinstance(column.column, str) for column in columns)
     has_sequence = any(column.can_be_sequence for column in columns)
     return has_names and not (options.get("sequence") or options.kind or has_sequence)
@@ -132,7 +137,7 @@ def _may_be_step_table(columns: Sequence[ColumnProfile], options: InitOptions) -
 def _check_request(
     columns: Sequence[ColumnProfile], options: InitOptions, *, is_requested: bool
 ) -> None:
-    """Raise a DataError if options for time steps don't fit the table."""
+    """Raise a DataError if a requested step table has unnamed columns or a --sequence."""
     if is_requested and not all(isinstance(column.column, str) for column in columns):
         raise DataError("--id: the columns have no names; if the first row has some: --header")
     if is_requested and options.get("sequence"):
@@ -144,7 +149,7 @@ def _check_request(
 def _assign_roles(
     columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions
 ) -> StepTable:
-    """Find the label and the order of a table whose id is known."""
+    """Return a table with this id, and with the label and order that fit it."""
     per_id = [column for column in columns if determines(id, column)]
     named = columns_named(columns, options, "label")
     candidates = [column for column in per_id if not determines(column, id)]
@@ -155,7 +160,7 @@ def _assign_roles(
 
 
 def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:
-    """Return True if all rows with the same value of one column share that of another column.
+    """Return True if rows with equal values in `one` always have equal values in `other`.
 
     Args:
         one: The column that may determine the other.
@@ -174,8 +179,11 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
     """Return the column of the sequence id, or None if there is none.
 
     Its values repeat, and all rows of a value have one label. Columns named like codes are
-    preferred, then those whose rows are contiguous, then names and numbers that repeat. Of several
-    such columns, the finest one is the id: it determines all others.
+    preferred, then columns whose equal values are contiguous, then names and numbers that repeat.
+    Of several such columns, the one that determines all others is the id.
+
+    Raises:
+        DataError: If several columns may be the id.
     """
     given, labels = columns_named(columns, options, "id"), columns_named(columns, options, "label")
     if given and labels:  # the reader reports an id with several labels
@@ -215,7 +223,11 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
 def _likeliest_ids(
     found: Sequence[ColumnProfile], columns: Sequence[ColumnProfile]
 ) -> list[ColumnProfile]:
-    """Return the columns of the first non-empty group: codes, contiguous, names and numbers."""
+    """Return those of the possible ids that belong to the first group with a member.
+
+    The groups are: contiguous codes, codes, columns whose equal values are contiguous, and names
+    and numbers that repeat next to measurements. `found` holds the possible ids.
+    """
     contiguous = [x for x in found if np.count_nonzero(np.diff(x.codes)) == x.codes.max()]
     codes = [x for x in found if x.is_code]
     names = [x for x in found if x.is_category and x.name not in TEXT_NAMES]
@@ -228,11 +240,11 @@ def _likeliest_ids(
 def _growth(
     id: ColumnProfile, column: ColumnProfile, *, sort: bool = False
 ) -> npt.NDArray[np.float64]:
-    """Return the increases of a column of numbers or dates between rows of the same id.
+    """Return the differences of a column between consecutive rows of the same id, id by id.
 
     Args:
-        id: The id.
-        column: The column.
+        id: The id column.
+        column: The column, which holds numbers or dates.
         sort: Sort the values of each id first.
     """
     values = column.times
@@ -242,9 +254,14 @@ def _growth(
 
 
 def _find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnProfile | None:
-    """Return the column that sorts the rows of an id, or None if there is no such column.
+    """Return the column that sorts the rows of an id, or None if no column does.
 
-    ISO dates come first, then times and durations, then numbers that count up evenly.
+    Dates, times, durations, and numbers that grow evenly can sort rows. Dates are preferred, then
+    the column with most distinct values.
+
+    Args:
+        columns: Columns that vary within an id.
+        id: The id column.
     """
     found = {}
     for number, column in enumerate(c for c in columns if np.isfinite(c.times).all()):
@@ -260,7 +277,7 @@ def _find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnPr
 
 
 def _are_times(column: ColumnProfile, id: ColumnProfile) -> bool:
-    """Return True if numbers named like times are times, though rows aren't sorted by them."""
+    """Return True if a column named like times holds times, even if they don't grow row by row."""
     growth, values = _growth(id, column, sort=True), column.times
     differ = np.count_nonzero(growth) >= NEARLY_UNIQUE * len(growth)
     low, high = EPOCH_SECONDS
@@ -271,10 +288,10 @@ def _are_times(column: ColumnProfile, id: ColumnProfile) -> bool:
 
 
 def _reason_to_ignore(table: StepTable, column: ColumnProfile) -> str | None:
-    """Return why a column isn't used, or None if it is used.
+    """Return the reason why a column is ignored, or None if it is used.
 
-    The reason is blank for lists, dates, unique values, free text and columns without a name:
-    the description of the column says it. Times of day and durations are used as seconds.
+    The reason is "" for lists, dates, unique values, free text and columns without a name, as
+    `ColumnProfile.describe` tells it. Times of day and durations are used as seconds.
     """
     if table.chosen:
         return None if column in table.chosen else "not among --steps"
@@ -296,7 +313,10 @@ def _reason_to_ignore(table: StepTable, column: ColumnProfile) -> str | None:
 
 
 def _assign_columns(table: StepTable) -> None:
-    """Decide for each column if it belongs to the time steps, to the sequence, or is ignored."""
+    """Add each column without a role to `steps`, `static` or `ignored` of the table.
+
+    Add warnings about columns that give the label away, and about row features.
+    """
     for column in table.others:
         reason = _reason_to_ignore(table, column)
         if reason is None:
@@ -316,7 +336,7 @@ def _assign_columns(table: StepTable) -> None:
 
 
 def _check_order(table: StepTable) -> None:
-    """Add the increase of the order to the time steps, and warn about doubtful orders."""
+    """Add the increase of an uneven order to `steps`, and warnings about a doubtful order."""
     order, id = table.order, table.id
     if order is None:
         dates = [x for x in table.columns if x.kind == "date" and x not in table.per_id]
@@ -329,7 +349,7 @@ def _check_order(table: StepTable) -> None:
 
 
 def _unsorted(dates: Sequence[ColumnProfile]) -> Iterator[str]:
-    """Yield a warning for each column of dates that can't sort rows."""
+    """Yield a warning for each column of dates that can't be read, and so can't sort rows."""
     for column in dates:
         if np.isnan(column.times).all():
             cell = next(filter(None, column.cells), "")
@@ -341,7 +361,7 @@ def _unsorted(dates: Sequence[ColumnProfile]) -> Iterator[str]:
 
 
 def _mixed(table: StepTable, order: ColumnProfile) -> Iterator[str]:
-    """Yield a warning if the rows of an id are several sequences that a column distinguishes."""
+    """Yield a warning for each column that seems to divide the rows of an id into sequences."""
 
     def distinct(*arrays: npt.NDArray[np.generic]) -> int:
         return len(np.unique(np.stack(arrays, axis=1), axis=0))
@@ -363,7 +383,7 @@ def _mixed(table: StepTable, order: ColumnProfile) -> Iterator[str]:
 
 
 def _token_or_number(table: StepTable, column: ColumnProfile) -> str:
-    """Return the type of a column: token, or number for measurements and durations.
+    """Return "number" if a column holds measurements or durations, else "token".
 
     Raises:
         DataError: If numbers have units, or commas that aren't all decimal commas.

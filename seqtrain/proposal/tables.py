@@ -41,15 +41,15 @@ from seqtrain.proposal.step_table import find_step_table
 from seqtrain.text import display_name, quote
 
 FIRST_ROWS = 4096
-"""Rows of a file without columns that show what it is."""
+"""Number of first rows that tell the kind of a file without columns."""
 MOST_ACCENTS = 0.3
-"""Share of letters beyond ASCII up to which a text can be Western European."""
+"""Largest share of letters beyond ASCII in a text that can be Western European."""
 NOT_WESTERN = {0x81, 0x8D, 0x8F, 0x90, 0x9D}
 """Bytes without a meaning in cp1252."""
 LIST_KINDS = {"series": "features", "symbols": "tokens"}
-"""Kind of sequences by the kind of their column; others are texts."""
+"""Maps a kind of column to the kind of its sequences. Other columns hold texts."""
 FEWEST_OWNERS = 10
-"""Distinct values from which on a column can name the owner of rows, such as a customer."""
+"""Fewest distinct values of a column that names the owner of each row, such as a customer."""
 MANY_COLUMNS = 3000
 """Number of columns from which on looking at a table takes long."""
 
@@ -62,7 +62,7 @@ def data_format(path: str, given: str) -> str:
         given: Format that the user names, or "auto".
 
     Raises:
-        DataError: If the file's name tells no format, with advice what to do with such a file.
+        DataError: If the file doesn't exist, or its name tells no format.
     """
     format = resolve_format(path, given)
     if format is None:
@@ -76,15 +76,15 @@ def data_format(path: str, given: str) -> str:
 
 
 def inspect(files: Sequence[str], options: InitOptions, progress: ReadingProgress) -> DataProfile:
-    """Return the profile of data files with the same columns.
+    """Return the profile of data files, which all have the columns of the first file.
 
     Args:
-        files: The files. The first one tells the columns.
-        options: What the user says about them.
+        files: The files, or folders of text files.
+        options: Options of the user about the files.
         progress: Reports long steps.
 
     Raises:
-        DataError: If they can't be read, or something isn't clear.
+        DataError: If files can't be read, have only one label, or have ambiguous columns.
     """
     path, name = files[0], display_name(files[0])
     format = data_format(path, options.get("format", "auto"))
@@ -126,17 +126,17 @@ def find_columns(
     options: InitOptions,
     progress: ReadingProgress,
 ) -> DataProfile:
-    """Find out how a data file, or a folder of text files, is read.
+    """Return a profile with the format and schema of a file or folder, but without counts.
 
     Args:
-        path: The file.
-        format: Its format.
-        encoding: Its encoding.
-        options: What the user says about it.
+        path: The data file, or the folder of text files.
+        format: Name of its format.
+        encoding: Name of its encoding.
+        options: Options of the user about the file.
         progress: Reports long steps.
 
     Raises:
-        DataError: If it can't be read, or something that is needed isn't clear.
+        DataError: If the file can't be read, or if its columns are ambiguous.
     """
     warnings = list[str]()
     if encoding not in ("utf-8", "utf-16") and "encoding" not in options.given:
@@ -170,7 +170,7 @@ def find_columns(
 
 
 def _has_labels_last(lines: Sequence[str]) -> bool:
-    """Return True if lines are text<TAB>label: the last field has fewer different values."""
+    """Return True if lines are text<TAB>label: two fields, fewer distinct values in the second."""
     fields = [line.split("\t") for line in lines]
     if any(len(line) != 2 for line in fields):
         return False
@@ -181,7 +181,7 @@ def _has_labels_last(lines: Sequence[str]) -> bool:
 
 
 def _encoding(path: str, format: str) -> tuple[str, list[str]]:
-    """Return the encoding of a file or a folder, and the files that don't have this encoding.
+    """Return the encoding of a file or folder, and the paths of files with another encoding.
 
     The encoding is utf-8, utf-16, or cp1252 (or latin-1 if a byte has no meaning in cp1252). A
     folder with a file per row is UTF-8 if most of its files beyond ASCII are.
@@ -205,7 +205,10 @@ def _encoding(path: str, format: str) -> tuple[str, list[str]]:
 
 
 def _start_of_encoding(file: str) -> tuple[str, bytes]:
-    """Return "ascii", "utf-8", "utf-16" or "other" for a file, and the block that shows it."""
+    """Return "ascii", "utf-8", "utf-16" or "other" for a file, and the last block of it read.
+
+    Reading ends at the first block that isn't UTF-8.
+    """
     decoder, encoding, block = codecs.getincrementaldecoder("utf-8")(), "ascii", b""
     with open_input(file) as stream:
         try:
@@ -223,7 +226,9 @@ def _start_of_encoding(file: str) -> tuple[str, bytes]:
 
 
 def _western(file: str, block: bytes) -> str:
-    """Return the Western European encoding of a block that is not UTF-8.
+    """Return "cp1252" or "latin-1" as the encoding of bytes that are not UTF-8.
+
+    Bytes with zeros are no text, so "utf-8" is returned, and the reader reports them.
 
     Raises:
         DataError: If most letters are beyond ASCII, as in other scripts.
@@ -240,7 +245,7 @@ def _western(file: str, block: bytes) -> str:
 
 
 def _kind_without_columns(path: str, format: FileFormat) -> str:
-    """Return the kind of a file without columns, by its first rows."""
+    """Return the kind of the sequences (text, tokens, features) of a file without columns."""
     if format.name == "txt":
         source = FileSource(path, format, Schema(), bad_rows="drop")
         rows = islice(read_rows(source), FIRST_ROWS)
@@ -258,7 +263,7 @@ def _kind_without_columns(path: str, format: FileFormat) -> str:
 def _read_columns(
     path: str, format: FileFormat, options: InitOptions, progress: ReadingProgress
 ) -> list[ColumnProfile]:
-    """Return the profiles of all columns of a table. Without a header they have indexes."""
+    """Return the profiles of all columns of a table, named by the header or by their indexes."""
     is_delimited = columns_of_format(format.name) == "delimited"
     schema = Schema(sequence=0 if is_delimited else None)
     source: Source = source_of(path, replace(format, header=False), schema)
@@ -296,7 +301,10 @@ def _check_shape(
     *,
     is_delimited: bool,
 ) -> None:
-    """Raise a DataError if a table has no rows, one column, or its rows in columns."""
+    """Raise a DataError if a table has no rows, one column, or JSON lists by column.
+
+    `first` holds the cells of the first row, and `some` the next two rows at most.
+    """
     if not columns:
         found = "one row" if any(first) else "no rows"
         raise DataError(f"{name}: {found}; expected one labelled sequence per row")
@@ -313,7 +321,7 @@ def _check_shape(
 def _assign_columns(
     columns: Sequence[ColumnProfile], format: FileFormat, options: InitOptions
 ) -> DataProfile:
-    """Return how a table is read: which column is the label, and which hold the sequence."""
+    """Return a profile whose schema has the label and the columns of the sequence."""
     _check_names(columns, options)
     columns, options = with_one_label(columns, options)
     profile = find_step_table(columns, options, format)
@@ -347,10 +355,10 @@ def _assign_columns(
 
 
 def _kind_of(chosen: Sequence[ColumnProfile]) -> str:
-    """Return the kind of sequences in some columns.
+    """Return the kind of the sequence in the chosen columns: text, tokens or features.
 
     Raises:
-        DataError: If they hold too few numbers, or numbers with units.
+        DataError: If too few columns hold numbers, or numbers have units.
     """
     kinds = {LIST_KINDS.get(column.kind, "text") for column in chosen}
     if not (len(chosen) > 1 and all(column.kind == "number" for column in chosen)):
@@ -367,7 +375,7 @@ def _kind_of(chosen: Sequence[ColumnProfile]) -> str:
 
 
 def _owner(columns: Sequence[ColumnProfile]) -> str | None:
-    """Return the name of a column that tells whose rows these are, or None."""
+    """Return the name of the first column that names the owner of each row, or None."""
     for column in columns:
         is_named = column.is_code or column.names_owner
         is_value = column.kind in ("text", "number") and not column.has_no_labels
@@ -377,7 +385,7 @@ def _owner(columns: Sequence[ColumnProfile]) -> str | None:
 
 
 def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:
-    """Raise a DataError with all column names of the options that the table lacks."""
+    """Raise a DataError that lists all columns in the options that the table lacks."""
     present = [str(column.column) for column in columns]
     known = {*present, *map(str, range(len(columns)))}
     has_names = isinstance(columns[0].column, str)

@@ -18,28 +18,31 @@ from seqtrain.proposal.naive_bayes import (
 )
 
 SMALL_ALPHABET = 30
-"""Characters of an alphabet such as DNA's or a protein's, letters of one case, at most."""
+"""Largest number of characters, without case, of an alphabet such as DNA's or a protein's."""
 SHORTEST_OF_ALPHABET = 25
-"""Median length from which on sequences over a small alphabet count as such."""
+"""Smallest median length of sequences over an alphabet. Shorter texts may be words."""
 PROBED_CHARACTERS = 200_000
-"""Characters of the sample on which words and characters are compared, at most."""
+"""Largest number of characters on which words and characters are compared."""
 UNSPACED = (
     *("CJK", "HIRAGANA", "KATAKANA", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"),
     *("JAVANESE", "BALINESE", "TAI", "NEW TAI", "YI", "CHAM"),
 )
 """First words of the Unicode names of letters of scripts without spaces between words."""
 AGGLUTINATED = ("HANGUL",)
-"""The same for scripts whose words are long compounds: characters tell more than words."""
+"""First words of the Unicode names of letters of scripts whose words are long compounds.
+
+Characters tell more than words there.
+"""
 MANY_UNSPACED = 0.3
-"""Share of such letters from which on texts are read by characters."""
+"""Texts are read by characters if more than this share of their letters is of such scripts."""
 CHARACTERS_BETTER = 0.6
 """Characters are chosen if their error is below this share of the error of words."""
 MANY_BROKEN = 0.2
-"""Share of symbols with marks inside, from which on blanks separate symbols."""
+"""Tokens are symbols if more than this share has marks inside, or has no usual case."""
 
 
 MOST_OF_ONE_CASE = 0.8
-"""Share of a token in one case, among all its cases, below which no case is the usual one."""
+"""A spelling is the usual case of a token if it has at least this share of the occurrences."""
 
 
 class Family(NamedTuple):
@@ -57,7 +60,12 @@ class Family(NamedTuple):
 
 
 def family_of(texts: Sequence[str], labels: Sequence[Hashable]) -> Family:
-    """Return the family of a sample of texts with their labels."""
+    """Return the family of texts.
+
+    Args:
+        texts: A sample of the texts.
+        labels: Labels of each text.
+    """
     characters = Counter("".join(texts[:2000]))
     letters = sum(count for c, count in characters.items() if not c.isspace())
     unspaced = _share(characters, UNSPACED, letters)
@@ -90,16 +98,22 @@ def family_of(texts: Sequence[str], labels: Sequence[Hashable]) -> Family:
 
 
 def _share(characters: Counter[str], scripts: tuple[str, ...], letters: int) -> float:
-    """Return the share of the letters that belong to some scripts."""
+    """Return the share of the letters, in [0, 1], that belong to some scripts.
+
+    Args:
+        characters: Maps each character to its count.
+        scripts: First words of the Unicode names of the letters.
+        letters: Number of all letters.
+    """
     beyond_ascii = {c: unicodedata.name(c, "") for c in characters if c > "\u0dff"}
     found = sum(characters[c] for c, name in beyond_ascii.items() if name.startswith(scripts))
     return found / max(1, letters)
 
 
 def _are_symbols(texts: Sequence[str]) -> bool:
-    """Return True if blanks separate symbols of a small set.
+    """Return True if the texts are symbols of a small set, separated by blanks.
 
-    They have marks inside, or both cases of the same letters are frequent.
+    Many symbols have marks inside, or both cases of the same letters are frequent.
     """
     tokens = Counter(token for text in texts for token in text.split())
     total = sum(tokens.values())
