@@ -33,7 +33,7 @@ Digests: TypeAlias = dict[str, str]
 
 
 Source: TypeAlias = FileSource | TableSource
-"""An input of rows, with all that reading it needs."""
+"""An input of rows: a file, a folder or a table in memory."""
 
 
 def read_rows(
@@ -41,15 +41,18 @@ def read_rows(
 ) -> Iterator[Example]:
     """Yield the examples of a source, in order.
 
-    Memory stays flat, except for JSON arrays, npz, UTF-16 and tables with scattered ids.
+    An example that can't be used has its reason in `Example.problem`. The whole input is held in
+    memory only for JSON arrays, npz, UTF-16 and tables with scattered ids.
 
     Args:
-        source: File or table.
-        problems: Collector of problems so far, with which damage is reported; or None.
+        source: File, folder or table.
+        problems: Collector of the problems found so far, or None. If reading fails, the DataError
+            contains these problems, too. This function adds none.
         labelled: True if every row must have a label.
 
     Raises:
-        DataError: If the source can't be read further, or is labelled and has no rows.
+        DataError: If reading can't continue, or `labelled` is true and the source has no rows or
+            a format without labels.
     """
     schema, format = source.schema, source.format.name
     problems = problems or RowProblems(source.name)
@@ -76,9 +79,9 @@ def read_rows(
 
 @contextmanager
 def unchanged(sources: Iterable[Source]) -> Iterator[None]:
-    """Raise DataError at the end of the block if a file has changed meanwhile.
+    """Raise DataError at the end of the block if one of the files has changed during the block.
 
-    A table from Python checks its digest itself while it is read.
+    Tables in memory are ignored: `TableSource` compares its digest whenever it is read.
     """
     before = [(x, x.stamps()) for x in sources if isinstance(x, FileSource)]
     yield

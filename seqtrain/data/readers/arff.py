@@ -1,4 +1,4 @@
-"""Format arff: the archives' tables with a header of attributes."""
+"""Format arff of Weka: tables with a header that lists the attributes (columns)."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ ATTRIBUTE = re.compile(
 )
 ESCAPED = re.compile(r"\\(.)")
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
-"""Meaning of letters after a backslash, as Weka writes them. Others stand for themselves."""
+"""Maps each letter after a backslash to its character. Any other character means itself."""
 COMMA_FIELD, TAB_FIELD = (
     re.compile(
         rf"""{blank}*(?:(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\s*(?={mark}|$)|([^{mark}]*))"""
@@ -24,12 +24,16 @@ COMMA_FIELD, TAB_FIELD = (
 
 
 def read_arff(source: RowSource) -> Iterator[Example | Rows]:
-    """Read the rows of the data section, with the attributes as names of the columns."""
+    """Yield the rows of the data section. The attributes are the names of the columns."""
     return read_records(source, _records(source), has_header=True)
 
 
 def _records(source: RowSource) -> Numbered:
-    """Yield the names of the attributes, then the fields of each row."""
+    """Yield the names of the attributes, then the fields of each row, with their line numbers.
+
+    Raises:
+        DataError: If a row is sparse, or the header isn't followed by ``@data``.
+    """
     names, in_data = list[str](), False
     for line, text in source.lines():
         if not text.strip() or text.lstrip().startswith("%"):

@@ -1,4 +1,4 @@
-"""Rows with named cells: the cells that a table's reader takes, and the objects of format jsonl."""
+"""Examples from rows whose cells have column names, and the reader of format jsonl."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -21,25 +21,26 @@ BY_COLUMNS = (
 
 
 MARKS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
-"""Cells of label columns, in lower case, and True if they mark the label."""
+"""Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
 GetterFactory: TypeAlias = Callable[..., Callable[[Any], Sequence[Any]]]
-"""Function that makes a function that takes the cells of certain columns out of a row.
+"""Function that takes a list of columns and returns a getter.
 
-Its argument is a list of columns. A column None has the cell None. The functions raise BadRow if a
-row lacks a cell, unless it is called with `partial=True`: the cell is then None.
+The getter takes a row and returns its cells of these columns, in order. For a column None it
+returns None. It raises BadRow if the row lacks a cell. A factory called with `partial=True`
+returns a getter that returns None for such a cell instead.
 """
 
 
 def read_cells(
     source: RowSource, rows: Numbered, getter: GetterFactory
 ) -> Iterator[Example | Rows]:
-    """Yield the example of each row. If rows are time steps, many rows are yielded together.
+    """Yield one Example per row or, if rows are time steps, blocks of rows as `Rows`.
 
     Args:
-        source: Input.
-        rows: Line number and content of each row, or a BadRow as its content.
-        getter: Called with the columns of label and group, then the columns of the sequence, the
-            row features, and the columns to keep.
+        source: Input to which the rows belong. Its schema names the columns.
+        rows: Line number and content of each row. The content of an unreadable row is a BadRow.
+        getter: Called with a list of columns: label, group, columns of the sequence, row
+            features, one-hot label columns, and columns to keep.
     """
     parser = _RowParser(source, getter)
     if source.schema.steps is None:
@@ -56,8 +57,11 @@ class _RowParser:
     """Parser of the rows of one input.
 
     Args:
-        source: Input.
+        source: Input to which the rows belong. Its schema names the columns.
         getter: As in `read_cells`.
+
+    Raises:
+        DataError: If the input must have labels and the schema names no label column.
     """
 
     def __init__(self, source: RowSource, getter: GetterFactory) -> None:
@@ -76,7 +80,11 @@ class _RowParser:
             self.get_id = getter([schema.id, None], partial=True)
 
     def parse(self, row: Any) -> tuple[Any, ...]:
-        """Return the fields of a row's example, as `RowSource.examples` takes them."""
+        """Return the fields of a row's Example, in the order that `RowSource.examples` expects.
+
+        Raises:
+            BadRow: If a cell is missing or can't be read.
+        """
         label, group, *cells = self.get(row)
         source, decimal = self.source, self.source.format.decimal
         own, features = cells[: self.steps], cells[self.steps : self.count]
@@ -90,7 +98,14 @@ class _RowParser:
         )
 
     def parse_columns(self, rows: Sequence[tuple[int, Any]]) -> Rows:
-        """Return rows that are time steps, column by column."""
+        """Return the columns of a block of rows that are time steps.
+
+        Args:
+            rows: Line number and content of each row.
+
+        Raises:
+            BadRow: If one of the rows can't be used.
+        """
         lines, contents = zip(*rows, strict=True)
         for content in contents:
             if isinstance(content, BadRow):
@@ -106,7 +121,14 @@ class _RowParser:
         return [lines, none, label, group, kept, id_cells(cells[0]), *cells[1 : self.count]]
 
     def parse_step(self, row: tuple[int, Any]) -> Rows:
-        """Return one time step. A row with a problem has its id, or None if it has none."""
+        """Return a block of one row that is a time step.
+
+        If the row can't be used, the block contains the reason, the row's id, and None in every
+        other column. The id is None if it is blank or can't be read.
+
+        Args:
+            row: Line number and content of the row.
+        """
         try:
             return self.parse_columns([row])
         except (BadRow, NotJSONError) as bad:
@@ -119,11 +141,21 @@ class _RowParser:
         return [(line,), (problem,), nothing, nothing, nothing, [name], *others]
 
     def _marked(self, cells: Sequence[Any]) -> list[str]:
-        """Return the names of the label columns that are marked. Raises BadRow."""
+        """Return the names of the one-hot label columns whose label applies to the row.
+
+        Args:
+            cells: The row's cells of the one-hot columns.
+
+        Raises:
+            BadRow: If a cell isn't one of `MARKS`.
+        """
         return [str(x) for x, cell in zip(self.one_hot, cells, strict=True) if is_mark(x, cell)]
 
     def _kept(self, cells: Sequence[Any]) -> dict[str, Any] | None:
-        """Return the cells of the columns to keep, by column, or None if there are none."""
+        """Map each column to keep to its cell, or return None if no column is to be kept.
+
+        If all columns of a JSON object are to be kept, the object itself is returned.
+        """
         if not self.keep:
             return None
         found = dict(zip(self.keep, cells, strict=True))
@@ -132,10 +164,14 @@ class _RowParser:
 
 
 def is_mark(column: Column, cell: object) -> bool:
-    """Return True if a cell of a label column marks its label.
+    """Return True if a cell of a one-hot label column says that the label applies.
+
+    Args:
+        column: The column, for the message.
+        cell: The cell.
 
     Raises:
-        BadRow: If the cell is neither a mark nor its absence.
+        BadRow: If the cell isn't blank and isn't one of 1, 0, true, false, yes, no.
     """
     text = "" if cell is None or cell != cell else str(cell).strip().lower().removesuffix(".0")
     if text not in MARKS:
@@ -145,9 +181,14 @@ def is_mark(column: Column, cell: object) -> bool:
 
 
 def read_jsonl(source: RowSource) -> Iterator[Example | Rows]:
-    """Read JSON objects, one per line, or one array of objects.
+    """Yield the rows of a file of JSON objects: one object per line, or one array of objects.
 
-    An array is held in memory. The line of an example is then the number of its object, from 1.
+    An array is held in memory. The line number of a row is then the number of its object in the
+    array, from 1.
+
+    Raises:
+        DataError: If the array isn't valid, an object extends over several lines, or the only
+            object of a labelled input is a table by columns.
     """
     lines = source.lines()
     line, text = next((row for row in lines if row[1].strip()), (0, ""))
@@ -172,7 +213,10 @@ def read_jsonl(source: RowSource) -> Iterator[Example | Rows]:
 
 
 def is_by_columns(row: object) -> bool:
-    """Return True if a JSON object looks like a table by columns, all of one length."""
+    """Return True if a JSON value looks like a table with one list or object per column.
+
+    It must be an object with at least two columns, of equal length, with at least two values.
+    """
     values = [*row.values()] if isinstance(row, dict) else []
     sizes = {len(value) if isinstance(value, list | dict) else 0 for value in values}
     return len(values) > 1 and len(sizes) == 1 and max(sizes) > 1
@@ -185,13 +229,17 @@ def read_objects(
     *,
     with_indexes: bool = False,
 ) -> Iterator[Example | Rows]:
-    """Read rows that are objects, or that `parse` turns into objects.
+    """Yield the rows of an input whose rows are objects, as `read_cells` does.
 
     Args:
-        source: Input.
+        source: Input to which the rows belong.
         rows: Line number and content of each row.
-        parse: Returns the object of a row. Raises BadRow or NotJSONError.
+        parse: Function that converts a row's content to an object. It may raise BadRow or
+            NotJSONError.
         with_indexes: True if a column may be named by a whole number, as in a DataFrame.
+
+    Raises:
+        DataError: If the schema names a column by index and `with_indexes` is false.
     """
     schema = source.schema
 
@@ -224,7 +272,17 @@ def read_objects(
 def _field(
     row: dict[str, Any], name: str | None, outer: str = "", *, is_optional: bool = False
 ) -> Any:
-    """Return a field; `a.b` is the field b of the object a."""
+    """Return a field of a JSON object. The name `a.b` means the field b of the object a.
+
+    Args:
+        row: The object.
+        name: Name of the field, or None to return None.
+        outer: Prefix of the names in messages, such as ``"a."`` inside the object a.
+        is_optional: True to return None if the field is missing.
+
+    Raises:
+        BadRow: If the field is missing and not optional.
+    """
     if name is None or name in row:
         return None if name is None else row[name]
     first, dot, rest = name.partition(".")

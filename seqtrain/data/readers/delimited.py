@@ -19,12 +19,15 @@ from seqtrain.errors import DataError
 from seqtrain.text import quote
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
-"""Names of the delimiters in the config, most usual first."""
+"""Maps each name of a delimiter in the config to its character, the most common one first."""
 EXCEL_HINT = re.compile(r"sep=(.)\r?$", re.MULTILINE)
-"""First line by which Excel gives the delimiter."""
+"""First line in which Excel states the delimiter, such as ``sep=;``."""
 SNIFFED_LINES = 20
 QUOTED = re.compile(r'(?<![^,;\t|\n])"(?:[^"]|"")*("|\Z)')
-"""A field in quotes, perhaps open at the end; a quote within a field, as of inches, opens none."""
+"""A field in quotes. Its closing quote may be missing at the end of the text.
+
+A quote in the middle of a field, such as the sign for inches, opens no quoted field.
+"""
 QUOTED_RECORD = re.compile(r'"[^"]*(?:""[^"]*)*"(?:\t"[^"]*(?:""[^"]*)*")*')
 """A record of a tsv file in which every field is in quotes."""
 CSV_PROBLEMS = {
@@ -32,13 +35,25 @@ CSV_PROBLEMS = {
     "field limit": f"a quoted field is longer than {LINE_BYTES} characters",
     "unexpected end": "the quote that opens on this line is never closed",
 }
-"""Message for each error of the csv module, by a part of its text."""
+"""Maps a part of an error message of the csv module to our message for this error."""
 MOST_QUOTED_LINES = 100
-"""Largest number of further lines over which such a record extends."""
+"""Largest number of lines after its first one over which a quoted record of a tsv extends."""
 
 
 class _Columns:
-    """The columns of a file, by index and by name."""
+    """The columns of a file, which can be found by index or by name.
+
+    Args:
+        problems: Collector of problems, for messages.
+        line: Line number of the first record.
+        first: Fields of the first record.
+        named: True if the first record contains the names of the columns.
+
+    Attributes:
+        width: Number of columns.
+        names: Maps each name to the index of its column.
+        known: Maps each index and each name to the index of its column.
+    """
 
     def __init__(self, problems: RowProblems, line: int, first: list[str], *, named: bool) -> None:
         self.problems, self.line, self.width = problems, line, len(first)
@@ -73,7 +88,16 @@ class _Columns:
     def getter(
         self, columns: list[Column | None], *, partial: bool = False
     ) -> Callable[[Any], Sequence[Any]]:
-        """Return a function that takes the fields of some columns out of a row."""
+        """Return a function that takes a row's fields and returns those of the given columns.
+
+        Args:
+            columns: Names or indices of columns. The field of a column None is None.
+            partial: True to return None for each field that a short row lacks. Otherwise the
+                function raises BadRow if a row hasn't as many fields as the first row.
+
+        Raises:
+            DataError: If there is no such column.
+        """
         width = self.width
         places = [width if x is None else self.find(x) for x in columns]
         take = itemgetter(*places)
@@ -89,9 +113,12 @@ class _Columns:
 
 
 def read_delimited(source: RowSource) -> Iterator[Example | Rows]:
-    """Read rows separated by commas (csv) or tabs (tsv).
+    """Yield the rows of a csv or tsv file.
 
     A blank line is an empty sequence in a file of one column, and is skipped in any other file.
+
+    Raises:
+        DataError: If the config names a column of a file without header, or a column is missing.
     """
     records, format, schema = delimited_records(source), source.format, source.schema
     static = column_names(schema.static)
@@ -109,12 +136,17 @@ def read_delimited(source: RowSource) -> Iterator[Example | Rows]:
 def read_records(
     source: RowSource, records: Numbered, *, has_header: bool
 ) -> Iterator[Example | Rows]:
-    """Read records of fields, the first of which may name the columns.
+    """Yield the rows of an input whose rows are lists of fields, as `read_cells` does.
+
+    If the schema names no sequence column, every column without another meaning is a time step.
 
     Args:
-        source: Input.
-        records: Line number and fields of each row.
-        has_header: True if the first record names the columns.
+        source: Input to which the records belong.
+        records: Line number and fields of each record.
+        has_header: True if the first record contains the names of the columns.
+
+    Raises:
+        DataError: If a column is missing, or is named twice.
     """
     records, columns = _first_record(source, records, has_header=has_header)
     if not columns.width:
@@ -147,7 +179,11 @@ def read_records(
 
 
 def delimited_records(source: RowSource) -> Numbered:
-    """Yield the line number and the fields of each record of a csv or tsv file."""
+    """Yield the line number and the fields of each record of a csv or tsv file.
+
+    The delimiter and the style of quotes come from `source.format` or are detected. Excel's line
+    ``sep=;`` is skipped.
+    """
     format, head = source.format, _head(source)
     csv.field_size_limit(LINE_BYTES)
     delimiter = find_delimiter(format, head)
@@ -163,7 +199,14 @@ def delimited_records(source: RowSource) -> Numbered:
 def _first_record(
     source: RowSource, records: Numbered, *, has_header: bool
 ) -> tuple[Numbered, _Columns]:
-    """Return the records that are rows, and the columns by the first good record."""
+    """Return an iterator over the records that are rows, and the columns.
+
+    The columns are taken from the first record that is decodable and not blank. If `has_header` is
+    true, this record and all before it are left out of the rows.
+
+    Raises:
+        DataError: If `has_header` is true and the header, or a record before it, can't be decoded.
+    """
     rows = list[tuple[int, Any]]()
     for row in records:
         rows.append(row)
@@ -194,11 +237,14 @@ def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
 
 
 def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: bool) -> Numbered:
-    """Yield the fields of each line, in which quotes are ordinary characters.
+    """Yield the line number and the fields of each line. Quotes are ordinary characters.
 
-    With `with_quoted_records`, a record whose fields are all in quotes is read as csv reads it.
-    It must have as many fields as the first record. `seqtrain predict` writes cells with line
-    breaks in this form.
+    Args:
+        source: Input whose lines are read.
+        delimiter: Character between fields.
+        with_quoted_records: True to treat quotes as csv does in each record whose fields are all
+            in quotes. Such a record may extend over several lines, and must have as many fields as
+            the first record. `seqtrain predict` writes cells with line breaks in this form.
     """
     lines = enumerate(chain.from_iterable(source.blocks()), start=1)
     width = 0
@@ -232,7 +278,10 @@ def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: boo
 
 
 def _head(source: RowSource) -> str:
-    """Return the beginning of a file, which can still be read afterwards."""
+    """Return the buffered beginning of a file as text, without consuming it.
+
+    Undecodable bytes become replacement characters.
+    """
     try:
         return str(source.stream.peek().decode("utf-8-sig", "replace"))
     except OSError as error:
@@ -243,8 +292,8 @@ def find_delimiter(format: FileFormat, head: str) -> str:
     """Return the character that separates the fields of a file.
 
     The config decides first, then the format (a tab for tsv), then Excel's first line `sep=;`.
-    Otherwise it is the first of comma, semicolon, tab and pipe that occurs equally often in each
-    of the first lines.
+    Otherwise the first of comma, semicolon, tab and pipe is returned that occurs equally often in
+    each of the first lines. If there is none, it is the comma.
 
     Args:
         format: How the file is written.

@@ -26,19 +26,19 @@ from seqtrain.files.reading import path_problem, path_problems, uncompressed
 from seqtrain.text import display_name
 
 UNLABELLED = ("unsup", "unlabelled", "unlabeled")
-"""Names of folders whose files belong to no class."""
+"""Names of sub-folders whose files have no label, and so are skipped."""
 WHOLE = "whole"
-"""Reading of a part whose file is one sequence."""
+"""Value of `Part.reading` for a file that is a single sequence."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file that holds rows of an input.
+    """A file with rows of an input, which is this file or a folder with it.
 
     Attributes:
-        path: The file.
-        reading: Name of its format, or `WHOLE`.
-        label: Label of all of its rows, or None if the rows have labels.
+        path: Path of the file.
+        reading: Name of the file's format, or `WHOLE`.
+        label: Label of all rows of the file, or None if each row contains its labels.
     """
 
     path: str
@@ -47,9 +47,9 @@ class Part:
 
 
 class FileSource(RowSource):
-    """A file or a folder as a source of rows.
+    """A file, a folder or standard input (path ``-``) as a source of rows.
 
-    Its path is ``-`` for standard input. A file is decompressed if its name ends in .gz or .zst.
+    A file is decompressed if its name ends in .gz or .zst.
     """
 
     @property
@@ -58,13 +58,13 @@ class FileSource(RowSource):
         return display_name(self.path)
 
     def with_schema(self, schema: Schema) -> FileSource:
-        """Return the same file, read by another schema."""
+        """Return a copy of the source that is read with another schema."""
         return replace(self, schema=schema)
 
     def digest(self) -> str:
-        """Return the SHA-256, in hexadecimal, of the file or of what is read of the folder.
+        """Return the SHA-256, in hexadecimal, of the file, or of a folder's files that are read.
 
-        A file that has just been read isn't read again for it.
+        A file that was read from beginning to end since the last call isn't read again.
         """
         files = self._files()
         digests = [self.digests.pop(file, "") or file_digest(file) for file in files]
@@ -79,7 +79,7 @@ class FileSource(RowSource):
         return total.hexdigest()
 
     def stamps(self) -> list[tuple[str, int, int]]:
-        """Return path, size and time of change of each file that is read."""
+        """Return the path, size in bytes, and modification time in nanoseconds of each file."""
         found = []
         for file in self._files():
             with path_problems(file, DataError):
@@ -88,10 +88,10 @@ class FileSource(RowSource):
         return found
 
     def opened(self, problems: RowProblems, *, labelled: bool) -> RowSource:
-        """Return the source as it is read once.
+        """Return a copy of the source with the options of one reading, the argument of `read`.
 
         Args:
-            problems: Collector of what is wrong with rows.
+            problems: Collector of the problems with rows.
             labelled: True if every row must have a label.
         """
         if self.path == STDIN:
@@ -102,10 +102,17 @@ class FileSource(RowSource):
         return replace(self, problems=problems, labelled=labelled, at_once=at_once)
 
     def read(self, opened: RowSource) -> Iterator[Example | Rows]:
-        """Yield the rows of every file. Rows of files in a folder name their file.
+        """Yield the rows of all files: examples, or blocks of rows if rows are time steps.
+
+        If the source is a folder, or each file is one sequence, the field `file` of each example
+        is set.
 
         Args:
-            opened: Result of `opened`.
+            opened: The source with the options of this reading, as `self.opened(…)` returns it.
+
+        Raises:
+            DataError: If a file can't be read. If each file is one sequence and `bad_rows` isn't
+                ``"error"``, an example with a problem is yielded instead.
         """
         problems, labelled = opened.problems, opened.labelled
         in_folder = (self.format.whole_files and not labelled) or os.path.isdir(self.path)
@@ -132,13 +139,17 @@ class FileSource(RowSource):
                 yield Example("", None, 1, problems.file, problem=problem)
 
     def _files(self) -> list[str]:
-        """Return the paths of the files that are read."""
+        """Return the paths of the files that training reads, including labels next to a .npy."""
         if os.path.isdir(self.path):
             return [part.path for part in self._parts(labelled=True)]
         return [path for path in (self.path, labels_file(self.path)) if path]
 
     def _parts(self, *, labelled: bool) -> list[Part]:
-        """Return the files that hold the rows."""
+        """Return the files with rows, in the order in which they are read.
+
+        Args:
+            labelled: True if every row must have a label.
+        """
         if self.format.whole_files and not labelled:
             return whole_files(self.path)
         if os.path.isdir(self.path):
@@ -150,14 +161,21 @@ class FileSource(RowSource):
 
 
 def reader_of(format: str) -> Callable[[RowSource], Iterator[Example | Rows]]:
-    """Return the function that reads files of a format, as `FORMATS` names it."""
+    """Import and return the function that reads files of a format, named in `FORMATS`."""
     module, function = FORMATS[format].reader.split(".")
     reader: Any = getattr(import_module(f"seqtrain.data.readers.{module}"), function)
     return reader  # type: ignore[no-any-return]
 
 
 def _read_part(source: RowSource, reading: str, *, pipes: bool) -> Iterator[Example | Rows]:
-    """Yield the rows of the file `source.path`."""
+    """Open the file `source.path` and yield its rows.
+
+    Args:
+        source: The file and its format.
+        reading: Name of the format, or `WHOLE`.
+        pipes: True to allow standard input and named pipes. A file of reading `WHOLE` never may
+            be one.
+    """
     read = read_whole if reading == WHOLE else reader_of(reading)
     pipes = pipes and reading != WHOLE
     encoding, digests = source.format.encoding, source.digests
@@ -166,15 +184,15 @@ def _read_part(source: RowSource, reading: str, *, pipes: bool) -> Iterator[Exam
 
 
 def class_folder(path: str) -> list[Part]:
-    """Return the files of a folder whose names are labels, sorted by name.
+    """Return the files of a folder in which names of files or sub-folders are labels.
 
     The folder has either a sub-folder per class, with a file per example, or a file
     ``<class>.txt`` (or ``.txt.gz``, ``.fasta``) per class, with an example per line. FASTA files
-    have an example per record. Hidden names and folders such as ``unsup`` don't count. Lists of
-    links such as aclImdb's ``urls_pos.txt`` don't count either.
+    have an example per record. Hidden names, folders such as ``unsup``, and lists of links such as
+    aclImdb's ``urls_pos.txt`` are ignored. The files are sorted by label, then by name.
 
     Raises:
-        DataError: If the folder has neither, or both.
+        DataError: If the folder has neither sub-folders nor such files, or has both.
     """
     entries, name = _entries(path), display_name(path)
     folders = [each for each, mode in entries if stat.S_ISDIR(mode)]
@@ -205,7 +223,11 @@ def class_folder(path: str) -> list[Part]:
 
 
 def whole_files(path: str) -> list[Part]:
-    """Return a file, or each file below a folder, as a sequence each."""
+    """Return the file itself, or all files below a folder. Each file is one sequence.
+
+    Raises:
+        DataError: If a folder contains no files.
+    """
     files = [*_files_below(path)] if os.path.isdir(path) else [path]
     if not files:
         raise DataError(f"{display_name(path)}: no files in it; expected a file per sequence")
@@ -213,10 +235,11 @@ def whole_files(path: str) -> list[Part]:
 
 
 def saved_dataset(path: str) -> list[Part]:
-    """Return the files that Hugging Face's ``save_to_disk`` wrote.
+    """Return the .arrow files of a folder that Hugging Face's ``save_to_disk`` wrote, sorted.
 
     Raises:
-        DataError: If the folder holds several data sets, or none.
+        DataError: If the folder contains no .arrow file; the message lists its sub-folders, which
+            may be the splits of a data set.
     """
     files = sorted(glob.glob(os.path.join(glob.escape(path), "*.arrow")))
     if not files:
@@ -227,7 +250,10 @@ def saved_dataset(path: str) -> list[Part]:
 
 
 def holds_whole_files(path: str) -> bool:
-    """Return True if a path is a folder of folders, whose files are a sequence each."""
+    """Return True if a path is a folder with at least one sub-folder.
+
+    Each file in the sub-folders is then one sequence.
+    """
     return os.path.isdir(path) and any(stat.S_ISDIR(mode) for _, mode in _entries(path))
 
 
@@ -252,7 +278,7 @@ def _entries(*path: str) -> list[tuple[str, int]]:
 
 
 def _class_of(name: str) -> str:
-    """Return the label that a file's name gives, or an empty text."""
+    """Return the label in the name of a .txt or FASTA file, or "" for any other file."""
     stem, ending = os.path.splitext(uncompressed(name))
     return stem if ending == ".txt" or resolve_format(name, "auto") == "fasta" else ""
 

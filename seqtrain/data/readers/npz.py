@@ -34,7 +34,10 @@ NAMES = {
     **dict.fromkeys(("y", "Y", "y_train"), "labels"),
     **{name: name for name in FLAT},
 }
-"""Meaning of the names of arrays. Of several names for the same, the first one counts."""
+"""Maps each accepted name of an array to its meaning.
+
+If a file has arrays of several names with one meaning, the first name here is used.
+"""
 NPY = b"\x93NUMPY"
 DAMAGE = (OSError, ValueError, EOFError, KeyError, NotImplementedError, RuntimeError)
 OBJECTS = (
@@ -47,7 +50,13 @@ FEW_SYMBOLS = 1000
 
 
 def read_npz(source: RowSource) -> Iterator[Example]:
-    """Read sequences from arrays, which are held in memory. The line is the row, from 1."""
+    """Yield the sequences of a file of arrays, which are held in memory.
+
+    The line number of an example is the index of its sequence, from 1.
+
+    Raises:
+        DataError: If the file is damaged, lacks an array, or has one of a wrong type or shape.
+    """
     name, is_tokens = source.problems.name, source.schema.kind == "tokens"
     arrays = _load(source.stream, name)
     values, borders = _rectangle(arrays, name) if "X" in arrays else _flat(arrays, name)
@@ -68,14 +77,24 @@ def read_npz(source: RowSource) -> Iterator[Example]:
 
 
 def labels_file(path: str) -> str:
-    """Return the path of the labels of a .npy file, or an empty text if there is none."""
+    """Return the path of the file with the labels of a .npy file, or "" if there is none."""
     folder, name = os.path.split(path)
     found = os.path.join(folder, re.sub("(?<![a-zA-Z])[xX](?![a-zA-Z])", "y", name))
     return found if found != path and name.endswith(".npy") and os.path.isfile(found) else ""
 
 
 def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
-    """Return the known arrays of a file. numpy refuses objects, which would run code."""
+    """Map each meaning in `NAMES` to the array of the file with this meaning.
+
+    Arrays of Python objects, whose loading could run code, are refused.
+
+    Args:
+        stream: The open file.
+        name: Name of the file for messages.
+
+    Raises:
+        DataError: If the file is damaged, too large for memory, or contains Python objects.
+    """
     try:
         if not stream.seekable():  # as a compressed one isn't
             stream = io.BytesIO(stream.read())
@@ -104,7 +123,14 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
 
 
 def _rectangle(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
-    """Return the steps of X (B, T) or (B, T, C), one after another, and their B + 1 borders."""
+    """Return the steps of all rows of the array X, and the borders of the rows.
+
+    Steps after the last value of a row that isn't missing are left out.
+
+    Returns:
+        Steps of all rows one after another, (N,) or (N, C), and B + 1 indices: row b has the steps
+        from ``borders[b]`` to ``borders[b + 1]``, without the latter.
+    """
     x = arrays["X"]
     if x.ndim not in (2, 3) or x.dtype.kind not in "iuf" or 0 in x.shape[1:]:
         raise _unfit(name, "X", "numbers (B, T) or (B, T, C), a series per row", x)
@@ -116,7 +142,12 @@ def _rectangle(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
 
 
 def _flat(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
-    """Return the values, and the B + 1 borders of the sequences in them."""
+    """Return the array `values`, (N,) or (N, C), and the B + 1 borders of its sequences.
+
+    Raises:
+        DataError: If an array is missing or has a wrong type or shape, or the borders don't cover
+            all values.
+    """
     values, key = _array(arrays, "values", name), "offsets" if "offsets" in arrays else "lengths"
     if values.ndim not in (1, 2) or values.dtype.kind not in "iuf" or 0 in values.shape[1:]:
         raise _unfit(name, "values", "numbers (N,) or (N, C), the steps of all sequences", values)

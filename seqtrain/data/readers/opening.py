@@ -21,14 +21,14 @@ from seqtrain.text import display_name
 BUFFER = 1 << 18
 """Bytes of a file that are read at once."""
 BOMB_RATIO = 1000
-"""Largest believable ratio of content to file size."""
+"""Largest allowed ratio of decompressed size to file size."""
 BOMB_FREE_BYTES = 100_000_000
-"""Bytes of content that are never taken for a bomb."""
+"""Decompressed size in bytes up to which the ratio isn't checked."""
 COMPRESSIONS = {
     ".gz": ("gzip", re.compile(rb"\x1f\x8b")),
     ".zst": ("zstd", re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18")),
 }
-"""Name of the compression of each ending, and the first bytes of such data."""
+"""Maps each ending to the name of its compression and a pattern of the first bytes."""
 
 
 @contextmanager
@@ -44,9 +44,10 @@ def open_input(
     Args:
         path: A file, or ``-`` for standard input.
         pipes: Allow standard input and named pipes, which can be read only once.
-        encoding: With utf-16, the content is converted to UTF-8 in memory.
-        digests: Receives the SHA-256 of the file under its path, if the block reads the file from
-            beginning to end.
+        encoding: Encoding of the file. UTF-16 is converted to UTF-8 in memory. Content in any
+            other encoding is passed unchanged.
+        digests: Dict to which the file's SHA-256 is added, with the path as its key, if the block
+            reads the file from beginning to end.
 
     Raises:
         DataError: If the file is missing or unreadable, or isn't compressed as its name says.
@@ -97,7 +98,11 @@ def _decompressed(stream: Any, path: str) -> Any:
 
 
 def _converted(content: Any, path: str) -> Any:
-    """Return UTF-16 text as UTF-8, and other content as it is."""
+    """Return a stream of the content in UTF-8 if it is UTF-16, or else the stream itself.
+
+    Raises:
+        DataError: If the content begins as UTF-16 but can't be decoded.
+    """
     variant = utf_16(content.peek(4))
     if variant is None:
         return content
@@ -109,11 +114,13 @@ def _converted(content: Any, path: str) -> Any:
 
 
 class _HashedFile(io.FileIO):
-    """A file that is hashed while it is read, and raises DataError with its path.
+    """A file that is hashed while it is read.
+
+    If reading fails, a DataError with the path is raised.
 
     Attributes:
         hash: SHA-256 object of the bytes read so far.
-        hashed: Number of these bytes, or -1 once a read wasn't sequential.
+        hashed: Number of bytes in `hash`, or -1 after a read that wasn't sequential.
     """
 
     def __init__(self, path: str, **options: Any) -> None:
@@ -133,7 +140,14 @@ class _HashedFile(io.FileIO):
 
 
 class _Inflated(io.RawIOBase):
-    """The content of a compressed file. Damage and bombs are OSErrors that give the place."""
+    """Stream of the decompressed content of a file.
+
+    Reading raises OSError if the data are damaged, or expand so much that they may be a bomb.
+
+    Args:
+        packed: Stream of the compressed data.
+        name: Name of the compression: gzip or zstd.
+    """
 
     def __init__(self, packed: BinaryIO, name: str) -> None:
         self._packed, self._name = packed, name
@@ -151,7 +165,10 @@ class _Inflated(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer, so that what is guessed from it doesn't depend on gzip members."""
+        """Fill the whole buffer, unless the content ends; return the number of bytes.
+
+        A short read at the end of a gzip member would change what is detected from the buffer.
+        """
         view, size = memoryview(buffer), 0
         while size < len(view) and self._problem is None:
             try:
@@ -178,15 +195,24 @@ class _Inflated(io.RawIOBase):
 
 
 def refuse_bomb(what: str, content: int, packed: int) -> None:
-    """Raise OSError if so much content can't come from an honest file of `packed` bytes."""
+    """Raise OSError if content is so much larger than its file that it may be a bomb.
+
+    Args:
+        what: Name of the content for the message, such as "the arrays".
+        content: Size of the decompressed content in bytes.
+        packed: Size of the compressed file in bytes.
+    """
     if content > BOMB_FREE_BYTES and content > BOMB_RATIO * packed:
         raise OSError(f"{what} expand more than {BOMB_RATIO} times; refused as a bomb")
 
 
 def utf_16(head: bytes) -> str | None:
-    """Return the variant of UTF-16 in which a file begins, or None.
+    """Return Python's name of the UTF-16 encoding of a file, or None if it isn't UTF-16.
 
-    It is detected by the byte order mark, or by the zeros in the file's first letters.
+    The encoding is detected by the byte order mark, or by the zero bytes of the first letters.
+
+    Args:
+        head: The first bytes of the file, at least four if it has so many.
     """
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"

@@ -19,17 +19,18 @@ ROWS = 1024
 NUMBER_BYTES = 8
 COLUMNS = "the columns"
 Opened: TypeAlias = tuple[Any, Callable[[list[str]], Iterable[Any]]]
-"""Schema of a file, and a function that yields batches of certain columns."""
+"""Schema of a file, and a function that takes names of columns and yields batches of them."""
 
 
 def read_arrow(source: RowSource) -> Iterator[Example | Rows]:
-    """Read the rows of a parquet file, or of a file or stream of Arrow.
+    """Yield the rows of a parquet file, or of a file or stream of Arrow.
 
-    The line is the row, from 1.
+    The line number of a row is its number, from 1.
 
     Raises:
         ConfigError: If pyarrow isn't installed.
-        DataError: If the file isn't sound, lacks a column, or expands like a bomb.
+        DataError: If the file is damaged, has two columns of one name, or expands so much that it
+            may be a bomb.
     """
     arrow, schema, name = _import(), source.schema, source.problems.name
     try:
@@ -58,10 +59,10 @@ def read_arrow(source: RowSource) -> Iterator[Example | Rows]:
 
 
 def cells_of_column(column: Any) -> list[Any]:
-    """Return the cells of an Arrow column as values of Python.
+    """Return the cells of an Arrow column as Python values, with None for each null.
 
-    Dates and times become text, and durations seconds as text: Python's own types have no
-    nanoseconds.
+    Dates and times become ISO text, and durations text such as ``PT1.5S``, because Python's types
+    for them have no nanoseconds.
     """
     types = _import().types
     if types.is_temporal(column.type) and not types.is_interval(column.type):
@@ -110,7 +111,12 @@ def _rows(batches: Iterable[Any], size: int) -> Iterator[dict[str, Any]]:
 
 
 def _class_names(metadata: dict[bytes, bytes], label: object) -> list[str]:
-    """Return the class names that Hugging Face's datasets keep in a file, or none."""
+    """Return the class names that Hugging Face's datasets saved in a file, or an empty list.
+
+    Args:
+        metadata: Metadata of the file's schema.
+        label: Name of the label column.
+    """
     try:
         features = json.loads(metadata[b"huggingface"])["info"]["features"]
         names = features[label]["names"]

@@ -16,7 +16,10 @@ FASTTEXT_LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
 
 
 def read_txt(source: RowSource) -> Iterator[Example]:
-    """Read lines of label, tab, text. In prediction a line without a tab is text only."""
+    """Yield the examples of lines ``label<TAB>text``.
+
+    If the input is unlabelled, a line without a tab is text without a label.
+    """
 
     def parse(line: str) -> tuple[Any, ...]:
         label, tab, text = line.partition("\t")
@@ -30,7 +33,11 @@ def read_txt(source: RowSource) -> Iterator[Example]:
 
 
 def read_fasttext(source: RowSource) -> Iterator[Example]:
-    """Read lines of `__label__NAME text`. In prediction the label may be missing."""
+    """Yield the examples of lines ``__label__NAME text``.
+
+    With data.label_separator, a line has any number of labels. In an unlabelled input the label
+    may be missing.
+    """
     is_multi_label = source.schema.label_separator is not None
 
     def parse(text: str) -> tuple[Any, ...]:
@@ -50,10 +57,10 @@ def read_fasttext(source: RowSource) -> Iterator[Example]:
 
 
 def read_fasta(source: RowSource) -> Iterator[Example]:
-    """Read records: a line `>id label`, then lines of the sequence.
+    """Yield the examples of FASTA records: a line `>id label`, then lines of the sequence.
 
-    The label is the last word of the first line, after a blank, | or =. In prediction it may be
-    missing.
+    The label is the last word of the record's first line, after a blank, | or =. In an unlabelled
+    input it may be missing.
     """
 
     def parse(record: list[str]) -> tuple[Any, ...]:
@@ -68,12 +75,12 @@ def read_fasta(source: RowSource) -> Iterator[Example]:
 
 
 def read_lines(source: RowSource) -> Iterator[Example]:
-    """Read one sequence per line, without a label. An empty line is an empty sequence."""
+    """Yield one example without a label per line. An empty line is an empty sequence."""
     return _unlabelled(source, source.lines())
 
 
 def read_whole(source: RowSource) -> Iterator[Example]:
-    """Read a whole file as one sequence, without its last line end."""
+    """Yield the whole file, without its last line end, as one example without a label."""
     text = without_end("".join(chain.from_iterable(source.blocks())))
     return _unlabelled(source, iter([(1, text)]))
 
@@ -83,7 +90,10 @@ def _unlabelled(source: RowSource, rows: Numbered) -> Iterator[Example]:
 
 
 def _fasta_records(source: RowSource) -> Numbered:
-    """Yield the lines of each record. Blank lines and comments (`;`) are left out."""
+    """Yield the number of the first line, and the lines, of each FASTA record.
+
+    Blank lines and comments, which begin with `;`, are left out.
+    """
     start, record = 0, list[str]()
     for line, text in source.lines():
         if text.startswith(">") and record:
@@ -97,9 +107,10 @@ def _fasta_records(source: RowSource) -> Numbered:
 
 
 def read_ts(source: RowSource) -> Iterator[Example]:
-    """Read a header of `@key value`, then a series per line: channels and label, separated by `:`.
+    """Yield the examples of a .ts file of the UCR and UEA archives.
 
-    `?` and NaN are missing values.
+    After a header of lines `@key value`, each line is a series: its channels, then its label if
+    the header says so, separated by `:`. `?` and NaN are missing values.
     """
     lines = (row for row in source.lines() if row[1][:1] not in ("#", "%"))
     has_labels, channels_of_first = _read_header(lines, source), 0
@@ -120,7 +131,11 @@ def read_ts(source: RowSource) -> Iterator[Example]:
 
 
 def _read_header(lines: Numbered, source: RowSource) -> bool:
-    """Read up to the line @data; return True if the series have labels."""
+    """Read the header of a .ts file up to the line @data; return True if the series have labels.
+
+    Raises:
+        DataError: If the header isn't valid, or lacks the labels that the input must have.
+    """
     line, has_labels, fail = 0, False, source.problems.fail
     for line, text in lines:
         key, first = [*text.lower().split(), "", ""][:2]

@@ -1,4 +1,4 @@
-"""Inputs of rows: lines as text, and what every reader does with rows and labels."""
+"""Inputs of rows: decoding of lines, checks of rows, and conversion of labels and sequences."""
 
 import io
 import re
@@ -26,7 +26,7 @@ LINE_BYTES = 1 << 28
 BLOCK_BYTES = 1 << 15
 """Bytes of lines that are decoded at once."""
 UNDECODABLE = re.compile("[\udc00\udc80-\udcff]")
-"""Surrogates that Python puts in place of bytes that are no text, and `NUL`."""
+"""Characters that `_decode` writes for undecodable bytes and for NUL bytes."""
 NUL = "\udc00"
 """Surrogate in place of a zero byte. No text contains surrogates."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -41,25 +41,26 @@ MAGIC = {
     b"\x89HDF": "an HDF5 file",
     b"%PDF-": "a PDF",
 }
-"""First bytes of files that are often taken for text."""
+"""Maps the first bytes of binary files to the name of their type, for messages."""
 
 
 @dataclass(frozen=True)
 class RowSource:
-    """An input of rows, and how its rows are to be read.
+    """An input of rows with the options for reading it.
 
     Attributes:
-        path: Path, or name for messages.
-        format: How the file is written.
-        schema: Which columns mean what.
-        keep: Columns that are copied to `Example.kept`.
-        bad_rows: ``"error"``, ``"drop"`` or ``"blank"``. With ``"blank"`` a line that can't be
-            decoded is a bad row; otherwise the file can't be read past it.
-        stream: Binary stream of an open file, or None.
-        problems: Collector of what is wrong with rows.
+        path: Path, or the table's name for messages.
+        format: File format: encoding, delimiter, decimal mark, and so on.
+        schema: Meaning of the columns: sequence, label, group, and so on.
+        keep: Columns whose cells are copied to `Example.kept`.
+        bad_rows: ``"error"``, ``"drop"`` or ``"blank"``. With ``"blank"``, a row that can't be
+            decoded is a bad row, and reading continues. Otherwise it raises DataError.
+        stream: Binary stream of the open file, or None before it is opened.
+        problems: Collector of the problems with rows.
         labelled: True if every row must have a label.
-        at_once: Largest number of rows that may be awaited before the first of them is used.
-        digests: SHA-256, by path, of files that were read from beginning to end.
+        at_once: Number of rows that are read as one block. It is 1 for pipes, so that each row is
+            processed as soon as it arrives.
+        digests: Maps the path of each file that was read from beginning to end to its SHA-256.
     """
 
     path: str
@@ -79,8 +80,8 @@ class RowSource:
         A byte order mark at the start is dropped.
 
         Raises:
-            DataError: If a line is longer than `LINE_BYTES`, or, unless `bad_rows` is
-                ``"blank"``, contains bytes that are no text.
+            DataError: If a line is longer than `LINE_BYTES`. Also if a line contains undecodable
+                or NUL bytes, unless `bad_rows` is ``"blank"``.
         """
         number, encoding = 1, self.format.encoding
         try:
@@ -113,7 +114,7 @@ class RowSource:
             number += len(lines)
 
     def check(self, text: str) -> None:
-        """Raise BadRow if a line contained bytes that are no text."""
+        """Raise BadRow if a decoded line contained undecodable or NUL bytes."""
         found = UNDECODABLE.search(text)
         if found is None:
             return
@@ -124,11 +125,14 @@ class RowSource:
         raise BadRow(f"byte {at} is not {self.format.encoding.upper()} (0x{byte:02x}); {advice}")
 
     def good(self, rows: Numbered, *, blank_rows: bool = True) -> Numbered:
-        """Yield rows, with a BadRow in place of each row that isn't text.
+        """Yield rows. If `bad_rows` is ``"blank"``, replace each undecodable row by a BadRow.
+
+        A row is undecodable if it contains undecodable or NUL bytes. With any other value of
+        `bad_rows`, `blocks` raises DataError at the first such row.
 
         Args:
-            rows: Line number and text, or fields, of each row.
-            blank_rows: True if a blank line is a row; False if it is skipped.
+            rows: Line number of each row, and its text or list of fields.
+            blank_rows: True to yield blank rows, too; False to skip them.
         """
         is_lenient = self.bad_rows == "blank"
         for line, row in rows:
@@ -145,12 +149,16 @@ class RowSource:
     def examples(
         self, rows: Numbered, parse: Callable[[Any], tuple[Any, ...]]
     ) -> Iterator[Example]:
-        """Yield the example of each row, in order. A bad row's example holds its problem.
+        """Yield the example of each row, in order.
+
+        If a row's content is a BadRow, or `parse` raises an error, the example is empty and its
+        field `problem` has the reason.
 
         Args:
             rows: Line number and content of each row.
-            parse: Returns the sequence and the labels of a row, then, if there are any, the fields
-                of `Example` from `group` on. Raises BadRow.
+            parse: Function that takes a row's content and returns its sequence and its labels.
+                Further values are the fields of `Example` from `group` on. It may raise BadRow or
+                NotJSONError.
         """
         for line, row in rows:
             try:
@@ -163,15 +171,25 @@ class RowSource:
                 yield Example(sequence, label, line, None, *more)
 
     def sequence(self, text: str) -> SequenceValue:
-        """Return the sequence that a cell of text holds."""
+        """Return the sequence in a cell of text, by the schema's kind and the decimal mark.
+
+        Raises:
+            BadRow: If the cell isn't a sequence of this kind.
+        """
         return sequence_from_text(text, self.schema.kind, self.format.decimal)
 
     def labels(self, value: Any) -> Labels | None:
-        """Return the labels of a row, or None if the cell is blank and the input is unlabelled.
+        """Return the labels in the label cell of a row, or None if the cell is blank.
 
-        A list has any number of labels, and so has a text if data.label_separator is set. A blank
-        cell of a labelled input is a BadRow, unless rows are time steps: one row of each id needs
-        a label.
+        A list, or the text of a JSON list, has any number of labels. If data.label_separator is
+        set, a text is split at it and has any number of labels, none if it is blank.
+
+        Args:
+            value: The cell.
+
+        Raises:
+            BadRow: If a label is no text, integer, true or false. Also if the cell is blank, the
+                input is labelled, and rows aren't time steps.
         """
         if value is None and not self.labelled:
             return None
@@ -187,7 +205,13 @@ class RowSource:
         return None if text is None else (text,)
 
     def _label_list(self, text: str) -> Any:
-        """Return the labels in a cell that holds a JSON list, or the text of any other cell."""
+        """Return the list in a label cell that may be a JSON list, or the unchanged text.
+
+        A list without texts, such as ``[1, 2]``, is one label unless data.label_separator is set.
+
+        Raises:
+            BadRow: If data.label_separator is set and the list isn't valid JSON.
+        """
         is_multi_label = self.schema.label_separator is not None
         try:
             found = parse_json(text)
@@ -200,10 +224,14 @@ class RowSource:
 
 
 def name_of(value: object, what: str) -> str | None:
-    """Return a label, or the name of a group, as text, or None if it is blank.
+    """Return a label or the name of a group as text, or None if the value is blank.
+
+    Args:
+        value: Value of the cell.
+        what: Name of the value for the message, such as "the label".
 
     Raises:
-        BadRow: If it is no text, integer, true or false. `what` names it in the message.
+        BadRow: If the value isn't a text, an integer, true or false.
     """
     if value is None or isinstance(value, str):
         return value if value and not value.isspace() else None
@@ -216,7 +244,16 @@ def name_of(value: object, what: str) -> str | None:
 
 
 def _whole_lines(stream: Any, problems: RowProblems) -> Iterator[bytes]:
-    """Yield blocks of whole lines, after checking that the first bytes are text."""
+    """Yield blocks of bytes, each of whole lines.
+
+    Args:
+        stream: Binary stream.
+        problems: Collector of problems, for messages.
+
+    Raises:
+        DataError: If the file begins like UTF-16 or a binary file of `MAGIC`.
+        OSError: If a line is longer than `LINE_BYTES`.
+    """
     parts, size, is_first = list[bytes](), 0, True
     while part := stream.read1(BLOCK_BYTES):
         found = next((found for magic, found in MAGIC.items() if part.startswith(magic)), None)
@@ -237,7 +274,10 @@ def _whole_lines(stream: Any, problems: RowProblems) -> Iterator[bytes]:
 
 
 def _decode(raw: bytes, encoding: str) -> str:
-    """Return a line as text, with surrogates in place of what can't be decoded."""
+    """Decode a line, as UTF-8 if possible, or else in the given encoding.
+
+    Undecodable bytes and NUL bytes become surrogates, which match `UNDECODABLE`.
+    """
     for name in ("utf-8", "utf-8" if encoding == "utf-16" else encoding):
         with suppress(UnicodeDecodeError):
             return raw.decode(name).replace("\0", NUL)

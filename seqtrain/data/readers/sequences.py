@@ -30,18 +30,18 @@ DECIMAL_COMMAS = re.compile(rf"{_DECIMAL}(?:\s+{_DECIMAL})+")
 NUMBER_WITH_POINT = re.compile(r"(?<![.0-9])[0-9]*\.[0-9]+(?![.0-9])")
 """A number with one decimal point; dates such as 31.12.2024 have more points."""
 MANY_FIELDS = 4
-"""From so many fields on, `0,5` in each of them is one number rather than two."""
+"""Least number of fields in which `0,5` is taken for one number rather than two."""
 MANY = re.compile(r"[\s,;[]")
 """A character that only a cell of more than one number contains."""
 DECIMAL_ADVICE = 'write decimals with a point, or set data.decimal: ","'
 TURN = " ¶ "
-"""Separator of the sentences of a list, or of the turns of a chat."""
+"""Separator between the sentences of a list, or between the turns of a chat."""
 ROLES, CONTENTS = ("role", "from", "speaker"), ("content", "value", "text")
-"""Names of the fields of a chat's turns."""
+"""Accepted names of the two fields of a turn in a chat: the speaker's role and the text."""
 
 
 def json_type(value: object) -> str:
-    """Return the name of a value's type for a message."""
+    """Return the JSON name of a value's type for messages, such as "an object"."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
     names |= {type(None): "null", int: "a number", float: "a number"}
     return names.get(type(value), f"a {type(value).__name__}")
@@ -50,9 +50,10 @@ def json_type(value: object) -> str:
 def sequence_from_text(text: str, kind: str, decimal: str = ".") -> Sequence:
     """Return the sequence in a cell of text.
 
-    Tokens are separated by blanks, or a JSON list. Features are a JSON list, an array as numpy
-    prints it, or numbers separated by blanks, commas or semicolons. One line is one channel.
-    Several lines are a time step each.
+    Tokens are separated by blanks, or elements of a JSON list. Features are a JSON list, an array
+    as numpy prints it, or numbers separated by blanks, commas or semicolons. The numbers of a
+    single line are the time steps of one channel. In a cell of many lines, each line is a time
+    step and its numbers are the channels.
 
     Args:
         text: The cell.
@@ -60,7 +61,8 @@ def sequence_from_text(text: str, kind: str, decimal: str = ".") -> Sequence:
         decimal: Decimal mark of numbers. With ``","``, commas don't separate numbers.
 
     Raises:
-        BadRow: If the cell holds no such sequence.
+        BadRow: If the cell isn't a sequence of this kind.
+        NotJSONError: If a list of tokens isn't valid JSON.
     """
     if kind == "text":
         return text
@@ -88,12 +90,17 @@ def sequence_from_text(text: str, kind: str, decimal: str = ".") -> Sequence:
 
 
 def sequence_from_json(value: object, kind: str, decimal: str = ".") -> Sequence:
-    """Return the sequence in a JSON value: a string, or a list of symbols, vectors or numbers.
+    """Return the sequence in a JSON value. None is an empty sequence, as a blank cell is.
 
-    A missing value is an empty sequence, as a blank cell of a file is.
+    Args:
+        value: A string as in `sequence_from_text`; or a list of symbols for kind tokens, of
+            numbers or vectors for kind features, or of sentences or turns for kind text.
+        kind: ``"text"``, ``"tokens"`` or ``"features"``.
+        decimal: Decimal mark of numbers in a string.
 
     Raises:
-        BadRow: If the value holds no such sequence.
+        BadRow: If the value isn't a sequence of this kind.
+        NotJSONError: If a string with a list of tokens isn't valid JSON.
     """
     value = "" if value is None else value
     if isinstance(value, str):
@@ -117,12 +124,20 @@ def sequence_from_json(value: object, kind: str, decimal: str = ".") -> Sequence
 def sequence_from_cells(
     cells: Listed[Any], kind: str, columns: Listed[Column], decimal: str = "."
 ) -> Any:
-    """Return the sequence in the cells of a row.
+    """Return the sequence in the cells of the sequence columns of a row.
 
-    Texts or symbols are joined. Single numbers are time steps; series are channels.
+    Texts are joined with blanks, and lists of symbols into one list. Cells of one number each are
+    the time steps of one channel. If a cell contains a series, each cell is a channel.
+
+    Args:
+        cells: The cells.
+        kind: ``"text"``, ``"tokens"`` or ``"features"``.
+        columns: Column of each cell, for messages.
+        decimal: Decimal mark of numbers in cells of text.
 
     Raises:
-        BadRow: If a cell holds no such sequence; the message names its column.
+        BadRow: If a cell isn't a sequence of this kind.
+        NotJSONError: If a cell of a row of features isn't valid JSON.
     """
     if kind == "features" and len(cells) > 1:
         return features_from_fields([*map(with_points, cells)] if decimal == "," else cells)
@@ -141,10 +156,12 @@ def sequence_from_cells(
 
 
 def _joined_turns(value: object) -> str:
-    """Return the text of a list of sentences, or of the turns of a chat, each after its role.
+    """Join the sentences of a list, or the turns of a chat, with `TURN`.
+
+    A turn becomes ``role : text``.
 
     Raises:
-        BadRow: If the value isn't such a list.
+        BadRow: If the value isn't a list of strings and turns.
     """
     if not isinstance(value, list):
         raise BadRow(f"expected a string, found {json_type(value)} (data.kind is text)")
@@ -163,7 +180,16 @@ def _turn(value: object) -> str:
 
 
 def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
-    """Return a line as one channel, or, if nested, each line as the channels of a time step."""
+    """Return the numbers in lines of text as features.
+
+    Args:
+        lines: Lines of numbers.
+        nested: True if each line is a time step, with a number per channel. False if there is at
+            most one line, whose numbers are the time steps of one channel.
+
+    Raises:
+        BadRow: If a line isn't a line of numbers, or lines have different counts of numbers.
+    """
     for line in lines:
         if "," in line and ";" in line:
             raise BadRow(f"found both , and ; between numbers; {DECIMAL_ADVICE}")
@@ -174,7 +200,11 @@ def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
 
 
 def _matrix(rows: list[Any]) -> Features:
-    """Return rows of single numbers, a row per time step, or one channel of such cells."""
+    """Return features (T, C) from a list of T rows of C cells, or (T, 1) from a list of T cells.
+
+    Raises:
+        BadRow: If a cell isn't a number, or rows have different lengths.
+    """
     if rows and not isinstance(rows[0], list):
         return float32(_parse_numbers(rows)[:, None])
     for step, row in enumerate(rows, start=1):
@@ -189,9 +219,13 @@ def _matrix(rows: list[Any]) -> Features:
 
 
 def features_from_fields(fields: Listed[object]) -> Features:
-    """Return single numbers as the time steps of one channel, or else each field as a channel.
+    """Return the features in the fields of a row, (T, C).
 
-    Missing values at the end of a row of numbers are no time steps.
+    If every field contains one number, the fields are the time steps of one channel. Missing
+    values at the end are left out. If a field contains a series, each field is a channel.
+
+    Raises:
+        BadRow: If a field isn't a number or a series, or the channels have different lengths.
     """
     if any(isinstance(x, list) or MANY.search(str(x).strip()) for x in fields):
         text = " ".join(map(str, fields))
@@ -204,7 +238,11 @@ def features_from_fields(fields: Listed[object]) -> Features:
 
 
 def joined_channels(parts: list[Any]) -> Features:
-    """Return channels of shape (T, C) as the columns of one matrix; T must be equal."""
+    """Join features (T, C) along the channels.
+
+    Raises:
+        BadRow: If their numbers of time steps T differ.
+    """
     for number, part in enumerate(parts, start=1):
         if len(part) != len(parts[0]):
             raise BadRow(
@@ -225,19 +263,32 @@ def _features_from_json(value: Any) -> Features:
 
 
 def features_from_columns(texts: list[str]) -> Features:
-    """Return channels of comma-separated numbers as (T, C); `?` and NaN are missing values."""
+    """Return features (T, C) from one text of comma-separated numbers per channel.
+
+    `?` and NaN are missing values.
+
+    Raises:
+        BadRow: If a value isn't a number, or the channels have different lengths.
+    """
     channels = [_parse_numbers(text.split(",") if text.strip() else []) for text in texts]
     return joined_channels([float32(channel[:, None]) for channel in channels])
 
 
 def features_from_array(values: npt.NDArray[np.generic]) -> Features:
-    """Return numbers of any type as float32. Raises BadRow for values beyond float32."""
+    """Return numbers of any type as float32.
+
+    Raises:
+        BadRow: If a value is infinite or too large for float32.
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         return float32(values.astype(np.float64))
 
 
 def plain_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64] | None:
-    """Return the values of cells that are all numbers, or all texts of numbers, or None."""
+    """Return cells as numbers if all are numbers or None, or all are texts of numbers.
+
+    Otherwise return None, also if a text is blank. A cell None becomes NaN.
+    """
     try:
         text = "".join(cells)
         return np.array([*map(float, cells)]) if text.isascii() and "_" not in text else None
@@ -250,7 +301,11 @@ def plain_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64] | None:
 
 
 def _parse_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64]:
-    """Return the values of cells of one number each."""
+    """Return the number in each cell, (N,), with NaN for each missing number.
+
+    Raises:
+        BadRow: If a cell isn't a number and isn't one of `MISSING`.
+    """
     if any(isinstance(cell, bool) for cell in cells):
         raise BadRow("expected a number or null, found true or false")
     found = plain_numbers(cells)
@@ -258,7 +313,11 @@ def _parse_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64]:
 
 
 def number_of(cell: object) -> float:
-    """Return the number in a cell, or NaN if the cell is null or one of `MISSING`."""
+    """Return the number in a cell, or NaN if the cell is None or one of `MISSING`.
+
+    Raises:
+        BadRow: If the cell isn't a number.
+    """
     if isinstance(cell, str):
         text = cell.strip()
         if text.lower() in MISSING:
@@ -274,12 +333,12 @@ def number_of(cell: object) -> float:
 
 
 def with_points(cell: Any) -> Any:
-    """Return a cell of numbers with decimal commas as one with points; other cells as they are.
+    """Replace decimal commas in a cell of text by points.
 
-    JSON lists have points already.
+    Cells of other types and JSON lists are returned unchanged.
 
     Raises:
-        BadRow: If the cell contains a point.
+        BadRow: If the cell contains both points and commas, or a number with a point.
     """
     if not isinstance(cell, str) or cell.lstrip()[:1] == "[":
         return cell
@@ -292,8 +351,8 @@ def duration_text(count: int, per_second: int) -> str:
     """Return a duration as text of the form ``PT1.5S``.
 
     Args:
-        count: Number of units of time.
-        per_second: Units that a second has.
+        count: Duration as a number of units of time.
+        per_second: Number of these units in a second.
     """
     seconds, rest = divmod(abs(count), per_second)
     decimals = f".{rest * 10**9 // per_second:09d}" if rest else ""
@@ -310,7 +369,11 @@ def is_number(cell: str) -> bool:
 
 
 def float32(values: npt.NDArray[np.float64]) -> Features:
-    """Return steps (T, …) as float32. NaN is kept; infinity is a BadRow."""
+    """Return values (T, …) as float32. NaN stays NaN.
+
+    Raises:
+        BadRow: If a value is infinite or too large for float32.
+    """
     beyond = np.abs(values) > FLOAT32_MAX
     if beyond.any():
         step = int(np.argwhere(beyond)[0][0]) + 1
@@ -319,7 +382,11 @@ def float32(values: npt.NDArray[np.float64]) -> Features:
 
 
 def plain(value: Any) -> Any:
-    """Return a Python value as a JSON value, as far as possible, or None if it is missing."""
+    """Convert a Python value to a JSON value, or None if it is missing (NaN, NaT, NA).
+
+    Arrays, tuples and Arrow lists become lists; dates and times become ISO text. A value of any
+    other type without a JSON form is returned unchanged.
+    """
     if _is_missing(value):
         return None
     if isinstance(value, np.datetime64):  # tolist() would lose nanoseconds
@@ -346,17 +413,28 @@ def _is_missing(value: Any) -> bool:
 def sequence_from_python(value: Any, kind: str) -> Sequence:
     """Return the sequence in a Python value: text, a list, an array (T, C) or (T,), or a tensor.
 
-    A missing value is an empty sequence.
+    A missing value (None, NaN, NA) is an empty sequence.
+
+    Args:
+        value: The value.
+        kind: ``"text"``, ``"tokens"`` or ``"features"``.
 
     Raises:
-        BadRow: If the value holds no such sequence.
+        BadRow: If the value isn't a sequence of this kind.
+        NotJSONError: If a text with a list of tokens isn't valid JSON.
     """
     array = array_of(value) if kind == "features" else None
     return sequence_from_json(plain(value) if array is None else array, kind)
 
 
 def array_of(value: Any) -> npt.NDArray[Any] | None:
-    """Return numbers of one or two dimensions as an array, or None if a value is no such thing."""
+    """Return a value as an array of real numbers, (T,) or (T, C), or None if it isn't one.
+
+    Masked values become NaN.
+
+    Raises:
+        BadRow: If the value is an array of complex numbers, dates or durations.
+    """
     if hasattr(value, "detach"):  # a tensor; torch isn't imported here
         dense = value.detach().to_dense().cpu()
         value = dense.double() if dense.is_floating_point() else dense

@@ -24,31 +24,41 @@ MISSING_TOKEN = "<unk>"
 Cells: TypeAlias = Any
 """Cells of a column: a list or tuple, or an array of numbers."""
 Rows: TypeAlias = list[Cells]
-"""Rows that are time steps, column by column: lines, problems, labels, groups, kept columns, ids;
-then, as in `Schema.sequence_columns`, order, tokens and numbers; then the row features.
+"""A block of rows that are time steps, as a list of columns.
 
-The problem is the reason why a row can't be used, or None. All other cells but the line and the id
-of such a row are None.
+The columns are: line numbers, problems, labels, groups, kept cells and ids; then the order column
+if there is one, token columns and number columns; then the row features.
+
+A problem is the reason why a row can't be used, or None. A row with a problem has None in every
+other column except its line number and its id.
 """
 LINE, PROBLEM, LABEL, GROUP, KEPT, ID = range(6)
-"""Places of the first columns of `Rows`."""
+"""Indices of the first columns of `Rows`."""
 KNOWN_CELLS = 4096
-"""Number of cells whose tokens are remembered."""
+"""Number of cells whose tokens are cached."""
 LARGEST_EXACT = 2**53
-"""From here on not every whole number is a float64."""
+"""Largest size up to which every whole number is a float64."""
 PLAIN_TYPES = {str, int, float, bool, type(None)}
-"""Types of cells for which equal cells are the same token."""
+"""Types of hashable cells for which cells that are equal and of one type are the same token."""
 
 
 def with_shared_texts(cells: Cells, known: dict[str, str]) -> Cells:
-    """Return a column in which equal texts are one object, to save memory."""
+    """Return the cells of a column with equal texts replaced by one object, to save memory.
+
+    Args:
+        cells: Cells of a column.
+        known: Maps each text to the object that replaces it. New texts are added.
+    """
     if isinstance(cells, np.ndarray):
         return cells
     return [known.setdefault(x, x) if type(x) is str else x for x in cells]
 
 
 def joined(columns: Sequence[Cells]) -> Cells:
-    """Return the cells of several blocks of a column as one block."""
+    """Concatenate the cells of one column from consecutive blocks of rows.
+
+    The result is an array if all blocks are arrays, or else a list.
+    """
     if len(columns) == 1:
         return columns[0]
     if all(isinstance(column, np.ndarray) for column in columns):
@@ -57,18 +67,18 @@ def joined(columns: Sequence[Cells]) -> Cells:
 
 
 def as_list(cells: Cells) -> Cells:
-    """Return cells as values of Python: an array as a list."""
+    """Convert an array of cells to a list of Python values; return a list or tuple unchanged."""
     return cells.tolist() if isinstance(cells, np.ndarray) else cells
 
 
 def taken(rows: Rows, order: Any) -> Rows:
-    """Return the rows at some indices, in the order of the indices."""
+    """Return the rows of a block at the indices `order`, an array, in the order of the indices."""
     at = order.tolist()
     return [x[order] if isinstance(x, np.ndarray) else [*map(x.__getitem__, at)] for x in rows]
 
 
 def id_cells(cells: Cells) -> Cells:
-    """Return the cells of the id column as texts, without surrounding blanks."""
+    """Return the cells of the id column as texts without surrounding blanks; "" if missing."""
     try:
         return [*map(str.strip, cells)]
     except TypeError:
@@ -76,20 +86,24 @@ def id_cells(cells: Cells) -> Cells:
 
 
 def runs_of(ids: Cells) -> list[tuple[int, int]]:
-    """Return the begin and the end of each run of equal ids."""
+    """Return the start and the end (exclusive) of each run of equal consecutive ids."""
     starts = np.flatnonzero([*map(ne, ids[1:], ids)]) + 1
     return [*pairwise([0, *starts.tolist(), len(ids)])]
 
 
 def token_cells(cells: Cells) -> Cells:
-    """Return the cells of a token column as texts."""
+    """Return the cells of a token column as tokens, with `MISSING_TOKEN` for blank cells."""
     # Other cells may be lists, or equal and yet written differently, as Decimals are.
     is_plain = {*map(type, cells)} <= PLAIN_TYPES
     return [*map(_token if is_plain else _token.__wrapped__, cells)]
 
 
 def exact_cells(cells: Cells) -> Cells:
-    """Return cells that are all whole numbers as int64; times may be beyond 2**53."""
+    """Return cells of the order column as an array of numbers, if that is exact.
+
+    The array is int64 if all cells are integers, or float64 if all are finite numbers. Otherwise
+    the cells are returned unchanged. Integers beyond 2**53 are never rounded to float64.
+    """
     found: Cells = plain_numbers(cells)
     if found is None or not np.isfinite(found).all():
         return cells
@@ -102,7 +116,10 @@ def exact_cells(cells: Cells) -> Cells:
 
 
 def float_cells(cells: Cells) -> Cells:
-    """Return cells that are all numbers of float32's range, or missing, as an array."""
+    """Return the cells of a number column as a float64 array, with NaN for None.
+
+    If a cell isn't a number, or is too large for float32, all cells are returned unchanged.
+    """
     found = plain_numbers(cells)
     return cells if found is None or (np.abs(found) > FLOAT32_MAX).any() else found
 
@@ -112,15 +129,15 @@ def _is_missing(cell: object) -> bool:
 
 
 def _text(cell: object) -> str:
-    """Return a cell as text. A whole number has no fraction, as in text files."""
+    """Convert a cell to text; a float such as 2.0 becomes "2"."""
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
 @lru_cache(KNOWN_CELLS, typed=True)
 def _token(cell: Any) -> str:
-    """Return a cell as a token, the same for text files, JSON and tables from Python.
+    """Convert a cell to a token. Equal values from text files, JSON and pandas give one token.
 
-    pandas writes True where JSON has true, and 2.0 for 2 if another row of the column is blank.
+    True becomes "true", 2.0 becomes "2", and a missing cell becomes `MISSING_TOKEN`.
     """
     if _is_missing(cell):
         return MISSING_TOKEN
@@ -131,7 +148,11 @@ def _token(cell: Any) -> str:
 
 
 def with_point(cell: Any) -> Any:
-    """Return a cell of a table with decimal commas with a point, or its problem as a BadRow."""
+    """Replace a decimal comma in a cell of text by a point; return other cells unchanged.
+
+    A number that has a point already isn't valid: a BadRow object is returned, not raised, in its
+    place. `number_in` raises it later.
+    """
     try:
         return with_points(cell)
     except BadRow as bad:
@@ -139,7 +160,11 @@ def with_point(cell: Any) -> Any:
 
 
 def number_in(cell: Any) -> float:
-    """Return the number in a cell. Times and durations are seconds."""
+    """Return the number in a cell, or NaN if it is missing. Times and durations become seconds.
+
+    Raises:
+        BadRow: If the cell is a BadRow, isn't a number, or is infinite or too large for float32.
+    """
     if isinstance(cell, BadRow):
         raise cell
     try:

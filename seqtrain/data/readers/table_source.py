@@ -1,4 +1,4 @@
-"""Tables that are given from Python, as sources of rows.
+"""Tables in memory, passed from Python, as sources of rows.
 
 A table is a DataFrame (pandas, polars), a Dataset of Hugging Face, a table of pyarrow, a dict of
 lists, or a list of dicts. None of these packages is imported. A table only needs to list the names
@@ -35,32 +35,34 @@ EXPECTED_TABLE = (
 ROWS = 1024
 """Rows that become JSON values at a time."""
 LABEL_TYPE_NAMES = {bool: "boolean", int: "integer", float: "integer"}
-"""Names in `LABEL_TYPES` of the types of labels that aren't text.
+"""Maps each Python type of labels to its name in `LABEL_TYPES`. Other types are text.
 
-Blank cells make integers floats in pandas; other floats are no labels.
+Floats are integers, because pandas converts integers to floats if a cell is blank.
 """
 JSON_TYPES = {str, int, bool, type(None)}
-"""Types of cells that JSON has, and that aren't missing."""
+"""Types of cells that are JSON values already."""
 
 
 class TableSource:
     """A table in memory as a source of rows.
 
     Attributes:
-        name: Name for messages.
-        path: Name by which a config refers to the table, and a key of digests.
-        format: `IN_MEMORY`, with the other fields as in a file of text.
-        schema: Which columns mean what.
-        keep: Columns that are copied to `Example.kept`.
+        name: Name of the table in messages.
+        path: Name by which a config refers to the table. It is the table's key in `Digests`, too.
+        format: File format whose name is `IN_MEMORY`, with the decimal mark of numbers in texts.
+        schema: Meaning of the columns: sequence, label, group, and so on.
+        keep: Columns whose cells are copied to `Example.kept`.
         bad_rows: ``"error"``, ``"drop"`` or ``"blank"``.
-        columns: The table's own names of its columns, by their names as text.
-        values: The columns that are read, by name.
+        columns: Maps each column name, converted to text, to the name in the table.
+        values: Maps the name of each column that is read, as text, to its cells.
 
     Args:
         data: The table.
+        decimal: Decimal mark of numbers in texts: ``"."`` or ``","``.
 
     Raises:
-        DataError: If `data` is no table, or its columns aren't equally long.
+        DataError: If `data` is no table, two columns have one name, or the lengths of the columns
+            differ.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class TableSource:
 
     @property
     def path(self) -> str:
-        """Name by which a config refers to the table: it changes with the content."""
+        """Name by which a config refers to the table. It contains a digest of the content."""
         return f"{MEMORY}{self.name}-{self.digest()[:16]}"
 
     def digest(self) -> str:
@@ -106,7 +108,12 @@ class TableSource:
         return self._digest
 
     def opened(self, problems: RowProblems, *, labelled: bool) -> RowSource:
-        """Return the source as it is read once; see `FileSource.opened`."""
+        """Return the options of one reading as a RowSource, the argument of `read`.
+
+        Args:
+            problems: Collector of the problems with rows.
+            labelled: True if every row must have a label.
+        """
         return RowSource(
             self.name,
             self.format,
@@ -119,7 +126,16 @@ class TableSource:
         )
 
     def read(self, opened: RowSource) -> Iterator[Example | Rows]:
-        """Yield the rows. The line is the row, from 1."""
+        """Yield the table's rows: examples, or blocks of rows if rows are time steps.
+
+        The line number of a row is its number, from 1.
+
+        Args:
+            opened: The options of this reading, as `self.opened(…)` returns them.
+
+        Raises:
+            DataError: If the table lacks a column, or has changed since its digest was computed.
+        """
         schema, name = opened.schema, self.name
         sequence: list[Column] = schema.sequence_columns()
         if not sequence and schema.kind == "features":
@@ -137,9 +153,9 @@ class TableSource:
         return read_objects(opened, enumerate(self._rows(), start=1), with_indexes=True)
 
     def label_type(self) -> str:
-        """Return the name of the type of the labels, a key of `LABEL_TYPES`.
+        """Return the name of the labels' type, a key of `LABEL_TYPES`.
 
-        Labels of several types are text. Cells without a label are ignored.
+        It is "text" if labels have different types. Cells without a label are ignored.
         """
         cells = self.values.get(str(self.schema.label), ())
         rows = (cell if type(cell) is list else [cell] for cell in cells)
@@ -148,16 +164,20 @@ class TableSource:
         return LABEL_TYPE_NAMES.get(found.pop(), "text") if len(found) == 1 else "text"
 
     def with_schema(self, schema: Schema) -> TableSource:
-        """Return the same table, read by another schema of the same columns."""
+        """Return a copy of the source that reads the same columns with another schema."""
         other = copy(self)
         other.schema = schema
         return other
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """Yield each row as JSON values. Arrays of numbers are kept in columns of sequences.
+        """Yield each row as a dict that maps column names to JSON values.
+
+        If the schema has one sequence column of kind features, its arrays are kept as arrays. The
+        digest of the content is computed at the end.
 
         Raises:
-            DataError: At the end, if the table has changed since the digest was first computed.
+            DataError: After the last row, if the content doesn't match the digest of an earlier
+                reading.
         """
         digest = sha256()
         columns = {name: iter(values) for name, values in self.values.items()}
@@ -179,7 +199,16 @@ class TableSource:
         return [*map(plain, cells)]
 
     def _column(self, name: Any) -> Any:
-        """Return the values of a column, with the names of classes in place of their numbers."""
+        """Return the cells of a column.
+
+        In a Dataset of Hugging Face, class indices are replaced by the names of the classes.
+
+        Args:
+            name: Name of the column in the table.
+
+        Raises:
+            DataError: If the column isn't a list of cells.
+        """
         if isinstance(self.data, list | tuple):
             return [row.get(name) for row in self.data]
         if hasattr(self.data, "with_format"):  # a Dataset: by Arrow columns, not row by row
@@ -203,7 +232,11 @@ class TableSource:
 
 
 def columns_of(data: Any) -> list[Any] | None:
-    """Return the names of a table's columns, or None if `data` is no table."""
+    """Return the names of a table's columns, or None if `data` is no table.
+
+    Raises:
+        DataError: If `data` is a dict of tables, such as the splits of a Dataset.
+    """
     if isinstance(data, list | tuple):
         is_table = bool(data) and all(isinstance(row, Mapping) for row in data)
         return list(dict.fromkeys(chain.from_iterable(data))) if is_table else None
@@ -221,13 +254,20 @@ _TABLES: WeakValueDictionary[int, TableSource] = WeakValueDictionary()
 
 
 def remember_table(table: TableSource) -> TableSource:
-    """Make a table known by its path to configs, for as long as something else holds it."""
+    """Register a table, so that `table_named` finds it, and return it.
+
+    Only a weak reference is kept: the table is unregistered once the caller drops it.
+    """
     _TABLES[id(table)] = table
     return table
 
 
 def table_named(path: str, key: str = "data") -> TableSource:
-    """Return the table to which a config refers, the last one of several equal tables.
+    """Return the registered table with a path; of equal tables, the one registered last.
+
+    Args:
+        path: `TableSource.path` of the table, as the config contains it.
+        key: Key of the config with this path, for the message.
 
     Raises:
         DataError: If the table isn't in memory any more.
@@ -240,7 +280,10 @@ def table_named(path: str, key: str = "data") -> TableSource:
 
 
 def _described(value: Any) -> Any:
-    """Return what the digest of a row contains for a value that JSON doesn't have."""
+    """Convert a value without a JSON form to one that has a JSON form, for the digest of a table.
+
+    An array becomes its dtype, shape and SHA-256; any other value becomes its text.
+    """
     if getattr(value, "ndim", 0):
         array = np.ascontiguousarray(value.detach().cpu() if hasattr(value, "detach") else value)
         return [str(array.dtype), array.shape, sha256(array.tobytes()).hexdigest()]
