@@ -30,7 +30,7 @@ STATISTICS = ("count", "first", "last", "mean", "std", "min", "max", "slope")
 
 @dataclass(frozen=True)
 class AggregateLayout:
-    """Columns of a step, and the number of tokens that are counted.
+    """Columns that `aggregate` reads, and the number of tokens that it counts.
 
     Attributes:
         tokens: number of ids of each token column that are counted, from id 1 (<unk>) on.
@@ -38,8 +38,8 @@ class AggregateLayout:
         indicators: True if an indicator of missing values follows for each number column.
         row_tokens: number of ids of each token column of the row features, as `tokens`.
         row_numbers: other columns of the row features, which are taken as they are.
-        by: for each number column, the token column within whose tokens it is aggregated, too, or
-            None. Empty if there is no such column.
+        by: for each number column, the index of a token column or None. The number is also
+            aggregated within the steps of each token of this column. Empty without such columns.
     """
 
     tokens: tuple[int, ...]
@@ -90,7 +90,7 @@ class AggregateLayout:
 
 
 def _token_counts(ids: Tensor, valid: Tensor, limits: Sequence[int]) -> list[Tensor]:
-    """Return the steps of each sequence with each id from 1 to the limit of its column.
+    """Return how many steps of each sequence have each id from 1 to the limit of its column.
 
     Shape:
         ids: (T, B, C). valid: (T, B, 1). Returns: (B, limit) for each of the C columns.
@@ -107,8 +107,8 @@ def _token_counts(ids: Tensor, valid: Tensor, limits: Sequence[int]) -> list[Ten
 def statistics(numbers: Tensor, present: Tensor) -> list[Tensor]:
     """Return `STATISTICS` of the present values of each sequence, (B, F) float64 each.
 
-    A statistic of no value is NaN; the count is 0. The slope is that of the least-squares line over
-    the number of a value among the present ones.
+    Without a present value, the count is 0 and the other statistics are NaN. The slope is the slope
+    of the least-squares line over the index of a value among the present values.
 
     Shape:
         numbers: (T, B, F) float64. present: (T, B, F), True where a value counts.

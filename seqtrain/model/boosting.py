@@ -24,19 +24,19 @@ from seqtrain.model.engines.growing import BINS, DEPTH, RIDGE, grow_tree
 SPLITS = 2**DEPTH - 1
 LEARNING_RATE = 0.08
 ROUNDS = 200
-"""Boosting rounds at most."""
+"""Largest number of boosting rounds."""
 PATIENCE = 30
 """Rounds without a smaller loss on held-out examples after which a fold ends."""
 TREES = 4000
-"""Trees at most, all classes together."""
+"""Largest number of trees of all classes together."""
 FOLDS = 4
-"""Parts of train that are held out in turns to choose the number of rounds."""
+"""Number of folds of train. Each is held out once to choose the number of rounds."""
 ONE_FOLD_ABOVE = 20_000
-"""Examples above which only one part is held out."""
+"""Number of examples above which only one fold is held out."""
 COLUMN_SHARE = 0.5
 """Share of the columns that a tree may use, drawn for each tree."""
 EDGE_ROWS = 20_000
-"""Examples that the edges of bins come from, at most."""
+"""Largest number of examples from which the edges of bins are computed."""
 LARGEST = torch.finfo(torch.float32).max
 SMALLEST_HESSIAN = 1e-6
 
@@ -93,14 +93,24 @@ def bin_edges(values: Tensor) -> Tensor:
 
 
 def binned(values: Tensor, edges: Tensor) -> Tensor:
-    """Return the bin of each value, column by column, (A, B) uint8; 0 if missing."""
+    """Return the bin of each value, (A, B) uint8, or 0 for a missing value.
+
+    Shape:
+        values: (B, A). edges: (A, BINS - 2), as `bin_edges` returns them.
+    """
     columns = values.T.contiguous()
     found = torch.searchsorted(edges, columns.nan_to_num(0.0)) + 1
     return torch.where(columns.isfinite(), found, 0).to(torch.uint8)
 
 
 def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) -> Trees:
-    """Fit boosted trees; held-out folds choose the number of rounds.
+    """Fit boosted trees, with a number of rounds that held-out folds choose.
+
+    Args:
+        values: columns of the examples.
+        targets: classes of the examples.
+        multi_label: True if an example may have several classes or none.
+        seed: seed of the folds and of the columns of each tree.
 
     Shape:
         values: (B, A) float32, NaN where missing. targets: (B, K), 1 for a class of the example,
@@ -135,7 +145,7 @@ def most_rounds(classes: int) -> int:
 
 
 class Boosting:
-    """Boosting under way: the trees so far, and the logits that they give for train.
+    """State of boosting: the trees grown so far, and their logits for the training examples.
 
     Shape:
         values: (B, A). targets: (B, K) float64.
@@ -155,7 +165,10 @@ class Boosting:
         self.rounds: list[list[tuple[Tensor, Tensor, Tensor]]] = []
 
     def add_round(self) -> None:
-        """Grow a tree for each class and add its values to the logits."""
+        """Grow a tree for each class, and add the values of its leaves to the logits.
+
+        Of two classes, only the second one gets a tree.
+        """
         first, second = self._derivatives()
         number = max(1, round(COLUMN_SHARE * len(self.bins)))
         grown = []
@@ -170,9 +183,9 @@ class Boosting:
         self.rounds.append(grown)
 
     def held_out_losses(self, values: Tensor, targets: Tensor) -> list[float]:
-        """Add rounds, and return the loss of other examples after each of them.
+        """Add rounds, and return the loss of held-out examples after each round.
 
-        It ends after `PATIENCE` rounds without a smaller loss.
+        Boosting ends after `PATIENCE` rounds without a smaller loss, or after `most_rounds`.
         """
         bins, logits = binned(values, self.edges), self.start.expand(targets.shape).clone()
         curve: list[float] = []
@@ -186,7 +199,7 @@ class Boosting:
         return curve
 
     def trees(self) -> Trees:
-        """Return the trees so far, without those that a class of two doesn't need."""
+        """Return the trees grown so far. A class without trees gets empty trees of zeros."""
         shape = (len(self.rounds), len(self.start))
         column = torch.zeros(*shape, SPLITS, dtype=torch.long, device="cpu")
         cut = torch.full((*shape, SPLITS), LARGEST, dtype=torch.float32, device="cpu")
@@ -198,7 +211,7 @@ class Boosting:
         return Trees(column, cut, leaf, self.start.float())
 
     def _derivatives(self) -> tuple[Tensor, Tensor]:
-        """Return the first and second derivative of the cross-entropy by the logits, (B, K)."""
+        """Return both derivatives of the cross-entropy, first and second, by the logits, (B, K)."""
         found = self.logits.sigmoid() if self.multi_label else self.logits.softmax(1)
         return found - self.targets, (found * (1 - found)).clamp(min=SMALLEST_HESSIAN)
 
@@ -209,7 +222,11 @@ class Boosting:
 
 
 def _leaves(bins: Tensor, column: Tensor, last: Tensor) -> Tensor:
-    """Return the leaf of each example (B,), of bins (A, B)."""
+    """Return the index of the leaf of each example, (B,).
+
+    Shape:
+        bins: (A, B). column, last: column and last bin that goes left of each split, (S,).
+    """
     node = torch.zeros(bins.shape[1], dtype=torch.long, device=bins.device)
     rows = torch.arange(len(node), device=bins.device)
     for _ in range(DEPTH):
@@ -218,7 +235,11 @@ def _leaves(bins: Tensor, column: Tensor, last: Tensor) -> Tensor:
 
 
 def _cuts(edges: Tensor, column: Tensor, last: Tensor) -> Tensor:
-    """Return the largest value that goes left at each split, which is finite."""
+    """Return the largest value that goes left at each split, (S,), always finite.
+
+    Shape:
+        edges: (A, BINS - 2). column, last: column and last bin that goes left of each split, (S,).
+    """
     limits = functional.pad(edges, (1, 0), value=-LARGEST)  # bin 0 has the missing values
     limits = functional.pad(limits.clamp(max=LARGEST), (0, 2), value=LARGEST)
     return limits[column, last]

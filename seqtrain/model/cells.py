@@ -43,29 +43,29 @@ class Cell:
 
 
 def cell_of(encoder: nn.RNNBase) -> Cell:
-    """Return the cell of one of torch's recurrent modules."""
+    """Return the cell that a recurrent module of torch (GRU, LSTM or RNN) computes."""
     return next(cell for cell in CELLS.values() if isinstance(encoder, cell.module))
 
 
 def zero_state(encoder: nn.RNNBase, rows: int, *, like: Tensor) -> Tensor:
-    """Return a state of zeros for torch's module, (S, L * D, B, H), on the device of `like`."""
+    """Return a state of zeros, (S, L * D, B, H), for B rows, with the device and type of `like`."""
     layers = encoder.num_layers * (2 if encoder.bidirectional else 1)
     return like.new_zeros(cell_of(encoder).tensors, layers, rows, encoder.hidden_size)
 
 
 def as_torch_takes(state: Tensor) -> Tensor | tuple[Tensor, ...]:
-    """Return a state (S, …) as torch's modules and kernels take it: h, or the tuple h, c."""
+    """Convert a state (S, …) to the form of torch's modules and kernels: h, or the tuple (h, c)."""
     tensors = state.unbind()
     return tensors if len(tensors) > 1 else tensors[0]
 
 
 def as_one_tensor(state: Tensor | tuple[Tensor, ...]) -> Tensor:
-    """Return h, or the tuple h, c, as torch's modules return them, as one state (S, …)."""
+    """Convert a state that torch's modules return, h or the tuple (h, c), to one tensor (S, …)."""
     return torch.stack(state) if isinstance(state, tuple) else state.unsqueeze(0)
 
 
 def _gru(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Compute a GRU (Cho et al. 2014, arXiv:1406.1078), with torch's reset gate."""
+    """Return the next state of a GRU (Cho et al. 2014), with the reset gate of torch."""
     x_r, x_z, x_n = projected.chunk(3, 1)
     h_r, h_z, h_n = recurrent.chunk(3, 1)
     z = torch.sigmoid(x_z + h_z)
@@ -74,14 +74,14 @@ def _gru(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
 
 
 def _lstm(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Compute an LSTM (Hochreiter & Schmidhuber 1997), with the forget gate of Gers et al. 2000."""
+    """Return the next state of an LSTM (Hochreiter & Schmidhuber 1997; Gers et al. 2000)."""
     i, f, g, o = (projected + recurrent).chunk(4, 1)
     c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(g)
     return torch.stack((torch.sigmoid(o) * torch.tanh(c), c))
 
 
 def _tanh(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Compute a simple recurrent network (Elman 1990)."""
+    """Return the next state of a simple recurrent network (Elman 1990)."""
     return torch.tanh(projected + recurrent).unsqueeze(0)
 
 
@@ -91,4 +91,4 @@ LSTM = Cell("lstm", 4, 2, 1, (128, 192), nn.LSTM, torch.lstm, _lstm)
 RNN = Cell("rnn", 1, 1, None, (256, 384), nn.RNN, torch.rnn_tanh, _tanh)
 
 CELLS = {cell.name: cell for cell in (GRU, LSTM, RNN)}
-"""Cells by their names in model.rnn."""
+"""Maps a name in model.rnn to its cell."""

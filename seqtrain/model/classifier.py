@@ -49,7 +49,7 @@ class ClassifierNetwork(nn.Module):
 
     Args:
         config: the section model of a config.
-        spec: facts about inputs and classes.
+        spec: facts about inputs and classes, such as the size of the vocabulary.
         multi_label: True if a sequence may have several labels or none.
     """
 
@@ -89,7 +89,7 @@ class ClassifierNetwork(nn.Module):
         return next((branch for branch in self.branches if isinstance(branch, kind)), None)
 
     def initialize(self, seed: int) -> None:
-        """Draw the initial weights on the CPU, without torch's global generator."""
+        """Draw all initial weights on the CPU from a generator with this seed."""
         materialize(self)
         generator = torch.Generator("cpu").manual_seed(seed)
         draw_defaults(self, generator)
@@ -97,12 +97,12 @@ class ClassifierNetwork(nn.Module):
             branch.initialize(generator)
 
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the parameters that training doesn't change, on labelled sequences."""
+        """Fit on labelled sequences the parameters of all branches that training doesn't change."""
         for branch in self.branches:
             branch.fit(train, seed)
 
     def prepare(self, store: SequenceStore) -> dict[str, Any]:
-        """Compute values of all rows of a store that are the same in every epoch, by branch name.
+        """Map the names of branches to values of all rows of a store that every epoch can reuse.
 
         Pass the result to each forward pass on rows of the store as `ForwardContext.prepared`.
         """
@@ -110,14 +110,20 @@ class ClassifierNetwork(nn.Module):
         return {name: value for name, value in prepared.items() if value is not None}
 
     def set_sparse_gradients(self, sparse: bool) -> list[Tensor]:
-        """Choose sparse or dense gradients of tables; return the tables with sparse gradients."""
+        """Give all tables of vectors sparse or dense gradients.
+
+        Return the weights of the tables if their gradients are sparse, else an empty list.
+        """
         tables = [table for branch in self.branches for table in branch.tables()]
         for table in tables:
             table.sparse = sparse
         return [table.weight for table in tables] if sparse else []
 
     def forward(self, batch: Batch, context: ForwardContext | None = None) -> Tensor:
-        """Return the mean of the branches' logits, (B, C), row by row of the batch."""
+        """Return the mean of the branches' logits, (B, C), without calibration.
+
+        The rows are in the order of the batch. In training mode, fixed branches are left out.
+        """
         return combined(self.branch_logits(batch, context))
 
     def branch_logits(
@@ -151,7 +157,7 @@ class ClassifierNetwork(nn.Module):
     def _sorted_branch_logits(
         self, batch: Batch, context: ForwardContext, names: Collection[str] | None
     ) -> list[Tensor]:
-        """Sort and pack a padded batch, and return the logits of each branch by its rows."""
+        """Sort and pack a padded batch; return the logits of each branch in the original order."""
         order = batch.lengths.argsort(descending=True, stable=True)
         start, random = context.start, context.random
         own = replace(
@@ -167,7 +173,7 @@ class ClassifierNetwork(nn.Module):
 
     @property
     def whole_sequence_key(self) -> str | None:
-        """Config key because of which a prediction needs the end of the sequence, or None."""
+        """Config key that makes a prediction need the end of the sequence, or None."""
         keys = [branch.whole_sequence_key for branch in self.branches]
         return next((key for key in keys if key is not None), None)
 
@@ -180,7 +186,11 @@ class ClassifierNetwork(nn.Module):
         return self.combine([branch.step_logits(batch, context) for branch in self.branches])
 
     def combine(self, branches: Sequence[Tensor]) -> Tensor:
-        """Combine the branches' logits to the calibrated logits of a prediction, (B, C)."""
+        """Return the calibrated logits of a prediction, (…, C).
+
+        Args:
+            branches: logits of each branch, (…, C), as `branch_logits` returns them.
+        """
         calibration = self.calibration
         logits = combined(branches, calibration.branch_weights)
         if calibration.temperature != 1:
@@ -192,15 +202,15 @@ class ClassifierNetwork(nn.Module):
         return logits
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """Return the probability of each class, (…, C) float64.
+        """Return the probability of each class, (…, C) float64, from calibrated logits.
 
-        They add up to 1, unless a sequence may have several labels.
+        The probabilities add up to 1, unless the task is multi-label.
         """
         return logits.double().sigmoid() if self.multi_label else logits.double().softmax(-1)
 
     @property
     def default_branch_weights(self) -> list[float] | None:
-        """Default weights of the branches, or None for equal weights."""
+        """Default weights of the branches, with a sum of 1, or None for equal weights."""
         weights = [branch.default_weight for branch in self.branches]
         if len({*weights}) == 1:
             return None
@@ -208,7 +218,7 @@ class ClassifierNetwork(nn.Module):
 
 
 def combined(branches: Sequence[Tensor], weights: Sequence[float] | None = None) -> Tensor:
-    """Return the weighted mean of the branches' logits, (…, C) each. None means equal weights.
+    """Return the weighted mean of the branches' logits, (…, C). `weights` None means equal ones.
 
     With one label per sequence it is the mean of log-probabilities, because softmax doesn't depend
     on a number that is added to all classes. The logits of a single branch stay as they are.
@@ -244,7 +254,7 @@ def _add_first_prefix(
 
 
 def new_network(config: ModelConfig, preprocessing: Preprocessing) -> ClassifierNetwork:
-    """Return a network that fits the preprocessing; its weights must be drawn or loaded."""
+    """Return a network that fits the preprocessing, without weights: initialize or load them."""
     return ClassifierNetwork(
         config.architecture,
         InputSpec.of(preprocessing),

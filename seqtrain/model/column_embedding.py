@@ -27,8 +27,8 @@ class ColumnEmbedding(nn.Module):
     """One table of vectors for each token column, and a linear map of all columns together.
 
     Args:
-        coding: the columns with their vocabularies.
-        columns: numbers K of a row.
+        coding: the columns with their vocabularies and bins.
+        columns: number K of columns of a row.
         width: width E of the result, or None to return vectors and numbers without a linear map.
     """
 
@@ -48,11 +48,11 @@ class ColumnEmbedding(nn.Module):
 
     @property
     def embeddings(self) -> list[nn.Embedding]:
-        """Tables of the token columns."""
+        """Tables of vectors of the token columns, in order."""
         return [table for table in self.tables if isinstance(table, nn.Embedding)]
 
     def initialize(self, std: float, generator: torch.Generator) -> None:
-        """Draw the tables from a normal distribution with this standard deviation."""
+        """Draw the tables from a normal distribution with deviation `std`, and set the bins."""
         for table in self.embeddings:
             draw_embedding(table, std, generator)
         if self.bins is None:

@@ -64,7 +64,7 @@ class ConvolutionLayer(nn.Module):
         self.norm = nn.BatchNorm1d(width)
 
     def initialize(self, generator: torch.Generator) -> None:
-        """Draw the weight as for ReLU (He et al. 2015, arXiv:1502.01852); reset the statistics."""
+        """Draw the weight as for ReLU (He et al. 2015), and reset the batch normalization."""
         std = math.sqrt(2.0) / math.sqrt(self.weight[0].numel())
         nn.init.normal_(self.weight, std=std, generator=generator)
         self.norm.reset_parameters()
@@ -77,7 +77,10 @@ class ConvolutionLayer(nn.Module):
         return PackedSequence(functional.relu(convolved, inplace=True), batch_sizes)
 
     def export(self, steps: Tensor, valid: Tensor) -> Tensor:
-        """Return the output for padded steps, (T, B, F) -> (T', B, W), by operations of ONNX."""
+        """Return the output for padded steps, (T, B, F) -> (T', B, W), by operations of ONNX.
+
+        `valid` (T, B, 1) is False at padding. T' is ceil(T / stride).
+        """
         steps = torch.where(valid, steps, 0).permute(1, 2, 0)
         padding = self.kernel // 2
         convolved = functional.conv1d(steps, self.weight, stride=self.stride, padding=padding)
@@ -100,9 +103,9 @@ class ConvolutionLayer(nn.Module):
         return windows.view(len(index), -1), batch_sizes
 
     def _normalize(self, steps: Tensor) -> Tensor:
-        """Normalize by the statistics of the batch in training, else by the running ones.
+        """Normalize steps by the statistics of the batch in training, else by running statistics.
 
-        A batch of a single time step has no statistics and uses the running ones.
+        A batch of a single time step also uses the running statistics.
         """
         norm = self.norm
         learning = self.training and len(steps) > 1

@@ -33,13 +33,13 @@ END = PAD
 FREQUENT = 100
 """Number of the most frequent ids, which are scored at every step. Rarer ones are in groups."""
 LARGEST_GROUP = 2000
-"""Largest group. A group has as many ids as all before it; larger ones would take most time."""
+"""Largest number of ids in a group. A smaller group has as many ids as all groups before it."""
 SHRINKING = 1.15
-"""Factor by which each group has fewer dimensions than the group before, for wide states."""
+"""For wide states, each group has this factor fewer dimensions than the group before."""
 SMALLEST = 8
 """Least number of dimensions of the last group."""
 WIDE = 64
-"""Width from which a state is wide."""
+"""Smallest width of a wide state."""
 
 
 class PretrainingModel(nn.Module):
@@ -59,7 +59,7 @@ class PretrainingModel(nn.Module):
             self.softmax = token_softmax(width, classifier.input_size).float()
 
     def initialize(self, seed: int) -> None:
-        """Draw the initial weights of the layers that the classifier lacks, on the CPU."""
+        """Draw the initial weights of the layers that aren't part of the classifier, on the CPU."""
         generator = torch.Generator("cpu").manual_seed(number(seed, Purpose.PRETRAINING))
         for name, module in self.named_children():
             if name != "classifier":
@@ -68,7 +68,7 @@ class PretrainingModel(nn.Module):
 
     @property
     def recurrent(self) -> RecurrentBranch:
-        """The branch that is pretrained."""
+        """The recurrent branch of the classifier, which is pretrained."""
         return recurrent_branch(self.classifier)
 
     def own_state(self) -> dict[str, Tensor]:
@@ -100,7 +100,10 @@ class PretrainingModel(nn.Module):
         start: Tensor | None,
         between: Between | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Run a recurrence over packed sequences, whatever model.unroll says."""
+        """Run a recurrence over packed sequences; model.unroll is ignored.
+
+        Returns: the packed states of all steps, and the last valid states.
+        """
         weight = self.recurrent.head.weight
         packed = self.classifier.config.model_copy(update={"unroll": "packed"})
         engine = choose_engine(packed, weight.device, weight.dtype, needs_last_states=True)
@@ -116,7 +119,9 @@ class PretrainingModel(nn.Module):
 
 
 class LanguageModel(PretrainingModel):
-    """Predict the next token from each state of the encoder; backward, the token before.
+    """Language model that predicts the next token from each state of the encoder.
+
+    The backward direction predicts the token before.
 
     A bidirectional classifier has one layer. A second one would see the tokens to be predicted
     through the other direction.
@@ -126,7 +131,7 @@ class LanguageModel(PretrainingModel):
         super().__init__(classifier, classifier.config.hidden_size, dropout)
 
     def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
-        """Return the loss of each prediction in nats. Without random numbers there is no dropout.
+        """Return the loss of each predicted token in nats. `random` is None for no dropout.
 
         Shape:
             Returns: (D * N,), direction by direction, packed.
@@ -148,7 +153,7 @@ class LanguageModel(PretrainingModel):
 
 
 class Autoencoder(PretrainingModel):
-    """Predict the sequence that the encoder has read, from its last valid state only.
+    """Autoencoder that predicts a sequence from the encoder's last valid state.
 
     The decoder is one layer of the encoder's cell. It is as wide as both directions of the top
     layer together, and shares the embedding.
@@ -165,7 +170,7 @@ class Autoencoder(PretrainingModel):
         self.decoder = decoder.float()
 
     def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
-        """Return the loss of each prediction in nats. The decoder reads the true tokens.
+        """Return the loss of each predicted token in nats. The decoder reads the true tokens.
 
         Shape:
             Returns: (B + N,): the first tokens, then the tokens after each step, packed.
@@ -182,9 +187,11 @@ class Autoencoder(PretrainingModel):
 
     @torch.no_grad()
     def reconstruct(self, batch: Batch, steps: int) -> list[list[int]]:
-        """Unroll the decoder on its own predictions until END, or for a number of steps.
+        """Return the ids that the decoder predicts from its own predictions, row by row.
 
-        Returns the ids, row by row of the packed batch.
+        Args:
+            batch: a packed batch, whose order the result has.
+            steps: largest number of ids per row. A row ends earlier if END is predicted.
         """
         state = self._start(self._embed(batch))
         found: list[list[int]] = [[] for _ in range(state.shape[2])]
@@ -208,7 +215,9 @@ class Autoencoder(PretrainingModel):
 
 
 def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
-    """Return the tokens after and before each step. END marks that there is none.
+    """Return the tokens after each step, and the tokens before each step.
+
+    END takes the place of a token beyond the ends of a sequence.
 
     Shape:
         Returns: the first token of each sequence, then the token after each step, (B + N,); and the
@@ -227,7 +236,11 @@ def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
 
 
 def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
-    """Return an adaptive softmax over the vocabulary. Rare tokens cost little, as they are grouped.
+    """Return an adaptive softmax over a vocabulary, in which groups make rare tokens cheap.
+
+    Args:
+        width: size of the states that predict.
+        vocab_size: number of tokens.
 
     Reference:
         Grave et al. 2017, "Efficient softmax approximation for GPUs", arXiv:1609.04309.
@@ -243,4 +256,4 @@ OBJECTIVES: dict[str, Callable[[ClassifierNetwork, float], PretrainingModel]] = 
     "language_model": LanguageModel,
     "autoencoder": Autoencoder,
 }
-"""Pretraining models by their names in pretraining.objective."""
+"""Maps a name in pretraining.objective to a function of the classifier and the dropout."""

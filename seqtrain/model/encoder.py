@@ -35,7 +35,12 @@ if they aren't needed, and the last states.
 
 
 def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
-    """Return torch's recurrent module, which holds the weights for all engines."""
+    """Return a recurrent module of torch, which holds the weights for all engines.
+
+    Args:
+        config: the section model of a config.
+        width: size of an input vector.
+    """
     return CELLS[config.rnn].module(
         width,
         config.hidden_size,
@@ -61,7 +66,10 @@ class Segment(NamedTuple):
 
 
 def segments_of(packed: PackedSequence, steps: int) -> Iterator[Segment]:
-    """Cut packed sequences into segments of `steps` steps. Only the first one may be shorter."""
+    """Yield the segments of packed sequences in order, each of `steps` time steps.
+
+    Only the first segment of a sequence may be shorter.
+    """
     lengths = lengths_of(packed.batch_sizes)
     first_of_step = packed.batch_sizes.cumsum(0) - packed.batch_sizes
     for later in range((int(lengths[0]) - 1) // steps, -1, -1):
@@ -78,7 +86,7 @@ def segments_of(packed: PackedSequence, steps: int) -> Iterator[Segment]:
 def run_in_segments(
     run: RunPacked, pooling: AnyPooling | None, packed: PackedSequence, start: Tensor, steps: int
 ) -> tuple[Tensor | None, Tensor]:
-    """Run an encoder of one direction segment by segment.
+    """Run an encoder of one direction segment by segment, from the first to the last.
 
     Args:
         run: the encoder.
@@ -145,9 +153,9 @@ def _start_of(segment: Segment, start: Tensor, before: Tensor) -> Tensor:
 def encode_padded(
     encoder: nn.RNNBase, steps: Tensor, lengths: Tensor, start: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Run all layers over padded sequences, by operations that ONNX has.
+    """Run all layers of an encoder over padded sequences, by operations that ONNX has.
 
-    For the backward direction a sequence is reversed within its length.
+    For the backward direction, each sequence is reversed within its length.
 
     Shape:
         steps: (T, B, E). lengths: (B,). start: one state for all rows, (S, L * D, H), or None for

@@ -1,4 +1,4 @@
-"""Building networks without memory, and initial weights.
+"""Networks without memory, and their initial weights.
 
 Networks are built on torch's device "meta": tensors have a shape, but no memory and no values. Then
 the weights are either loaded, or `materialize` gives them memory and the modules draw them on the
@@ -77,7 +77,7 @@ def draw_defaults(module: nn.Module, generator: torch.Generator) -> None:
 
 @torch.no_grad()
 def draw_embedding(embedding: nn.Embedding, std: float, generator: torch.Generator) -> None:
-    """Draw vectors of tokens from a normal distribution; that of <pad> is zero."""
+    """Draw the vectors of tokens from a normal distribution; the vector of <pad> is zero."""
     embedding.weight.normal_(std=std, generator=generator)
     embedding.weight[PAD].zero_()
 
@@ -99,14 +99,17 @@ def draw_recurrence(encoder: nn.RNNBase, generator: torch.Generator) -> None:
 
 @torch.no_grad()
 def draw_head(head: nn.Linear, generator: torch.Generator) -> None:
-    """Draw the weights of the linear classifier; biases are zero."""
+    """Draw the weights of a linear classifier, and set its biases to zero."""
     nn.init.xavier_uniform_(head.weight, generator=generator)
     nn.init.zeros_(head.bias)
 
 
 @torch.no_grad()
 def use_word_vectors(embedding: nn.Embedding, vectors: WordVectors) -> None:
-    """Set the vectors of the tokens that a file of word vectors has; <unk> gets their mean."""
+    """Set the vectors of tokens to those of a file of word vectors, as far as it has them.
+
+    The vector of <unk> becomes the mean of the vectors.
+    """
     values = torch.from_numpy(np.array(vectors.values))
     embedding.weight[UNK] = values.mean(0)
     embedding.weight[torch.from_numpy(np.array(vectors.rows))] = values

@@ -1,4 +1,4 @@
-"""Facts about inputs and classes that decide the shapes of a network's parts."""
+"""Facts about inputs and classes that determine the shapes of a network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class KernelSizes:
 
     Attributes:
         channels: number of channels of a series.
-        indicators: whether as many more columns mark missing values.
+        indicators: True if as many more columns mark missing values.
         lengths: time steps of the shortest, the median and the longest sequence of train.
     """
 
@@ -31,14 +31,14 @@ class InputSpec:
     """Facts that a network takes from the preprocessing.
 
     Attributes:
-        input_size: size of the vocabulary, or numbers of a time step.
+        input_size: number of ids of the vocabulary if steps are tokens, or of columns of a step.
         num_classes: number of classes.
         features: True if time steps are vectors of numbers, False if they are token ids.
         words: character n-grams of the words of the vocabulary, or None without subwords.
-        ngrams: n-grams of tokens that train has, or None without model.ngrams.
+        ngrams: n-grams of tokens in train, or None without model.ngrams.
         series: standardization of each series by itself, or None.
         kernels: shapes of the bank of kernels, or None without model.kernels.
-        steps: columns of a time step, or None if it has only one.
+        steps: columns of a time step in a step table, or None for other data.
         static: columns of row features, or None if there are none.
         subword_rows: rows of the table of subwords.
     """
@@ -56,7 +56,7 @@ class InputSpec:
 
     @classmethod
     def of(cls, preprocessing: Preprocessing) -> InputSpec:
-        """Return the facts about the inputs and classes of a preprocessing."""
+        """Return the facts about inputs and classes that a fitted preprocessing tells."""
         series, kernels, column = None, None, preprocessing.sequence
         if column.standardize != "train":
             series = SeriesStandardization(

@@ -34,9 +34,10 @@ class DistinctTokens:
     """The distinct tokens of a batch, all of them on one device.
 
     Attributes:
-        known: ids of the vocabulary, ascending; the first is <unk> if there are unknown words.
-        unknown: numbers of the unknown words in the batch, ascending.
-        index: place of each packed step among the known and then the unknown tokens.
+        known: distinct ids of the vocabulary, ascending. The first is <unk> if there are unknown
+            words.
+        unknown: distinct numbers of the unknown words in the batch, ascending.
+        index: index of each step's token in the known tokens followed by the unknown tokens.
         spellings: character n-grams of the unknown words of the batch, or None.
 
     Shape:
@@ -84,9 +85,11 @@ class Inputs:
             self.width = self.convolutions.width
 
     def read_whole(self, batch: Batch, random: RandomNumbers | None) -> PackedSequence:
-        """Standardize and convolve a packed batch: the layers that need whole sequences.
+        """Apply the layers that need whole sequences: standardization of series, and convolutions.
 
-        Unknown words have ids beyond the vocabulary if there are subwords.
+        Convolutions read embedded time steps, so the result is then already embedded.
+
+        With subwords, unknown words get ids beyond the vocabulary.
         """
         packed = batch.packed
         if self.subwords is not None:
@@ -112,7 +115,7 @@ class Inputs:
         random: RandomNumbers | None,
         begin: Tensor | None,
     ) -> PackedSequence | DistinctInputs:
-        """Embed a result of `read_whole`, or a segment of it, as the inputs of an engine.
+        """Embed the time steps that `read_whole` returned, or a segment of them, for an engine.
 
         Args:
             packed: time steps.
@@ -133,7 +136,7 @@ class Inputs:
         random: RandomNumbers | None,
         rate: float | None = None,
     ) -> DistinctInputs:
-        """Look up the vector of each distinct token: ids (N,) -> U vectors and N indices.
+        """Return the vectors of distinct tokens, (U, E), and the index of each step's vector, (N,).
 
         Dropout sets the same units of a token's vector to 0 at all of its occurrences in the batch
         (Gal & Ghahramani 2016, arXiv:1512.05287). So each token is embedded, dropped and projected
@@ -164,9 +167,10 @@ class Inputs:
         return DistinctInputs(table, index, packed.batch_sizes)
 
     def _distinct_tokens(self, packed: PackedSequence, batch: Batch | None) -> DistinctTokens:
-        """Return the distinct tokens of a batch or a segment, on the CPU if the ids are there.
+        """Return the distinct tokens of a batch or a segment.
 
-        The CPU knows their number without waiting for the device.
+        They are on the CPU if the batch has a copy of the ids there. The CPU knows the number of
+        tokens without waiting for the device.
         """
         assert isinstance(self.embedding, nn.Embedding)
         ids, size, spellings = packed.data, self.embedding.num_embeddings, None
@@ -193,10 +197,10 @@ class Inputs:
 
 
 def distinct_ids(ids: Tensor, vocab_size: int, *, with_unk: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the distinct ids in ascending order, (U,), and the index of each id there, (N,).
+    """Return the distinct ids in ascending order, (U,), and the index of each id among them, (N,).
 
-    The result is that of `torch.unique`, but without sorting. `with_unk` includes the id of <unk>
-    even if it doesn't occur.
+    `torch.unique` returns the same tensors, but sorts. All ids are below `vocab_size`. `with_unk`
+    includes the id of <unk> even if it doesn't occur.
     """
     found = ids.new_zeros(vocab_size).index_fill_(0, ids, 1)
     if with_unk:

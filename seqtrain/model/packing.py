@@ -14,7 +14,10 @@ from seqtrain.data.transfer import to_device
 
 
 def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the sequence and the time step of each packed step: (T,), on the CPU -> (N,) each."""
+    """Return the row index and the time step of each packed step, (N,) int64 each, on the CPU.
+
+    `batch_sizes` (T,) on the CPU holds the number of sequences at each time step.
+    """
     starts = torch.cumsum(batch_sizes, 0) - batch_sizes
     index = torch.arange(int(batch_sizes.sum()), dtype=torch.int64, device="cpu")
     row = index - starts.repeat_interleave(batch_sizes)
@@ -23,12 +26,12 @@ def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def lengths_of(batch_sizes: Tensor) -> Tensor:
-    """Return the length of each packed sequence, (T,), on the CPU -> (B,) int64."""
+    """Return the length of each packed sequence, (B,) int64, from batch sizes (T,) on the CPU."""
     return rows_and_steps(batch_sizes)[0].bincount()
 
 
 def pack_batch(batch: Batch) -> Batch:
-    """Sort a padded batch by length, and pack it. `sorted_indices` include the new order."""
+    """Return a padded batch sorted by length and packed. Its `sorted_indices` include the order."""
     packed, order, _ = sort_and_pack(batch.inputs.data, batch.lengths)
     cpu_order = order.cpu()
     sorted_indices = batch.sorted_indices[cpu_order]

@@ -58,15 +58,15 @@ class SumPooling(Pooling):
     """Sum of the states. Long sequences have longer vectors than short ones."""
 
     def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
-        """Return the sums."""
+        """Return the sum of the states of each sequence, (B, S)."""
         return sequences.sum(states)
 
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
-        """Add the sums."""
+        """Return the sums of both parts added up."""
         return first + second
 
     def finish(self, summary: Tensor) -> Tensor:
-        """Return the sums."""
+        """Return the sums unchanged."""
         return summary
 
 
@@ -76,7 +76,7 @@ class MeanPooling(SumPooling):
     extra_columns = 1
 
     def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
-        """Return the sums and the lengths."""
+        """Return the sum of the states of each sequence and its length, (B, S)."""
         return torch.cat((sequences.sum(states), sequences.lengths.to(states.dtype)), dim=1)
 
     def finish(self, summary: Tensor) -> Tensor:
@@ -88,15 +88,15 @@ class MaxPooling(Pooling):
     """Largest value of each unit over the steps."""
 
     def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
-        """Return the largest values."""
+        """Return the largest value of each unit in each sequence, (B, S)."""
         return sequences.max(states)
 
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the larger values."""
+        """Return the larger value of both parts, unit by unit."""
         return torch.maximum(first, second)
 
     def finish(self, summary: Tensor) -> Tensor:
-        """Return the largest values."""
+        """Return the largest values unchanged."""
         return summary
 
 
@@ -146,7 +146,7 @@ POOLINGS: Mapping[str, type[Pooling]] = {
     "sum": SumPooling,
     "attention": AttentionPooling,
 }
-"""Poolings over all states, by their names in model.pooling."""
+"""Maps a name in model.pooling to its class; the last valid state isn't among them."""
 
 
 class PoolingList(nn.ModuleDict):
@@ -182,7 +182,7 @@ AnyPooling = Pooling | PoolingList
 
 
 def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names in model.pooling in the order of their vectors: last comes first."""
+    """Return the names in model.pooling in the order of their vectors: "last" comes first."""
     names = (pooling,) if isinstance(pooling, str) else tuple(pooling)
     return tuple(sorted(names, key=lambda name: name != LAST))
 
@@ -190,7 +190,13 @@ def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
 def make_pooling(
     pooling: str | Sequence[str], width: int, attention_size: int | None = None
 ) -> AnyPooling | None:
-    """Return the pooling over all states that model.pooling names, or None if there is none."""
+    """Return the pooling over all states for model.pooling, or None if it only names "last".
+
+    Args:
+        pooling: value of model.pooling: a name or several names.
+        width: width H of a state.
+        attention_size: units of attention, or None for H.
+    """
     names = [name for name in pooling_names(pooling) if name != LAST]
     if not names:
         return None
@@ -208,9 +214,9 @@ def pool(pooling: AnyPooling, states: Tensor, sequences: Sequences) -> Tensor:
 def add_segment(
     pooling: AnyPooling, summary: Tensor | None, states: Tensor, batch_sizes: Tensor
 ) -> Tensor:
-    """Return a summary with the next packed states added.
+    """Return the summary of the states so far and of the packed states of the next segment.
 
-    If one of the two has fewer rows, they are the first rows of the other.
+    Row i of the summary and of the segment are the same sequence. Either may have fewer rows.
 
     Args:
         pooling: the pooling that made the summary.

@@ -56,7 +56,7 @@ class RandomNumbers:
         return cls(number(seed, update), examples)
 
     def at(self, purpose: Purpose) -> RandomNumbers:
-        """Return independent numbers for another stage, such as pretraining."""
+        """Return random numbers for another stage, such as pretraining, independent of these."""
         return replace(self, key=number(self.key, purpose))
 
     def rows(self, order: Tensor) -> RandomNumbers:
@@ -64,7 +64,7 @@ class RandomNumbers:
         return replace(self, examples=self.examples[order.cpu()])
 
     def drop(self, values: Tensor, rate: float, purpose: int, *keys: Tensor) -> Tensor:
-        """Set units to 0 with a probability, and scale the others so that the mean stays.
+        """Return units with dropout: each is 0 with a probability, or scaled to keep the mean.
 
         Args:
             values: rows of units.
@@ -97,7 +97,7 @@ class RandomNumbers:
         batch_sizes: Tensor,
         begin: Tensor | None = None,
     ) -> Tensor:
-        """Drop units of packed time steps (N, W), keyed by example and time step; see `drop`.
+        """Return packed time steps (N, W) with dropout, keyed by example and time step; see `drop`.
 
         `begin` (B,) is the time step at which each row begins in its sequence, or None for 0.
         """

@@ -12,7 +12,7 @@ SMALLEST_EIGENVALUE = 1e-10
 """Eigenvalues below this fraction of the largest count as 0."""
 PENALTIES = torch.logspace(-4, 2, 13, dtype=torch.float64, device="cpu").tolist()
 FACTORS = np.geomspace(0.2, 60, 60).tolist()
-"""Factors of the scores that are tried. A factor is 1 / temperature."""
+"""Factors of the scores from which `ridge` chooses. A factor is 1 / temperature."""
 
 
 def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
@@ -22,7 +22,7 @@ def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, T
 
     Args:
         features: features with a mean of 0, on the CPU.
-        labels: class index of each row; or which classes each row has, if there may be several.
+        labels: class index of each row, or 1 for each class of a row if the task is multi-label.
         num_classes: number of classes.
 
     Shape:
@@ -50,7 +50,7 @@ def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, T
 
 
 def _eigenvectors(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the eigenvalues of rows @ rows.T that aren't 0, and their eigenvectors, (n, R)."""
+    """Return the nonzero eigenvalues of rows @ rows.T, (R,), and their eigenvectors, (n, R)."""
     wide = len(rows) <= rows.shape[1]
     values, basis = torch.linalg.eigh(rows @ rows.T if wide else rows.T @ rows)
     kept = values > SMALLEST_EIGENVALUE * values[-1].clamp(min=SMALLEST_EIGENVALUE)

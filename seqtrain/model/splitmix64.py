@@ -28,11 +28,11 @@ def number(seed: int, index: int) -> int:
 
 @torch.no_grad()
 def numbers(seeds: Tensor | int, indices: Tensor) -> Tensor:
-    """Return number `index` of the stream of each seed.
+    """Return the numbers at these indices of the streams with these seeds.
 
     Shape:
-        seeds, indices: int64 tensors whose shapes broadcast; one seed may be a Python int. Returns:
-        int64 with the same 64 bits as the unsigned number.
+        seeds, indices: int64 tensors whose shapes broadcast, or one seed as a Python int. Returns:
+        int64 with the 64 bits of the unsigned number, in the broadcast shape.
     """
     step = to_signed(GOLDEN)
     if isinstance(seeds, int):
@@ -43,7 +43,7 @@ def numbers(seeds: Tensor | int, indices: Tensor) -> Tensor:
 
 
 def to_signed(value: int) -> int:
-    """Return the signed 64-bit integer with the same lowest 64 bits."""
+    """Return the signed 64-bit integer whose bits are the lowest 64 bits of `value`."""
     return (value + 2**63) % 2**64 - 2**63
 
 

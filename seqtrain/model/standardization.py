@@ -15,7 +15,7 @@ RELATIVE_ROUNDING = 1e-6
 
 
 class SeriesStandardization(nn.Module):
-    """Standardize each channel of each sequence. Constant channels become 0.
+    """Standardize each channel of each sequence by its mean and deviation. Constant channels are 0.
 
     Args:
         channels: number C of channels.

@@ -1,7 +1,7 @@
 """Word vectors with subwords: x_w = E_w + n^(-1/2) Σ G_g over the n character n-grams g of w.
 
 A word that the vocabulary lacks has the vector of <unk> and its own n-grams. In a batch such words
-have ids beyond the vocabulary: V + i is the i-th unknown word of the batch.
+have ids beyond the vocabulary: V + i is the distinct unknown word number i of the batch.
 
 V words of the vocabulary, U distinct words of a batch, E size of a vector.
 """
@@ -24,7 +24,7 @@ class Subwords(nn.Module):
     Args:
         vocabulary: character n-grams of each word of the vocabulary.
         embedding_dim: size E of a vector.
-        rows: rows of the table. N-grams beyond it share rows.
+        rows: number of rows of the table. More n-grams than rows share rows.
     """
 
     def __init__(self, vocabulary: WordGrams, embedding_dim: int, rows: int = BUCKETS) -> None:
@@ -47,8 +47,8 @@ class Subwords(nn.Module):
         """Return the sums of n-gram vectors, each divided by the root of the number of n-grams.
 
         Args:
-            ids: words of the vocabulary.
-            unknown_words: numbers of unknown words, whose sums follow, or None.
+            ids: ids of words of the vocabulary.
+            unknown_words: numbers of unknown words in the batch, whose sums follow, or None.
             unknown: n-grams of the unknown words of the batch, or None if there are none.
 
         Shape:
@@ -86,7 +86,11 @@ def _sum_matrix(buckets: Tensor, counts: Tensor) -> SparseRows:
 
 
 def number_unknown_words(batch: Batch, vocab_size: int) -> PackedSequence:
-    """Return the packed ids of a batch; the i-th unknown word has the id vocab_size + i."""
+    """Return the ids of a packed batch with new ids for unknown words.
+
+    Each step with an unknown word gets vocab_size + i instead of the id of <unk>. The number i is
+    that of the distinct unknown word in the batch. Without spellings, the ids are unchanged.
+    """
     packed, spellings = batch.packed, batch.spellings
     if spellings is None:
         return packed
@@ -95,7 +99,12 @@ def number_unknown_words(batch: Batch, vocab_size: int) -> PackedSequence:
 
 
 def spelling_keys(words: Tensor, unknown: Grams) -> Tensor:
-    """Return a 64-bit key for each unknown word, (U,), by its n-grams: equal in every batch."""
+    """Return a 64-bit key for each unknown word, (U,), which depends only on its n-grams.
+
+    Args:
+        words: numbers of the unknown words in the batch, (U,).
+        unknown: n-grams of all unknown words of the batch.
+    """
     buckets, counts = unknown.gather(words)
     word = torch.arange(len(counts), device=words.device).repeat_interleave(counts)
     return torch.zeros_like(words).index_add(0, word, numbers(BUCKETS, buckets))

@@ -33,11 +33,12 @@ class ForwardContext:
     Attributes:
         random: random numbers of the update, for dropout and random initial states, or None for
             prediction. Its examples are in the order of the batch.
-        start: state before the first time step of each row, or None for that of
-            model.initial_state.
+        start: state before the first time step of each row, or None for the state that
+            model.initial_state says.
         bptt: time steps of truncated backpropagation through time, or None for all.
         engine: engine that computes the recurrence, or None for the one that fits the model.
-        prepared: results of `Branch.prepare` for the store of the batch, by name of the branch.
+        prepared: maps the name of a branch to the result of `Branch.prepare` for the store of the
+            batch.
         final_states: the last valid state of each row. The forward pass sets it.
 
     Shape:
@@ -60,7 +61,7 @@ class PaddedBatch:
         lengths: time steps of each row, (B,).
         valid: True where a step isn't padding, (T, B, 1).
         sequences: layout of the steps.
-        inputs: all inputs of the graph by name.
+        inputs: maps the name of each input of the graph to its tensor.
     """
 
     def __init__(self, steps: Tensor, lengths: Tensor, inputs: Mapping[str, Tensor]) -> None:
@@ -73,7 +74,10 @@ class PaddedBatch:
 
 
 def valid_steps(steps: Tensor, lengths: Tensor) -> Tensor:
-    """Return a mask of valid steps, (T, B, 1): False where `steps` (T, B, …) is padding."""
+    """Return a mask of valid steps, (T, B, 1): False where `steps` (T, B, …) has padding.
+
+    `lengths` (B,) holds the number of valid steps of each row.
+    """
     return (torch.arange(steps.shape[0])[:, None] < lengths)[:, :, None]
 
 
@@ -88,7 +92,7 @@ class Table(Protocol):
 
 
 ExampleInputs = dict[str, tuple[Tensor, list[str]]]
-"""By the name of an input of an exported model: an example, and names of its variable axes."""
+"""Maps the name of an input of an exported model to an example, and names of its variable axes."""
 
 
 class Branch(nn.Module):
@@ -102,7 +106,7 @@ class Branch(nn.Module):
         fixed: True if `fit` sets all parameters, and training doesn't change them. Such a branch
             isn't computed in training mode.
         default_weight: weight of the branch in predictions, relative to the other branches, unless
-            validation clearly prefers another.
+            validation clearly prefers other weights.
     """
 
     name: ClassVar[str]
@@ -112,7 +116,7 @@ class Branch(nn.Module):
     @classmethod
     @abstractmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> Branch | None:
-        """Return the branch for a config, or None if the config doesn't ask for it.
+        """Return the branch for a config, or None if the config doesn't use it.
 
         The caller has set torch's device "meta", on which tensors have no memory: see
         `initialization`.
@@ -128,34 +132,46 @@ class Branch(nn.Module):
 
     @abstractmethod
     def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the same logits of a padded batch, computed by operations that ONNX has."""
+        """Return the logits of a padded batch, (B, C), by operations that ONNX has.
+
+        They equal the logits that `forward` returns for the packed batch in prediction.
+        """
 
     def begin_export(self) -> ExampleInputs:
-        """Prepare `export`, and return examples of its inputs other than steps and lengths."""
+        """Prepare `export`, and return examples of its inputs, except steps and lengths."""
         return {}
 
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the parameters that training doesn't change, on labelled sequences."""
+        """Fit the parameters that training doesn't change; does nothing without such parameters.
+
+        Args:
+            train: labelled sequences.
+            seed: seed of all random choices.
+        """
 
     def prepare(self, store: SequenceStore) -> Any:
-        """Compute values of all rows of a store that are the same in every epoch, or return None.
+        """Return values of all rows of a store that every epoch can reuse, or None without any.
 
         The caller keeps the result, and passes it to each forward pass on rows of the store as
         ``context.prepared[name]``.
         """
 
     def tables(self) -> list[Table]:
-        """Return the tables whose gradient can be sparse, because a batch uses only some rows."""
+        """Return the tables whose gradients can be sparse: a batch uses only some of their rows."""
         return []
 
     @property
     def whole_sequence_key(self) -> str | None:
-        """Config key because of which the branch needs the end of a sequence, or None.
+        """Config key that makes the branch need the end of a sequence, or None.
 
         If it is None, `step_logits` can return the predictions after every time step.
         """
         return f"model.{self.name}"
 
     def step_logits(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits after every step of a packed batch, (N, C), packed."""
+        """Return the logits after each time step of a packed batch, (N, C), in packed order.
+
+        Raises:
+            NotImplementedError: If the branch needs whole sequences.
+        """
         raise NotImplementedError(f"{self.name}: needs whole sequences")

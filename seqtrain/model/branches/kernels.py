@@ -42,7 +42,7 @@ KERNELS[np.arange(84)[:, None], list(itertools.combinations(range(TAPS), 3))] = 
 FEATURES_PER_VIEW = 1200
 """Approximate number of features of a view, for fixed or for relative dilations."""
 MAX_CHANNELS = 9
-"""Largest number of channels that a kernel adds up."""
+"""Largest number of channels that one kernel reads."""
 GRID, LARGEST = 2.0**11, 2.0**17
 """Whole number that stands for one standard deviation, and the largest value.
 
@@ -64,9 +64,9 @@ On the CPU they fit its caches. A GPU needs large chunks, as each chunk costs ke
 
 
 class KernelBranch(Branch):
-    """Logits of K classes that are linear in the features of a bank of kernels.
+    """Branch whose logits are linear in the features of a bank of kernels.
 
-    The dilations are those for the median length of train. Relative dilations are scaled by the
+    The median length of train decides about the dilations. Relative dilations are scaled by the
     length of a sequence.
     """
 
@@ -116,7 +116,11 @@ class KernelBranch(Branch):
             return (self.features(batch) - self.mean) @ self.weight + self.intercept
 
     def features(self, batch: Batch) -> Tensor:
-        """Return the fraction of each sequence's time steps above each bias, (B, P)."""
+        """Return the features of a packed batch, (B, P).
+
+        A feature is the fraction of a sequence's time steps at which the output of a kernel exceeds
+        a bias.
+        """
         views, lengths = self._rounded_views(batch)
         found = self.bias.new_zeros(len(lengths), *self.bias.shape[:3], self.bias[0, 0, 0].numel())
         numbers = MAX_NUMBERS if views.is_cpu else MAX_NUMBERS_ON_DEVICE
@@ -146,13 +150,16 @@ class KernelBranch(Branch):
 
         Args:
             kind: 0 for fixed dilations, 1 for relative ones.
-            number: number of the dilation.
+            number: index of the dilation.
         """
         chosen = self.channels[kind, number].unsqueeze(2)
         return (self.pattern.unsqueeze(2) * chosen).flatten(2).transpose(1, 2).contiguous()
 
     def _views(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the views row by row, (VIEWS, N, C), and the lengths of the packed rows, (B,)."""
+        """Return the views, (VIEWS, N, C), and the lengths of the sequences, (B,).
+
+        The N time steps are ordered sequence by sequence, not in packed order.
+        """
         data, sizes, width = batch.packed.data, batch.packed.batch_sizes, self.channels.shape[-1]
         row, step = rows_and_steps(sizes)
         lengths = lengths_of(sizes)
@@ -166,7 +173,10 @@ class KernelBranch(Branch):
         return torch.cat((values, changes)), to_device(lengths, data.device)
 
     def _rounded_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the views as whole numbers, with a step of zeros at the end, and the lengths."""
+        """Return the results of `_views`, with views as whole numbers and a last step of zeros.
+
+        The shapes are (VIEWS, N + 1, C) and (B,).
+        """
         views, lengths = self._views(batch)
         rounded = (views * self.gain).round().clamp(-LARGEST, LARGEST)
         return functional.pad(rounded, (0, 0, 0, 1)), lengths
@@ -189,7 +199,7 @@ class KernelBranch(Branch):
             begins: row of the view that has the first time step of the series.
             beyond: row of zeros, which is read beyond the ends of a series.
             kind: 0 for fixed dilations, 1 for relative ones.
-            number: number of the dilation.
+            number: index of the dilation.
 
         Shape:
             steps, lengths, begins: shapes that broadcast. Returns: (..., TAPS).
@@ -206,10 +216,16 @@ class KernelBranch(Branch):
     def _packed_taps(
         self, rows: Tensor, lengths: Tensor, kind: int, number: int
     ) -> tuple[Tensor, Tensor]:
-        """Return the rows of a view that kernels read for each output, and its series.
+        """Return the rows of a view that kernels read for each output, and the output's series.
+
+        Args:
+            rows: row of the view at the center of each output.
+            lengths: time steps of each series.
+            kind: 0 for fixed dilations, 1 for relative ones.
+            number: index of the dilation.
 
         Shape:
-            rows: (n,). lengths: (B,). Returns: (n, TAPS), where N means zeros, and (n,).
+            rows: (n,). lengths: (B,). Returns: (n, TAPS), where row N holds zeros, and (n,).
         """
         begins = lengths.cumsum(0) - lengths
         series = torch.searchsorted(begins, rows, right=True) - 1
@@ -248,13 +264,13 @@ class KernelBranch(Branch):
         return collate(train.__getitems__(some)).to(self.mean.device)
 
     def _fit_gain(self, batch: Batch) -> None:
-        """Set the scale of each view: differences get a standard deviation of 1, values stay."""
+        """Set the factor of each view. Differences are scaled to a standard deviation of 1."""
         squares = self._views(batch)[0].cpu().double().square().mean(1, keepdim=True)
         squares[: VIEWS // 2] = 1
         self.gain[:] = GRID / torch.where(squares > 0, squares.sqrt(), 1)
 
     def _draw_channels(self, kind: int, number: int, draw: np.random.Generator) -> None:
-        """Choose the channels that each kernel adds up: few or many with equal probability."""
+        """Draw the channels that each kernel of a dilation reads: few or many, equally probably."""
         chosen = self.channels[kind, number].view(-1, self.channels.shape[-1])
         chosen.zero_()
         width = chosen.shape[1]
@@ -281,7 +297,7 @@ class KernelBranch(Branch):
             self.bias[kind, number, view] = torch.from_numpy(ordered)
 
     def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of padded series, (B, K)."""
+        """Return the logits of padded series, (B, K), which equal the logits of `forward`."""
         width, lengths = self.channels.shape[-1], batch.lengths
         standardized = self.series(batch.steps, batch.sequences)
         both = torch.stack((batch.steps[..., :width], standardized[..., :width])).transpose(1, 2)
@@ -305,7 +321,7 @@ class KernelBranch(Branch):
 
 
 def _convolved(view: Tensor, taps: Tensor, weights: Tensor) -> Tensor:
-    """Return the outputs of 84 kernels at n places of a view.
+    """Return the outputs of 84 kernels at n positions of a view.
 
     Shape:
         view: (N + 1, C). taps: rows of the view that each output reads, (n, TAPS). weights:

@@ -36,7 +36,7 @@ from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.packing import rows_and_steps
 
 PREPARED_STEPS = 2**18
-"""Approximate number of time steps whose n-grams `prepare` finds together."""
+"""Approximate number of time steps whose n-grams `prepare` counts at once."""
 MAX_PREPARED_STEPS = 2**23
 """Largest number of time steps of a store whose n-grams are kept in memory."""
 GAIN = 20.0
@@ -49,7 +49,7 @@ class NgramBranch(Branch):
     """Logits that are linear in the values of a sequence's n-grams.
 
     Args:
-        vocabulary: the n-grams that train has.
+        vocabulary: the n-grams that occur in train.
         num_classes: number of classes.
         words: character n-grams of each word of the vocabulary, or None without subwords.
     """
@@ -85,14 +85,19 @@ class NgramBranch(Branch):
         return self.score(prepared, torch.from_numpy(batch.examples)[batch.sorted_indices])
 
     def score(self, ngrams: SparseRows, rows: Tensor | None = None) -> Tensor:
-        """Return the logits, (B, C), for rows of a matrix of n-grams, or for all rows if None."""
+        """Return the logits, (B, C), of some rows of a matrix of n-gram values.
+
+        Args:
+            ngrams: the matrix, with a row per sequence.
+            rows: the rows to compute, or None for all rows.
+        """
         if rows is None:
             rows = torch.arange(len(ngrams.offsets) - 1, device="cpu")
         sums = ops_for(self.weight).sum_rows(self.weight, ngrams, rows, sparse=self.sparse)
         return GAIN * sums + self.bias
 
     def prepare(self, store: SequenceStore) -> SparseRows | None:
-        """Find the n-grams of all rows of a store, or return None if they take too much memory."""
+        """Return the n-gram values of all rows of a store, or None if the store is too large."""
         if len(store.values) > MAX_PREPARED_STEPS:
             return None
         chunks = max(1, len(store.values) // PREPARED_STEPS)
@@ -107,9 +112,9 @@ class NgramBranch(Branch):
         return SparseRows(which, weights, _offsets(counts))
 
     def find(self, batch: Batch) -> SparseRows:
-        """Return the known n-grams of each sequence of a packed batch, and their values.
+        """Return the n-gram values of a packed batch: a matrix with a row per sequence, on the CPU.
 
-        The result is on the CPU, whichever device has the batch.
+        N-grams that the vocabulary lacks are left out.
         """
         packed, spellings = batch.host.packed, batch.host.spellings
         row, step = rows_and_steps(packed.batch_sizes)

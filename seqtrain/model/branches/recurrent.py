@@ -47,7 +47,7 @@ from seqtrain.model.pooling import (
 from seqtrain.model.randomness import Purpose, RandomNumbers
 
 PREDICTION_STEPS = 16384
-"""Time steps of a segment in prediction, so that memory doesn't grow with the length."""
+"""Largest number of time steps of a segment in prediction, which limits the memory."""
 UNKNOWN_COUNTS, UNKNOWN_BUCKETS = "unknown_counts", "unknown_buckets"
 """Inputs of an exported model: number of n-grams of each unknown word, and the n-grams."""
 
@@ -172,7 +172,7 @@ class RecurrentBranch(Branch):
 
     @property
     def whole_sequence_key(self) -> str | None:
-        """Config key because of which a prediction needs the end of the sequence, or None."""
+        """Config key that makes a prediction need the end of the sequence, or None."""
         if self.config.bidirectional:
             return "model.bidirectional"
         if self.convolutions is not None:
@@ -180,7 +180,10 @@ class RecurrentBranch(Branch):
         return "data.standardize" if self.inputs.series is not None else None
 
     def step_logits(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits after every step, (N, C), as if the sequence ended there."""
+        """Return the logits after each time step, (N, C), as if each sequence ended at this step.
+
+        Set the final states of the context.
+        """
         packed = self.inputs.read_whole(batch, None)
         sizes = packed.batch_sizes
         start = self.start(int(sizes[0])) if context.start is None else context.start
@@ -200,7 +203,13 @@ class RecurrentBranch(Branch):
     def dropout_between_layers(
         self, random: RandomNumbers | None, batch_sizes: Tensor, begin: Tensor | None = None
     ) -> Between | None:
-        """Return a function that drops units between two layers, or None if there is no dropout."""
+        """Return a function that drops units between two layers, or None without dropout.
+
+        Args:
+            random: random numbers of the update, or None for prediction.
+            batch_sizes: sequences at each time step, (T,), on the CPU.
+            begin: time step at which each row begins in its sequence, (B,), or None for 0.
+        """
         rate = self.config.dropout
         if random is None or not rate or self.config.num_layers == 1:
             return None
@@ -212,18 +221,24 @@ class RecurrentBranch(Branch):
         return drop
 
     def check_random(self, random: RandomNumbers | None, dropout: float = 0.0) -> None:
-        """Raise ValueError if random numbers are missing, and training needs them for dropout."""
+        """Raise ValueError if training needs random numbers, but `random` is None.
+
+        Dropout and random initial states need them. `dropout` is an additional rate of dropout.
+        """
         config = self.config
         drops = dropout or config.dropout or config.embedding_dropout
         if self.training and random is None and (drops or config.initial_state == "random"):
             raise ValueError("random: missing; dropout and random initial states need it to train")
 
     def zero_state(self, rows: int) -> Tensor:
-        """Return states of zeros, (S, L * D, B, hidden)."""
+        """Return states of zeros for B rows, (S, L * D, B, hidden)."""
         return zero_state(self.encoder, rows, like=self.head.weight)
 
     def start(self, rows: int, random: RandomNumbers | None = None) -> Tensor | None:
-        """Return the initial states, (S, L * D, B, hidden), or None for zeros."""
+        """Return the initial states of B rows, (S, L * D, B, hidden), or None for zeros.
+
+        Random states need `random`. Without it, they are zeros.
+        """
         if self.config.initial_state == "learned":
             return self.initial_state.unsqueeze(2).expand(-1, -1, rows, -1)
         if self.config.initial_state == "random" and random is not None:
@@ -234,7 +249,10 @@ class RecurrentBranch(Branch):
         return None
 
     def join(self, states: Tensor) -> Tensor:
-        """Join the states of both directions, (…, D * hidden), by the method of model.join."""
+        """Join the states of both directions, (…, D * hidden) -> (…, H), as model.join says.
+
+        States of one direction are returned unchanged.
+        """
         return join_directions(states, self.config.join) if self.config.bidirectional else states
 
     def _embedded_row_features(self, batch: Batch) -> Tensor:
@@ -280,7 +298,7 @@ class RecurrentBranch(Branch):
         return inputs
 
     def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of padded sequences, (B, C)."""
+        """Return the logits of padded sequences, (B, C), which match the logits of `forward`."""
         steps, valid, lengths = batch.steps, batch.valid, batch.lengths
         if self.subwords is not None:
             steps = self._export_words(batch)
@@ -304,7 +322,7 @@ class RecurrentBranch(Branch):
         return logits
 
     def _export_words(self, batch: PaddedBatch) -> Tensor:
-        """Return word vectors with subwords, (T, B, E). Ids from V on are unknown words."""
+        """Return word vectors with subwords, (T, B, E). Ids of V or more are unknown words."""
         assert self.subwords is not None
         ids, counts = batch.steps, batch.inputs[UNKNOWN_COUNTS]
         size, weight = len(self.subwords), self.subwords.weight

@@ -30,7 +30,7 @@ from seqtrain.model.branches.branch import (
 from seqtrain.model.input_spec import InputSpec
 
 MAX_TOKENS = 60
-"""Tokens of a column that are counted, the most frequent ones."""
+"""Largest number of tokens of a column that are counted: the most frequent tokens."""
 STEPS_AT_ONCE = 2**15
 """Time steps that are aggregated at once in `fit`."""
 
@@ -38,7 +38,7 @@ STEPS_AT_ONCE = 2**15
 class TreeBranch(Branch):
     """Logits of boosted trees on the aggregates of a sequence.
 
-    The trees of `rounds` rounds count; the others are empty.
+    The buffers have space for the largest number of rounds. Only the first `rounds` are used.
     """
 
     name = "trees"
@@ -92,7 +92,7 @@ class TreeBranch(Branch):
         return self._trees().logits(self._aggregates(batch))
 
     def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of a padded batch, (B, C)."""
+        """Return the logits of a padded batch, (B, C), which equal the logits of `forward`."""
         values = self.layout.aggregate(batch.steps, batch.valid, batch.inputs.get(STATIC))
         return self._trees().logits(values)
 
@@ -102,14 +102,17 @@ class TreeBranch(Branch):
         return self.layout.aggregate(steps, valid, batch.static)
 
     def _trees(self) -> Trees:
-        """Return the trees. Column numbers are limited, as a model folder may come from anyone."""
+        """Return the trees of the used rounds.
+
+        Column numbers are clamped to valid ones, as a model folder may come from anyone.
+        """
         used = int(self.rounds)
         column = self.column[:used].clamp(0, self.layout.width - 1)
         return Trees(column, self.cut[:used], self.leaf[:used], self.start)
 
 
 def layout_of(spec: InputSpec) -> AggregateLayout:
-    """Return the aggregates for the columns of a step and the row features."""
+    """Return the layout of the aggregates for the step columns and row features of an input."""
     row_tokens: tuple[int, ...] = ()
     row_numbers = 0
     if spec.static is not None:
@@ -135,5 +138,5 @@ def layout_of(spec: InputSpec) -> AggregateLayout:
 
 
 def _counted(vocabulary: Vocabulary) -> int:
-    """Return how many of the first ids of a vocabulary are counted, without padding."""
+    """Return the number of tokens of a vocabulary that are counted; padding is never counted."""
     return min(MAX_TOKENS, len(vocabulary) - 1)

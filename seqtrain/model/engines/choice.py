@@ -24,10 +24,11 @@ def choose_engine(
         config: the section model of a config.
         device: device of the weights.
         dtype: type of the weights.
-        needs_last_states: all tensors of the last states are needed, so that padding isn't chosen.
+        needs_last_states: True if all tensors of the last states are needed. Padding isn't chosen
+            then.
 
     Raises:
-        ConfigError: If model.engine is native, which can't run.
+        ConfigError: If model.engine is native, but the native engine can't run.
     """
     asked, unroll = config.engine, config.unroll
     problem = NativeEngine.unavailable(CELLS[config.rnn], device, dtype)
@@ -47,7 +48,10 @@ def choose_engine(
 
 
 def _for_cuda(config: ModelConfig, *, needs_last_states: bool) -> TorchEngine:
-    """Return the engine for cuDNN: padded where its fast kernels take the model's hidden size."""
+    """Return the engine for CUDA. It pads batches if cuDNN's fast kernels take the hidden size.
+
+    With `needs_last_states`, it never pads.
+    """
     training, prediction = CELLS[config.rnn].persistent
     if needs_last_states:
         return TorchEngine("packed, for its last states")
@@ -62,10 +66,11 @@ def _for_cuda(config: ModelConfig, *, needs_last_states: bool) -> TorchEngine:
 
 
 def engines_by_name(config: ModelConfig, device: torch.device) -> dict[str, Engine]:
-    """Return all engines that can compute a model in float32, torch first.
+    """Return a dictionary of the engines that can compute a model in float32, torch first.
 
-    They compute packed steps. If model.unroll isn't packed, the last one is torch with that unroll.
-    Otherwise, CUDA also has the engine that chooses between packed and padded steps.
+    The engines compute packed steps. If model.unroll isn't packed, an engine of torch with this
+    unroll is added. Otherwise, an engine that chooses between packed and padded steps is added on
+    CUDA.
     """
     engines: dict[str, Engine] = {TorchEngine.name: TorchEngine("packed")}
     if not NativeEngine.unavailable(CELLS[config.rnn], device, torch.float32):

@@ -39,7 +39,7 @@ class CudaOps(Ops):
         )
 
     def distinct_rows(self, table: Tensor, rows: Tensor, *, sparse: bool) -> Tensor:
-        """Return rows of a table, in ascending order without repetition; see `Ops`."""
+        """Look up rows of a table; see `Ops.distinct_rows`."""
         if not sparse:
             return super().distinct_rows(table, rows, sparse=False)
         run: Callable[..., Tensor] = _DistinctRows.apply
@@ -49,7 +49,7 @@ class CudaOps(Ops):
 class _DistinctRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, rows: Tensor) -> Tensor:
-        """Return the rows."""
+        """Return the rows of the table, (U, E)."""
         ctx.save_for_backward(rows)
         ctx.shape = table.shape
         return table.index_select(0, rows)
@@ -57,7 +57,7 @@ class _DistinctRows(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """Return the gradient of the table. It is coalesced already, unlike torch's own."""
+        """Return the gradient of the table, which is sparse and coalesced."""
         (rows,) = ctx.saved_tensors
         total = torch.sparse_coo_tensor(
             rows[None], gradient, ctx.shape, is_coalesced=True, check_invariants=False

@@ -1,6 +1,6 @@
 """Calls of torch's recurrent kernels on an accelerator.
 
-On CUDA, cuDNN computes them. It has conditions on types and weights for that.
+On CUDA, cuDNN computes the kernels if the types and the weights meet its conditions.
 
 B batch, N packed time steps, T longest length, E input size. H hidden size, D directions, S tensors
 of a state: 1 (h), or 2 (h and c of an LSTM).
@@ -24,8 +24,8 @@ def run_kernel(
 ) -> tuple[Tensor, Tensor]:
     """Run one recurrent layer on an accelerator.
 
-    Autocast is off inside: on CUDA it would compute recurrences in float16, whatever type it has.
-    Its own type is used where cuDNN has kernels for it, otherwise float32.
+    Under autocast on CUDA, the type of autocast is used if cuDNN has kernels for it, else float32.
+    Autocast itself is switched off meanwhile, as it would always compute in float16.
 
     Args:
         cell: Recurrent cell.
@@ -54,10 +54,10 @@ def run_kernel(
 
 
 def in_one_buffer(weights: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
-    """Return a layer's weights as parts of one buffer, in the order that cuDNN expects.
+    """Return a layer's weights, in their order, as views of one buffer as cuDNN expects it.
 
-    Without such a buffer torch copies the weights at each call, and warns. Weights that share one
-    already are returned unchanged. torch's modules with one layer have such weights.
+    Without such a buffer torch copies the weights at each call, and warns. Weights that share a
+    buffer already, as in torch's modules with one layer, and weights outside CUDA stay as they are.
     """
     ordered = [w for i in range(0, len(weights), 4) for w in weights[i : i + 2]]
     ordered += [w for i in range(0, len(weights), 4) for w in weights[i + 2 : i + 4]]
@@ -70,7 +70,7 @@ def in_one_buffer(weights: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]
 
 
 def _share_buffer(ordered: Sequence[Tensor], dtype: torch.dtype) -> bool:
-    """Return True if tensors follow each other in one storage, from its beginning."""
+    """Return True if tensors have this type and fill one storage from its beginning, in order."""
     place = ordered[0].untyped_storage().data_ptr()
     for weight in ordered:
         if weight.dtype != dtype or weight.data_ptr() != place:
@@ -80,6 +80,6 @@ def _share_buffer(ordered: Sequence[Tensor], dtype: torch.dtype) -> bool:
 
 
 def _autocast_dtype(data: Tensor) -> torch.dtype:
-    """Return the type of autocast on CUDA, or float32 if cuDNN doesn't compute in it."""
+    """Return the type of autocast on CUDA, or float32 if cuDNN doesn't support this type."""
     asked = torch.get_autocast_dtype("cuda")
     return asked if torch.cudnn_is_acceptable(data.new_empty(1, dtype=asked)) else torch.float32

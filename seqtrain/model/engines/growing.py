@@ -19,19 +19,22 @@ DEPTH = 3
 BINS = 64
 """Bins of a column, with bin 0 for missing values."""
 LEAST_ROWS = 5
-"""Examples on each side of a split at least."""
+"""Fewest examples on each side of a split."""
 RIDGE = 1.0
 """Penalty of the squared value of a leaf."""
 SMALLEST_GAIN = 1e-6
 """Gain that a split must exceed."""
 BYTES_PER_THREAD = 256
-"""Memory of a thread of the native function."""
+"""Bytes of scratch memory that the native function needs per thread."""
 
 
 def grow_tree(
     bins: Tensor, columns: Tensor, gradient: Tensor, hessian: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Grow a tree as `grow_tree_in_torch` does, in C++ if the library is available."""
+    """Grow a tree in C++ if the library is available, else in torch.
+
+    Arguments and results are described in `grow_tree_in_torch`.
+    """
     if why_unavailable():
         return grow_tree_in_torch(bins, columns, gradient, hessian)
     whole, real = torch.int64, torch.float64
@@ -65,8 +68,8 @@ def grow_tree_in_torch(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Grow a tree that fits the negative gradient, level by level.
 
-    Each node takes the split with the greatest gain, the first one among equals. A node without a
-    split that gains sends everything left.
+    Each node takes the split with the greatest gain, or the first of equal splits. A node without a
+    split that gains enough sends all examples left.
 
     Shape:
         bins: (A, B) uint8. columns: (F,) int64, the columns that may be used. gradient, hessian:

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 Between: TypeAlias = Callable[[Tensor, int], Tensor]
-"""Function of a layer's packed states (N, D * H) and its number from 0.
+"""Function that is called between two layers, for example for dropout.
 
-Returns the inputs of the next layer.
+Takes the packed states of the lower layer (N, D * H) and its index, from 0. Returns the inputs of
+the next layer.
 """
 
 
@@ -37,9 +38,9 @@ class Engine(ABC):
     """Implementation of a stack of recurrent layers.
 
     Attributes:
-        name: value of model.engine that asks for it.
-        pads: True if it computes on padding, so that sequences aren't cut into segments.
-        reason: reason of `choose_engine` to choose it, for screens.
+        name: value of model.engine that selects the engine.
+        pads: True if the engine computes on padding. Sequences aren't cut into segments then.
+        reason: why `choose_engine` chose the engine, for screens.
     """
 
     name: ClassVar[str]
@@ -64,7 +65,7 @@ class Engine(ABC):
             encoder: torch's module, which holds the parameters. Its own dropout isn't applied.
             inputs: the sequences, longest first.
             start: initial states, row by packed row, or None for zeros.
-            need_outputs: whether to return the states of all time steps.
+            need_outputs: True to return the states of all time steps.
             between: applied to a layer's states before the next layer reads them (dropout), or
                 None.
 

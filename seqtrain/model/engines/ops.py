@@ -1,4 +1,4 @@
-"""Operations around the recurrence: a reference in torch that a faster backend may override.
+"""Operations before and after the recurrence, computed by torch. Faster backends override them.
 
 B sequences, N packed time steps, H width of a state. V rows of a table, E size of a row, P entries
 of a sparse matrix of R rows.
@@ -35,7 +35,7 @@ class SparseRows:
 
 @dataclass(frozen=True)
 class DropRule:
-    """Random units that dropout sets to 0.
+    """Rule that decides which units dropout sets to 0.
 
     Attributes:
         seeds: seed of the streams of all rows, or one seed per row, (N,) int64.
@@ -60,7 +60,7 @@ class Ops:
             table: the vectors that are added up.
             matrix: weights of the vectors in each sum.
             rows: rows of the matrix to compute.
-            sparse: whether the gradient of the table is sparse.
+            sparse: True if the gradient of the table should be sparse.
 
         Shape:
             table: (V, E). rows: (B,) int64. Returns: (B, E).
@@ -82,7 +82,7 @@ class Ops:
         Args:
             table: the vectors.
             rows: ascending row numbers without repetition.
-            sparse: whether the gradient of the table is sparse.
+            sparse: True if the gradient of the table should be sparse.
 
         Shape:
             table: (V, E). rows: (U,) int64. Returns: (U, E).
@@ -90,7 +90,7 @@ class Ops:
         return functional.embedding(rows, table, sparse=sparse)
 
     def drop(self, values: Tensor, rule: DropRule) -> Tensor:
-        """Multiply each unit by the rule's scale or by 0.
+        """Apply dropout: multiply each unit by the rule's scale or by 0.
 
         Shape:
             values: (N, E). Returns: (N, E).

@@ -88,7 +88,7 @@ def _run_layer(
     unroll: str,
     layout: Tensor | _PaddedLayout,
 ) -> tuple[Tensor, Tensor]:
-    """Run a layer over packed steps.
+    """Run one layer, with all its directions, over packed steps.
 
     Args:
         cell: recurrent cell.
@@ -142,14 +142,14 @@ class _PaddedLayout:
         self._row, self._step, self.lengths = move_together([row, step, lengths], device)
 
     def places(self, *, reverse: bool) -> tuple[Tensor, Tensor]:
-        """Return the row and the column of each packed step, (N,) each.
+        """Return the row and the column of each packed step in the padded tensor, (N,) each.
 
-        In reverse each row begins with its own last step.
+        In reverse, each row begins with the last step of its sequence.
         """
         return self._row, self.lengths[self._row] - 1 - self._step if reverse else self._step
 
     def pad(self, data: Tensor, places: tuple[Tensor, Tensor]) -> Tensor:
-        """Put packed steps (N, E) into a padded tensor (B, T, E) of zeros."""
+        """Return a padded tensor (B, T, E) with packed steps (N, E) at their places, else zeros."""
         zeros = data.new_zeros(self.rows, self.longest, data.shape[1])
         return zeros.index_put(places, data)
 
@@ -157,7 +157,7 @@ class _PaddedLayout:
 def _in_rectangles(
     cell: Cell, data: Tensor, start: Tensor, weights: list[Tensor], sizes: Tensor, *, reverse: bool
 ) -> tuple[Tensor, Tensor]:
-    """Run packed steps; call torch's kernel once for consecutive steps with the same sequences.
+    """Run one direction over packed steps, with one call per run of steps of equal batch size.
 
     On the CPU, torch takes a packed batch step by step. The time of its backward pass then grows
     with the square of the length.
@@ -192,7 +192,10 @@ def _padded(
     *,
     reverse: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Run torch's kernel over valid steps and padding; shapes as for `_in_rectangles`."""
+    """Run one direction over valid steps and padding, in one call of torch's kernel.
+
+    The shapes are those of `_in_rectangles`.
+    """
     places = layout.places(reverse=reverse)
     padded, before = layout.pad(data, places), start.unsqueeze(1)
     if padded.device.type == "cpu":
@@ -212,7 +215,7 @@ def _masked(
     *,
     reverse: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Run one time step after another over padded rows; a row keeps its state after its end."""
+    """Run one direction step by step over padded rows. A row keeps its state after its end."""
     places = layout.places(reverse=reverse)
     padded = layout.pad(data, places)
     w_ih, w_hh, b_ih, b_hh = weights
@@ -258,7 +261,7 @@ UNROLLS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
     "padded": _padded,
     "masked": _masked,
 }
-"""Functions that run one direction of a layer, by unroll."""
+"""Maps an unroll to the function that runs one direction of a layer in this way."""
 
 
 def as_packed(inputs: PackedSequence | DistinctInputs) -> PackedSequence:

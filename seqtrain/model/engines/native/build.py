@@ -30,7 +30,7 @@ MACHINE = os.environ.get("_PYTHON_HOST_PLATFORM", "").rpartition("-")[2] or plat
 """Processor to compile for, with the name that Python's cross-builds use."""
 
 PATHS: dict[str, tuple[str, ...]] = {"portable": ()}
-"""Vector paths and their compiler flags. The path that runs is chosen at run time.
+"""Maps each vector path to its compiler flags. The program chooses the path when it runs.
 
 The path bfloat16 has products that take bfloat16, for calls that allow it. Compilers that don't
 know its flag leave it out.
@@ -48,7 +48,7 @@ elif MACHINE in {"aarch64", "arm64"}:
 
 
 def sources_digest() -> str:
-    """Return a digest of the C++ sources."""
+    """Return 16 hexadecimal digits that change with the C++ sources."""
     digest = hashlib.sha256()
     for path in sorted([*HERE.glob("*.h"), *HERE.glob("*.cpp")]):
         digest.update(path.read_bytes())
@@ -56,7 +56,7 @@ def sources_digest() -> str:
 
 
 def compile_library(target: Path, extra: Sequence[str] = ()) -> str:
-    """Compile the library with the first compiler that can.
+    """Compile the library to `target` with the first compiler that succeeds.
 
     The target is replaced atomically, so that a running process keeps the old library. Returns an
     error message of one line, or "" if the library was compiled.
@@ -93,7 +93,10 @@ def _compilers() -> Iterator[list[str]]:
 def _compile(
     command: list[str], paths: dict[str, tuple[str, ...]], folder: Path, target: Path
 ) -> str:
-    """Compile vector paths in parallel and link them; return the first error, or ""."""
+    """Compile vector paths in parallel and link them to `target`.
+
+    Return the first error message, or "" without an error.
+    """
     objects = [str(folder / f"{name}.o") for name in paths]
     jobs = [
         [*command, *flags, f"-DSEQTRAIN_PATH={name}", "-c", str(HERE / "kernels.cpp"), "-o", result]

@@ -14,13 +14,13 @@ from seqtrain.model.cells import GRU, LSTM, RNN, Cell
 from seqtrain.model.engines.native.build import LIBRARY, sources_digest
 
 VARIABLE = "SEQTRAIN_NATIVE"
-"""Environment variable that forces a vector path, or switches the library off."""
+"""Environment variable that forces a set of vector instructions, or switches the library off."""
 CHOICES = ("auto", "avx512", "avx2", "portable", "neon", "off")
-"""Values of the variable. Products in bfloat16 belong to avx512 and neon."""
+"""Values of the variable. With avx512 and neon, products can round to bfloat16."""
 CELL_KINDS: dict[Cell, int] = {GRU: 0, LSTM: 1, RNN: 2}
-"""Cells that the library has, with their numbers in `enum CellKind` of interface.h."""
+"""Maps each cell that the library computes to its number in `enum CellKind` of interface.h."""
 OPENMP = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
-"""Functions of `Threads` by their names in the OpenMP libraries of GCC, LLVM and Intel."""
+"""Names of the functions of `Threads` in the OpenMP libraries of GCC, LLVM and Intel."""
 ALLOCATOR_OPTIONS = ((-4, 0), (-1, 2**31 - 1))
 """glibc's M_MMAP_MAX and M_TRIM_THRESHOLD. Freed memory is kept, because new pages are slow."""
 
@@ -132,13 +132,14 @@ class Kernels(ctypes.Structure):
 
 
 class Library(SimpleNamespace):
-    """Functions of a vector path. They release Python's lock while they run.
+    """The compiled functions for one vector path: a set of vector instructions such as avx2.
 
-    ``gate_row(cell, hidden_size)`` is the number of floats that forward saves per token.
+    Each field of `Kernels` is an attribute. The functions release Python's global lock while they
+    run. ``gate_row(cell, hidden_size)`` returns the number of floats that forward saves per token.
 
     Attributes:
-        rounding: the functions whose products round to bfloat16, or the library itself if there are
-            none.
+        rounding: a `Library` whose matrix products round their factors to bfloat16. It is this
+            object if the processor has no such products.
     """
 
     def __init__(self, kernels: Kernels) -> None:
@@ -147,10 +148,14 @@ class Library(SimpleNamespace):
 
 
 def _open(path: Path, path_name: str) -> Library:
-    """Load the library.
+    """Load the library from a file, check it, and let it use torch's threads.
+
+    Args:
+        path: the compiled file.
+        path_name: vector path, one of `CHOICES` except "off".
 
     Raises:
-        OSError: If it can't be used.
+        OSError: If the file can't be loaded, was built from other sources, or lacks the path.
     """
     library = ctypes.CDLL(str(path))
     library.seqtrain_sources.restype = ctypes.c_char_p
@@ -174,7 +179,7 @@ def _open(path: Path, path_name: str) -> Library:
 
 
 def _threads_of_torch(process: ctypes.CDLL) -> Threads | None:
-    """Return the functions of the OpenMP library that torch has loaded, or None."""
+    """Return addresses of functions of the OpenMP library in this process, or None without one."""
     try:
         functions = [getattr(process, name) for name in OPENMP]
     except AttributeError:
@@ -184,7 +189,7 @@ def _threads_of_torch(process: ctypes.CDLL) -> Threads | None:
 
 @functools.cache
 def find_library() -> Library | str:
-    """Return the compiled library, or a message of one line that says why it can't be used."""
+    """Return the compiled library, or an error message of one line if it can't be used."""
     path_name = os.environ.get(VARIABLE, "auto")
     if path_name not in CHOICES:
         return f"{VARIABLE}={path_name}: must be one of {', '.join(CHOICES)}"
@@ -203,13 +208,13 @@ def find_library() -> Library | str:
 
 
 def why_unavailable() -> str:
-    """Return why the native engine can't run here, in one line, or an empty string if it can."""
+    """Return an error message of one line if the library can't be used, or an empty string."""
     library = find_library()
     return library if isinstance(library, str) else ""
 
 
 def vector_path() -> str:
-    """Return the vector path that runs: avx512, avx2, portable or neon, or "none"."""
+    """Return the vector path in use (avx512, avx2, portable or neon), or "none" without library."""
     library = find_library()
     return "none" if isinstance(library, str) else library.name.decode()
 
@@ -227,12 +232,17 @@ def load_library() -> Library:
 
 
 def new(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return an uninitialized tensor on the CPU, whatever torch's default device is."""
+    """Return an uninitialized tensor of this shape, always on the CPU."""
     return torch.empty(shape, dtype=dtype, device="cpu")
 
 
 def address(tensor: Tensor | None, offset: int = 0, *, dtype: torch.dtype = torch.float32) -> int:
-    """Return the address of number `offset` of a tensor, or 0 (null) without a tensor.
+    """Return the address of an element of a tensor, or 0 (null) if the tensor is None.
+
+    Args:
+        tensor: the tensor, or None.
+        offset: index of the element in the flattened tensor.
+        dtype: type that the tensor must have.
 
     Raises:
         TypeError: If the tensor isn't contiguous, on the CPU, and of this type.

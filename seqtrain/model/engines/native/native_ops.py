@@ -28,7 +28,7 @@ PADDING = 64
 
 
 class NativeOps(Ops):
-    """Operations that the compiled library has. Others are computed by torch."""
+    """Operations computed by the compiled library if it has them, and by torch otherwise."""
 
     def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
         """Multiply rows of a sparse matrix with a table; see `Ops.sum_rows`.
@@ -62,12 +62,12 @@ REFERENCE, NATIVE, CUDA = Ops(), NativeOps(), CudaOps()
 
 
 def is_native(tensor: Tensor) -> bool:
-    """Return True if the compiled library can read a tensor."""
+    """Return True if a tensor is float32 on the CPU, and the compiled library is available."""
     return tensor.is_cpu and tensor.dtype == torch.float32 and not why_unavailable()
 
 
 def ops_for(tensor: Tensor) -> Ops:
-    """Return the fastest operations for a tensor."""
+    """Return the fastest operations for tensors of this device and type."""
     if tensor.is_cuda:
         return CUDA
     return NATIVE if is_native(tensor) else REFERENCE
@@ -76,7 +76,7 @@ def ops_for(tensor: Tensor) -> Ops:
 class _SumRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, matrix: SparseRows, rows: Tensor, sparse: bool) -> Tensor:
-        """Return the sums."""
+        """Return the product of the chosen rows of the matrix with the table, (B, E)."""
         totals = new(len(rows), table.shape[1])
         if load_library().sum_rows(_row_sums_call(table, matrix, rows, totals)) < 0:
             raise ValueError(f"rows of a table: must be 0 to {len(table) - 1}")
@@ -87,7 +87,7 @@ class _SumRows(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        """Return the gradient of the table."""
+        """Return the gradient of the table, and None for the other arguments."""
         library, (rows,), gradient = load_library(), ctx.saved_tensors, gradient.contiguous()
         place = new(ctx.shape[0], dtype=torch.int32)
         found = new(ctx.shape[0], dtype=torch.int64)

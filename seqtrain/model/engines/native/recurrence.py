@@ -37,7 +37,7 @@ class NativeEngine(Engine):
 
     @classmethod
     def unavailable(cls, cell: Cell, device: torch.device, dtype: torch.dtype) -> str:
-        """Return why the engine can't run with such weights, or an empty string."""
+        """Return the reason why the engine can't run weights of this kind, or an empty string."""
         if cell not in CELL_KINDS:
             return f"it has no {cell.name}"
         if device.type != "cpu":
@@ -159,7 +159,7 @@ class _RunLayer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_last: Tensor | None) -> tuple[Any, ...]:
-        """Return the gradients of vectors and start, if they are needed, and of the parameters."""
+        """Return the gradients of `vectors`, `start` and the parameters, or None if not needed."""
         vectors, start, _, *parameters = ctx.saved_tensors
         library, calls, ctx.calls = ctx.library, ctx.calls, None
         if calls is None:
@@ -184,7 +184,10 @@ class _RunLayer(torch.autograd.Function):
 
 
 def _addresses(states: Tensor | None, direction: int) -> tuple[int, int]:
-    """Return the addresses of h and c of a direction in states (S, D, B, H), 0 for null."""
+    """Return the addresses of h and c of a direction in states (S, D, B, H).
+
+    An address is 0 (null) if `states` is None, or if the cell has no c.
+    """
     if states is None:
         return 0, 0
     size = states[0, 0].numel()
@@ -195,7 +198,11 @@ def _addresses(states: Tensor | None, direction: int) -> tuple[int, int]:
 def _checked(
     encoder: nn.RNNBase, inputs: PackedSequence | DistinctInputs, start: Tensor | None
 ) -> tuple[Tensor, _Steps]:
-    """Check the inputs before native code reads them; return the vectors and the time steps."""
+    """Check the inputs before native code reads them; return the vectors and the time steps.
+
+    Raises:
+        ValueError: If a shape, an index or a batch size doesn't fit.
+    """
     cell, sizes = cell_of(encoder), inputs.batch_sizes.contiguous()
     if isinstance(inputs, DistinctInputs):
         vectors, index = inputs.table, inputs.index.contiguous()
@@ -223,7 +230,7 @@ def _checked(
 
 
 def chosen_library() -> Library:
-    """Return the compiled library: with bfloat16 products under autocast to bfloat16."""
+    """Return the compiled library, under autocast to bfloat16 its version with such products."""
     lowered = torch.is_autocast_enabled("cpu")
     lowered = lowered and torch.get_autocast_dtype("cpu") == torch.bfloat16
     library = load_library()

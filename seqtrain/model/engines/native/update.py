@@ -12,7 +12,7 @@ from seqtrain.model.engines.native.library import Update, Weight, address, load_
 def describe_weight(
     weight: Tensor, state: Mapping[str, Tensor], *, decay: float = 0.0, l2: float = 0.0
 ) -> Weight:
-    """Return a description of a weight and its state, by their addresses, for the library.
+    """Return a `Weight` for the library, with the addresses of a weight and its state.
 
     Args:
         weight: the weight.
@@ -47,7 +47,7 @@ def adam(
     eps: float = 1e-8,
     limit: float = math.inf,
 ) -> float | None:
-    """Update weights, or the touched rows of a table with a sparse gradient.
+    """Update weights in place by one step of Adam. Sparse gradients update only their rows.
 
     Args:
         gradients: weights with their gradients.
