@@ -50,13 +50,13 @@ COMMANDS = {
     "compare": "Measure every way to handle unequal lengths on your machine.",
     "config": "Print every key of a config, and mark the defaults.",
 }
-"""Help of each command; its function is in the module of the same name in `cli/commands/`."""
+"""Maps each command to its help. `cli/commands/` has a module and function of this name."""
 LAUNCHER_OPTIONS = ("nproc-per-node", "nnodes", "rdzv-endpoint", "max-restarts")
-"""Options of torchrun that earlier versions of `fit` had."""
+"""Options of torchrun that users may give to `fit`, as earlier versions had them."""
 UsageError: type[typer.BadParameter] = typer.BadParameter.__bases__[0]
-"""Base class of usage errors in Typer: click's class, or Typer's copy of it in newer versions."""
+"""Base class of usage errors in Typer: the class of click, or its copy in newer versions."""
 COMPLETION = "_SEQTRAIN_COMPLETE"
-"""Variable by which a shell asks for completions."""
+"""Environment variable that is set when a shell asks for completions."""
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -64,22 +64,22 @@ class Commands(TyperGroup):
     """Group of commands that are imported when they are called, so that `--help` is fast."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in the order of the help."""
+        """Return the names of all commands in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, or None if there is none of this name."""
+        """Import and return a command, or return None if no command has this name."""
         return load_command(cmd_name) if cmd_name in COMMANDS else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the names and their help."""
+        """Write the names of the commands and their help."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
 @cache
 def load_command(name: str) -> Any:
-    """Import the function of a command and return the Typer command."""
+    """Import the function of a command, and return it as a command of Typer."""
     function = getattr(import_module(f"seqtrain.cli.commands.{name}"), name)
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
     text = f"{COMMANDS[name]}\n\n{function.__doc__}"
@@ -142,7 +142,10 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 def _exit_code(arguments: list[str]) -> int:
-    """Run a command, print its error if there is one, and return the exit code."""
+    """Run a command, print its error if it fails, and return the exit code.
+
+    With --debug, an error by a bug is raised instead.
+    """
     if sys.stdout is None:
         _print_problems("standard output is closed; nothing can be written")
         return RUN_FAULT
@@ -191,7 +194,11 @@ def _command_context(arguments: list[str]) -> Any:
 
 
 def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]:
-    """Return exit code and message for an error of Typer, of memory, of the system, or a bug."""
+    """Return exit code and message for an exception that isn't an error of seqtrain.
+
+    Usage errors of Typer, lack of memory, and some system errors have their codes. All other
+    exceptions are bugs.
+    """
     if isinstance(error, UsageError):
         command = " ".join(["seqtrain", *(name for name in arguments[:1] if name in COMMANDS)])
         return BAD_USAGE, one_line(_usage_problem(error, command))
@@ -216,7 +223,10 @@ def _unexpected_error(error: Exception, arguments: list[str]) -> tuple[int, str]
 
 
 def _usage_problem(error: typer.BadParameter, command: str) -> str:
-    """Return a usage error as one line: the problem, a suggestion, and the help to read."""
+    """Return a message for a usage error: the problem, a suggestion, and the help to read.
+
+    `command` is the program with the command, such as "seqtrain fit".
+    """
     option = str(getattr(error, "option_name", "")).lstrip("-")
     if option in LAUNCHER_OPTIONS:
         return (
@@ -257,7 +267,7 @@ def _similar_option(option: str, parameters: list[Any]) -> str | None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Redirect a stream that can't be written, since Python would report it again on exit."""
+    """Redirect an unwritable stream to nowhere, since Python would report its error on exit."""
     with suppress(OSError):  # no descriptor may be available
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 

@@ -13,7 +13,7 @@ from seqtrain.text import quote
 def option(
     help: str, metavar: str | None = None, *names: str, default: Any = None, **limits: Any
 ) -> Any:
-    """Return an option that takes a value.
+    """Return a Typer option that takes a value.
 
     Args:
         help: Help text.
@@ -26,24 +26,31 @@ def option(
 
 
 def argument(help: str, metavar: str, default: Any = ...) -> Any:
-    """Return a positional argument, which is required if it has no default."""
+    """Return a positional argument of Typer, which is required if it has no default.
+
+    `metavar` is its placeholder in the help.
+    """
     return typer.Argument(default, metavar=metavar, help=help)
 
 
 def flag(help: str, *names: str) -> Any:
-    """Return an option without a value."""
+    """Return a Typer option without a value, which is False unless it is given."""
     return typer.Option(False, *names, help=help)
 
 
 def _check_device(name: str | None) -> str | None:
-    """Check the spelling of a device before torch is imported."""
+    """Return the name of a device unchanged, after a check that needs no torch.
+
+    Raises:
+        ConfigError: If it isn't spelled like a device.
+    """
     if name is not None and not re.fullmatch("auto|cpu|mps|cuda(:[0-9]{1,3})?", name):
         raise ConfigError(f"--device: found {quote(name)}; expected auto, cpu, cuda, mps or cuda:N")
     return name
 
 
 def complete_override(incomplete: str) -> list[str]:
-    """Return completions of `--set`: keys of the config, or values of a key."""
+    """Return completions of a value of `--set`: keys with =, or the choices of a given key."""
     from seqtrain.config.problems import KEYS, choices
     from seqtrain.config.schema import SECTIONS
 

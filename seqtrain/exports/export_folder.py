@@ -25,13 +25,13 @@ FORMAT_VERSION = 3
 PACKAGE = Path(seqtrain.__file__).parent
 SOURCE = PACKAGE / "exports" / "script.py"
 ROOMS = ("config", "data", "files")
-"""Folders whose modules go into the archive."""
+"""Folders of the package whose modules go into the archive."""
 EMPTY = ("seqtrain/__init__.py", "seqtrain/config/__init__.py")
-"""Files that are empty in the archive, because they import modules that it lacks."""
+"""Files that are written empty into the archive, as they import modules that it lacks."""
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """Time of every file in the archive, so that equal modules give equal bytes."""
 TOLERANCE = 1e-5
-"""Largest difference between a probability of the exported model and the run's."""
+"""Largest allowed difference between probabilities of the exported model and of the run."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class Exported:
 
     Attributes:
         folder: Folder that was written.
-        size: Size of its files in bytes.
-        rows: Number of golden rows that were compared.
-        difference: Largest difference of a probability from the run's.
+        size: Total size of its files in bytes.
+        rows: Number of golden rows whose probabilities were compared.
+        difference: Largest difference between probabilities of the exported model and of the run.
     """
 
     folder: Path
@@ -52,12 +52,17 @@ class Exported:
 
 
 def export_model(model: Model, folder: Path) -> Exported:
-    """Write a model on the CPU, completely or not at all.
+    """Export a model to a folder, which is written completely or not at all.
+
+    Args:
+        model: The model, on the CPU.
+        folder: Folder to write.
 
     Raises:
-        ConfigError: If the model can't be exported, a package is missing, or the folder can't be
-            made.
-        RunError: If the exported model predicts otherwise than the run, or the disk is full.
+        ConfigError: If the model can't be exported, a package is missing, or the parent of the
+            folder can't be created.
+        RunError: If probabilities differ from the run by more than `TOLERANCE`, or the disk is
+            full.
     """
     onnx = to_onnx(model.network)
     from seqtrain.exports.script import ExportedModel  # needs onnxruntime, which may be missing
@@ -95,7 +100,10 @@ def export_model(model: Model, folder: Path) -> Exported:
 
 
 def _golden_lines(exported: Any, golden: GoldenRows) -> bytes:
-    """Return a JSON line for each row: sequence, inputs of the graph, and prediction."""
+    """Return the content of the file of golden rows.
+
+    It has a JSON object per line: the sequence, the inputs of the graph, and the prediction.
+    """
     lines = []
     for number, row in enumerate(golden.rows):
         inputs = exported.inputs(golden.store.__getitems__(np.array([number])))

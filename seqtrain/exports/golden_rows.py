@@ -1,7 +1,7 @@
 """Golden rows: made-up sequences with the predictions of a model, for tests of its ports.
 
-The sequences are made from the vocabulary, or around the mean of each channel. No row of the user's
-data leaves with an exported model.
+The sequences are drawn from the vocabulary, or around the mean of each channel. An exported model
+contains no row of the user's data.
 """
 
 import random
@@ -38,9 +38,9 @@ class GoldenRows:
     """Made-up sequences and their predictions.
 
     Attributes:
-        rows: as JSON values: `sequence`, and with row features `facts`.
-        store: the same sequences, encoded.
-        probabilities: of each class, as the model predicts them, (B, C) float64.
+        rows: the sequences as JSON objects: `sequence`, and `facts` if there are row features.
+        store: the encoded sequences.
+        probabilities: probability of each class, as the model predicts, (B, C) float64.
     """
 
     rows: list[dict[str, Any]]
@@ -49,7 +49,9 @@ class GoldenRows:
 
 
 def golden_rows(model: Model) -> GoldenRows:
-    """Return made-up sequences with the predictions of a model. Equal models give equal rows.
+    """Return made-up sequences with the predictions of a model.
+
+    Equal models get equal rows. Sequences that the model refuses are left out.
 
     Raises:
         RunError: If a prediction isn't finite.
@@ -84,7 +86,7 @@ def _as_json(sequence: Any, rules: Preprocessing) -> Any:
 
 
 def _sequences(rules: Preprocessing) -> Iterator[Any]:
-    """Yield sequences as a reader would, including empty and overlong ones."""
+    """Yield made-up sequences in the form of a reader, also an empty and an overlong sequence."""
     lengths = [*LENGTHS, 0]
     if rules.lengths.max_length is not None:
         lengths.append(min(rules.lengths.max_length, 1000) + 7)
@@ -114,7 +116,7 @@ def _draw_tokens(
 
 
 def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> Steps:
-    """Return time steps of known and unknown tokens, and of numbers around each mean."""
+    """Return `length` random time steps: known and unknown tokens, and numbers around each mean."""
     tokens = tuple(
         tuple(draw.choice([*vocabulary.tokens, UNKNOWN_SYMBOL], length).tolist())
         for vocabulary in table.vocabularies
@@ -128,6 +130,6 @@ def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> S
 
 
 def as_float32(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Return numbers as float32. Numbers beyond its range become its largest ones."""
+    """Return numbers as float32. Numbers beyond its range are clipped to its largest values."""
     largest = float(np.finfo(np.float32).max)
     return numbers.clip(-largest, largest).astype(np.float32)

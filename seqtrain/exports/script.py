@@ -38,7 +38,7 @@ from seqtrain.text import (  # noqa: E402
 )
 
 PADDED_STEPS = 16384
-"""Time steps of a batch, padding included."""
+"""Largest number of time steps of a batch, padding included."""
 
 
 class ExportedModel:
@@ -64,7 +64,11 @@ class ExportedModel:
         return found
 
     def decide(self, probabilities: Any) -> tuple[str, str]:
-        """Return label and probability of a row as texts, with several in each if multi-label."""
+        """Return the label and the probability of a row as texts.
+
+        In a multi-label task, each text joins the labels or probabilities of all predicted classes.
+        `probabilities` has shape (C,).
+        """
         best, label_set = [int(best_class(probabilities, self.thresholds))], self.fitted.label_set
         if label_set.multi_label:
             best = np.flatnonzero(reached(probabilities, self.thresholds)).tolist()
@@ -72,7 +76,7 @@ class ExportedModel:
         return label_set.join(label_set.decode(best)), shares
 
     def inputs(self, rows: SequenceStore) -> dict[str, Any]:
-        """Return the inputs of the graph for a batch."""
+        """Return a dictionary that maps the inputs of the graph to arrays, for a batch of rows."""
         lengths, values = rows.lengths, rows.values
         valid = np.arange(lengths.max()) < lengths[:, None]
         is_ids, known = values.ndim == 1, self.fitted.vocabulary
@@ -100,7 +104,7 @@ class ExportedModel:
 
 
 def load(folder: str) -> ExportedModel:
-    """Return the model in a folder."""
+    """Return the model in the folder of an export."""
     contents = {}
     for name in ("model.onnx", "preprocessing.json", "vocabulary.json"):
         with open(os.path.join(folder, name), "rb") as file:
@@ -119,7 +123,13 @@ def load(folder: str) -> ExportedModel:
 def predictions(
     path: str, model: ExportedModel, report: EncodingReport
 ) -> Iterator[tuple[Example, str, str]]:
-    """Yield each row of a file with its label and probability, up to a row that can't be read."""
+    """Yield each row of a file with the texts of its label and probability.
+
+    The texts are empty for a row without a prediction, such as an empty sequence.
+
+    Raises:
+        DataError: If the file, or a row, can't be read.
+    """
     fitted = model.fitted
     rules = fitted.for_prediction(empty="blank" if fitted.lengths.empty == "error" else None)
     examples = read_rows(rules.input_source(path), labelled=False)
@@ -129,7 +139,7 @@ def predictions(
 
 
 def main() -> int:
-    """Print the prediction of each row of a file; return the exit code."""
+    """Print the prediction of each row of the file in the arguments; return the exit code."""
     arguments = sys.argv[1:]
     if arguments in (["-h"], ["--help"]) or len(arguments) != 1:
         print((__doc__ or "").strip(), file=sys.stdout if len(arguments) == 1 else sys.stderr)

@@ -18,16 +18,16 @@ IDS, FEATURES, LENGTHS = "input_ids", "features", "lengths"
 OPERATORS = 17
 """Version of ONNX's operators, from 2022, which all runtimes support."""
 LARGEST = 2**31 - 2**24
-"""Largest number of bytes of weights in one file. The format is limited to 2 GiB."""
+"""Largest total size of the weights in bytes. The format is limited to 2 GiB."""
 
 
 class PaddedClassifier(nn.Module):
-    """The trained classifier as a module on padded sequences, of operations that ONNX has.
+    """Trained classifier as a module that reads padded sequences, by operations that ONNX has.
 
-    It returns probabilities, (B, C) float64.
+    The module returns probabilities, (B, C) float64.
 
     Attributes:
-        inputs: For each input by name an example, and the names of its variable axes.
+        inputs: Maps the name of each input to an example and the names of its variable axes.
     """
 
     def __init__(self, network: ClassifierNetwork) -> None:

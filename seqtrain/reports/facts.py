@@ -1,4 +1,4 @@
-"""Contents of a report: figures from the files of a run, and its predictions for one split."""
+"""Contents of a report: facts from the files of a run, and its predictions for one split."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,19 +23,19 @@ LONGEST = 400
 LABELS = 12
 """Largest number of labels that the card names."""
 OF_LABEL_SET = "of the whole set of labels"
-"""Event whose probability is shown in a multi-label task."""
+"""Words that follow "probability" in a multi-label task."""
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """Figures of one run, and its predictions for one split.
+    """Facts about one run for a report, and its predictions for one split.
 
     Attributes:
         name: Name of the run directory.
         config: The resolved config, as YAML.
         environment: Contents of environment.json.
         epochs: The "epoch" lines of metrics.jsonl.
-        card: Names and values of the model card, in order.
+        card: Maps the names of the model card to its values, in order.
         split: Split or file that was scored.
         shown: Predictions for the split, and their scores.
         prefixes: Scores after each tenth of the sequences, or an empty list.
@@ -57,7 +57,7 @@ def model_card(
     epochs: Sequence[Mapping[str, Any]],
     shown: SplitResults,
 ) -> dict[str, str]:
-    """Return the names and values of the model card, in order.
+    """Return a dictionary that maps the names of the model card to its values, in order.
 
     Args:
         run: The run.

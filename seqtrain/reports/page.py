@@ -1,4 +1,4 @@
-"""HTML page of a report: templates that are filled with the figures of runs.
+"""HTML page of a report: templates that are filled with the results of runs.
 
 Every text is escaped when it is inserted. A `Chart` holds the coordinates of a picture, and
 `templates/charts.html` draws it as SVG.
@@ -20,7 +20,7 @@ from seqtrain.reports.facts import OF_LABEL_SET, RunFacts
 from seqtrain.text import printable, shorten
 
 MATRIX_CLASSES = 20
-"""Number of classes up to which the confusions are a matrix; above, they are a table of pairs."""
+"""Largest number of classes whose confusions are a matrix. Otherwise they are a table of pairs."""
 SHOWN, SHOWN_TEXT = 50, 400
 """Largest number of confused pairs and of errors to show, and of characters of a sequence."""
 COLOURS = 6
@@ -30,7 +30,10 @@ CURVES = {
     "learning rate": (("lr",),),
     "time steps per second": (("tokens_per_second",),),
 }
-"""Charts of training: for each line, the keys of its values in an "epoch" line."""
+"""Maps the title of each chart of training to its lines.
+
+A line is the path of keys of its values in an "epoch" line of metrics.jsonl.
+"""
 LEFT, RIGHT, TOP, BOTTOM = 52, 400, 14, 183
 """Edges of the plotted area, on a picture of 420 × 220."""
 SMALLEST = 1e-300
@@ -41,7 +44,7 @@ Point: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a chart: name in the legend, points (x, y), and CSS classes."""
+    """A line of a chart: its name in the legend, its points (x, y), and its CSS classes."""
 
     name: str
     points: Sequence[Point]
@@ -72,7 +75,8 @@ def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool 
 
     Args:
         title: Title.
-        lines: Lines, at least one of which has a finite point. Other points are left out.
+        lines: Lines with values as coordinates. Points that aren't finite are left out, but one
+            point must be finite.
         x_name: Name of the horizontal axis.
         percent: Show the values of the vertical axis, which are shares, in percent.
     """
@@ -102,7 +106,10 @@ def _ticks(
 
 
 def _round_values(low: float, high: float, *, whole: bool = False) -> list[float]:
-    """Return about five evenly spaced round numbers that enclose the range from low to high."""
+    """Return about five evenly spaced round numbers that enclose the range from low to high.
+
+    If `whole` is True, they are whole numbers.
+    """
     if high - low < SMALLEST:
         margin = 1 if whole else abs(low) / 10 + 1e-9
         low, high = low - margin, high + margin
@@ -116,7 +123,7 @@ def _round_values(low: float, high: float, *, whole: bool = False) -> list[float
 def render(runs: Sequence[RunFacts], *, title: str) -> str:
     """Return the HTML document about one run or several.
 
-    It loads nothing from other places; its content security policy forbids it.
+    The document loads nothing else; its content security policy forbids it.
     """
     return _environment().get_template("page.html").render(title=title, runs=runs)
 
@@ -149,14 +156,20 @@ def _environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    """Escape control characters and marks of direction in a text; its line breaks stay."""
+    """Return a text with control characters and marks of direction escaped; line breaks stay.
+
+    Other values, and markup, are returned unchanged.
+    """
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return "\n".join(map(printable, value.split("\n")))
 
 
 def curves(runs: Sequence[RunFacts]) -> list[Chart]:
-    """Return charts of loss, accuracy, learning rate and speed by epoch, one colour per run."""
+    """Return charts of loss, accuracy, learning rate and speed by epoch, with a colour per run.
+
+    A chart without values is left out.
+    """
     charts = []
     for title, keys in CURVES.items():
         lines = []
@@ -184,7 +197,7 @@ def reliability(run: RunFacts) -> Chart | None:
 
 
 def precision_recall(run: RunFacts) -> list[Chart]:
-    """Return charts of precision by recall for the largest classes."""
+    """Return a list with the chart of precision by recall for the largest classes, or []."""
     lines = [
         Line(label, [(100 * recall, precision) for recall, precision in points], f"s{number}")
         for number, (label, points) in enumerate(run.shown.precision_recall.items())
@@ -195,7 +208,10 @@ def precision_recall(run: RunFacts) -> list[Chart]:
 
 
 def by_length(run: RunFacts) -> list[Chart]:
-    """Return charts of accuracy by length, and by the share of each sequence that is read."""
+    """Return charts of accuracy by length, and by the share of each sequence that is read.
+
+    A chart without values is left out.
+    """
     charts, of_length = [], [(row["max"], row["accuracy"]) for row in run.shown.scores.by_length]
     if of_length:
         title, x_name = "accuracy by length", "time steps, up to"

@@ -42,7 +42,7 @@ def check(
 
 
 def _show(result: Check) -> None:
-    """Print the verdict, and the differences by way of batching (rows) and engine (columns)."""
+    """Print the verdict, and a table of differences: rows are ways to batch, columns engines."""
     from seqtrain.cli.output.console import say, stdout_console
     from seqtrain.cli.output.table import TableColumn, print_table
 

@@ -104,7 +104,14 @@ def fit(
 def _fit_once(
     settings: Config, path: Path | None, screen: FitScreen, arguments: dict[str, Any]
 ) -> None:
-    """Train one run and print its directory, in a distributed run from rank 0 only."""
+    """Train one run and print its directory. In distributed training, only rank 0 prints it.
+
+    Args:
+        settings: Config of the run.
+        path: Run directory, or None for the default.
+        screen: Listener of the run.
+        arguments: Further arguments of `api.fit.fit`.
+    """
     from seqtrain.api.fit import fit as run_fit
     from seqtrain.cli.output.console import print_path
 
@@ -120,7 +127,15 @@ def _fit_repeats(
     jobs: int,
     arguments: dict[str, Any],
 ) -> list[Run]:
-    """Train each config; runs that train at the same time print a line per epoch."""
+    """Train each config and return the runs. Runs that train at once print a line per epoch.
+
+    Args:
+        configs: Maps the name of each run to its config.
+        directory: Directory of the runs.
+        screen: Listener of runs that train one after another.
+        jobs: Number of runs that train at the same time.
+        arguments: Further arguments of `fit_repeats`.
+    """
     from seqtrain.api.repeats import fit_repeats
     from seqtrain.cli.output.fit_screen import show_line
 
@@ -135,7 +150,7 @@ def _fit_repeats(
 
 @contextmanager
 def _resume_command(words: Sequence[str], directory: Path, *, is_named: bool) -> Iterator[None]:
-    """Add to an interruption the command that resumes the runs.
+    """Add the command that resumes the runs to an `Interrupted` error of the block.
 
     Args:
         words: Arguments of this command.

@@ -1,4 +1,4 @@
-"""Command `seqtrain init`: write a config for a data file that `fit` takes as it is."""
+"""Command `seqtrain init`: write a config for data files that `fit` accepts unchanged."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from seqtrain.api.predictors import Classifier
 
 ENDINGS = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-"""Format of an output file by its ending; .gz or .zst after it compresses the file."""
+"""Maps the ending of an output file, before .gz or .zst, to its format."""
 INPUT = argument(
     "File of sequences; a pattern in quotes, such as 'in/*.jsonl'; - for standard input; or a text "
     "to classify, if there is no such file.",
@@ -90,7 +90,7 @@ CLASHES = (
     ("precision", "min_probability", "it chooses --min-probability"),
     *((name, "steps", "not available with --steps") for name in STEPS_EXCLUDES),
 )
-"""Pairs of options that exclude each other, and why."""
+"""Pairs of options that exclude each other, each with the reason."""
 
 
 def predict(
@@ -155,7 +155,14 @@ def predict(
 def _predict_one(
     source: str, output: str | None, write: Callable[..., None], newest_run: str | None
 ) -> None:
-    """Predict one input; if the newest run was chosen, print its path."""
+    """Predict one input.
+
+    Args:
+        source: Path of the input, a text, or "-" for standard input.
+        output: Path of the output, or None for standard output.
+        write: Function that predicts a path and writes to an output, as `write_predictions` does.
+        newest_run: Path of the newest run, which is printed, or None if the user chose a run.
+    """
     from seqtrain.cli.output.console import note
     from seqtrain.cli.output.prediction_job import open_output
 
@@ -180,7 +187,7 @@ def _check_options(context: typer.Context, source: str, output: str | None, *, f
 
 
 def _kept_columns(keep: list[str] | None) -> list[str]:
-    """Return the columns that --keep names.
+    """Return the columns in --keep, whose values may join several columns by commas.
 
     Raises:
         ConfigError: If a column is named twice.
@@ -192,7 +199,7 @@ def _kept_columns(keep: list[str] | None) -> list[str]:
 
 
 def _with_id(kept: list[str], classifier: Classifier) -> list[str]:
-    """Return the columns to copy, with the id first for a model of step tables."""
+    """Return the columns to copy. For a model of step tables, the id is added before them."""
     from seqtrain.data.read_options import keeps_all
 
     id_column = classifier.preprocessing.schema.id
@@ -206,7 +213,7 @@ def _least_probability(
 ) -> float | None:
     """Return the probability below which labels are left empty, or None if all are written.
 
-    In a multi-label task it becomes the threshold of every class instead.
+    In a multi-label task, set the threshold of each class to this probability, and return None.
     """
     least = min_probability
     if precision is not None:
@@ -220,7 +227,7 @@ def _least_probability(
 def _set_thresholds(
     classifier: Classifier, thresholds: list[str], class_precisions: list[str]
 ) -> None:
-    """Set the thresholds that --threshold and --class-precision ask for."""
+    """Set the thresholds of the classifier by the values of --threshold and --class-precision."""
     for text in thresholds:
         label, share = _label_and_share(text, "--threshold")
         for name in [label] if label else classifier.labels:
@@ -233,7 +240,10 @@ def _set_thresholds(
 
 
 def _input_path(source: str) -> str:
-    """Return the path of the input. A text of several words becomes standard input."""
+    """Return the path of the input, or "-" if the input is a text of several words.
+
+    Such a text replaces the content of standard input.
+    """
     from seqtrain.cli.output.console import note
     from seqtrain.files.formats import resolve_format
 
@@ -245,7 +255,14 @@ def _input_path(source: str) -> str:
 
 
 def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
-    """Return the output format: the chosen one, or that of the output's ending, or tsv.
+    """Return the output format: the chosen format, the format of the ending, or a default.
+
+    The default on a terminal is "lines". Otherwise it is "tsv", or "jsonl" with --steps.
+
+    Args:
+        chosen: Value of --format, or None.
+        path: Path of the output, or None for standard output.
+        steps: True if each time step is predicted.
 
     Raises:
         ConfigError: If the ending is unknown, or if the format doesn't suit --steps.
@@ -266,7 +283,13 @@ def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
 
 
 def _label_and_share(text: str, option: str) -> tuple[str, float]:
-    """Return label and number of LABEL=NUMBER. The label of a bare threshold is empty."""
+    """Return label and number of a text LABEL=NUMBER. --threshold also allows NUMBER alone.
+
+    The label is then "".
+
+    Raises:
+        ConfigError: If the text has another form, or the number isn't in [0, 1].
+    """
     label, _, number = text.rpartition("=")
     try:
         share = float(number)
@@ -281,7 +304,7 @@ def _label_and_share(text: str, option: str) -> tuple[str, float]:
 def _probability_for_precision(
     classifier: Classifier, precision: float, label: str | None = None
 ) -> float:
-    """Return and print the lowest probability that gives a precision on validation.
+    """Return the lowest probability that gives a precision on validation, and print its effect.
 
     Args:
         classifier: A single model.

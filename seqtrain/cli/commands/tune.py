@@ -67,7 +67,11 @@ def tune(
 
 
 def _seconds(text: str | None) -> float | None:
-    """Return the seconds of a time such as 90, 10m or 2h, or None if there is no text."""
+    """Return the seconds of a text such as 90, 10m or 2h, or None if the text is None.
+
+    Raises:
+        ConfigError: If the text is no time above 0.
+    """
     if text is None:
         return None
     parts = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)([smh]?)", text.strip())

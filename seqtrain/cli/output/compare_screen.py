@@ -50,7 +50,7 @@ def _record(row: VariantResult, comparison: Comparison) -> Record:
 
 
 def _conditions(comparison: Comparison) -> str:
-    """Return a sentence on the rows, the device, and the training before accuracies."""
+    """Return a line about the rows, the device, and the training before the accuracies."""
     if not comparison.held_out:
         accuracy = "not measured, because no rows are held out; set data.validation"
     elif not comparison.passes:

@@ -18,17 +18,17 @@ FILE_WIDTH = 120
 
 
 def stderr_console() -> Console:
-    """Return the console for progress and tables."""
+    """Return the console for messages and tables on stderr."""
     return _console(sys.stderr)
 
 
 def stdout_console() -> Console:
-    """Return the console for results."""
+    """Return the console for results on stdout."""
     return _console(sys.stdout)
 
 
 def _console(file: TextIO) -> Console:
-    """Return a console that uses colours only on a terminal that has them."""
+    """Return a console that writes to a file, with colours only on a terminal that has them."""
     is_terminal = file.isatty()
     has_width = re.fullmatch("[1-9][0-9]{0,3}", os.environ.get("COLUMNS", "")) is not None
     return Console(
@@ -42,7 +42,7 @@ def _console(file: TextIO) -> Console:
 
 
 def plain(text: str) -> Text:
-    """Return text that is printed as it is: brackets aren't markup; control characters escaped."""
+    """Return text for printing, with control characters escaped and without markup."""
     return Text(printable(text))
 
 
@@ -68,19 +68,19 @@ def warn(*lines: str) -> None:
 
 
 def note_rows(run: Path, data: str, split: str | None, warnings: Iterable[str]) -> None:
-    """Print on stderr which run and which rows are used, and warnings about them."""
+    """Print on stderr the run, the data, the split (or None for a file), and warnings."""
     note(f"run: {run}, data: {data}" + (f" ({split})" if split else ""))
     warn(*warnings)
 
 
 def _print(console: Console, lines: list[Text], style: str | None = None) -> None:
-    """Print lines; they are wrapped between words on a terminal, and never in a file."""
+    """Print lines. A terminal wraps them between words; in a file they are never wrapped."""
     for line in lines:
         console.print(line, style=style, soft_wrap=not console.is_terminal)
 
 
 def print_path(path: str | Path) -> None:
-    """Print a path on stdout: unchanged for programs, escaped on a terminal."""
+    """Print a path on stdout. On a terminal, control characters are escaped."""
     print(printable(str(path)) if sys.stdout.isatty() else path)
 
 
@@ -91,7 +91,7 @@ class ProgressBar:
         self._bar: tqdm[Any] | None = None
 
     def __call__(self, task: str, share: float, detail: str = "") -> None:
-        """Show a task, the share of it that is done, in [0, 1], and a detail such as the loss."""
+        """Show the name of a task, its completed share in [0, 1], and a detail such as the loss."""
         if self._bar is None:
             self._bar = tqdm(
                 desc=task,

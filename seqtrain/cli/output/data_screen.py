@@ -1,4 +1,4 @@
-"""Figures of data, which `fit` shows first, and which `data` shows or prints as JSON."""
+"""Statistics of data, which `fit` and `data` show, and `data` prints as JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -14,13 +14,13 @@ from seqtrain.data.summary import SplitSummary
 from seqtrain.text import counted, listed, quote
 
 SHOWN_ROWS = 4
-"""Number of rows of a group of equal rows that are named."""
+"""Largest number of rows of a group of equal rows that are named."""
 
 
 def show_splits(
     console: Console, preprocessing: Preprocessing, summaries: Mapping[str, SplitSummary]
 ) -> None:
-    """Print the figures of the splits, one column for each split."""
+    """Print a table with the sizes, lengths and shares of each split, one split per column."""
     vocabulary = preprocessing.vocabulary
     classes = f"{len(preprocessing.labels)} classes"
     heading = f"{classes}, {len(vocabulary):,} tokens" if vocabulary else classes
@@ -40,7 +40,10 @@ def show_splits(
 
 
 def padding_line(padding: tuple[float, float]) -> str:
-    """Return how much of the batches of train is padding."""
+    """Return a line about padding.
+
+    `padding` holds the share of padding in random batches, and in batches of similar length.
+    """
     without, within = padding
     return f"padding: {without:.1%} in random batches, {within:.1%} in buckets of similar length"
 
@@ -85,8 +88,8 @@ def show_inspection(found: Inspection, top: int) -> None:
     """Print the size of each split, padding, lengths, the rarest labels, and rows to look at.
 
     Args:
-        found: Figures of the data.
-        top: Number of rows and labels to show of each kind.
+        found: Statistics of the data.
+        top: Largest number of rows, groups or labels to show of each kind.
     """
     console = stdout_console()
     show_splits(console, found.data.preprocessing, found.summaries)

@@ -44,7 +44,10 @@ def diff_json(found: RunDifference, top: int | None) -> dict[str, Any]:
 
 
 def show_diff(found: RunDifference, top: int) -> None:
-    """Print the metrics of both runs, how often each is right, and the first rows that differ."""
+    """Print the metrics of both runs, how often each run is right, and differing predictions.
+
+    `top` is the largest number of differing predictions to print.
+    """
     metrics: list[Record] = [
         {
             TableColumn("metric", "words"): each.metric.replace("_", " ").replace("f1", "F1"),

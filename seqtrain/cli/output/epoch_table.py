@@ -1,4 +1,4 @@
-"""Table of epochs during training, in which a terminal folds epochs that bring nothing new."""
+"""Table of epochs during training. On a terminal, epochs without improvement share a row."""
 
 from __future__ import annotations
 
@@ -59,7 +59,10 @@ class EpochTable:
         self._console.print(line, style="" if is_row else "dim", markup=False, soft_wrap=True)
 
     def _adds_nothing(self, event: EpochEvent) -> bool:
-        """Return True if the monitored score looks no better than the best of the group."""
+        """Return True if the event can share the last line: same phase, and no better score.
+
+        Scores are compared as they are shown. Events without a score share the line, too.
+        """
         last = self._group[-1]
         if event.phase != last.phase:
             return False
@@ -73,12 +76,15 @@ class EpochTable:
         return not event.is_best or shown in before
 
     def _number(self) -> str:
-        """Return the epochs that the last line shows, such as "3" or "9-14"."""
+        """Return the number or range of the epochs in the last line, such as "3" or "9-14"."""
         first, last = self._group[0].epoch, self._group[-1].epoch
         return f"{first}" if first == last else f"{first}-{last}"
 
     def _row(self) -> str:
-        """Return the row of the last epochs, with the values of the best or newest one."""
+        """Return the row of the last epochs, with the values of the best or the newest epoch.
+
+        Before the first row, print the legend and the heading.
+        """
         if self._table is None:
             note(self._legend())
             self._table = GrowingTable(self._columns(), self._console.width)
@@ -104,7 +110,10 @@ class EpochTable:
         )
 
     def _metrics(self) -> list[str]:
-        """Return the shown metrics of validation: loss, accuracy, and F1 or the monitored one."""
+        """Return the names of the shown metrics of validation: loss, accuracy, and a third metric.
+
+        It is the monitored metric, or macro F1 if the monitored metric is shown anyway.
+        """
         monitor = self._training.monitor
         return ["loss", "accuracy", "macro_f1" if monitor in SHOWN_METRICS else monitor]
 
@@ -120,7 +129,7 @@ class EpochTable:
         ]
 
     def _legend(self) -> str:
-        """Return what the columns mean, in particular how the two losses differ."""
+        """Return a line that explains the columns, in particular how the two losses differ."""
         extras = ["dropout"]
         if self._training.label_smoothing:
             extras.append("label smoothing")

@@ -1,4 +1,4 @@
-"""Wrong predictions as a table and as JSON, and the tokens that a prediction rests on."""
+"""Wrong predictions as a table and as JSON, with the weights of their tokens."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ SHOWN_TOKENS, STRONGEST = 200, 5
 
 
 def error_json(row: PredictedExample) -> dict[str, Any]:
-    """Return a wrong prediction for JSON, without `weights` if they weren't computed."""
+    """Return the JSON object of a wrong prediction, without `weights` if they are None."""
     names = ("line", "text", "label", "predicted", "probability", "length", "file")
     values = {name: getattr(row, name) for name in names}
     return values if row.weights is None else {**values, "weights": row.weights}
 
 
 def show_errors(rows: Sequence[PredictedExample]) -> None:
-    """Print wrong predictions on stdout, a line each, then the weights of their tokens, if any."""
+    """Print a table of wrong predictions, then the weights of their tokens if they have any."""
     found = list[tuple[PredictedExample, Record]]()
     for row in rows:
         record: Record = {
@@ -41,7 +41,10 @@ def show_errors(rows: Sequence[PredictedExample]) -> None:
 
 
 def print_predictions(found: Sequence[tuple[PredictedExample, Record]]) -> None:
-    """Print a table of predictions: place, then the cells of a record, then the sequence."""
+    """Print a table of predictions: file and line, the cells of a record, the sequence.
+
+    `found` holds pairs of a prediction and the record with its cells.
+    """
     records = list[Record]()
     in_several_files = any(row.file for row, _ in found)
     for row, own in found:
@@ -78,7 +81,10 @@ def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -
 
 
 def _strongest(weights: Sequence[tuple[str, float]]) -> str:
-    """Return the tokens of largest weight, with their steps if a token occurs repeatedly."""
+    """Return a text with the `STRONGEST` tokens by absolute weight, and their weights.
+
+    A token that occurs repeatedly is followed by its time step.
+    """
     occurrences = Counter(token for token, _ in weights)
     steps = sorted(enumerate(weights, start=1), key=lambda step: -abs(step[1][1]))
     parts = []

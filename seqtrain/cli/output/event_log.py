@@ -1,4 +1,4 @@
-"""Event files for TensorBoard (`fit --log tensorboard`). If they fail, training continues."""
+"""Event files for TensorBoard (`fit --log tensorboard`). Errors don't stop training."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ FOLDER = "tensorboard"
 
 
 class EventLog:
-    """A listener of `fit` that writes the figures of its events.
+    """Listener of `fit` that writes the scores of its events to event files.
 
     Raises:
         ConfigError: If the package tensorboard isn't installed.
@@ -50,7 +50,14 @@ class EventLog:
             self._writer.close()
 
     def _add(self, group: str, figures: Mapping[str, Any], at: int) -> None:
-        """Write figures as "group/name"; those of splits are "train/loss" or "refit/train/loss"."""
+        """Write scores with names such as "test/loss", "train/loss" or "refit/train/loss".
+
+        Args:
+            group: Event that has the scores. It begins each name, but scores of a split in the
+                group "epoch" have names without it.
+            figures: Maps names to scores, or to mappings of the scores of a split.
+            at: Number of the update or epoch.
+        """
         for name, value in figures.items():
             if isinstance(value, Mapping):
                 self._add(name if group == "epoch" else f"{group}/{name}", value, at)

@@ -1,4 +1,4 @@
-"""Screen of `fit`: figures of the data, a progress bar, a table of epochs, and the scores."""
+"""Screen of `fit`: sizes of the data, a progress bar, a table of epochs, and the scores."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ REFIT = (
     "scores above are those of the first model"
 )
 SMOOTHING = 0.98
-"""Weight of the earlier updates in the loss that the bar shows."""
+"""Weight of earlier updates in the moving average of the loss that the bar shows."""
 
 
 class FitScreen:
-    """A listener of `fit`, for one run or several. Close it to remove its bar.
+    """Listener of `fit` that shows one run or several runs. Close it to remove its progress bar.
 
     Args:
         quiet: Show warnings only.
-        verbose: Also show padding, coverage of word vectors, and what computes.
+        verbose: Also show padding, coverage of word vectors, and the reason for the engine.
         hints: Show at the end which commands use the run.
         also: Another listener to call with every event, or None.
     """
@@ -61,7 +61,7 @@ class FitScreen:
         }
 
     def close(self) -> None:
-        """Remove the bar."""
+        """Remove the progress bar."""
         self._bar.close()
 
     def __call__(self, event: Event) -> None:
@@ -75,7 +75,7 @@ class FitScreen:
             self._also(event)
 
     def of_run(self, name: str) -> FitScreen:
-        """Print the name of the run that the next events belong to, and return the screen."""
+        """Return this screen, after printing the name of the run whose events come next."""
         if not self.is_quiet:
             note(f"{name}:")
         return self
@@ -110,7 +110,7 @@ class FitScreen:
             self._best = event.validation
 
     def _show_update(self, event: UpdateEvent) -> None:
-        """Move the bar, which shows the progress of training, or of an epoch in other phases."""
+        """Move the bar: the progress of the training, or of an epoch in pretraining and refit."""
         if event.phase == "refit" and event.epoch == event.batch == 1:
             note(REFIT)
         if event.batch == 1:
@@ -140,13 +140,18 @@ class FitScreen:
 
 
 def note_next(path: Path, *commands: str) -> None:
-    """Print which commands use a run. A run under runs/ is the newest one and needs no name."""
+    """Print commands that can use a run next.
+
+    Args:
+        path: Directory of the run. In runs/ it is the newest run, so its name is left out.
+        commands: Commands with their arguments, such as "predict FILE".
+    """
     name = "" if path.parent == RUNS else f" {path}"
     note(f"next: {', '.join(f'seqtrain {command}{name}' for command in commands)}")
 
 
 def score_text(name: str, value: float) -> str:
-    """Return a value as tables show this metric. The name may begin with a split: "test loss"."""
+    """Return the value of a metric as text. The name may begin with a word, as in "test loss"."""
     return METRICS[name.rpartition(" ")[2]].text(value)
 
 
@@ -157,7 +162,7 @@ def show_line(monitor: str, quiet: bool, name: str, event: Event) -> None:
         monitor: Metric that chooses the best epoch.
         quiet: Print warnings only.
         name: Name of the run.
-        event: Its event; warnings and epochs are printed.
+        event: Event of the run. Only warnings and epochs are printed.
     """
     if isinstance(event, DataEvent | StartEvent | Run):
         warn(*(f"{name}: {line}" for line in event.warnings))
@@ -168,13 +173,13 @@ def show_line(monitor: str, quiet: bool, name: str, event: Event) -> None:
 
 
 def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool) -> None:
-    """Print the mean scores of several runs, and which commands use them.
+    """Print statistics of the scores of several runs, and commands that can use the runs.
 
     Args:
         runs: The runs.
         path: Directory that holds them.
         config: Config without the seeds or folds.
-        folds: True if each run holds out another part of train.
+        folds: True if the runs are the folds of a cross-validation.
     """
     figures = {f"best {config.training.monitor}": [run.best_value for run in runs]}
     tests = [run.test for run in runs if run.test is not None]
@@ -191,7 +196,10 @@ def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool
 
 
 def show_scores(figures: Mapping[str, Sequence[float]]) -> None:
-    """Print the scores of several runs on stderr: mean, standard error, smallest and largest."""
+    """Print mean, standard error, smallest and largest score of several runs on stderr.
+
+    `figures` maps each metric to its values, one per run.
+    """
     count = len(next(iter(figures.values())))
     columns = [
         TableColumn(f"{count} runs", "words"),

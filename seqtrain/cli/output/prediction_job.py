@@ -36,9 +36,9 @@ def write_predictions(
     open_file: Callable[[], AbstractContextManager[TextIO]],
     name: str = "input",
 ) -> None:
-    """Write the rows of each prediction as soon as it is known, then print notices about them.
+    """Predict an input, write each row as soon as it is predicted, then print notices.
 
-    The output is opened once the first row is known, so that unreadable input leaves no output.
+    The output is opened after the first prediction, so that unreadable input leaves no output.
 
     Args:
         classifier: Model to predict with.
@@ -86,7 +86,7 @@ def write_predictions(
 def predict_files(
     source: str, folder: Path, ending: str, write: Callable[..., None], *, force: bool
 ) -> None:
-    """Predict each file that isn't predicted yet into a separate output file.
+    """Predict each file into a separate output file, unless this file exists already.
 
     An output file gets its name when it is complete. If RANK and WORLD_SIZE are set, as a launcher
     sets them, this process predicts every WORLD_SIZE-th file.
@@ -96,7 +96,7 @@ def predict_files(
         folder: Folder to write into; it is created.
         ending: Ending of the output files, without a dot.
         write: Function that predicts a file, as `write_predictions` does.
-        force: Predict files again that are predicted already.
+        force: Also predict files whose output file exists, and replace it.
 
     Raises:
         DataError: If there is no input file.
@@ -130,9 +130,10 @@ def predict_files(
 
 @contextmanager
 def open_output(path: str | None, *, line_by_line: bool) -> Iterator[TextIO]:
-    """Open the output for writing.
+    """Open the output for writing, as a context manager.
 
-    If the disk is full, the last line of the file is complete.
+    Names that end in .gz or .zst are compressed. If the disk is full, an uncompressed file ends
+    with a complete line.
 
     Args:
         path: Path of the file, or None for standard output.

@@ -28,28 +28,28 @@ NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a csv cell that a spreadsheet runs as a formula (CWE-1236)."""
 IN_JSON = ("index", "label", "labels", "guess", "probability", "probabilities", "problem")
-"""Keys of jsonl rows; a copied column of the same name is renamed."""
+"""Keys of rows in jsonl. A copied column with such a name is renamed."""
 NOTHING: dict[str, Any] = {"label": None, "probability": None, "probabilities": {}}
-"""A row of jsonl without a prediction."""
+"""Values of a row in jsonl that has no prediction."""
 ALWAYS = ("label", "probability", "guess", "label_1", "probability_1")
 """Columns that are never left out on a terminal."""
 WIDEST_LABEL, GAP = 24, 2
 KEPT, NUMBER_WIDTH, SEQUENCE = 12, 7, len("sequence")
 """Smallest widths of a copied cell, of a probability, and of the sequence."""
 READ = 2000
-"""Characters of a sequence from which its line on a terminal is made."""
+"""Number of first characters of a sequence that can appear on a terminal."""
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 SURE, UNSURE = 0.9, 0.5
-"""Probability from which a step is bold, and probability below which it is dim."""
+"""Smallest probability of a bold step, and probability below which a step is dim."""
 BARS = "▁▂▃▄▅▆▇█"
 SHOWN_STEPS = 100
-"""Steps that are shown at each end of a long sequence."""
+"""Number of steps that are shown at each end of a long sequence."""
 LABEL_WIDTH = 32
 
 
 @dataclass(frozen=True)
 class PredictionColumns:
-    """Columns of the output: the place of a row, columns copied from the input, and predictions.
+    """Columns of the output: file and line of a row, copied columns, and columns of predictions.
 
     Attributes:
         labels: Label of each class.
@@ -57,7 +57,7 @@ class PredictionColumns:
         top_k: Number of most probable labels to write, or None for one (for all in jsonl).
         keep: Columns to copy from the input.
         each_class: Also write the probability of each class, in the order of `labels`.
-        where: "file" and "line", or "file", if the rows of a folder are predicted.
+        where: ["file", "line"] or ["file"] if the rows of a folder are predicted, else empty.
         threshold: Probability below which the label is left empty, or None if every label is
             written. With a threshold, the column `guess` has the best label of every row.
         spreadsheet_safe: In csv, put a ' before cells that a spreadsheet would run as a formula.
@@ -85,13 +85,16 @@ class PredictionColumns:
 
     @cached_property
     def own(self) -> dict[str, Any]:
-        """Names of the columns of a prediction, each with an example of its values."""
+        """Maps the name of each column of a prediction to an example of its values."""
         first, shares = self.labels[0], dict.fromkeys(self.labels, 0.0)
         return self.values(Prediction(first, 0.0, shares, 0.0, labels=(first,)))
 
     @cached_property
     def copied(self) -> list[str]:
-        """Columns before the prediction; copied ones whose name is in use begin with `input_`."""
+        """Names of the columns before the prediction: `where`, then the copied columns.
+
+        A copied column whose name is taken gets the prefix `input_`.
+        """
         taken = {*self.where, *(IN_JSON if self.format == "jsonl" else self.own)}
         found = [*self.where]
         for name in self.keep:
@@ -102,12 +105,15 @@ class PredictionColumns:
         return found
 
     def copied_values(self, example: Example) -> list[Any]:
-        """Return the values of the columns that precede the prediction."""
+        """Return the values of the columns before the prediction, in the order of `copied`."""
         kept = example.kept or {}
         return [*(getattr(example, name) for name in self.where), *map(kept.get, self.keep)]
 
     def values(self, prediction: Prediction) -> dict[str, Any]:
-        """Return the values of a prediction by the names of its columns, without copied columns."""
+        """Return a dictionary that maps the columns of a prediction to its values.
+
+        Copied columns are left out.
+        """
         prediction = prediction.as_text()
         found, label = prediction.probabilities, prediction.label
         multi_label = self.separator is not None
@@ -134,7 +140,10 @@ class PredictionColumns:
         return self.threshold is not None and prediction.probability < self.threshold
 
     def cells(self, prediction: Prediction, form: str = ".6f") -> list[str]:
-        """Return the cells of a row. A missing prediction has empty cells."""
+        """Return the cells of a row as texts. The cells of a missing prediction are empty.
+
+        `form` is the format of probabilities.
+        """
         before = self.copied_values(prediction.example)
         texts = ["" if x is None else x if isinstance(x, str) else json_line(x) for x in before]
         if prediction.problem is not None:
@@ -147,7 +156,12 @@ class PredictionColumns:
         return texts
 
     def completed(self, first: Sequence[Any], *, whole_files: bool) -> PredictionColumns:
-        """Return the columns completed by what only the first rows show: file, line, and copies."""
+        """Return new columns in which `where` and `keep` are set from the first predictions.
+
+        Args:
+            first: The first predictions, or an empty sequence.
+            whole_files: True if each file of a folder is one sequence.
+        """
         keep = self.keep
         if keeps_all(keep):
             keep = list(first[-1].example.kept or ()) if first else []
@@ -158,7 +172,10 @@ class PredictionColumns:
         return replace(self, where=where, keep=keep)
 
     def begin(self, file: TextIO) -> Callable[[int, Any], str]:
-        """Write the heading, and return a function that formats a prediction as its lines."""
+        """Write the heading to a file, and return a function that formats a prediction.
+
+        The function takes the index of a row, from 0, and its prediction. It returns lines of text.
+        """
         if self.format == "jsonl":
             return self._objects
         if self.format == "lines":
@@ -168,7 +185,7 @@ class PredictionColumns:
         return lambda index, prediction: self._joined(self.cells(prediction), is_shown)
 
     def _objects(self, index: int, found: Any) -> str:
-        """Return the row of a prediction in jsonl, or one row per step."""
+        """Return the line of a prediction in jsonl, or a line per step if `steps` is set."""
         before = dict(zip(self.copied, self.copied_values(found.example), strict=True))
         rows: Iterable[dict[str, Any]] = [{**NOTHING, "problem": found.example.problem}]
         if self.steps:
@@ -178,7 +195,7 @@ class PredictionColumns:
         return "".join(json_line({"index": index, **before, **row}) + "\n" for row in rows)
 
     def _joined(self, cells: Sequence[str], is_shown: bool) -> str:
-        """Return a line of csv or tsv; on a terminal, control characters are escaped."""
+        """Return a line of csv or tsv. If `is_shown`, control characters are escaped."""
         texts = list(cells)
         if self.spreadsheet_safe and self.format == "csv":
             texts = [_as_text(cell) for cell in texts]
@@ -215,13 +232,13 @@ class PredictionColumns:
 
 
 def _as_text(cell: str) -> str:
-    """Return a cell that no spreadsheet runs as a formula."""
+    """Return a cell, with a ' before it if a spreadsheet would run it as a formula."""
     is_formula = cell.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(cell)
     return f"'{cell}" if is_formula else cell
 
 
 def step_rows(prediction: StepPredictions, top_k: int | None) -> Iterator[dict[str, Any]]:
-    """Yield a row per step, with the `top_k` most probable labels, or all if it is None."""
+    """Yield a JSON object per time step, with the `top_k` most probable labels, or all if None."""
     probabilities = prediction.probabilities
     order = probabilities.argsort(dim=1, descending=True, stable=True)[:, :top_k].tolist()
     for step, (row, ranks) in enumerate(zip(probabilities.tolist(), order, strict=True)):
@@ -233,7 +250,10 @@ def step_rows(prediction: StepPredictions, top_k: int | None) -> Iterator[dict[s
 
 
 def shown_steps(index: int, prediction: StepPredictions) -> str:
-    """Return the prediction of a sequence and, below it, its coloured steps."""
+    """Return text for a terminal: the prediction of a sequence and, below it, its coloured steps.
+
+    `index` is the number of the sequence, from 0.
+    """
     last, steps = prediction.predicted[-1], len(prediction.predicted)
     head = Text.assemble(
         (f"{prediction.example.id or index + 1}: ", "dim"),
@@ -249,7 +269,7 @@ def shown_steps(index: int, prediction: StepPredictions) -> str:
 
 
 def step_line(prediction: StepPredictions) -> Text:
-    """Return the steps in the colour of the prediction after each of them.
+    """Return the steps of a sequence, each in the colour of the prediction after this step.
 
     A step is bold if the prediction is sure, and dim if it is unsure. Each change of the prediction
     is marked by the new label and its probability. Feature vectors are shown as bars whose height

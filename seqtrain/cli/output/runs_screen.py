@@ -15,7 +15,7 @@ UNKNOWN = "-"
 LOSS_NOTE = "accuracy, loss: on validation, before calibration; test.accuracy: after it"
 REFIT_NOTE = "refit: validation scores are those of the model before training.refit"
 RANK_OF_SETTINGS = 5
-"""Settings are left out of a narrow table before the figures of the runs are."""
+"""Rank of the first setting. A narrow table leaves out settings before scores."""
 
 
 def runs_json(runs: Sequence[RunSummary]) -> dict[str, Any]:

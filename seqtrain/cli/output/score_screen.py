@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 SHOWN_CONFUSIONS = 10
 LARGEST_MATRIX = 12
-"""Classes up to which the confusion matrix is shown."""
+"""Largest number of classes for which the confusion matrix is shown."""
 MOST_CLASSES, WORST = 20, 10
-"""Classes up to which all are shown, and the number of worst ones shown otherwise."""
+"""Largest number of classes that are all shown, and the number of worst classes shown else."""
 LONGEST_HEADING = 4
-"""Characters of a label up to which it heads a column of the confusion matrix."""
+"""Largest length of labels that are headings of the confusion matrix; else letters are."""
 UNKNOWN = "(unknown label)"
 """Row of the examples whose label the model doesn't know."""
 BRANCHES = {
@@ -42,7 +42,7 @@ BRANCHES = {
     "trees": ("boosted trees", "these sequences need no recurrent network"),
     "recurrent": ("recurrent network", "the linear model adds nothing"),
 }
-"""Names of branches for people, and the conclusion if one branch is as good as all."""
+"""Maps each branch to its name for people, and the conclusion if it is as good as all."""
 EXAMPLES, ACCURACY = (TableColumn("examples"), ",.0f"), (TableColumn("accuracy"), ".2%")
 LENGTH_COLUMNS = {
     "min": (TableColumn("length from"), ",.0f"),
@@ -128,8 +128,8 @@ def print_metrics(
 
     Args:
         console: Console to print on.
-        rows: Metrics of each row by key.
-        columns: Column and format of each key.
+        rows: Rows, each of which maps keys to metrics.
+        columns: Maps each key to its column and format.
     """
     records: list[Record] = [
         {column: format(row[key], form) for key, (column, form) in columns.items()} for row in rows
@@ -138,20 +138,20 @@ def print_metrics(
 
 
 def monitor_of(run: Path) -> str:
-    """Return the monitored metric of a run, or accuracy for a model folder without a config."""
+    """Return the name of the monitored metric of a run, or "accuracy" without a config."""
     directory = RunDirectory(run)
     return directory.config().training.monitor if directory.holds(CONFIG) else "accuracy"
 
 
 def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], monitor: str) -> None:
-    """Print how good each branch is, and whether the majority-class baseline is as accurate.
+    """Print the score of each branch, and a line if the baseline is as accurate as the model.
 
-    Nothing is printed for multi-label scores, because single branches have no thresholds. If one
-    of two classes is rare, branches are compared by macro F1, and the baseline isn't mentioned.
+    Multi-label scores have no majority-class baseline, and nothing is printed for them. If one of
+    two classes is rare, branches are compared by macro F1, and the baseline isn't mentioned.
 
     Args:
         scores: Scores of the whole model.
-        branches: Scores of each branch by name, or values of the compared metric.
+        branches: Maps each branch to its scores, or to the value of the compared metric.
         monitor: Metric that chose the best epoch; branches are compared by it where possible.
     """
     if scores.majority_baseline is None:
@@ -175,7 +175,10 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
 
 
 def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
-    """Print the metrics of each class, or of the worst classes if there are many, and the means."""
+    """Print the metrics of the classes, and their means.
+
+    Unless `every` is True, only the worst of more than `MOST_CLASSES` classes are printed.
+    """
     labels, heading = display_order(scores.labels), "class"
     figures, unknown = dict(scores.per_class), scores.num_unknown_labels
     if not every and len(labels) > MOST_CLASSES:
@@ -213,7 +216,7 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
 
 
 def display_order(labels: Sequence[str]) -> list[str]:
-    """Return labels sorted as people expect, so that "class 2" comes before "class 10"."""
+    """Return labels sorted with numbers by value, so that "class 2" precedes "class 10"."""
     if all(NUMBER.fullmatch(label) for label in labels):
         return sorted(labels, key=float)
 
@@ -226,9 +229,9 @@ def display_order(labels: Sequence[str]) -> list[str]:
 
 
 def _print_matrix(console: Console, scores: Scores) -> bool:
-    """Print the confusion matrix and return True, or return False if it doesn't fit.
+    """Print the confusion matrix and return True, or return False if it is too large.
 
-    If labels are long, letters head the columns.
+    If labels are long, the headings of columns are letters.
     """
     counts, order = scores.confusion_matrix, display_order(scores.labels)
     if counts is None or len(order) > LARGEST_MATRIX:

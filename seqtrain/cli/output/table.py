@@ -15,7 +15,7 @@ from seqtrain.text import counted, printable
 GAP, EDGES = 3, 2
 """Spaces between two columns, and at both edges of a table in total."""
 LEAST_WIDTHS = {"words": 10, "text": 20}
-"""Smallest width of a column that can be narrowed, by kind; wide ones are narrowed first."""
+"""Maps each kind of column that can be narrowed to its smallest width."""
 
 
 class TableColumn(NamedTuple):
@@ -36,7 +36,7 @@ class TableColumn(NamedTuple):
 
 
 Record: TypeAlias = dict[TableColumn | str, str]
-"""The cells of a row by column. A column given by its name holds numbers and has rank 0."""
+"""Maps the columns of a row to its cells. A text as a key is a number column of rank 0."""
 
 
 def print_table(
@@ -47,7 +47,7 @@ def print_table(
     sections: Sequence[int] = (),
     also: str = "",
 ) -> None:
-    """Print the columns that fit the console; report on stderr how many don't.
+    """Print a table with the columns that fit the console, and report how many don't.
 
     Args:
         console: Console to print on.
@@ -87,19 +87,25 @@ def print_table(
 
 
 def print_records(console: Console, records: Iterable[Record], **options: Any) -> None:
-    """Print a table of rows given as cells by column, or nothing if there are no rows."""
+    """Print a table of records with equal columns, or print nothing without records.
+
+    `options` are passed to `print_table`.
+    """
     rows = list(records)
     if rows:
         print_table(console, [*rows[0]], [[*row.values()] for row in rows], **options)
 
 
 def format_number(value: float | None, form: str) -> str:
-    """Return a formatted number, or a dash for None."""
+    """Return a number in a format such as ".2%", or a dash for None."""
     return "-" if value is None else format(value, form)
 
 
 def note_left_out(count: int, also: str = "") -> None:
-    """Report on stderr how many columns don't fit, and which command shows them."""
+    """Report on stderr that `count` columns don't fit, and the command that shows them.
+
+    Nothing is printed if `count` is 0.
+    """
     if count:
         verb = "doesn't fit" if count == 1 else "don't fit"
         note(f"{counted(count, 'column')} {verb}{also and f'; all are in: {also}'}")
@@ -134,7 +140,7 @@ class GrowingTable:
         self.heading = self.row([column.name for column in columns])
 
     def row(self, cells: Sequence[str]) -> str:
-        """Return the line of a row. Numbers are never cut."""
+        """Return the line of a row, given the cells of all columns. Numbers are never cut."""
         texts = []
         for i, column in zip(self._kept, self._columns, strict=True):
             text = plain(cells[i])
@@ -153,7 +159,15 @@ def _columns_that_fit(
     gap: int = GAP,
     edges: int = EDGES,
 ) -> list[int]:
-    """Return the indices of the columns to show. Columns of high rank are dropped first."""
+    """Return the indices of the columns to show. Columns of high rank are dropped first.
+
+    Args:
+        columns: All columns.
+        least: Smallest width of each column.
+        width: Available width.
+        gap: Spaces between two columns.
+        edges: Spaces at both edges in total.
+    """
     kept = list(range(len(columns)))
     while _total_width([least[i] for i in kept], gap, edges) > width:
         last = max(kept, key=lambda i: columns[i].rank)

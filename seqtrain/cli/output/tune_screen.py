@@ -13,7 +13,10 @@ from seqtrain.tuning.tune import Tuned
 
 
 class TuneScreen:
-    """A listener of `tune` that prints a line for each trial of a config."""
+    """Listener of `tune` that prints a line for each finished trial.
+
+    `config` is the config that is searched around.
+    """
 
     def __init__(self, config: Config) -> None:
         self._config, self._monitor = config, config.training.monitor
