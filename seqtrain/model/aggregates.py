@@ -6,9 +6,9 @@ A sequence with K columns per step becomes one row of A columns:
 - the count of each frequent token of each token column,
 - of each number column the count, first, last, mean, standard deviation, minimum, maximum and slope
   of its present values,
-- the same without the slope within the steps of each frequent token of one token column: for the
-  numbers that depend on it (`by` in data.steps), or, if there are none, for all numbers within the
-  only token column,
+- the statistics of a number column, without the slope, over the steps with each frequent token of
+  one token column: for the numbers that depend on this column (`by` in data.steps). If no number
+  depends on a column, the only token column is used for all numbers,
 - its row features.
 
 Sums run in float64, and steps of padding count as absent, so that the other sequences of a batch

@@ -106,7 +106,7 @@ def draw_head(head: nn.Linear, generator: torch.Generator) -> None:
 
 @torch.no_grad()
 def use_word_vectors(embedding: nn.Embedding, vectors: WordVectors) -> None:
-    """Set the vectors of tokens to those of a file of word vectors, as far as it has them.
+    """Set the vectors of the tokens that a file of word vectors contains.
 
     The vector of <unk> becomes the mean of the vectors.
     """

@@ -53,7 +53,7 @@ def pack_batch(batch: Batch) -> Batch:
 class PackedSequences:
     """Layout of packed steps: tensors (N, H) in the order of a PackedSequence.
 
-    Pooling and standardization call the same methods of this class and of `PaddedSequences`.
+    `PaddedSequences` has equal methods, so that pooling and standardization take either layout.
 
     Args:
         batch_sizes: sequences at each time step, (T,), on the CPU.

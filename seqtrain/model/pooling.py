@@ -22,7 +22,7 @@ LAST = "last"
 
 
 class Pooling(nn.Module, ABC):
-    """Reduce the valid states of each sequence to one vector of the same width.
+    """Reduce the valid states of each sequence to one vector of the width of a state.
 
     Args:
         width: width H of a state.
@@ -150,7 +150,7 @@ POOLINGS: Mapping[str, type[Pooling]] = {
 
 
 class PoolingList(nn.ModuleDict):
-    """Several poolings of the same states, whose vectors are concatenated, as one pooling."""
+    """Pooling that concatenates the vectors of several poolings of the states."""
 
     def __init__(self, names: Sequence[str], width: int, attention_size: int | None = None) -> None:
         super().__init__({name: POOLINGS[name](width, attention_size) for name in names})

@@ -1,4 +1,4 @@
-"""Profiles of table columns: what the cells of each column hold, counted in blocks of rows."""
+"""Profiles of table columns: statistics of the cells of a column, counted in blocks of rows."""
 
 import re
 from collections import Counter

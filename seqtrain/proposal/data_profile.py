@@ -1,4 +1,4 @@
-"""Profile of a data set: labels, lengths, and what its sequences are made of."""
+"""Profile of a data set: its labels, its lengths, and the content of its sequences."""
 
 from __future__ import annotations
 

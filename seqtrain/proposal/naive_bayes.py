@@ -24,7 +24,7 @@ SMOOTHING = 0.1
 SIGNIFICANT = 5.0
 """Standard deviations by which the statistic of a kept feature exceeds its expectation."""
 HELD_OUT = 4
-"""Every fourth row is held out; the others are learned."""
+"""Period of held-out rows: every fourth row is held out, and all other rows are learned."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _classes(labels: Sequence[Hashable]) -> tuple[Ids, list[int]]:
 def naive_bayes_error(found: Occurrences, labels: Sequence[Hashable]) -> float:
     """Return the share of wrong predictions of multinomial naive Bayes, in [0, 1].
 
-    Every fourth row is predicted; the classifier learns the other rows. Rows whose label isn't
+    Every fourth row is predicted; the classifier learns all other rows. Rows whose label isn't
     among the `MOST_CLASSES` most frequent labels are left out. Without a row to predict, it is 0.
 
     Args:

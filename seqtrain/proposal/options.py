@@ -1,4 +1,4 @@
-"""Options of `seqtrain init`: what the user says about the data files."""
+"""Options of `seqtrain init`: facts about the data files that the user gives."""
 
 from collections.abc import Sequence
 from typing import Any

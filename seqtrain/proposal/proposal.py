@@ -144,7 +144,7 @@ def _step_kind(kind: str | dict[str, Any]) -> str:
 
 
 def _uses(profile: DataProfile) -> Iterator[str]:
-    """Yield the lines of `Proposal.uses`: sequence and label, row features, and what is ignored."""
+    """Yield the lines of `Proposal.uses`: sequence and label, row features, ignored columns."""
     schema = profile.schema
     used = KIND_NAMES[schema.kind]
     if profile.channels > 1 and schema.kind == "features":

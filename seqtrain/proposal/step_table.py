@@ -223,7 +223,7 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
 def _likeliest_ids(
     found: Sequence[ColumnProfile], columns: Sequence[ColumnProfile]
 ) -> list[ColumnProfile]:
-    """Return those of the possible ids that belong to the first group with a member.
+    """Return the possible ids of the first group that isn't empty.
 
     The groups are: contiguous codes, codes, columns whose equal values are contiguous, and names
     and numbers that repeat next to measurements. `found` holds the possible ids.

@@ -51,7 +51,7 @@ class Family(NamedTuple):
     Attributes:
         name: words, characters, alphabet or symbols.
         reason: Reason for the choice, for a comment in the config; empty for words and symbols.
-        lowercase: True if upper and lower case mean the same.
+        lowercase: True if texts are read in lower case.
     """
 
     name: str

@@ -33,8 +33,8 @@ class ForwardContext:
     Attributes:
         random: random numbers of the update, for dropout and random initial states, or None for
             prediction. Its examples are in the order of the batch.
-        start: state before the first time step of each row, or None for the state that
-            model.initial_state says.
+        start: state before the first time step of each row, or None for the state
+            by model.initial_state.
         bptt: time steps of truncated backpropagation through time, or None for all.
         engine: engine that computes the recurrence, or None for the one that fits the model.
         prepared: maps the name of a branch to the result of `Branch.prepare` for the store of the

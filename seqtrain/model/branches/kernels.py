@@ -44,7 +44,7 @@ FEATURES_PER_VIEW = 1200
 MAX_CHANNELS = 9
 """Largest number of channels that one kernel reads."""
 GRID, LARGEST = 2.0**11, 2.0**17
-"""Whole number that stands for one standard deviation, and the largest value.
+"""Whole number that one standard deviation is scaled to, and the largest value.
 
 12 * MAX_CHANNELS * LARGEST is below 2^24.
 """

@@ -1,6 +1,6 @@
 """The engine of torch's own kernels: over packed steps, over padded ones, or masked step by step.
 
-All unrolls give the same states. Shapes as in `engines.interface`; T is the longest length.
+All unrolls give equal states. Shapes as in `engines.interface`; T is the longest length.
 """
 
 from __future__ import annotations
