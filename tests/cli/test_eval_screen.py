@@ -65,8 +65,9 @@ def test_rows_of_labels_that_the_model_lacks_stand_in_both_tables():
     labels = torch.tensor([0, 1, -1, -1])
     lines = shown(score(logits, labels, torch.full((4,), 7), ["no", "yes"]))
     rows = [line.split() for line in lines]
-    assert ["(unknown", "label)", "0.00%", "0.00%", "0.00%", "2"] in rows
-    assert ["mean", "of", "3", "44.44%", "66.67%", "50.00%", "4"] in rows
+    starts = [row[:6] for row in rows]
+    assert ["(unknown", "label)", "0.00%", "0.00%", "0.00%", "-"] in starts
+    assert ["mean", "of", "3", "44.44%", "66.67%", "50.00%"] in starts
     assert ["(unknown", "label)", "·", "2"] in rows
 
 

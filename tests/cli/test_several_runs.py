@@ -128,7 +128,8 @@ def test_a_killed_worker_costs_the_others_nothing(project):
 def test_one_that_fails_ends_the_others(beside, cli):
     settings = ("--set", "data.label=nosuch", "--jobs", "2")
     ended = cli("fit", "c.yaml", "--run-dir", "none", "--seeds", "0,1", *settings, code=2)
-    assert ended.problems == ["seqtrain: train.tsv:1: no column 'nosuch'; found 'text, label'"]
+    (problem,) = ended.problems
+    assert problem.startswith("seqtrain: train.tsv:1: no column 'nosuch'")
     assert not Path("none").exists()
 
 
