@@ -1,4 +1,4 @@
-"""Check on the user's data that predictions don't depend on the batch or on the engine."""
+"""`seqtrain.check`: a check that predictions for data don't depend on the batch or the engine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from seqtrain.runs.run_directory import CONFIG
 from seqtrain.text import Summarized
 
 TOLERANCE = 1e-5
-"""Largest difference of logits that rounding explains, as a share of the largest logit, or of 1."""
+"""Largest difference of logits that rounding explains, divided by max(1, largest logit)."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,14 +25,15 @@ class Check(Summarized):
 
     Attributes:
         run: Directory of the run.
-        data: Name of the data.
-        num_examples: Number of sequences that were compared, a sample.
+        data: Name of the file, files or table that was read.
+        num_examples: Number of sequences that were compared, which are a sample of the data.
         available: Number of all sequences of the data.
-        steps: Number of time steps that were compared.
-        cut: Number of sequences of which only the first steps were compared.
-        carried: True if each sequence starts from the state of the row before it in its group.
-        allowed: Largest difference of logits that passes.
-        differences: Largest difference of logits for each batching and each engine.
+        steps: Number of time steps of the compared sequences together.
+        cut: Number of long sequences of which only the first steps were compared.
+        carried: True if each sequence starts from the final state of the row before it in its
+            group, as ``model.initial_state: carried`` demands.
+        allowed: Largest difference of logits that passes the check.
+        differences: Differences for each pair of a batching and an engine.
     """
 
     run: Path
@@ -46,7 +47,7 @@ class Check(Summarized):
     differences: list[LogitDifference]
 
     def summary(self) -> dict[str, str]:
-        """Return the verdict, the largest difference, and the size of the sample."""
+        """Return a dict that maps headings to texts: verdict, largest difference, and data."""
         worst = max(difference.logits for difference in self.differences)
         return {
             "verdict": "passed" if self.passed else "failed",
@@ -55,7 +56,7 @@ class Check(Summarized):
         }
 
     def lines(self) -> list[str]:
-        """Return a line that describes the data."""
+        """Return a list of one line that names the run and describes the compared sequences."""
         line = f"run: {self.run}, data: {self.data}, {self.num_examples:,} sequences"
         if self.num_examples < self.available:
             which = "the first" if self.carried else "evenly spaced by length"
@@ -67,7 +68,7 @@ class Check(Summarized):
 
     @property
     def passed(self) -> bool:
-        """True if no difference is larger than rounding."""
+        """True if no difference of logits exceeds `allowed`."""
         return all(difference.logits <= self.allowed for difference in self.differences)
 
 
@@ -78,19 +79,23 @@ def check(
     device: str = "auto",
     listener: Callable[[str, float], None] = lambda doing, share: None,
 ) -> Check:
-    """Compare predictions of single sequences with those in batches of all kinds, by every engine.
+    """Compare a model's logits of single sequences with its logits in many kinds of batches.
+
+    Every engine that can run the model computes every kind of batch.
 
     Args:
-        run: As for `evaluate`.
+        run: A run directory, a model folder, what `fit` returned, or None for the newest run.
         data: A file of sequences, or a table as `fit` takes it, with or without labels; or None for
             the first of test, validation and train that the run has.
-        device: As for `evaluate`.
-        listener: Function that is called before each comparison with its name and the share of the
-            comparisons that is done.
+        device: auto, cpu, cuda, cuda:N or mps.
+        listener: Function that is called before each comparison. Its arguments are the name of the
+            comparison and the share of all comparisons that are done, in [0, 1].
 
     Raises:
-        ConfigError, CheckpointError, DataError: As `evaluate`.
-        RunError: If a prediction isn't finite.
+        CheckpointError: If there is no complete model.
+        ConfigError: If there is no such device, or the directory holds several runs.
+        DataError: If a file is missing, has rows that can't be used, or has no rows.
+        RunError: If memory ran out, or a prediction isn't finite.
     """
     directory = directory_of(run)
     path, classifier = directory.path, load_one(directory.path, device=device)

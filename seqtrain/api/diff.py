@@ -1,4 +1,4 @@
-"""The difference of two runs on the same examples, and the examples where they differ."""
+"""`seqtrain.diff`: the difference of two runs' predictions for the same examples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,18 +20,20 @@ Pair: TypeAlias = tuple[PredictedExample, PredictedExample]
 
 @dataclass(frozen=True)
 class RunDifference:
-    """Differences of two runs.
+    """Differences of two runs, a and b.
 
     Attributes:
-        runs: Directories of both runs.
-        data: Name of the data.
+        runs: Directories of a and b.
+        data: Name of the file or files that were read.
         metrics: Accuracy and F1 of both runs, with the confidence interval of the difference.
-        num_examples: Number of examples that both predicted.
-        left_out: Number of examples that only one run predicted.
-        counts: Number of examples by who is right: both, only_a, only_b, neither.
-        rows: Pairs of predictions that differ. Pairs with a correct prediction come first, and of
-            these the most confident ones.
-        warnings: Limits of these figures, one line each.
+        num_examples: Number of examples that both runs predicted.
+        left_out: Number of examples that only one run predicted, which aren't compared.
+        counts: Maps "both", "only_a", "only_b" and "neither" to the number of examples that these
+            runs predicted correctly.
+        rows: Pairs of predictions by a and b for one example that differ in the predicted label.
+            Pairs with a correct prediction come first. Among these, and among the others, pairs
+            with a more probable prediction come first.
+        warnings: Limits of the comparison, one line each.
     """
 
     runs: tuple[Path, Path]
@@ -52,12 +54,19 @@ def diff(
     data: str | None = None,
     device: str = "auto",
 ) -> RunDifference:
-    """Compare two runs, a and b, on the same examples.
+    """Compare the predictions of two runs, a and b, for the same examples.
 
-    The other arguments and the errors are as for `evaluate`.
+    Args:
+        a: A run directory, a model folder, what `fit` returned, or None for the newest run.
+        b: The other run, in one of these forms.
+        split: test, validation or train; or None for test, or validation if a run has no test.
+        data: A labelled file to compare the runs on, in place of a split, or None.
+        device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
-        DataError: If the runs name different data, or different labels for a row.
+        DataError: If the runs name different data, share no row, or read different labels for a
+            row; or as `evaluate`.
+        CheckpointError, ConfigError, RunError: As `evaluate`.
     """
     name = split or (default_split(a, b) if data is None else None)
     warnings = [NO_TEST] if name == "validation" and split is None else []
@@ -91,9 +100,14 @@ def diff(
 def _metrics(
     pairs: Sequence[Pair], classes: Sequence[str], *, multi_label: bool
 ) -> list[MetricDifference]:
-    """Compare the predictions of two runs by their accuracy and F1.
+    """Return the differences of two runs in accuracy and F1.
 
-    All labels that neither run knows count as one more class, as in the scores of `evaluate`.
+    All labels that neither run was trained on count as one additional class.
+
+    Args:
+        pairs: Predictions of both runs for each example.
+        classes: Labels of both runs.
+        multi_label: True if an example may have several labels.
     """
     label_set = LabelSet(tuple(classes), multi_label)
     rows = ((x.labels, x.predicted_labels, y.predicted_labels) for x, y in pairs)

@@ -1,4 +1,4 @@
-"""Sequences and labels as scikit-learn passes them: their kinds, and what can't be one."""
+"""Conversion and checks of the sequences and labels that scikit-learn passes to an estimator."""
 
 from __future__ import annotations
 
@@ -19,21 +19,30 @@ Array = npt.NDArray[Any]
 LAYOUTS = ("time_channels", "channels_time")
 """Orders of the axes of a series: (T, C) and (C, T)."""
 IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
-"""Start of a message about a table or list in memory. Messages of the estimator name X instead."""
+"""Pattern of the start of a message about a table or list in memory.
+
+In messages of the estimator, X replaces this start.
+"""
 
 
 class InputError(DataError, ValueError):
-    """X, y or a parameter is wrong. It is a ValueError too, as scikit-learn's tools expect."""
+    """Raised if X, y or a parameter is wrong.
+
+    It is also a ValueError, because scikit-learn's tools expect one.
+    """
 
 
 def without_padding(series: Array) -> Array:
-    """Return a series without the steps at its end that are NaN in all channels."""
+    """Return a series, (T,) or (T, C), without its last steps if they are NaN in all channels."""
     valid = ~np.isnan(series.reshape(len(series), -1)).all(axis=1)
     return series[: 1 + max(np.flatnonzero(valid), default=-1)]
 
 
 def renamed(error: SeqtrainError) -> list[str]:
-    """Return an error's problems with X, and its row, in place of the table in memory."""
+    """Return the lines of an error about a table in memory as lines about X.
+
+    "train:3: …" becomes "X: row 3: …". Other lines stay as they are.
+    """
     return [
         IN_MEMORY.sub(lambda found: "X: row " if found[0].endswith(":") else "X: ", line)
         for line in error.problems
@@ -41,10 +50,10 @@ def renamed(error: SeqtrainError) -> list[str]:
 
 
 def checked_sequence(sequence: Any) -> Any:
-    """Return a sequence, or an empty one in place of None or NaN.
+    """Return a text, list or array unchanged, or an empty sequence in place of None or NaN.
 
     Raises:
-        InputError: If it is no text, list or array.
+        InputError: If the sequence has another type.
     """
     if not isinstance(sequence, str | Sequence | np.ndarray) and plain(sequence) is not None:
         raise InputError(
@@ -55,7 +64,10 @@ def checked_sequence(sequence: Any) -> Any:
 
 
 def are_lists(y: Any) -> bool:
-    """Return True if y has a list of labels for each example, and no table of 0s and 1s."""
+    """Return True if y is a list that has a list of labels for each example.
+
+    A table of 0s and 1s, whose rows are equally long lists of numbers, gives False.
+    """
     is_list = isinstance(y, list | tuple)
     if not is_list or not all(isinstance(each, list | tuple | set) for each in y):
         return False
@@ -63,7 +75,7 @@ def are_lists(y: Any) -> bool:
 
 
 def are_whole_numbers(sequence: Any) -> bool:
-    """Return True for a list of whole numbers."""
+    """Return True if a sequence is a list or tuple of whole numbers that isn't empty."""
     return (
         isinstance(sequence, list | tuple)
         and bool(sequence)
@@ -72,7 +84,10 @@ def are_whole_numbers(sequence: Any) -> bool:
 
 
 def kind_of_sequences(sequences: list[Any]) -> str:
-    """Return text, tokens or features, by the content of the first sequence that isn't empty."""
+    """Return the value of data.kind for some sequences: "text", "tokens" or "features".
+
+    The first sequence that isn't empty decides.
+    """
     first = next((each for each in sequences if hasattr(each, "__len__") and len(each)), "")
     if isinstance(first, str):
         return "text"
@@ -80,11 +95,14 @@ def kind_of_sequences(sequences: list[Any]) -> str:
 
 
 def series_of(array: Array, layout: str) -> list[Any]:
-    """Return the series of an array with three axes in the order (T, C), without padding.
+    """Return the series of an array as a list of arrays (T, C), without padding.
+
+    Trailing steps that are NaN in all channels are padding. Warn if a series has fewer steps than
+    channels, because the layout may be wrong.
 
     Args:
         array: One series per example, (B, T, C) or (B, C, T).
-        layout: One of LAYOUTS.
+        layout: Order of the axes of a series, one of LAYOUTS.
     """
     if layout == "channels_time":
         array = array.transpose(0, 2, 1)
@@ -99,11 +117,12 @@ def series_of(array: Array, layout: str) -> list[Any]:
 
 
 def steps_first(series: list[Any], layout: str) -> list[Any]:
-    """Return series with time as the first axis, (T, C); other sequences are unchanged.
+    """Return sequences in which each array with two axes has time as its first axis, (T, C).
 
     Args:
-        series: Sequences. In the layout channels_time, arrays are (C, T).
-        layout: One of LAYOUTS.
+        series: Sequences. In the layout channels_time, arrays with two axes are (C, T). Other
+            sequences are returned unchanged.
+        layout: Order of the axes of an array, one of LAYOUTS.
     """
     if layout != "channels_time":
         return series
@@ -111,12 +130,15 @@ def steps_first(series: list[Any], layout: str) -> list[Any]:
 
 
 def whole_numbers(sequences: list[Any], kind: str | None, *, is_training: bool) -> list[Any]:
-    """Return lists of whole numbers as symbols if they are ids of tokens.
+    """Return sequences in which lists of whole numbers became lists of texts, if `kind` is tokens.
+
+    With another kind, return the sequences unchanged. Warn if `kind` is None, `is_training` is
+    True, and the first sequence is a list of whole numbers, which may be ids of tokens.
 
     Args:
         sequences: Sequences, at least one.
-        kind: Value of data.kind, or None if the user didn't set it. Then there is a warning.
-        is_training: False for predictions, which give no warning.
+        kind: Value of data.kind, or None if the user didn't set it.
+        is_training: True in training, False in prediction.
     """
     if kind is None and is_training and are_whole_numbers(sequences[0]):
         warn(
@@ -129,12 +151,15 @@ def whole_numbers(sequences: list[Any], kind: str | None, *, is_training: bool) 
 
 
 def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
-    """Return the sequences of a table.
+    """Return the sequences of a table, one for each row.
 
     Args:
         table: A table as `seqtrain.fit` takes it.
         names: Names of its columns.
-        sequence: Column of the sequence, or None if the table has one column.
+        sequence: Name of the column of the sequences, or None if the table has one column.
+
+    Raises:
+        InputError: If the table has no column `sequence`, and several other columns.
     """
     if sequence not in names and len(names) != 1:
         found = quote(", ".join(names))
@@ -144,7 +169,15 @@ def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
 
 
 def weights_by_index(weights: Mapping[Any, float], classes: list[Any]) -> dict[str, float]:
-    """Return class weights by the index of each label. Labels without a weight get 1."""
+    """Return a dict that maps the index of each label, as text, to the label's weight.
+
+    Args:
+        weights: Maps labels to weights. A label without a weight gets 1.
+        classes: All labels.
+
+    Raises:
+        InputError: If `weights` has a label that isn't in `classes`.
+    """
     by_name = {str(label): weight for label, weight in weights.items()}
     names = [str(label) for label in classes]
     unknown = [name for name in by_name if name not in names]

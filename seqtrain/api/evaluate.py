@@ -1,4 +1,4 @@
-"""Scores of a run on one of its splits or on other labelled data."""
+"""`seqtrain.evaluate`: scores of a run on one of its splits or on other labelled data."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -48,24 +48,25 @@ SPLITS = ("test", "validation", "train")
 A_FILE = "a labelled file with --data"
 EACH_BY_ONE = "each row is predicted by the one run that has it in this split"
 SMALLEST = 1e-300
-"""Probability that stands for 0, whose logarithm is no number."""
+"""Probability that replaces 0, because the logarithm of 0 isn't finite."""
 LARGEST = 1 - 1e-16
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """A classifier, and labelled sequences for it.
+    """A classifier of one model, and labelled sequences that were encoded for it.
 
     Attributes:
         classifier: The classifier.
         source: Name of the file or files that were read.
-        files: Sources of the sequences.
-        digests: SHA-256 of each file, by path.
-        store: The encoded sequences.
+        files: Files or table that the sequences were read from.
+        digests: Maps the path of each file to its SHA-256.
+        store: The encoded sequences with their labels.
         warnings: Notices about the rows, one line each.
         split: Split of the run's config, or None for other data.
-        trained_on_rows: As in `Evaluation`.
-        logits: Logits of each branch, (B, C), or None to compute them.
+        trained_on_rows: True if the model was trained on these rows, False if it wasn't, None if
+            unknown.
+        logits: Logits of each branch, (B, C), or None if `scores` has to compute them.
     """
 
     classifier: Classifier
@@ -79,14 +80,22 @@ class Labelled:
     logits: Sequence[Tensor] | None = None
 
     def scores(self) -> tuple[Tensor, Scores, dict[str, Scores]]:
-        """Return the logits, their scores, and the scores of each branch by name."""
+        """Return the model's logits, (B, C), their scores, and the scores of each branch.
+
+        The last result maps the name of each branch to its scores. It is empty if the model has
+        one branch.
+        """
         one = self.classifier
         branches = self.logits or branch_logits(one.network, self.store, one.device)
         decision = one.labels, one.decision_thresholds
         return score_branches(one.network, branches, self.store, *decision)
 
     def by_share(self) -> list[dict[str, float]]:
-        """Return accuracy after 10 %, 20 % … of each sequence, as `score_prefixes` returns it."""
+        """Return the accuracy after 10 %, 20 % … of each sequence, as `score_prefixes` returns it.
+
+        Raises:
+            ConfigError: If the task is multi-label.
+        """
         refuse_multi_label(self.classifier)
         one = self.classifier
         return score_prefixes(one.network, self.store, one.device, one.decision_thresholds)
@@ -95,7 +104,21 @@ class Labelled:
 def load_labelled(
     run: RunLike, *, split: str | None = None, data: Any = None, device: str = "auto"
 ) -> Labelled:
-    """Load a run's best model and the rows to score; `evaluate` has the arguments and errors."""
+    """Load a run's best model, and read and encode the rows to score.
+
+    Args:
+        run: One run, as `evaluate` takes it, not an ensemble.
+        split: As for `evaluate`.
+        data: As for `evaluate`.
+        device: As for `evaluate`.
+
+    Raises:
+        ConfigError: If `split` isn't the name of a split that the run has, if both `split` and
+            `data` are set, or if the directory holds several runs.
+        DataError: If the rows can't be read, if there are none, or if the model knows none of their
+            labels.
+        CheckpointError, RunError: As `evaluate`.
+    """
     if split not in (*SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
     if split is not None and data is not None:
@@ -122,7 +145,18 @@ def load_labelled(
 
 
 def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelled:
-    """Read and encode a split that the run's config names; `evaluate` lists the errors."""
+    """Read and encode a split that the run's config names.
+
+    Args:
+        run: The run.
+        classifier: The run's classifier.
+        split: test, validation or train.
+
+    Raises:
+        CheckpointError: If `run` is a model folder, which has no config.
+        ConfigError: If the run has no such split.
+        DataError: If a file is missing or has rows that can't be used.
+    """
     if not run.holds(CONFIG):
         raise CheckpointError(f"{run.path}: a model folder names no splits; give {A_FILE}")
     config = run.config()
@@ -145,11 +179,11 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
 
 
 def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
-    """Return the config's key of a file that the model was trained on, or an empty text.
+    """Return the config key whose files the model was trained on, if one is scored again, or "".
 
     Args:
-        run: The run, or a model folder, of which nothing is known.
-        digests: SHA-256 of each file to score on.
+        run: The run. For a model folder, which doesn't record its data, return "".
+        digests: Maps the path of each file to score on to its SHA-256.
     """
     if not (run.holds(CONFIG) and run.holds(ENVIRONMENT)):
         return ""
@@ -166,7 +200,7 @@ def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
 
 
 def _read_data(classifier: Classifier, data: Any) -> Labelled:
-    """Return the labelled rows of a file or table in place of a split."""
+    """Read and encode a labelled file, a pattern of files, or a table in memory."""
     fitted = classifier.preprocessing
     if isinstance(data, str | PathLike):
         return _read_files(classifier, fspath(data), "--data")
@@ -175,7 +209,13 @@ def _read_data(classifier: Classifier, data: Any) -> Labelled:
 
 
 def _read_files(classifier: Classifier, value: str | list[str], key: str) -> Labelled:
-    """Return the labelled rows of files that a config names."""
+    """Read and encode labelled files.
+
+    Args:
+        classifier: The classifier.
+        value: Path, pattern or list of paths.
+        key: Config key or option that named the files, for messages.
+    """
     sources = [labelled_source(classifier.preprocessing, path) for path in files_of(key, value)]
     is_table = isinstance(value, str) and isinstance(sources[0], TableSource)
     return _encoded(classifier, sources[0].name if is_table else named_text(value), sources)
@@ -201,7 +241,14 @@ def _hold_out_again(
 def prepared_split(
     classifier: Classifier, config: Config, prepared: PreparedData, split: str
 ) -> Labelled:
-    """Return a split of encoded data."""
+    """Return a split of data that is already encoded.
+
+    Args:
+        classifier: The classifier.
+        config: Config of the run.
+        prepared: Encoded data of the config.
+        split: test, validation or train.
+    """
     is_part = split in held_out_fractions(config.data)
     key = "train" if is_part else split
     named = getattr(config.data, key)
@@ -218,15 +265,18 @@ class Evaluation(Summarized):
 
     Attributes:
         run: Directory of the run.
-        data: Name of the data.
-        scores: The scores.
+        data: Name of the file or files that were read.
+        scores: Scores of the model, or of the ensemble.
         warnings: Limits of the scores, one line each.
-        by_share: Scores after 10 %, 20 % … of each sequence, by `score_prefixes`, or None.
-        parts: Scores of each branch by name; of an ensemble, of each run.
+        by_share: Accuracy after 10 %, 20 % … of each sequence, as `score_prefixes` returns it, or
+            None if it wasn't asked for.
+        parts: Maps the name of each branch to its scores. For an ensemble, maps the name of each
+            run to its scores. Empty for one run with one branch.
         split: Split of the run's config, or None for other data.
-        ensemble: True if several runs predicted together.
-        trained_on_rows: True if the model was trained on these rows, so scores are too high; None
-            if other data isn't known to be learned.
+        ensemble: True if several runs predicted together, by the mean of their probabilities.
+        trained_on_rows: True if the model was trained on these rows, so that scores are too high.
+            False if it wasn't. None if the rows aren't a split of the run and no training file
+            equals their file.
     """
 
     run: Path
@@ -240,7 +290,7 @@ class Evaluation(Summarized):
     trained_on_rows: bool | None = None
 
     def summary(self) -> dict[str, str]:
-        """Return the split or file, the main metrics, and the warnings."""
+        """Return a dict that maps headings to texts: split, data, main metrics, and warnings."""
         source = {"split": self.split} if self.split else {}
         found = {**source, "data": display_name(self.data), **self.scores.summary()}
         return found | ({"warnings": "; ".join(self.warnings)} if self.warnings else {})
@@ -254,7 +304,7 @@ def evaluate(
     steps: bool = False,
     device: str = "auto",
 ) -> Evaluation:
-    """Score a run's best model.
+    """Score a run's best model, or an ensemble, on labelled data.
 
     Warnings are also issued as `SeqtrainWarning`.
 
@@ -263,12 +313,13 @@ def evaluate(
         split: test, validation or train, as the run's config names them; or None for test, or
             validation if there is no test split.
         data: A labelled file, a pattern of several, or a table as `fit` takes it, to score instead.
-        steps: Also score predictions before each sequence ends.
+        steps: Also score predictions after 10 %, 20 % … of each sequence.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
         CheckpointError: If there is no complete model.
-        ConfigError: If the run has no such split, or there is no such device.
+        ConfigError: If the run has no such split, there is no such device, or `steps` is set for an
+            ensemble or a multi-label task.
         DataError: If a file is missing or has rows that can't be used.
         RunError: If memory ran out, or a prediction isn't finite.
     """
@@ -296,14 +347,20 @@ def evaluate(
 
 
 def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[str, Scores]]:
-    """Return the scores of an ensemble, and the scores of each of its runs by name.
+    """Return the scores of an ensemble, and a dict that maps the name of each run to its scores.
 
     An ensemble predicts by the mean of the probabilities. On the validation splits of folds, each
-    row is predicted only by the model that held it out, with a warning.
+    row is predicted only by the model that held the row out. Then a warning is added to the first
+    item of `each`.
 
     Args:
         path: Directory of the ensemble.
-        each: Each run's model and encoded sequences.
+        each: Model and encoded sequences of each run.
+
+    Raises:
+        CheckpointError: If the runs differ in their labels or kind of sequences.
+        ConfigError: If the runs hold out different rows, and the rows aren't validation splits of
+            folds.
     """
     check_alike({x.classifier.path.name: x.classifier.preprocessing for x in each}, path)
     first = each[0]

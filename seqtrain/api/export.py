@@ -19,7 +19,7 @@ def export(run: RunLike, folder: str | PathLike[str], *, force: bool = False) ->
         force: Replace an earlier export in `folder`.
 
     Returns:
-        The folder, its size, and how far its predictions are from the run's.
+        The folder, its size, and the difference of its predictions from the run's predictions.
 
     Raises:
         ConfigError: If the folder isn't new, the model can't be exported, or a package is missing.

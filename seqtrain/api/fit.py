@@ -65,13 +65,29 @@ def fit(
 ) -> Run:
     """Train a classifier and write its run directory.
 
-    It works under ``torch.no_grad()`` and ``torch.inference_mode()``, too. The other
-    arguments and the errors are described in `session.py`.
+    This also works inside ``torch.no_grad()`` and ``torch.inference_mode()``.
 
-    `source` is the YAML file that a Config was read from; it names the run. If `finish` is False,
-    the run ends where the best epoch is known; resuming then calibrates, refits, and scores test.
-    `sample_weight` is the weight of each row of train in the loss, (N,), or None. A resumed run
-    must be given the same weights.
+    Args:
+        config: A Config, a mapping of its sections, or the path of a YAML file.
+        run_dir: Directory of the run, or None for ``runs/<config name>-<time>``.
+        device: Device in place of ``training.device``, or None.
+        resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
+        force: Replace an earlier run in `run_dir`.
+        cache: Store encoded data in the user's cache folder, and load it from there.
+        source: YAML file that a Config was read from, or None. Its name becomes the run's name.
+        init_from: Run directory or model folder with the initial weights, or None.
+        listener: Function that is called with each event, on rank 0.
+        finish: True to calibrate, refit and score test after training. If False, the run ends after
+            its last epoch of training. Resuming the run then does these steps.
+        sample_weight: Weight of each row of train in the loss, (N,), or None for equal weights. To
+            resume a run, pass the same weights again.
+
+    Raises:
+        ConfigError: If the config, an argument or the device is wrong.
+        DataError: If the data can't be used.
+        CheckpointError: If there is nothing to resume from, or it is damaged.
+        RunError: If training failed.
+        Interrupted: If a signal stopped training; a checkpoint was saved.
     """
     if source is None and isinstance(config, str | Path):
         source = Path(config)
@@ -111,7 +127,17 @@ def fit(
 def _write_run(
     session: TrainingSession, writer: RunWriter, listener: Listener, *, finish: bool
 ) -> Run:
-    """Train on rank 0, write the run, and tell the listener."""
+    """Train on rank 0, write the run directory, and call the listener with each event.
+
+    Args:
+        session: The training session at its start.
+        writer: Writer of the run directory.
+        listener: Function that is called with each event.
+        finish: As for `fit`.
+
+    Raises:
+        Interrupted: If a signal stopped training; a checkpoint was saved.
+    """
     processes = session.processes
     session.must_settle = lambda update: bool(processes.stop_signal) or writer.is_due(update)
     try:
@@ -134,7 +160,22 @@ def _write_run(
 def _checked_config(
     config: Config, source: Path | None, device: torch.device, processes: Processes
 ) -> Config:
-    """Check files, vectors and engine of a config; return it with the width of the vectors."""
+    """Check files, word vectors and engine of a config, and return the config to train.
+
+    In the returned config, ``model.embedding_dim`` is the width of the file of word vectors, if
+    there is one.
+
+    Args:
+        config: The config.
+        source: YAML file of the config, or None.
+        device: Device that computes.
+        processes: All training processes.
+
+    Raises:
+        ConfigError: If the engine can't be used, or several processes train a model with
+            convolutions.
+        DataError: If a data file is missing.
+    """
     check_files(config, None if source is None else source.parent)
     config = with_width(config)
     choose_engine(config.model, device)
@@ -147,7 +188,15 @@ def _checked_config(
 def _read_data(
     config: Config, start: StartingPoint, processes: Processes, cache_folder: Path | None
 ) -> PreparedData:
-    """Read the data once per host; the other processes load it from the cache."""
+    """Return the encoded data, read once per host; the other processes load it from the cache.
+
+    Args:
+        config: The config.
+        start: Starting point of the run. If it has a fitted preprocessing, that one is used.
+        processes: All training processes.
+        cache_folder: Folder of the cache, or None to store nothing in it. Several processes on one
+            host then use a temporary folder.
+    """
     data = None
     if start.resumes and start.preprocessing_folder is not None:
         # The vocabulary that is kept has the words of a file of vectors already.
@@ -172,7 +221,12 @@ def _read_data(
 def _check_data(
     config: Config, data: PreparedData, device: torch.device, processes: Processes
 ) -> None:
-    """Check that model and data fit into memory, and are the same in all processes."""
+    """Check that model and data fit into memory, and that all processes have the same.
+
+    Raises:
+        ConfigError: If the model needs too much memory, or the config differs between processes.
+        DataError: If a sequence needs too much memory, or the data differs between processes.
+    """
     with processes.first_before_others():
         check_model(config.model, data.preprocessing, device)
         check_longest(config, data.splits["train"], device)
@@ -194,7 +248,14 @@ def _start_session(
     processes: Processes,
     start: StartingPoint,
 ) -> tuple[TrainingSession, str | None]:
-    """Return a run at its start, and a line that says what was kept of an older model, or None."""
+    """Return the session of a new or resumed run, and a line on the weights that were copied.
+
+    The line tells which weights of an earlier model the new model starts from. It is None if no
+    weights were copied.
+
+    Raises:
+        CheckpointError: If the training state of a resumed run is damaged or doesn't fit the model.
+    """
     point, old = start.point, start.old_model
     if point is None:
         session = TrainingSession(config, data, device, processes)
@@ -234,7 +295,19 @@ def _start_writer(
     listener: Listener,
     resources: ExitStack,
 ) -> RunWriter:
-    """Make a new run directory, or restore that of a resumed run; report the start."""
+    """Return the writer of a new run directory, or of a resumed run's directory.
+
+    Also call the listener with the `StartEvent`.
+
+    Args:
+        session: The session at its start.
+        start: Starting point of the run.
+        directory: Directory of the run, or None to create one that `name` and the time name.
+        name: Name of the run.
+        origin: Line on the weights that were copied from an earlier model, or None.
+        listener: Function that is called with the `StartEvent`.
+        resources: Stack on which the lock of a new directory is held until training ends.
+    """
     point, facts = start.point, environment(session)
     if point is not None:
         writer = RunWriter(point.run, session, point)
@@ -269,7 +342,13 @@ def _start_writer(
 
 
 def _finished_run(session: TrainingSession, path: Path, warnings: list[str]) -> Run:
-    """Return the result of a run that ended."""
+    """Return the result of a session whose training ended, as `fit` returns it.
+
+    Args:
+        session: The session.
+        path: Run directory.
+        warnings: Warnings about the predictions, one line each.
+    """
     learner, progress = session.learner, session.learner.progress
     test = session.test_scores
     is_rare = test is not None and test.has_rare_class

@@ -48,17 +48,18 @@ def init(
         label: Column of the label, or a list of columns that mark the label of their name with 1
             or 0, or None to detect it.
         sequence: Column of the sequence, or a list whose texts are joined, or None to detect it.
-        id: Column that the rows of a sequence share, if a row is a time step.
-        order: Column that sorts the rows of one id.
-        steps: Columns of a time step, or None for all that vary within an id.
+        id: Column whose value the rows of one sequence share, if each row is a time step; or None
+            if each row is a sequence, or to detect it.
+        order: Column that sorts the rows of one id, or None.
+        steps: Columns of a time step, or None for all columns that vary within an id.
         header: True if the first row names the columns, or None to detect it.
         test: File or table to score once at the end, or None.
         settings: Further keys of the config, such as ``["training.lr=0.01"]``.
         format: Format of the files, such as csv, or auto.
         delimiter: Delimiter of a csv file: comma, semicolon, tab or pipe, or auto.
         encoding: Encoding of the files, or None to detect it.
-        output: File to write, with a reason for each choice, or None.
-        force: Replace that file.
+        output: File to write the config to, with a reason for each choice, or None to write none.
+        force: Replace an existing file `output`.
 
     Raises:
         ConfigError: If a setting is wrong, or the output exists.
@@ -90,7 +91,15 @@ def _listed(columns: Column | Sequence[Column] | None) -> list[Column] | None:
 
 
 def _files_of(name: str, data: Any, tables: list[TableSource]) -> list[str]:
-    """Return the paths of a split. A table is added to `tables`, and its path names it."""
+    """Return the paths of the files of a split.
+
+    A table in memory is appended to `tables`, and the result has one path that names the table.
+
+    Args:
+        name: Name of the split.
+        data: File or folder, a list of these, or a table.
+        tables: List that is extended.
+    """
     files = [*data] if isinstance(data, list | tuple) else [data]
     if all(isinstance(file, str | PathLike) for file in files):
         return [*map(fspath, files)]

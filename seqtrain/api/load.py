@@ -19,7 +19,8 @@ from seqtrain.runs.run_directory import members, model_folder
 def load(run: RunLike | Classifier = None, *, device: str = "auto") -> Classifier:
     """Load the classifier of a run.
 
-    A forked process computes with one thread; a spawned process with as many as torch chooses.
+    In a process that is forked later, torch computes with one thread. In a spawned process, torch
+    chooses the number of threads.
 
     Args:
         run: A run directory, a model folder, what `fit` returned, or None for the newest run. A
@@ -41,10 +42,15 @@ def load(run: RunLike | Classifier = None, *, device: str = "auto") -> Classifie
 
 
 def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:
-    """Load the classifier of one run.
+    """Load the classifier of one run, which isn't an ensemble.
+
+    Args:
+        run: As for `load`.
+        device: As for `load`.
 
     Raises:
-        ConfigError: If the directory holds several runs.
+        CheckpointError: If there is no complete model.
+        ConfigError: If the directory holds several runs, or there is no such device.
     """
     return one_model(load(run, device=device))
 
@@ -53,8 +59,8 @@ def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
     """Raise a CheckpointError if models differ in their labels or kind of sequences.
 
     Args:
-        fitted: Preprocessing of each model by its name.
-        path: Directory for messages.
+        fitted: Maps the name of each model to its preprocessing.
+        path: Directory of the models, for messages.
     """
     tasks = {name: (x.labels, x.kind, x.multi_label) for name, x in fitted.items()}
     first, task = next(iter(tasks.items()))
@@ -68,6 +74,9 @@ def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
 
 @cache
 def _one_thread_after_fork() -> None:
-    """Compute with one thread in forked processes, because OpenMP's threads aren't forked."""
+    """Make processes that are forked later compute with one thread.
+
+    OpenMP's threads aren't forked, so a forked process that uses several would hang.
+    """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))

@@ -1,4 +1,4 @@
-"""Runs as `fit` returns them and as users name them, and the split that is shown by default."""
+"""The result of `fit`, forms in which functions accept a run, and the default split of runs."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ class Run(Summarized):
         refit: True if a new model was trained on train and validation together. It is in `best`
             instead of the model of the best epoch.
         advice: Advice on how to get a better model, or None.
-        branches: Score on test of each branch by name, by the metric of `compared_metric`.
+        branches: Maps the name of each branch to its score on test, by the metric that
+            `compared_metric` returns. Empty without a test split, or if there is one branch.
         warnings: Warnings about the predictions, one line each.
-        tables: Data in memory that the run was trained on. `evaluate` can score it again.
+        tables: Tables in memory that the run was trained on, kept so that `evaluate` can score
+            them again.
     """
 
     path: Path
@@ -50,7 +52,7 @@ class Run(Summarized):
     tables: tuple[TableSource, ...] = field(default=(), compare=False)
 
     def summary(self) -> dict[str, str]:
-        """Return its path, its epochs, and the accuracy on test if there is one."""
+        """Return a dict that maps headings to texts: path, epochs, and accuracy on test if any."""
         found = {"path": str(self.path), "best epoch": f"{self.best_epoch} of {self.epochs}"}
         if self.refit:
             found = {"path": str(self.path), "epochs of the refit": f"{self.epochs}"}
@@ -62,16 +64,20 @@ RunLike: TypeAlias = Run | str | PathLike[str] | None
 
 
 def directory_of(run: RunLike) -> RunDirectory:
-    """Return the directory of a run.
+    """Return the directory of a run, or of the newest run if `run` is None.
 
     Raises:
-        CheckpointError: If there is none.
+        CheckpointError: If there is no such directory, or no run at all.
     """
     return find(run.path if isinstance(run, Run) else None if run is None else Path(run))
 
 
 def default_split(*runs: RunLike) -> str:
-    """Return the split to score by default: test if every run has one, else validation."""
+    """Return the split to score by default: "test" if every run has it, else "validation".
+
+    Model folders, which name no splits, are ignored. If neither split is in every run, return
+    "test".
+    """
     configs = [run.config() for run in (directory_of(run) for run in runs) if run.holds(CONFIG)]
     for name in ("test", "validation"):
         if all(getattr(config.data, name) is not None for config in configs):
@@ -80,7 +86,16 @@ def default_split(*runs: RunLike) -> str:
 
 
 def learned_rows(config: Config, split: str | None) -> str:
-    """Return words such as "these rows" if the model was trained on a split, else an empty text."""
+    """Return words for a message if the model was trained on the rows of a split, else "".
+
+    Args:
+        config: Config of the run.
+        split: test, validation, train, or None for other data.
+
+    Returns:
+        "these rows" for train, "these rows too (training.refit)" for validation if the run trained
+        a new model on train and validation together, or "".
+    """
     if split == "validation" and config.training.refit:
         return "these rows too (training.refit)"
     return "these rows" if split == "train" else ""
