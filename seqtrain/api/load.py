@@ -76,7 +76,7 @@ def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
 def _one_thread_after_fork() -> None:
     """Make processes that are forked later compute with one thread.
 
-    OpenMP's threads aren't forked, so a forked process that uses several would hang.
+    OpenMP's threads aren't forked, so a forked process that uses several may hang.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))

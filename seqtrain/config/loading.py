@@ -160,7 +160,10 @@ def _validated(values: dict[str, Any], locations: Locations, overrides: Sequence
 
 
 def _misspelt_sections(values: dict[str, Any]) -> dict[str, str]:
-    """Return the right name of each misspelt section, with the name that was found."""
+    """Return a dict that maps the correct name of each misspelt section to the misspelt name.
+
+    A section is misspelt if its name is similar to that of a section that `values` lacks.
+    """
     found: dict[str, str] = {}
     for name, value in values.items():
         if isinstance(value, dict) and name not in SECTIONS:

@@ -64,7 +64,7 @@ class Origin:
 
     Attributes:
         locations: Locations of the keys in a file or in options; empty for a mapping from Python.
-        misspelt: For each section that is misspelt, its right name and the name that was found.
+        misspelt: Maps the correct name of each misspelt section to the misspelt name in the config.
     """
 
     locations: Locations = field(default_factory=dict)
