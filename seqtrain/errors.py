@@ -1,4 +1,4 @@
-"""Errors that a user can meet, with their exit codes. This module imports no other of ours.
+"""Errors for users, with their exit codes. This module imports no other module of the package.
 
 SeqtrainError
 ├── ConfigError      2  the configuration, an option or a device
@@ -38,17 +38,17 @@ OUT_OF_MEMORY = (
     "failed to map segment from shared object",
     "can't start new thread",
 )
-"""Messages of torch, the loader of libraries and Python if memory or threads have run out."""
+"""Parts of error messages that mean that memory, or the number of threads, is exhausted."""
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Return True if an error means that memory, or the number of threads, ran out."""
+    """Return True if the cause of an error is that memory, or the number of threads, ran out."""
     message = str(error) if isinstance(error, RuntimeError | ImportError | OSError) else ""
     return isinstance(error, MemoryError) or any(words in message for words in OUT_OF_MEMORY)
 
 
 FLAGS = {"force": "True", "resume": "True", "no-cache": "cache=False"}
-"""Options without a value, and what Python users write for them."""
+"""Maps each option without a value to the value or argument that Python users write instead."""
 OPTION = re.compile(
     r"(?P<command>\b(?:seqtrain|fit) [^;]*)"
     r"|(?<!^)--set (?P<setting>[a-z_.]+=\w+)"
@@ -59,7 +59,7 @@ OPTION = re.compile(
 
 
 def python_names(problem: str) -> str:
-    """Return a message with the arguments of Python functions in place of options.
+    """Replace the command-line options in a message by the arguments of Python functions.
 
     `--run-dir: …` becomes `run_dir: …`, `--label COLUMN` becomes `label=COLUMN`, `--force` becomes
     `force=True`, and `--set a.b=c` becomes `settings=['a.b=c']`. Commands such as
@@ -115,7 +115,13 @@ class DataError(SeqtrainError):
 
 
 def missing_package(what: str, package: str | None, extra: str) -> ConfigError:
-    """Return the error for something that needs a package that isn't installed."""
+    """Return the error for a feature that needs a package that isn't installed.
+
+    Args:
+        what: Name of the feature, such as "format xlsx".
+        package: Name of the package.
+        extra: Extra of seqtrain that installs the package.
+    """
     install = f"install it with: pip install 'seqtrain[{extra}]'"
     return ConfigError(f"{what} needs the package {package}; {install}")
 
@@ -137,7 +143,11 @@ class SeqtrainWarning(UserWarning):
 
 
 def warn(*lines: str) -> None:
-    """Issue a SeqtrainWarning for each line, at the line of code that called the package."""
+    """Issue a SeqtrainWarning for each text in `lines`.
+
+    The warning points to the line of the user's code that called the package. Command-line options
+    in the text are replaced by arguments of Python functions.
+    """
     frame: FrameType | None = sys._getframe()
     level = 1
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == PACKAGE:
@@ -153,7 +163,7 @@ class Interrupted(KeyboardInterrupt):
 
     Args:
         signal_number: Number of the signal.
-        problems: One line that says how to resume, or nothing if another process says it.
+        problems: Message with the command to resume, or nothing if another process prints it.
     """
 
     def __init__(self, signal_number: int, *problems: str) -> None:

@@ -1,4 +1,4 @@
-"""Text from outside, made safe and short for people. This module imports no other of ours.
+"""Safe and short display of untrusted text. This module imports no other module of the package.
 
 File names, labels, cells and config values may contain anything: control characters, marks that
 change the direction of writing, a million characters. All messages and screens use this module.
@@ -17,28 +17,28 @@ PROBLEM_LENGTH = 189
 QUOTE_LENGTH = 80
 """Largest length of a quoted piece of the user's data."""
 COMPARED = 1000
-"""Largest number of known names with which a wrong one is compared."""
+"""Largest number of valid names with which an unknown name is compared."""
 LISTED = 5
-"""Largest number of names in a list of a message."""
+"""Largest number of names that a message lists."""
 BYTE_ORDER_MARK = "\ufeff"
 PATH_KEPT = 40
-"""Least number of characters that a message keeps of the end of a long path."""
+"""Smallest number of characters that remain of a shortened path: its end."""
 
 
 class Summarized:
-    """An object that is shown as one line, and in a notebook as a small table."""
+    """Base of objects that print their `summary` on one line, or as a table in a notebook."""
 
     def summary(self) -> dict[str, str]:
-        """Return a few short figures by name."""
+        """Return a dict that maps names to short texts, to be shown to people."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        """Return the figures on one line."""
+        """Return the class name and the summary on one line."""
         figures = [f"{name}: {printable(value)}" for name, value in self.summary().items()]
         return f"{type(self).__name__}({', '.join(figures)})"
 
     def _repr_html_(self) -> str:
-        """Return the figures as a table, for a notebook."""
+        """Return the summary as an HTML table, for a notebook."""
         rows = [
             f"<tr><th>{escape(name)}</th><td>{escape(printable(value))}</td></tr>"
             for name, value in self.summary().items()
@@ -47,31 +47,37 @@ class Summarized:
 
 
 def printable(text: str) -> str:
-    """Escape control characters, marks of direction and lone surrogates; letters stay."""
+    """Return a text with control characters, direction marks and lone surrogates escaped.
+
+    Letters of all scripts stay unchanged.
+    """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return a text on one line of at most `limit` characters, escaped and without its end."""
+    """Return a text on one line, escaped. If it has over `limit` characters, it ends with "…"."""
     shown = printable(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
 def quote(text: str, limit: int = QUOTE_LENGTH) -> str:
-    """Return a text in single quotes, escaped, with at most `limit` characters in all."""
+    """Return a text in single quotes, escaped, and cut to `limit` characters with the quotes."""
     quoted = f"'{printable(text[: limit + 1])}'"
     return quoted if len(quoted) <= limit else quoted[: limit - 2] + "…'"
 
 
 def display_name(path: str) -> str:
-    """Return the name of an input in messages: `stdin` for `-`, or its path, escaped."""
+    """Return a path as messages show it: escaped, and `stdin` for `-`."""
     return "stdin" if path == "-" else printable(path) or "''"
 
 
 def one_line(problem: str) -> str:
-    """Return a problem on one line of `PROBLEM_LENGTH` characters. Long paths keep their end."""
+    """Return a message on one line of at most `PROBLEM_LENGTH` characters, escaped.
+
+    If it is too long, the beginnings of long paths are removed first, then the message's end.
+    """
     line = printable(problem)
     for path in sorted(re.findall(r"(?![0-9])[^\s:;,()'\"]{41,}", line), key=len, reverse=True):
         excess = len(line) - PROBLEM_LENGTH
@@ -82,12 +88,12 @@ def one_line(problem: str) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: `1 row`, `1,200 rows`."""
+    """Return a count with its noun, with an s unless the count is 1: `1 row`, `1,200 rows`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people read it: `8.4 s`, `2 min 5 s`, `3 h 20 min`, `14 d`, `1 d 3 h`."""
+    """Return a duration for people: `8.4 s`, `2 min 5 s`, `3 h 20 min`, `14 d`, `1 d 3 h`."""
     total = round(abs(seconds))
     if total < 60:
         return f"{seconds:.3g} s"
@@ -102,30 +108,30 @@ def duration(seconds: float) -> str:
 
 
 def listed(names: Sequence[str], limit: int = LISTED) -> str:
-    """Return names as a list, which is shortened to `a, b, c, d, e and 3 more`."""
+    """Join names with commas. Names after the first `limit` become `and 3 more`."""
     shown = ", ".join(names[:limit])
     return f"{shown} and {len(names) - limit:,} more" if len(names) > limit else shown
 
 
 def one_of(words: Sequence[str]) -> str:
-    """Return words as a choice: `a, b or c`."""
+    """Join words as a choice: `a, b or c`."""
     return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
 def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known name that is most similar to a wrong one, or None if no name is similar.
+    """Return the valid name that is most similar to an unknown one, or None if none is similar.
 
     Args:
-        name: Wrong name.
-        names: Known names; only the first `COMPARED` are compared.
-        cutoff: Least similarity of both, in [0, 1].
+        name: Unknown name, such as a misspelt one.
+        names: Valid names. Only the first `COMPARED` names are compared.
+        cutoff: Smallest similarity of the two names, in [0, 1], as in difflib.
     """
     near = get_close_matches(name[:100], islice(names, COMPARED), 3, cutoff)
     return next((known for known in near if _is_slip(name, known)), None)
 
 
 def _is_slip(name: str, known: str) -> bool:
-    """Return True if a name differs from a known one by a few letters, or is a part of it."""
+    """Return True if two names differ by a few letters, or one contains the other."""
     stem, known_stem = name.lower(), known.lower()
     ending = re.search(r"(?:\.[a-z0-9]+)+$", stem)
     if ending is not None and known_stem.endswith(ending[0]):
@@ -139,9 +145,12 @@ def _is_slip(name: str, known: str) -> bool:
 
 
 def json_line(value: Any) -> str:
-    """Return a value as one line of JSON, from which it can be read back.
+    """Return a JSON value as one line of JSON.
 
-    Control characters and marks of direction are escaped; letters of all scripts aren't.
+    Control characters and direction marks are escaped; letters of all scripts aren't.
+
+    Raises:
+        ValueError: If the value contains NaN or infinity.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     if text.isprintable():

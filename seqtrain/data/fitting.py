@@ -119,7 +119,15 @@ def _fit_labels(
 
 
 def _with_coverage(vectors: WordVectors, rules: Preprocessing, train: SequenceStore) -> WordVectors:
-    """Return the vectors with the share of train's tokens that they cover."""
+    """Return a copy of all vectors in which `coverage` is computed for train.
+
+    Its fields `tokens`, `found` and `share` are set; see `Coverage`.
+
+    Args:
+        vectors: The vectors as read from their file.
+        rules: The fitted preprocessing with the vocabulary.
+        train: The training split with final ids.
+    """
     assert rules.vocabulary is not None
     more, size = vectors.coverage.more, len(rules.vocabulary)
     own = vectors.rows[(vectors.rows < size - more) & (vectors.rows != UNK)]

@@ -133,7 +133,11 @@ class Inspection:
 
 
 def plain_form(text: str) -> str:
-    """Return a text without case, marks, accents' ways of writing, and with each number as 0."""
+    """Return the form of a text by which near duplicates are found.
+
+    The text is NFKC-normalized and case-folded. Punctuation becomes blanks, and each word of digits
+    becomes 0.
+    """
     folded = unicodedata.normalize("NFKC", text).casefold()
     words = "".join(c if c.isalnum() else " " for c in folded).split()
     plain = " ".join("0" if word.isdigit() else word for word in words)

@@ -75,7 +75,7 @@ class Preprocessing:
 
     @property
     def input_size(self) -> int:
-        """Size of the vocabulary, or the numbers of a step."""
+        """Size of the vocabulary if steps are token ids, else the count of numbers in a step."""
         return self.sequence.input_size
 
     @property

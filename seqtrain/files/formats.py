@@ -33,10 +33,10 @@ class Format:
             such as ``"plain.read_fasta"``.
         row: Meaning of one row, for the documentation.
         kinds: Kinds of sequences that such a file can hold. The first one is the default.
-        columns: ``"none"`` if the format fixes where sequence and label are. ``"named"`` if each
-            row has named fields. ``"delimited"`` if columns have a name or only an index.
+        columns: How the config identifies a column: ``"none"`` if the format fixes where sequence
+            and label are, ``"named"`` by name, ``"delimited"`` by name or by index from 0.
         labelled: False if rows have no label, so that only prediction reads such files.
-        binary: True if the file holds no lines of text.
+        binary: True if the file isn't lines of text.
     """
 
     name: str
@@ -164,14 +164,14 @@ FORMATS = {
         ),
     )
 }
-"""Every format, by name."""
+"""Maps the name of each format to the format."""
 
 ENDINGS = {ending: format.name for format in FORMATS.values() for ending in format.endings}
-"""Format of each file ending; ``.gz`` or ``.zst`` after it changes nothing."""
+"""Maps each file ending to the name of its format. ``.gz`` and ``.zst`` are removed before."""
 TRAINING_FORMATS = tuple(name for name, format in FORMATS.items() if format.labelled)
-"""Formats of files that hold labels."""
+"""Names of the formats whose files contain labels."""
 IN_MEMORY = "table"
-"""Format of a table that is given from Python. It is no format of files."""
+"""Name of the format of a table passed from Python. `FORMATS` doesn't contain it."""
 
 if TYPE_CHECKING:
     DataFormat = str
@@ -185,9 +185,12 @@ else:
     InputFormat = Literal[_INPUTS]
 
 MEMORY = "memory:"
-"""Begins the name by which a config refers to a table that is given from Python."""
+"""Prefix of the path by which a config refers to a table passed from Python."""
 SAVED = ("state.json", "dataset_dict.json")
-"""Files in a folder that Hugging Face's ``save_to_disk`` wrote: of one data set, of several."""
+"""Files by which a folder of Hugging Face's ``save_to_disk`` is recognized.
+
+The first file belongs to a folder of one data set, the second to a folder of splits.
+"""
 ADVICE = {
     ".xls": "save the sheet as .xlsx or .csv in the program that wrote it",
     ".bz2": "decompress it first: bunzip2 -k '{path}'",
@@ -195,43 +198,52 @@ ADVICE = {
     ".zip": "unpack it first: unzip '{path}'",
     ".pkl": "a pickle may run code; write parquet, csv or npz where it was made",
 }
-"""Advice about files that can't be read as they are, by their ending."""
+"""Maps the ending of a file that can't be read to advice on converting the file."""
 
 
 def columns_of_format(name: str) -> str:
-    """Return where the columns of a format have their names: `Format.columns`."""
+    """Return how the columns of a format are identified: none, named or delimited.
+
+    See `Format.columns`. Tables in memory have named columns.
+    """
     return "named" if name == IN_MEMORY else FORMATS[name].columns
 
 
 def formats_with(columns: str) -> tuple[str, ...]:
-    """Return the names of the formats that can be trained on and have such columns."""
+    """Return the names of the training formats whose `Format.columns` equals `columns`."""
     return tuple(name for name in TRAINING_FORMATS if FORMATS[name].columns == columns)
 
 
 def formats_holding(kind: str) -> tuple[str, ...]:
-    """Return the names of the formats that can be trained on and hold a kind of sequence."""
+    """Return the names of the training formats that can hold sequences of a kind."""
     return tuple(name for name in TRAINING_FORMATS if holds(name, kind))
 
 
 def holds(name: str, kind: str) -> bool:
-    """Return True if files of a format can hold sequences of a kind."""
+    """Return True if files of the format `name` can hold sequences of a kind."""
     return name == IN_MEMORY or kind in FORMATS[name].kinds
 
 
 def default_kind(name: str | None) -> str:
-    """Return the kind of sequence that files of a format hold if the config says no other."""
+    """Return the default of data.kind for files of a format; "text" if the format is unknown."""
     return "text" if name not in FORMATS else FORMATS[name].kinds[0]
 
 
 def advice(path: str) -> str | None:
-    """Return how to convert a file into one that can be read, or None if nothing is known."""
+    """Return advice on converting a file to a readable format, or None if there is none."""
     stem, ending = os.path.splitext(path)
     known = ADVICE.get(ending.lower())
     return None if known is None else known.format(path=path, stem=stem)
 
 
 def resolve_format(path: str, format: str) -> str | None:
-    """Return the format of a data file, or None if it is auto and the path's ending is unknown."""
+    """Return the name of the format of a data file or folder, or None if it is unknown.
+
+    Args:
+        path: Path of the file or folder, or `MEMORY` and the name of a table.
+        format: Name of a format, or ``"auto"`` to detect it from the path's ending. A folder is
+            arrow if Hugging Face's ``save_to_disk`` wrote it, or else txt.
+    """
     if path.startswith(MEMORY):
         return IN_MEMORY
     if format != "auto":
@@ -243,7 +255,10 @@ def resolve_format(path: str, format: str) -> str | None:
 
 
 def is_text_encoding(name: str) -> bool:
-    """Return True for utf-16, and for encodings in which ASCII characters are as in UTF-8."""
+    """Return True if text of an encoding can be read.
+
+    These are utf-16, and all encodings with the same bytes as UTF-8 for ASCII characters.
+    """
     try:
         return name == "utf-16" or '\n,;"x'.encode(name) == b'\n,;"x'
     except (LookupError, ValueError):
@@ -251,18 +266,21 @@ def is_text_encoding(name: str) -> bool:
 
 
 def check_encoding(name: str | None) -> None:
-    """Raise ConfigError if `--encoding` names an encoding by which no text can be read."""
+    """Raise ConfigError if the value of `--encoding` isn't None or a supported encoding."""
     if name is not None and not is_text_encoding(name):
         raise ConfigError(f"--encoding: found {quote(name)}; expected a name such as cp1252 or gbk")
 
 
 def names_of(value: object) -> list[str]:
-    """Return the paths and patterns in data.train, validation or test; none if it is a number."""
+    """Return the paths and patterns in a value of data.train, data.validation or data.test.
+
+    The list is empty for a fraction, a fold or None.
+    """
     return [value] if isinstance(value, str) else list(value) if isinstance(value, list) else []
 
 
 def format_table() -> str:
-    """Return the formats as a Markdown table, as data/README.md shows it."""
+    """Return the Markdown table of all formats in data/README.md."""
     lines = ["| file | what one row is | columns |", "|---|---|---|"]
     columns = {"none": "none", "named": "names of fields", "delimited": "names, or indexes from 0"}
     for format in FORMATS.values():

@@ -22,21 +22,25 @@ from seqtrain.errors import (
 from seqtrain.text import nearest, printable, quote
 
 LARGEST_NUMBER = 1e18
-"""Largest number of an untrusted file that is used, so that counts and sums stay finite."""
+"""Largest number that is accepted from an untrusted file, so that sums stay finite."""
 LARGEST_JSON = 2**28
 """Largest JSON file that is read, in bytes."""
 MOST_NAMES = 1000
-"""Largest number of names of a folder with which a missing one is compared."""
+"""Largest number of a folder's names with which the name of a missing file is compared."""
 KINDS = {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
 
 
 def kind_of(path: str | Path) -> str:
-    """Return the kind of a path, after links: a file, a folder, a pipe, a device."""
+    """Return the type of a path as words for messages, such as "a file". Links are followed."""
     return KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "a device or socket")
 
 
 def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
-    """Return a descriptor of a regular file: an opener for `open` that never waits for a pipe."""
+    """Open a regular file and return its descriptor; use it as the `opener` of `open`.
+
+    Raises:
+        OSError: If the path is a folder, a pipe or a device. A pipe isn't waited for.
+    """
     kind = kind_of(path)
     if kind != "a file":
         raise OSError(errno.EINVAL, f"is {kind}; expected a regular file", str(path))
@@ -49,13 +53,15 @@ def path_problem(
     wrong: type[SeqtrainError] = CheckpointError,
     advice: str = "",
 ) -> SeqtrainError:
-    """Return the error to raise if the system refuses a path.
+    """Convert an error of the operating system about a path to an error for the user.
 
     Args:
         path: The path.
         error: Error of the system; a ValueError if no path can have this name.
-        wrong: Class of the error if the path is the cause. It is RunError if the machine is.
-        advice: What the user can do, or an empty text.
+        wrong: Class of the returned error if the path is the cause. If the machine is the cause,
+            such as a full disk, a RunError is returned.
+        advice: Advice to the user, or an empty text. For a missing file, a similar name replaces
+            it.
     """
     shown = printable(str(path)) or "''"
     reason = getattr(error, "strerror", None) or str(error)
@@ -72,7 +78,7 @@ def path_problem(
 def path_problems(
     path: str | Path, wrong: type[SeqtrainError] = CheckpointError, advice: str = ""
 ) -> Iterator[None]:
-    """Raise the error of `path_problem` if the system refuses a path in the block."""
+    """Convert an OSError of the block to an error for the user, as `path_problem` does."""
     try:
         yield
     except OSError as error:
@@ -80,7 +86,10 @@ def path_problems(
 
 
 def nearest_file(path: str | Path) -> str | None:
-    """Return the most similar path in the folder of a missing path, or None."""
+    """Return the existing path most similar to a missing one, in its folder, or None.
+
+    Control characters are escaped for a message.
+    """
     folder, name = os.path.split(path)
     try:
         with os.scandir(folder or ".") as entries:
@@ -92,7 +101,12 @@ def nearest_file(path: str | Path) -> str | None:
 
 
 def read_file(path: Path, limit: int = LARGEST_JSON) -> bytes:
-    """Return the content of a regular file of `limit` bytes at most."""
+    """Return the content of a regular file.
+
+    Raises:
+        CheckpointError: If the file is missing, unreadable, or larger than `limit` bytes.
+        RunError: If the machine fails while reading.
+    """
     with path_problems(path), open(path, "rb", opener=open_regular) as file:
         size = os.fstat(file.fileno()).st_size
         if size <= limit:
@@ -110,10 +124,14 @@ def read_json(path: Path) -> Any:
 
 
 def json_of(path: str | Path, content: bytes) -> Any:
-    """Return the JSON value of a file's content.
+    """Parse a file's content as JSON and return the value.
+
+    Args:
+        path: Path of the file, for the message.
+        content: Content of the file.
 
     Raises:
-        CheckpointError: If it isn't JSON.
+        CheckpointError: If the content isn't JSON in UTF-8.
     """
     try:
         return parse_json(content.decode())
@@ -150,7 +168,11 @@ def parse_json(text: str) -> object:
 
 
 def number_at(value: Any, *path: str) -> float | None:
-    """Return the number at a path of keys, or None if there is none that can be used."""
+    """Return the number at a path of keys in nested objects of JSON.
+
+    Return None if a key is missing, the value isn't a number, or its size is beyond
+    `LARGEST_NUMBER`.
+    """
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -173,17 +195,21 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refu
 
 
 def compression_of(path: str) -> str:
-    """Return the ending of a compressed file, .gz or .zst, or an empty text."""
+    """Return the ending of a compressed file, .gz or .zst, or "" for any other path."""
     return next((ending for ending in (".gz", ".zst") if path.lower().endswith(ending)), "")
 
 
 def uncompressed(path: str) -> str:
-    """Return a file's name without the ending of its compression."""
+    """Return a path without its ending .gz or .zst, if it has one."""
     return path[: len(path) - len(compression_of(path))]
 
 
 def import_zstd() -> Any:
-    """Return the module `compression.zstd` of Python 3.14, or its copy for older versions."""
+    """Import and return the module `compression.zstd`, or `backports.zstd` before Python 3.14.
+
+    Raises:
+        ConfigError: If `backports.zstd` is needed and isn't installed.
+    """
     name = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
     try:
         return import_module(name)

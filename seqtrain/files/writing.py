@@ -30,7 +30,7 @@ from seqtrain.files.reading import (
 )
 
 Content: TypeAlias = bytes | Iterable[bytes | memoryview]
-"""Content of a file, as a whole, or in blocks if it is large."""
+"""Content of a file: bytes, or an iterable of blocks if the file is large."""
 LOCK = ".lock"
 """Name of the file that the owner of a folder keeps locked. It contains the process id."""
 UNTOUCHED = "the old content is untouched"
@@ -38,13 +38,17 @@ MANIFEST = "manifest.json"
 BLOCK = 2**20
 """Bytes of a large file that are read together."""
 ATTEMPTS = 10
-"""Largest number of attempts to read a folder that a writer may be replacing."""
+"""Largest number of attempts to read a folder that another process may be replacing."""
 
 T = TypeVar("T")
 
 
 def to_json(value: Any) -> bytes:
-    """Return a JSON value as indented UTF-8 text with a final newline. NaN is a ValueError."""
+    """Return a JSON value as indented UTF-8 text with a final newline.
+
+    Raises:
+        ValueError: If the value contains NaN or infinity.
+    """
     return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
@@ -54,14 +58,23 @@ def blocks_of(content: Content) -> Iterable[bytes | memoryview]:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file under another name, flush it to the disk, and rename it. A link is replaced."""
+    """Write a file atomically: if writing is interrupted, the old file is unchanged.
+
+    A symbolic link is replaced by the file, not followed.
+
+    Raises:
+        RunError: If the file can't be written.
+    """
     with path_problems(path, RunError, UNTOUCHED), replacing(path) as new:
         write_new(new, content)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a free path in the same folder, which replaces `path` at the end of the block."""
+    """Yield an unused path next to `path`, where the block writes a file.
+
+    At the end of the block the file is renamed to `path`. If the block raises, it is removed.
+    """
     new = free_path(path)
     try:
         yield new
@@ -72,12 +85,15 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def free_path(path: Path) -> Path:
-    """Return an unused path in the same folder. `is_stray` recognizes its name."""
+    """Return an unused path, with a random name, in the folder of `path`.
+
+    `is_stray` recognizes the name.
+    """
     return path.with_name(f".{path.name}-{secrets.randbits(48)}")
 
 
 def is_stray(name: str) -> bool:
-    """Return True if a file or folder of this name was left by a writer that was killed."""
+    """Return True if a name is one of `free_path`, of a file or folder not yet complete."""
     return re.fullmatch(r"\..+-[0-9]+", name) is not None
 
 
@@ -94,7 +110,7 @@ def write_new(path: Path, content: Content) -> str:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to the disk, if the system supports it."""
+    """Flush the directory entries of a folder to the disk. On Windows nothing is done."""
     if os.name != "nt":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -104,7 +120,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove(path: Path) -> bool:
-    """Remove a file, a link, or a folder with its content. Return True if it is gone."""
+    """Remove a file, a link, or a folder with its content, if possible.
+
+    Return True if the path doesn't exist afterwards.
+    """
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -139,10 +158,14 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _lock(path: Path, file: FileIO) -> None:
-    """Lock a file.
+    """Lock an open file without waiting. Windows and file systems without locks are ignored.
+
+    Args:
+        path: Path of the file.
+        file: The open file.
 
     Raises:
-        CheckpointError: If another process has locked it, or has just removed it.
+        CheckpointError: If another process has locked the file, or has just removed it.
     """
     if sys.platform == "win32":
         return
@@ -161,14 +184,19 @@ def _lock(path: Path, file: FileIO) -> None:
 
 
 def write_folder(target: Path, files: Mapping[str, Content], previous: Path | None = None) -> None:
-    """Write a folder of files with a manifest of their SHA-256, in place of the target.
+    """Replace a folder atomically by a new one, with a manifest of the SHA-256 of its files.
 
-    The new folder is written under another name. Then the old one is renamed to `previous`, or
-    removed, and the new one gets its name. If this is interrupted, `complete_folder` finds the
-    old folder or the new one. A link is replaced, not followed.
+    The new folder is written under another name and then renamed to `target`. If this is
+    interrupted, `complete_folder` returns the old folder or the new one. A symbolic link is
+    replaced, not followed.
+
+    Args:
+        target: Path of the folder, which may exist.
+        files: Maps the name of each file to its content.
+        previous: Path to which the old folder is renamed, or None to remove it.
 
     Raises:
-        RunError: If the disk is full or the folder can't be written. The old one is untouched.
+        RunError: If the disk is full or the folder can't be written. The old folder is unchanged.
     """
     new, old = free_path(target), _old_name(target)
     try:
@@ -202,7 +230,7 @@ def _old_name(folder: Path) -> Path:
 
 
 def _clear(path: Path) -> None:
-    """Remove a path, or rename it for `remove_strays` if it can't be removed."""
+    """Remove a path. If that fails, rename it so that `remove_strays` removes it later."""
     if not remove(path):
         os.rename(path, free_path(path))
 
@@ -213,13 +241,23 @@ def _restore(target: Path) -> None:
 
 
 def complete_folder(folder: Path) -> Path:
-    """Return the folder, or the old one if writing was interrupted between the two renames."""
+    """Return the path at which a folder of `write_folder` is complete.
+
+    It is the folder itself, or its old version if writing was interrupted between the renames.
+    """
     old = _old_name(folder)
     return old if not os.path.lexists(folder) and os.path.lexists(old) else folder
 
 
 def remove_strays(path: Path, targets: Sequence[str]) -> None:
-    """Remove the leftovers of a writer of these folders that was killed."""
+    """Remove the files and folders that a killed process left while it wrote.
+
+    An interrupted `write_folder` is undone: the old version of the folder gets its name again.
+
+    Args:
+        path: Folder that contains the targets.
+        targets: Names of the folders that `write_folder` writes.
+    """
     for name in targets:
         _restore(path / name)
     old = {_old_name(path / name).name for name in targets}
@@ -229,17 +267,21 @@ def remove_strays(path: Path, targets: Sequence[str]) -> None:
 
 
 class VerifiedFolder:
-    """A folder that `write_folder` wrote, whose files are verified when they are read."""
+    """A folder that `write_folder` wrote. Each file is verified when it is read.
+
+    Args:
+        folder: Path of the folder.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.path = complete_folder(folder)
 
     @cached_property
     def digests(self) -> dict[str, Any]:
-        """SHA-256 of each file, by name.
+        """Maps the name of each file to its SHA-256 in the manifest.
 
         Raises:
-            CheckpointError: If there is no manifest.
+            CheckpointError: If the manifest is missing or isn't valid.
         """
         values = read_json(self.path / MANIFEST)
         digests = values.get("sha256") if isinstance(values, dict) else None
@@ -248,20 +290,25 @@ class VerifiedFolder:
         return digests
 
     def read(self, name: str, limit: int = LARGEST_JSON) -> bytes:
-        """Return the content of a file of at most `limit` bytes.
+        """Return the content of a file.
+
+        Args:
+            name: Name of the file in the folder.
+            limit: Largest allowed size in bytes.
 
         Raises:
-            CheckpointError: If the content isn't that of the manifest.
+            CheckpointError: If the file is missing, is larger than `limit`, or doesn't match its
+                SHA-256 in the manifest.
         """
         content = read_file(self.path / name, limit)
         self._check(name, sha256(content).hexdigest())
         return content
 
     def read_blocks(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a large file, which is verified after the last block.
+        """Yield the content of a large file in blocks. It is verified after the last block.
 
         Raises:
-            CheckpointError: As `read`.
+            CheckpointError: If the file is missing, or doesn't match its SHA-256 in the manifest.
         """
         total = sha256()
         path = self.path / name
@@ -272,10 +319,10 @@ class VerifiedFolder:
         self._check(name, total.hexdigest())
 
     def read_json(self, name: str) -> Any:
-        """Return the JSON value of a file.
+        """Return the JSON value of a file in the folder.
 
         Raises:
-            CheckpointError: As `read`, or if it isn't JSON.
+            CheckpointError: If `read` raises it, or the content isn't JSON.
         """
         return json_of(self.path / name, self.read(name))
 
@@ -293,12 +340,13 @@ class VerifiedFolder:
 
 
 def read_folder(folder: Path, read: Callable[[VerifiedFolder], T]) -> T:
-    """Return the result of `read` for a verified folder.
+    """Call `read` with a verified folder and return its result.
 
-    If the folder is replaced meanwhile, it is read again: all content comes from one writer.
+    If another process replaces the folder meanwhile, `read` is called again, so that the result
+    never mixes two versions of the folder.
 
     Raises:
-        CheckpointError: As `read` raises it.
+        CheckpointError: If `read` raises it, and the folder wasn't replaced.
     """
     for attempt in range(1, ATTEMPTS):
         before = _identity(folder)
