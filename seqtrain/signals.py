@@ -27,9 +27,10 @@ GRACE = 0.5
 
 
 class StopSignals:
-    """Context manager that records the first signal to stop.
+    """Context manager that records the first signal to stop: SIGINT, SIGTERM or SIGHUP.
 
-    A second SIGINT raises KeyboardInterrupt.
+    A SIGINT after any of these signals raises KeyboardInterrupt. Outside of the main thread, and
+    for signals that are ignored, nothing is set.
 
     Attributes:
         received: Number of the signal, or None before it came.
@@ -58,7 +59,10 @@ class StopSignals:
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Exit with 128 + signal in the block, unless another handler is set for the signal."""
+    """Exit with 128 + signal in the block, for signals that have the system's default handler.
+
+    SIGINT has Python's own handler and isn't changed.
+    """
 
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -97,7 +101,12 @@ def ended_by_second_interrupt() -> Iterator[None]:
 
 
 def _leave_at_second(receiver: socket.socket, sender: socket.socket) -> None:
-    """Count SIGINTs until the other end is closed."""
+    """Exit the process GRACE seconds after the second SIGINT, unless `sender` is closed by then.
+
+    Args:
+        receiver: Socket from which the signal numbers are read. It ends when `sender` is closed.
+        sender: Socket to which Python writes the signal numbers.
+    """
     count = 0
     with receiver:
         while count < 2:

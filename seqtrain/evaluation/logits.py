@@ -54,14 +54,14 @@ class CarriedStates:
         self._states.clear()
 
     def tensors(self, model: ClassifierNetwork) -> dict[str, Tensor]:
-        """Return what `load` takes: groups (G,) and their states (G, S, L, H)."""
+        """Return the states for a checkpoint: groups (G,) and their states (G, S, L, H)."""
         groups = torch.tensor([*self._states], dtype=torch.int64, device="cpu")
         zeros = recurrent_branch(model).zero_state(1)[:, :, 0]
         states = torch.stack([zeros, *self._states.values()])[1:]
         return {"carried.groups": groups, "carried.states": states}
 
     def load(self, tensors: dict[str, Tensor], model: ClassifierNetwork) -> None:
-        """Restore what `tensors` returned.
+        """Restore the states from the tensors of a checkpoint, as `tensors` returns them.
 
         Raises:
             ValueError: If the tensors don't fit the model.
@@ -90,7 +90,7 @@ def forward_carried(
     carried: CarriedStates | None,
     context: ForwardContext,
 ) -> Result:
-    """Return what `compute` returns for a batch whose rows start where their groups ended.
+    """Run a forward pass on a batch whose rows start from the last states of their groups.
 
     Args:
         compute: A forward pass of the model, which sets the final states of its context.

@@ -1,4 +1,4 @@
-"""Scores of a classifier on one split: all metrics, figures of each class, and confusions.
+"""Scores of a classifier on one split: all metrics, scores of each class, and confusions.
 
 This module imports no torch, so that saved scores are shown without it.
 """
@@ -19,7 +19,7 @@ FEWEST_TO_WARN = 20
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Scores(Metrics, Summarized):
-    """Scores of a split: the metrics of `seqtrain.metrics.Metrics`, and more detailed figures.
+    """Scores of a split: its metrics, the scores of each class, and confusions.
 
     `eval --json` and test.json hold these fields.
 
@@ -52,7 +52,7 @@ class Scores(Metrics, Summarized):
     multi_label: bool = False
 
     def summary(self) -> dict[str, str]:
-        """Return the main figures by their headings."""
+        """Return a dict that maps the headings of the main metrics to their values as text."""
         return {
             **{self.title(metric): self.text(metric) for metric in self.shown_metrics()},
             "examples": f"{self.num_examples:,}",
@@ -82,7 +82,7 @@ class Scores(Metrics, Summarized):
         return not self.multi_label and rare_class(support) is not None
 
     def figures(self, names: Sequence[str] = EPOCH_METRICS) -> dict[str, float]:
-        """Return some metrics by name."""
+        """Return a dict that maps names of metrics to their values."""
         return {name: getattr(self, name) for name in names}
 
     def monitored(self, name: str) -> float:

@@ -1,4 +1,4 @@
-"""Computation of scores from logits: metrics, figures of each class, and confusions.
+"""Computation of scores from logits: metrics, scores of each class, and confusions.
 
 B examples, C classes. Definitions follow scikit-learn, and tests compare with it.
 """
@@ -109,9 +109,9 @@ def score(
     details: dict[str, Any] = {}
     if labels.ndim == 2:
         least = least if least.size else _common_threshold(logits, labels)
-        correct, figures = _count_decisions(logits, labels, least)
+        correct, counts = _count_decisions(logits, labels, least)
     else:
-        correct, figures, details = _count_classes(logits, labels, least, names)
+        correct, counts, details = _count_classes(logits, labels, least, names)
     outcome = Outcome(
         multi_label=labels.ndim == 2,
         num_examples=len(labels),
@@ -119,7 +119,7 @@ def score(
         num_correct=int(correct.sum()),
         auc=_mean([auc for auc, _ in ranks.values()]),
         average_precision=_mean([precision for _, precision in ranks.values()]),
-        **figures,
+        **counts,
     )
     metrics: dict[str, Any] = {name: metric.compute(outcome) for name, metric in METRICS.items()}
     return Scores(
@@ -127,7 +127,7 @@ def score(
         num_examples=outcome.num_examples,
         num_unknown_labels=outcome.num_unknown,
         labels=list(names),
-        per_class=_class_figures(outcome, names, ranks, least),
+        per_class=_class_scores(outcome, names, ranks, least),
         by_length=_by_length(correct.double(), lengths),
         multi_label=outcome.multi_label,
         **details,
@@ -150,35 +150,35 @@ def _count_decisions(
 def _count_classes(
     logits: Tensor, labels: Tensor, thresholds: Array, names: Sequence[str]
 ) -> tuple[Tensor, dict[str, Any], dict[str, Any]]:
-    """Return which examples of a single-label task are right, and fields of both results.
+    """Return which examples of a single-label task are right, (B,) bool, and two dicts.
 
-    The mask is (B,) bool. The fields are those of `Outcome`, then those of `Scores`.
+    The first dict has fields of `Outcome`, and the second one has fields of `Scores`.
     """
     decided, confidence, loss, brier = _errors_of_classes(logits, labels, thresholds)
     correct = decided == labels
     counted = {"hits": labels[correct], "support": labels[labels >= 0], "predicted": decided}
-    figures: dict[str, Any] = {
+    counts: dict[str, Any] = {
         name: torch.bincount(classes, minlength=len(names)).double().numpy()
         for name, classes in counted.items()
     }
-    figures |= {"loss": loss, "brier": brier}
-    figures["ece"] = float(_overconfidence(confidence, correct).abs().sum()) / len(labels)
+    counts |= {"loss": loss, "brier": brier}
+    counts["ece"] = float(_overconfidence(confidence, correct).abs().sum()) / len(labels)
     points = coverage_points(confidence, correct, COVERAGE_LEVELS)
     coverage = {"risk_coverage": [point.model_dump() for point in points]}
-    return correct, figures, _confusions(names, decided, labels) | coverage
+    return correct, counts, _confusions(names, decided, labels) | coverage
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _class_figures(
+def _class_scores(
     outcome: Outcome,
     names: Sequence[str],
     ranks: dict[int, tuple[float, float]],
     thresholds: Array,
 ) -> dict[str, dict[str, float | int]]:
-    """Return the figures of each class by its label."""
+    """Return a dict that maps each label to the scores of its class."""
     columns = {
         "precision": outcome.precision.tolist(),
         "recall": outcome.recall.tolist(),
@@ -188,12 +188,12 @@ def _class_figures(
     }
     if outcome.multi_label or (thresholds.size and thresholds.min() < thresholds.max()):
         columns["threshold"] = thresholds.reshape(-1, len(names)).mean(axis=0).tolist()
-    figures: dict[str, dict[str, float | int]] = {}
+    scores: dict[str, dict[str, float | int]] = {}
     for index, name in enumerate(names):
-        figures[name] = {column: values[index] for column, values in columns.items()}
+        scores[name] = {column: values[index] for column, values in columns.items()}
         if index in ranks:
-            figures[name]["auc"], figures[name]["average_precision"] = ranks[index]
-    return figures
+            scores[name]["auc"], scores[name]["average_precision"] = ranks[index]
+    return scores
 
 
 def _confusions(names: Sequence[str], predicted: Tensor, labels: Tensor) -> dict[str, Any]:

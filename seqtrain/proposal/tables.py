@@ -174,10 +174,7 @@ def _has_labels_last(lines: Sequence[str]) -> bool:
     fields = [line.split("\t") for line in lines]
     if any(len(line) != 2 for line in fields):
         return False
-    first, last = (
-        (set(values) for values in zip(*fields, strict=True)) if fields else (set(), set())
-    )
-    return len(last) < len(first)
+    return len({last for _, last in fields}) < len({first for first, _ in fields})
 
 
 def _encoding(path: str, format: str) -> tuple[str, list[str]]:

@@ -39,8 +39,12 @@ DIGITS = 12
 class RunDirectory:
     """The directory of one run.
 
-    Model folders: `best` of the best epoch, `last` and `previous` of the last two checkpoints (a
-    finished run has one), `pretrained` of what training started from.
+    Attributes:
+        path: The directory.
+        best: Model folder of the best epoch, or of the refit.
+        last: Newest checkpoint.
+        previous: Checkpoint before `last`. It is removed when the run ends.
+        pretrained: Model folder written at the end of pretraining.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,7 +53,11 @@ class RunDirectory:
         self.previous, self.pretrained = path / PREVIOUS, path / PRETRAINED
 
     def append_metrics(self, event: dict[str, Any]) -> int:
-        """Append one line to metrics.jsonl; return the length of the file afterwards, in bytes."""
+        """Append one line to metrics.jsonl; return the length of the file afterwards, in bytes.
+
+        Raises:
+            RunError: If the line can't be written. Earlier lines are unchanged.
+        """
         line = (json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n").encode()
         path = self.path / METRICS
         problems = path_problems(path, RunError, "the lines before are untouched")
@@ -65,7 +73,11 @@ class RunDirectory:
         return length + len(line)
 
     def metrics(self, event: str | None = None) -> list[dict[str, Any]]:
-        """Return the lines of metrics.jsonl, or only the lines of one event, such as "epoch"."""
+        """Return the lines of metrics.jsonl, or only the lines of one event, such as "epoch".
+
+        Raises:
+            CheckpointError: If the file can't be read or is damaged.
+        """
         path = self.path / METRICS
         lines = read_file(path).split(b"\n") if self.holds(METRICS) else [b""]
         found = []
@@ -99,13 +111,18 @@ class RunDirectory:
         """Return True if the directory has a file or folder of this name.
 
         Raises:
-            CheckpointError: If it can't be read.
+            CheckpointError: If the directory can't be read.
         """
         with path_problems(self.path):
             return name in os.listdir(self.path)
 
     def config(self) -> Config:
-        """Return the config that the run was trained with."""
+        """Return the config that the run was trained with.
+
+        Raises:
+            CheckpointError: If the directory has no config.yaml.
+            ConfigError: If it isn't valid.
+        """
         if not self.holds(CONFIG):
             problem = f"no {CONFIG} in it, so it is no run"
             raise CheckpointError(f"{self.path}: {problem}; name another directory")

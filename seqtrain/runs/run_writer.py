@@ -88,8 +88,8 @@ class RunWriter:
     def resume(self) -> None:
         """Restore the directory to the state of its checkpoint.
 
-        Metrics that were logged after the checkpoint are removed, and so are test scores of the
-        earlier model.
+        Metrics that were logged after the checkpoint are removed. If training isn't finished, test
+        scores of an earlier model are removed, too.
         """
         remove_strays(self.run.path, FOLDERS)
         self.run.cut_metrics(self._metrics_length)
@@ -130,7 +130,10 @@ class RunWriter:
         return is_late or update % every.get("steps", update + 1) == 0
 
     def stop(self, signal_number: int) -> Interrupted:
-        """Save the run after a signal; return an Interrupted error that says how to resume."""
+        """Return an Interrupted error that says how to resume.
+
+        A checkpoint is written first, if anything changed since the last one.
+        """
         if not self._is_saved:
             self.save_checkpoint()
         run = self.run.path
@@ -157,7 +160,7 @@ class RunWriter:
     def finish(self) -> None:
         """Write the scores of test and the "end" line of a run that ended.
 
-        Only one checkpoint stays.
+        The checkpoint before the last one is removed if the last one is intact.
         """
         session = self.session
         progress, monitor = session.learner.progress, session.config.training.monitor
@@ -178,7 +181,11 @@ class RunWriter:
             remove(self.run.previous)
 
     def save_checkpoint(self) -> None:
-        """Write the best model, if it is new, and a checkpoint."""
+        """Write the best model, if it is new, and a checkpoint.
+
+        Raises:
+            RunError: If a weight isn't finite, or a file can't be written.
+        """
         learner = self.session.learner
         checkpoint = Checkpoint(self._model(), *learner.capture(), self._metrics_length)
         self._check_finite(self.session.network.state_dict() | checkpoint.tensors)

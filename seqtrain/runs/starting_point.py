@@ -99,7 +99,7 @@ def find_starting_point(
     resume: bool,
     force: bool,
 ) -> StartingPoint:
-    """Return the starting point of a run. Nothing is written.
+    """Return the starting point of a run. Write no file, but lock a run that is resumed.
 
     Processes that the launcher started again resume the run that they started before.
 

@@ -316,7 +316,8 @@ def sum_gradients(
     Args:
         processes: The processes that train together.
         weights: Weights with the gradients of the sum of this process's losses.
-        tables: Weights with sparse gradients. The rows that any process touched are summed.
+        tables: Those members of `weights` that have sparse gradients. Only their rows that any
+            process touched are summed.
         count: Number of this process's losses, a scalar tensor.
         others: Other tensors to sum.
 

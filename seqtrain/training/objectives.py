@@ -227,11 +227,11 @@ class Classification(Objective):
         return -loss if self.settings.monitor == "loss" else accuracy
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the states that groups ended in."""
+        """Return the carried states of all groups for a checkpoint, or {} if none are carried."""
         return {} if self.groups is None else self.carried.tensors(self.classifier)
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
-        """Restore the states that groups ended in, for exactly the groups of the learned rows."""
+        """Restore the carried hidden states, for exactly the groups of the learned rows."""
         if self.groups is None:
             return
         self.carried.load(tensors, self.classifier)

@@ -313,7 +313,16 @@ class TableEncoder(CellEncoder):
         self._nothing = Steps(((),) * len(self.indexes), numbers)
 
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Steps]:
-        """Return the steps, and empty steps for each cell with a missing number."""
+        """Return each cell, or empty steps for an empty cell and for one that is refused.
+
+        A cell is refused if it has a wrong number of columns. If data.missing is "error", a missing
+        number is refused, too.
+
+        Args:
+            cells: Steps of each row.
+            problems: Maps the index of each bad row to the reason. Its cell isn't checked. The
+                method adds a reason for each cell that it refuses.
+        """
         checked = list[Steps]()
         for row, steps in enumerate(cells):
             if row in problems or not steps:

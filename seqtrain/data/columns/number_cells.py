@@ -60,7 +60,10 @@ class NumberCells:
         return fitted if bins is None else replace(fitted, edges=fitted._edges(cells, bins))
 
     def _edges(self, cells: Mapping[str, Array], bins: int) -> tuple[float, ...]:
-        """Return the distinct scaled numbers if they are few, else their quantiles."""
+        """Return the distinct scaled numbers if there are at most `bins` + 1, else quantiles.
+
+        At most about EDGE_ROWS steps are read.
+        """
         some = slice(None, None, -(-len(cells[self.name]) // EDGE_ROWS))
         numbers, absent = self.finish({name: column[some] for name, column in cells.items()})
         present = np.unique(numbers[~absent])

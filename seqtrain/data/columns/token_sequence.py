@@ -216,7 +216,18 @@ def saved_vocabulary(key: str, tokens: Any) -> Vocabulary:
 def _spelled(
     parts: Parts, sizes: tuple[int, int], tokens: Sequence[str], ids: npt.NDArray[np.int32]
 ) -> Parts:
-    """Return stores with the spelling of each word that the vocabulary lacks."""
+    """Return copies of the stores with the character n-grams of unknown words.
+
+    Args:
+        parts: Stores with provisional ids, by name.
+        sizes: Lengths of the shortest and of the longest n-gram.
+        tokens: Maps each provisional id to its token.
+        ids: Maps each provisional id to its final id.
+
+    Returns:
+        Stores whose `words` has the n-grams of the first MOST_SPELLINGS unknown words. Their
+        `spellings` has the index in `words` for each time step, or -1 if there is none.
+    """
     unknown = np.flatnonzero(ids == UNK)
     unknown = unknown[unknown >= len(SPECIAL)][:MOST_SPELLINGS]
     words = word_grams((tokens[i] for i in unknown.tolist()), *sizes)
