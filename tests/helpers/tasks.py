@@ -197,8 +197,13 @@ def _settings(task: Task, draw: random.Random) -> dict[str, Any]:
     }
 
 
-def write_table(path: Path, table: list[Row], draw: random.Random) -> None:
-    """Write a table as the ending of the path says, with quotes where they are needed."""
+def write_table(
+    path: Path, table: list[Row], draw: random.Random, *, row_group_size: int = 30
+) -> None:
+    """Write a table as the ending of the path says, with quotes where they are needed.
+
+    `row_group_size` is the number of rows in each group of a parquet file.
+    """
     names = [*table[0]]
     texts = [[str(cell) for cell in row.values()] for row in table]
     if path.suffix == ".jsonl":
@@ -210,7 +215,9 @@ def write_table(path: Path, table: list[Row], draw: random.Random) -> None:
         import pyarrow
         import pyarrow.parquet
 
-        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(table), path, row_group_size=30)
+        pyarrow.parquet.write_table(
+            pyarrow.Table.from_pylist(table), path, row_group_size=row_group_size
+        )
     elif path.suffix == ".xlsx":
         import openpyxl
 

@@ -1,8 +1,5 @@
 """Random step tables in every format give the sequences that an independent reading gives."""
 
-import csv
-import io
-import json
 import math
 import random
 from datetime import datetime, timedelta, timezone
@@ -18,6 +15,7 @@ from seqtrain.data.read_options import Schema
 from seqtrain.data.readers import TableSource, read_rows
 from tests.helpers.examples import seeds
 from tests.helpers.reading import file_source
+from tests.helpers.tasks import write_table
 
 SCHEMA: dict[str, Any] = {
     "kind": "steps",
@@ -142,37 +140,10 @@ def write(path: Path, rows: list[Step], draw: random.Random) -> Path:
     table = cells_of(rows)
     order = draw.sample([*table[0]], len(table[0]))
     table = [{name: row[name] for name in order} for row in table]
-    texts = [order, *([str(cell) for cell in row.values()] for row in table)]
-    if path.suffix == ".jsonl":
-        lines = [json.dumps(row, ensure_ascii=draw.random() < 0.5) for row in table]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    elif path.suffix == ".json":
-        path.write_text(json.dumps(table), encoding="utf-8")
-    elif path.suffix == ".parquet":
-        pa = pytest.importorskip("pyarrow")
-        import pyarrow.parquet
-
-        pyarrow.parquet.write_table(pa.Table.from_pylist(table), path, row_group_size=3)
-    elif path.suffix == ".xlsx":
-        openpyxl = pytest.importorskip("openpyxl")
-        book = openpyxl.Workbook()
-        for line in texts:
-            book.active.append([cell or None for cell in line])
-        book.save(path)
-    elif path.suffix == ".arff":
-        lines = ["@relation r", *(f"@attribute {name} string" for name in order), "@data"]
-        for row in texts[1:]:
-            quoted = ("'" + x.replace("\\", "\\\\").replace("'", "\\'") + "'" for x in row)
-            lines.append(",".join(quoted))
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    else:
-        out = io.StringIO()
-        tsv = path.suffix == ".tsv"
-        quoting = csv.QUOTE_ALL if tsv else draw.choice([csv.QUOTE_ALL, csv.QUOTE_MINIMAL])
-        end = draw.choice(["\n", "\r\n"])
-        mark = "\t" if tsv else draw.choice(",;")
-        csv.writer(out, delimiter=mark, quoting=quoting, lineterminator=end).writerows(texts)
-        path.write_bytes(out.getvalue().encode())
+    package = {".parquet": "pyarrow", ".xlsx": "openpyxl"}.get(path.suffix)
+    if package is not None:
+        pytest.importorskip(package)
+    write_table(path, table, draw, row_group_size=3)
     return path
 
 
