@@ -45,7 +45,7 @@ def test_seqtrain_reads_what_predict_writes(trained, tmp_path, cli, ending):
             assert [row[:3] for row in reader(text, DELIMITERS[ending])[1:]] == cells
     else:
         pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-        table = pandas.read_json(io.StringIO(text), lines=True, dtype=False, convert_dates=False)
+        table = pandas.read_json(io.StringIO(text), lines=True, dtype=False)
         assert table[["a", "b", "c"]].to_numpy().tolist() == cells
         rows = polars.read_ndjson(text.encode())["a", "b", "c"].rows()
         assert [list(row) for row in rows] == cells
