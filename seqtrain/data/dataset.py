@@ -203,7 +203,7 @@ class _Preparation:
             rules = replace(rules, sequence=column)
         encoder = rules.encoder()
         assert isinstance(encoder.labels, ProvisionalLabels)
-        ids = dict[str, str]()
+        ids = dict[str, int]()
         read = encoder.encode_files(train, ids=ids)
         parts, reports = self._parts([*encoder.labels.combinations], *read)
         del read  # it may be large

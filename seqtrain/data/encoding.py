@@ -16,7 +16,7 @@ from seqtrain.data.examples import BLANK_LABEL, SHOWN_ROWS, Example, RowProblems
 from seqtrain.data.labels import LabelArray, LabelSet, ProvisionalLabels, unknown_rows
 from seqtrain.data.readers import Source, read_rows
 from seqtrain.data.saved_values import saved_choice, saved_integer
-from seqtrain.data.store import Ints, SequenceStore, stacked
+from seqtrain.data.store import Ints, SequenceStore, stacked, true_rows
 from seqtrain.data.vocabulary import UNK
 from seqtrain.text import counted, quote
 
@@ -207,7 +207,7 @@ class RowEncoder:
         sources: Sequence[Source],
         *,
         labelled: bool = True,
-        ids: dict[str, str] | None = None,
+        ids: dict[str, int] | None = None,
         learned: Container[str] = (),
     ) -> tuple[SequenceStore, EncodingReport]:
         """Read at least one source and encode its rows.
@@ -215,15 +215,20 @@ class RowEncoder:
         Args:
             sources: Files or tables.
             labelled: True if every row must have a label.
-            ids: Receives the name of the source of each id, if rows are time steps.
+            ids: Receives the line in the store of each id's first row, if rows are time steps.
             learned: Ids of train. The report counts sequences that have one of them.
 
         Raises:
             DataError: If rows can't be used.
         """
-        report, starts = EncodingReport(), list[tuple[str, int]]()
+        report, starts, divided = EncodingReport(), list[tuple[str, int]](), set[int]()
         ids = {} if ids is None else ids
-        whole = stacked(self._encoded(sources, report, starts, ids, learned, labelled=labelled))
+        parts = self._encoded(sources, report, starts, ids, divided, learned, labelled=labelled)
+        whole = stacked(parts)
+        if divided:
+            left = whole.selection(true_rows(~np.isin(whole.lines, [*divided])))
+            report.unreadable += len(whole) - len(left)
+            report.rows, whole = len(left), left
         return replace(whole, files=tuple(starts)), report
 
     def _encoded(
@@ -231,20 +236,24 @@ class RowEncoder:
         sources: Sequence[Source],
         report: EncodingReport,
         starts: list[tuple[str, int]],
-        ids: dict[str, str],
+        ids: dict[str, int],
+        divided: set[int],
         learned: Container[str],
         *,
         labelled: bool,
     ) -> Iterator[SequenceStore]:
-        """Yield the rows of sources; append to `starts` each name and the lines before it."""
+        """Yield the rows of sources; append to `starts` each name and the lines before it.
+
+        If rows of an id are in two sources, the line of its first row is added to `divided`.
+        """
         groups, end = dict[str, int](), 0
         for source in sources:
-            name, start, number = source.name, end, end
+            name, start, number, rows_before = source.name, end, end, report.rows
             problems, left_out = RowProblems(name), RowProblems(name)
             starts.append((name, start))
             rows = read_rows(source, problems, labelled=labelled)
             if source.schema.steps is not None:
-                rows = _in_one_file(rows, name, ids)
+                rows = _in_one_file(rows, starts, ids, divided)
             for chunk in chunks(rows):
                 lines = [start + example.line for example in chunk]
                 if chunk and chunk[0].file is not None:
@@ -257,9 +266,9 @@ class RowEncoder:
                     noted = left_out if is_left_out else problems
                     noted.add(chunk[i].line, problem, chunk[i].file)
                 yield store
-                end = max(end, int(store.lines.max(initial=0)))
+                end = max([end, *lines])
             problems.raise_if_any()
-            if end == start:
+            if report.rows == rows_before:
                 left_out.raise_if_any()
             report.shown += left_out.shown[: max(0, SHOWN_ROWS - report.unreadable)]
             report.unreadable += left_out.count
@@ -322,13 +331,25 @@ def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
     yield chunk
 
 
-def _in_one_file(rows: Iterator[Example], name: str, files: dict[str, str]) -> Iterator[Example]:
-    """Yield rows; an id with rows in two files is a problem. `files` keeps the file of each id."""
+def _in_one_file(
+    rows: Iterator[Example], files: list[tuple[str, int]], ids: dict[str, int], divided: set[int]
+) -> Iterator[Example]:
+    """Yield the rows of a file; a row whose id is in an earlier file, too, has a problem.
+
+    Args:
+        rows: The rows.
+        files: Name of each file up to this one, with the number of lines of the files before.
+        ids: Line in the store of each id's first row. The function adds new ids.
+        divided: Receives these lines of the ids that are in two files.
+    """
+    start = files[-1][1]
     for row in rows:
-        other = name if row.id is None else files.setdefault(row.id, name)
-        if other != name and row.problem is None:
+        line = start + 1 if row.id is None else ids.setdefault(row.id, start + row.line)
+        if line <= start:
+            divided.add(line)
+            other = [name for name, before in files if before < line][-1]
             problem = f"id {quote(str(row.id))} is in {other} too; put all its rows into one file"
-            row = row._replace(sequence="", problem=problem)
+            row = row._replace(sequence="", problem=row.problem or problem)
         yield row
 
 

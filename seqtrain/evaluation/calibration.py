@@ -42,6 +42,7 @@ CELLS = 2**22
 """Logits that are converted to double precision at once, to bound memory."""
 
 Temperature = Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Calibration(Section):
@@ -51,7 +52,7 @@ class Calibration(Section):
     """Divisor of the logits; if multi-label, one for each class."""
     branch_weights: Annotated[list[Share], Field(max_length=len(BRANCHES))] | None = None
     """Weight of each branch's logits in a prediction, or None if all are equal."""
-    shift: list[Annotated[float, Field(allow_inf_nan=False)]] | None = None
+    shift: Annotated[list[Finite], Field(min_length=1)] | None = None
     """Addition to the calibrated logit of each class, by training.logit_adjustment."""
     coverage: Annotated[list[CoveragePoint], Field(max_length=LEVELS)] = Field(default=[])
     """Coverage and accuracy, from the most confident predictions to all."""

@@ -98,6 +98,24 @@ def test_the_rows_of_an_id_stand_in_one_file(table_project: Path) -> None:
     assert all(np.array_equal(both[name].values, one[name].values) for name in one)
 
 
+@pytest.mark.parametrize("damage", [None, "hot"])
+def test_an_id_in_two_files_is_dropped_with_all_its_rows(damage, table_project: Path) -> None:
+    rows = table(60, seed=1)
+    half = next(n for n, row in enumerate(rows) if row["visit"] == "v30")
+    write_rows(table_project / "day1.csv", [{**rows[half], "heat": "cold"}, *rows[1:half]])
+    again = [{**rows[1], "heat": damage or rows[1]["heat"]}, {**rows[9], "visit": "new"}]
+    write_rows(table_project / "day2.csv", [*rows[half:], *again])
+    sets = "data.train=[day1.csv, day2.csv]", "data.bad_rows=drop", "data.validation=null"
+    data = prepared(*sets)
+    train, report = data.splits["train"], data.reports["train"]
+    own = {rows[1]["visit"], "v30"}
+    kept = {row["visit"] for row in rows} - own
+    assert len(train) == report.rows == len(kept) + 1
+    assert report.unreadable == 4  # two examples, each of which has a part in either file
+    line = 2 + next(n for n, row in enumerate(rows[half:]) if row["visit"] not in own)
+    assert f"day2.csv:{line}" in {train.place(number) for number in range(len(train))}
+
+
 def test_the_order_may_be_named_by_its_index(table_project: Path) -> None:
     named, numbered = prepared().splits, prepared("data.order=1").splits
     assert all(np.array_equal(named[name].values, numbered[name].values) for name in named)

@@ -5,6 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from sklearn import metrics
@@ -143,3 +144,9 @@ def test_a_class_of_every_validation_row_is_decided_alike_everywhere():
     assert isinstance(found.temperature, list)
     lowest = (logits[:, 0] / found.temperature[0]).sigmoid().min()
     assert found.thresholds[0] < float(lowest) * (1 - 1e-3)
+
+
+@pytest.mark.parametrize("key", ["temperature", "shift"])
+def test_an_empty_list_is_no_number_of_each_class(key):
+    with pytest.raises(ValidationError, match=key):
+        Calibration.model_validate({key: []})

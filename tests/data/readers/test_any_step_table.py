@@ -119,7 +119,7 @@ def expected(kind: str, rows: list[Step]) -> list[tuple[Any, ...]]:
     for who in dict.fromkeys(row.who for row in rows):
         own = sorted((row for row in rows if row.who == who), key=lambda row: row.moment)
         times = [row.moment for row in own]
-        grown = [float(b - a) / scale for a, b in zip([times[0], *times], times, strict=False)]
+        grown = [float((b - a) / scale) for a, b in zip([times[0], *times], times, strict=False)]
         numbers = np.array(
             [[number(row.heat), grow] for row, grow in zip(own, grown, strict=True)], np.float32
         )
