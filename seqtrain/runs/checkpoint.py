@@ -1,4 +1,4 @@
-"""Checkpoints: model folders with everything else that an exact resume needs."""
+"""Checkpoints: model folders that also hold the training state, for an exact resume."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,13 +21,13 @@ from seqtrain.runs.model_folder import (
 FORMAT_VERSION = 7
 STATE, STATE_TENSORS = "training_state.json", "training_state.safetensors"
 MOMENTS = 2
-"""Tensors of a weight's size that an optimizer keeps for it."""
+"""Number of tensors that the optimizer keeps for each weight, each of the weight's size."""
 COUNTERS = 2**20
-"""Largest size of counters, in bytes."""
+"""Largest total size of the optimizer's other tensors, such as numbers of updates, in bytes."""
 LONGEST_METRICS = 2**62
 """Largest length of metrics.jsonl that a checkpoint may name, in bytes."""
 CARRIED = 2**30
-"""Largest size of the carried states of groups, in bytes."""
+"""Largest total size of the hidden states that are carried over between sequences, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Checkpoint:
     """State of a run after an update.
 
     Attributes:
-        model: The model.
-        tensors: Tensors of the optimizer and of the phase.
-        progress: Counters and sums of the phase, as JSON values.
-        metrics_length: Length of metrics.jsonl, in bytes.
+        model: The model with its current weights.
+        tensors: Tensors of the optimizer and of the phase's objective, by name.
+        progress: Counters and sums of the phase by name, as JSON values.
+        metrics_length: Length of metrics.jsonl at this update, in bytes.
     """
 
     model: Model
@@ -48,7 +48,7 @@ class Checkpoint:
 
 
 def checkpoint_files(checkpoint: Checkpoint) -> dict[str, Content]:
-    """Return the files of a checkpoint's folder by name."""
+    """Return the files of a checkpoint's folder: their contents by name."""
     state = {
         "format_version": FORMAT_VERSION,
         "metrics_length": checkpoint.metrics_length,
@@ -59,10 +59,12 @@ def checkpoint_files(checkpoint: Checkpoint) -> dict[str, Content]:
 
 
 def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
-    """Return the checkpoint in a saved folder.
+    """Return the checkpoint in a folder.
+
+    The values in `progress` and the names of the tensors aren't checked.
 
     Raises:
-        CheckpointError: If the folder is damaged, or no run can have written it.
+        CheckpointError: If a file is missing, damaged, of another format version, or too large.
     """
     model = read_model(saved)
     path = saved.path / STATE

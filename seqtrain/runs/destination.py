@@ -1,4 +1,4 @@
-"""Checks of output paths: files, export folders, and run directories."""
+"""Checks of output paths (files, export folders, run directories), and removal of old runs."""
 
 import os
 from collections.abc import Sequence
@@ -13,8 +13,9 @@ from seqtrain.runs.run_directory import CONFIG, ENVIRONMENT, FILES, FOLDERS, MEM
 from seqtrain.text import quote
 
 SEARCH_FILES = ("base.yaml", "trials.jsonl", "best.yaml")
-"""Files of a search, in addition to those of a run."""
+"""Files that a search for settings (`seqtrain tune`) writes in addition to those of a run."""
 Kind: TypeAlias = Literal["file", "stream", "export", "run"]
+"""Kind of a result, as `check_destination` describes it."""
 
 
 def check_destination(
@@ -31,13 +32,14 @@ def check_destination(
         path: Path of the result, or None for a new directory under runs/.
         what: Kind of the result. "file": a file. "stream": a file, pipe or device. "export": a
             folder that is replaced as a whole. "run": a directory of one or several runs, or of a
-            search.
-        option: Option that names the path, such as --output.
-        force: True if an earlier result of a command may be replaced.
+            search for settings.
+        option: Option that names the path, such as --output, for messages.
+        force: True if an existing file, export or run at the path may be replaced.
         sources: Paths of the input, which is never replaced. A None is skipped.
 
     Raises:
-        ConfigError: If nothing can be written there, or something would be lost.
+        ConfigError: If the path can't be written, or if something would be lost that `force`
+            doesn't allow to replace.
     """
     target = RUNS / ".new" if path is None else Path(path)
     given = [source for source in sources if source is not None and os.path.exists(source)]
@@ -66,7 +68,7 @@ def nearest_existing(path: Path) -> Path:
     """Return the path if it exists, or else its nearest parent that exists.
 
     Raises:
-        ConfigError: If a link on the way leads nowhere.
+        ConfigError: If the path or a parent is a symbolic link to a missing target.
     """
     for above in (path, *path.absolute().parents):
         if above.exists():
@@ -79,7 +81,11 @@ def nearest_existing(path: Path) -> Path:
 def _check_file(
     path: Path, what: Kind, option: str, *, force: bool, sources: Sequence[str | Path]
 ) -> None:
-    """Raise a ConfigError if a file can't be written, or would replace something."""
+    """Raise a ConfigError if an existing path mustn't be overwritten.
+
+    It may be overwritten if it is of the kind `what`, isn't the input, and `force` is True. Pipes
+    and devices don't need `force`.
+    """
     kind = kind_of(path)
     if kind == "a folder" or (what == "file" and kind != "a file"):
         raise ConfigError(f"{option}: {path} is {kind}; expected a file")
@@ -90,7 +96,11 @@ def _check_file(
 
 
 def _check_export(path: Path, *, force: bool) -> None:
-    """Raise a ConfigError unless a folder is empty, or `force` is True and it holds an export."""
+    """Raise a ConfigError if an existing folder mustn't be replaced by an export.
+
+    It may be replaced if it is empty, or if `force` is True and it holds an export and nothing
+    else. The current directory and mount points may not be replaced.
+    """
     if path.samefile(os.curdir) or os.path.ismount(path):
         why = "is the current directory or a mount point, which can't be replaced"
         raise ConfigError(f"{path}: {why}; expected a new folder, such as {path / 'model'}")
@@ -108,16 +118,21 @@ def _check_export(path: Path, *, force: bool) -> None:
 def check_replaceable(
     path: Path, option: str, *, force: bool, sources: Sequence[str | Path] = ()
 ) -> None:
-    """Check that a new run can use an existing directory.
+    """Check that a new run can be written into an existing directory.
+
+    Without `force`, the directory must be empty. Files of a run that was killed while it started
+    don't count. With `force`, it may hold earlier runs. It may also hold files of the user, unless
+    they have the names of a run's files.
 
     Args:
         path: The directory.
-        option: Option that names it.
-        force: True if an earlier run in it may be replaced.
+        option: Option that names the directory, for messages.
+        force: True if earlier runs in it may be replaced.
         sources: Paths of the input, which is never replaced.
 
     Raises:
-        ConfigError: If it can't, or something would be lost.
+        ConfigError: If the directory holds something else, or its config.yaml is the input.
+        OSError: If a folder of an earlier run can't be read.
     """
     config = path / CONFIG
     early = (x.name == LOCK or is_stray(x.name) or _is_environment(x) for x in path.iterdir())
@@ -137,9 +152,9 @@ def check_replaceable(
 
 
 def _holds_runs(path: Path) -> bool:
-    """Return True if runs or a search wrote into a directory.
+    """Return True if a run, repeats or a search for settings wrote into a directory.
 
-    environment.json is the first file that a run writes.
+    They are recognized by environment.json, the first file that a run writes.
     """
     if (path / ENVIRONMENT).exists():
         return _is_environment(path / ENVIRONMENT)
@@ -147,7 +162,10 @@ def _holds_runs(path: Path) -> bool:
 
 
 def _inner_runs(path: Path) -> list[Path]:
-    """Return the directories of repeats and trials in a directory, sorted."""
+    """Return the directories of repeats and of a search's trials in a directory, sorted.
+
+    Symbolic links are left out.
+    """
     found = [each for each in path.iterdir() if MEMBER.fullmatch(each.name)]
     if (path / TRIALS).is_dir() and not (path / TRIALS).is_symlink():
         found += [each for each in (path / TRIALS).iterdir() if each.name.isdecimal()]
@@ -155,7 +173,7 @@ def _inner_runs(path: Path) -> list[Path]:
 
 
 def _is_environment(path: Path) -> bool:
-    """Return True if a file is the environment.json of a run."""
+    """Return True if a file has the name and the content of a run's environment.json."""
     with suppress(CheckpointError):
         values = read_json(path) if path.name == ENVIRONMENT else None
         return isinstance(values, dict) and "seqtrain" in values and "data" in values
@@ -165,8 +183,9 @@ def _is_environment(path: Path) -> bool:
 def remove_earlier(path: Path) -> None:
     """Remove the files of earlier runs and searches from a directory, and nothing else.
 
-    The directory must have passed `check_replaceable`. config.yaml is removed first, because
-    without it there is no run, and environment.json last.
+    The directory must have passed `check_replaceable`. config.yaml is removed first, because a
+    directory without it is no run. environment.json is removed last, because `check_replaceable`
+    recognizes earlier runs by it. What can't be removed stays.
     """
     for run in _inner_runs(path):
         remove_earlier(run)

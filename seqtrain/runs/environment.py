@@ -1,4 +1,8 @@
-"""The environment of a run: versions, device, memory, disk, and digests of the data."""
+"""The environment of a run: a record of versions, device and data, and checks of it.
+
+The checks compare the data with the record of an earlier run, and the needs of a new run with the
+memory and the disk.
+"""
 
 import hashlib
 import os
@@ -34,23 +38,28 @@ from seqtrain.runs.run_directory import CONFIG, RunDirectory, changed_data
 from seqtrain.training.phases import TrainingSession
 
 HELD_OUT = "held_out"
-"""Entry of environment.json: a digest of the rows of each split that is held out of train."""
+"""Entry of environment.json with the result of `held_out`."""
 EXACT_ON = ("torch", "processes", "threads", "cpu_capability", "native", "device", "device_name")
 """Entries of environment.json that the last bits of a result depend on."""
 CHECKPOINTS = 5
-"""Model folders at most at one time: best, last, previous, and two of them being written."""
+"""Most model folders that exist at one time: best, last, previous, and two being written."""
 
 
 COPIES = 4
 """Copies of the weights in memory: weights, gradients, and the optimizer's two moments."""
 STATES_SAVED = 6
-"""Vectors of hidden_size, about, that each step, layer and direction keep for backward."""
+"""Approximate number of hidden vectors that backward needs per step, layer and direction."""
 FLOAT_BYTES = 4
 CUBLAS_SETTING = "CUBLAS_WORKSPACE_CONFIG"
+"""Environment variable that torch requires for deterministic algorithms on CUDA."""
 
 
 def environment(session: TrainingSession) -> dict[str, Any]:
-    """Return versions, device, processes, threads, and digests of data files and held-out rows."""
+    """Return the content of environment.json for a run that starts now.
+
+    It describes software, machine and processes. It has digests of the data files and of the
+    held-out rows.
+    """
     data, device, processes = session.data, session.device, session.processes
     found = {
         "seqtrain": seqtrain.__version__,
@@ -77,7 +86,15 @@ def environment(session: TrainingSession) -> dict[str, Any]:
 
 
 def held_out(config: Config, data: PreparedData) -> dict[str, str]:
-    """Return the SHA-256 of the line numbers of each split that is held out of train, by split."""
+    """Return digests of the rows that are held out of train, to see later if they are the same.
+
+    Args:
+        config: Config that says which splits are held out.
+        data: The encoded splits.
+
+    Returns:
+        Maps the name of each held-out split to the SHA-256 of its line numbers.
+    """
     return {
         name: hashlib.sha256(data.splits[name].lines.astype("<i8").tobytes()).hexdigest()
         for name in held_out_fractions(config.data)
@@ -85,7 +102,17 @@ def held_out(config: Config, data: PreparedData) -> dict[str, str]:
 
 
 def inexact_resume_warnings(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """Return a warning if a change of the environment may change the last bits, else no line."""
+    """Return a warning if a resumed run may not be exact, or an empty list.
+
+    It may not be if an entry in EXACT_ON changed.
+
+    Args:
+        recorded: Content of the run's environment.json.
+        here: Result of `environment` now.
+
+    Returns:
+        At most one line, which names all changes.
+    """
     before = {"processes": 1, **recorded}
     changed = [
         f"{name} is {here[name]} here and was {before.get(name)} when the run started"
@@ -104,17 +131,19 @@ def check_same_data(
     preprocessing: Preprocessing,
     scored: Container[str] = (),
 ) -> None:
-    """Check that the data didn't change since a run.
+    """Check that the data are the same as when a run read them.
 
     Args:
-        run: Run directory.
+        run: Run directory. Its environment.json has the digests of the files.
         config: Config that names the data files.
-        data: Data as they are now.
+        data: Splits as they were read just now, with the digests of their files.
         preprocessing: Preprocessing of the run's model.
-        scored: Keys of the config whose files are only scored, so that they may differ.
+        scored: Keys of the config, such as "data.test", whose files are only scored. These files
+            may have changed.
 
     Raises:
-        CheckpointError: If a file, the preprocessing or the held-out rows differ.
+        CheckpointError: If a file changed, is new, or isn't named any more. If `data` has another
+            preprocessing, or other rows are held out of train.
     """
     recorded = run.environment()
     keys = {source.path: key for key, source in data_sources(config)}
@@ -138,7 +167,15 @@ def check_same_data(
 
 
 def check_space(folder: Path, session: TrainingSession) -> None:
-    """Raise RunError if the disk of a new run directory has too little room for its checkpoints."""
+    """Check that the disk has enough space for the checkpoints of a new run.
+
+    Args:
+        folder: The run directory, or a folder above it. It needn't exist yet.
+        session: The session at its start.
+
+    Raises:
+        RunError: If less is free than `CHECKPOINTS` model folders need.
+    """
     model = Model(session.network, session.data.preprocessing, session.calibration)
     size = sum(len(block) for x in model_files(model).values() for block in blocks_of(x))
     learning = session.learner.objective.model.parameters()
@@ -156,7 +193,16 @@ def check_space(folder: Path, session: TrainingSession) -> None:
 
 
 def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.device) -> None:
-    """Raise ConfigError if weights, gradients and moments need more memory than the device has."""
+    """Check that weights, gradients and the optimizer's moments fit into the device's memory.
+
+    Args:
+        model: Section `model` of the config.
+        preprocessing: Preprocessing of the data, which decides how many weights there are.
+        device: Device that trains. If its memory is unknown, nothing is checked.
+
+    Raises:
+        ConfigError: If they need more memory than `available_memory`.
+    """
     available = available_memory(device)
     network = new_network(model, preprocessing)
     parameters = sum(weight.numel() for weight in network.parameters())
@@ -174,7 +220,16 @@ def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.
 
 
 def check_longest(config: Config, train: SequenceStore, device: torch.device) -> None:
-    """Raise DataError with the line if the longest sequence needs more memory than available."""
+    """Check that the states of the longest training sequence fit into the device's memory.
+
+    Args:
+        config: The config.
+        train: Encoded training split.
+        device: Device that trains. If its memory is unknown, nothing is checked.
+
+    Raises:
+        DataError: If they need more memory than `available_memory`. It names the sequence's line.
+    """
     available, model = available_memory(device), config.model
     longest = int(train.lengths.argmax())
     steps = int(train.lengths[longest])
@@ -191,7 +246,10 @@ def check_longest(config: Config, train: SequenceStore, device: torch.device) ->
 
 
 def available_memory(device: torch.device) -> int | None:
-    """Return the free memory of a GPU, or the machine's memory, in bytes, or None if unknown."""
+    """Return the memory that a device offers, in bytes, or None if it is unknown.
+
+    For CUDA it is the memory that is free now. For other devices it is all of the machine's memory.
+    """
     if device.type == "cuda":
         free: int = torch.cuda.mem_get_info(device)[0]
         return free
@@ -207,7 +265,10 @@ def physical_memory() -> int | None:
 
 
 def peak_memory(device: torch.device) -> int | None:
-    """Return the peak memory of the GPU or the process in bytes, or None if it is unknown."""
+    """Return the most memory in use since the process started, in bytes, or None if unknown.
+
+    On CUDA it is what torch allocated on the GPU. On other devices it is the memory of the process.
+    """
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     if sys.platform == "win32":
@@ -226,6 +287,9 @@ def deterministic_algorithms(is_on: bool) -> Iterator[None]:
     """Make torch use deterministic algorithms in the block, and restore its settings after it.
 
     On CUDA, the block must be entered before cuBLAS computes anything.
+
+    Args:
+        is_on: If False, nothing is changed.
     """
     if not is_on:
         yield

@@ -47,16 +47,22 @@ WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabular
 NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
 NGRAM_BYTES = 12
-"""Bytes of the key and the idf of an n-gram."""
+"""Bytes of an n-gram's key and inverse document frequency together."""
 TYPES = {torch.float32: "F32", torch.float64: "F64", torch.int64: "I64"}
-"""Types of saved tensors, as safetensors names them."""
+"""Maps the type of a tensor to its name in a safetensors file."""
 LARGEST_HEADER = 2**20
 """Largest size of the header of a safetensors file, in bytes."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A trained network with its preprocessing and its calibration on validation."""
+    """A network with all that a prediction needs.
+
+    Attributes:
+        network: The network. It holds the part of the calibration that changes logits.
+        preprocessing: Encoding of sequences, and the labels.
+        calibration: Temperature, branch weights and thresholds, fitted on validation.
+    """
 
     network: ClassifierNetwork
     preprocessing: Preprocessing
@@ -64,11 +70,15 @@ class Model:
 
     @property
     def thresholds(self) -> list[float]:
-        """Lowest probability at which each class is predicted, if multi-label or of two classes."""
+        """Lowest probability at which each class is predicted, (C,); 0.5 if none was fitted.
+
+        They decide in multi-label tasks and between two classes. With more classes the most
+        probable one is predicted.
+        """
         return self.calibration.thresholds or [0.5] * len(self.preprocessing.labels)
 
     def calibrated(self, calibration: Calibration) -> Model:
-        """Return the same model with another calibration."""
+        """Set the calibration of the network; return a Model with this network and calibration."""
         self.network.calibration = calibration.of_logits()
         return replace(self, calibration=calibration)
 
@@ -78,9 +88,13 @@ def model_files(
     pretraining: PretrainingModel | None = None,
     weights: Mapping[str, Tensor] | None = None,
 ) -> dict[str, Content]:
-    """Return the files of a model folder by name, of other weights than the network's if given.
+    """Return the files of a model folder: their contents by name.
 
-    Of `pretraining`, an autoencoder's decoder is saved, too.
+    Args:
+        model: The model.
+        pretraining: Model of pretraining, or None. If it is an autoencoder, a file with the weights
+            of its decoder is added.
+        weights: Weights to save in place of the network's, by name, or None.
     """
     description = {
         "format_version": FORMAT_VERSION,
@@ -103,9 +117,13 @@ def model_files(
 
 
 def tensor_file(tensors: Mapping[str, Tensor]) -> list[bytes | memoryview]:
-    """Return the content of a safetensors file, without a copy of tensors on the CPU.
+    """Return the content of a safetensors file in blocks: its header, then each tensor's bytes.
 
-    `safetensors.torch.save` makes two copies, and ends the process if memory runs out.
+    Tensors on the CPU aren't copied. `safetensors.torch.save` makes two copies of each tensor, and
+    ends the process if memory runs out.
+
+    Args:
+        tensors: Tensors by name, of the types in TYPES.
     """
     header, blocks, end = dict[str, Any](), list[bytes | memoryview](), 0
     for name, tensor in tensors.items():
@@ -125,7 +143,8 @@ def load_model(folder: Path) -> Model:
     No code of the folder is executed. Sizes are checked before memory is allocated.
 
     Raises:
-        CheckpointError: If a file is missing, damaged, of another format, or doesn't fit.
+        CheckpointError: If a file is missing or damaged, has another format version, or doesn't
+            fit the other files.
     """
     return read_folder(folder, read_model)
 
@@ -134,7 +153,7 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
     """Return the autoencoder in the folder `pretrained` of a run, and its preprocessing.
 
     Raises:
-        CheckpointError: If the folder has no decoder, or as `load_model` does.
+        CheckpointError: If the folder has no decoder, or if `load_model` would raise it.
     """
     if not (complete_folder(folder) / DECODER).exists():
         which = "runs with pretraining.objective: autoencoder have one"
@@ -151,7 +170,7 @@ def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
 
 
 def read_model(saved: VerifiedFolder) -> Model:
-    """Return the model in a verified folder, as `load_model` does."""
+    """Return the model in a verified folder, and raise CheckpointError, as `load_model` does."""
     path = saved.path / DESCRIPTION
     description = check_version(path, saved.read_json(DESCRIPTION), FORMAT_VERSION)
     try:
@@ -163,14 +182,24 @@ def read_model(saved: VerifiedFolder) -> Model:
         if not calibration.fits(*sizes, multi_label=preprocessing.multi_label):
             raise ValueError("calibration: not of as many numbers as there are labels or branches")
     except (LookupError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{path}: not a description of a model ({_words(error)})") from None
+        raise CheckpointError(
+            f"{path}: not a description of a model ({_short_message(error)})"
+        ) from None
     network.load_state_dict(_read_weights(saved, WEIGHTS, network.state_dict()), assign=True)
     network.eval()
     return Model(network, preprocessing).calibrated(calibration)
 
 
 def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig:
-    """Return the saved `model` section. Raise ValueError if the preprocessing doesn't fit it."""
+    """Return the `model` section of a config from its saved values.
+
+    Args:
+        values: The JSON value in the model's description.
+        preprocessing: Preprocessing of the same model.
+
+    Raises:
+        ValueError: If the values aren't valid or don't fit the preprocessing.
+    """
     config = ModelConfig.model_validate(values)
     if config != config.architecture:
         raise ValueError("vectors, vectors_keep, freeze: a model on its own has none of these")
@@ -190,7 +219,16 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
 
 
 def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
-    """Return the saved preprocessing. Raise ValueError if no training can have produced it."""
+    """Return a preprocessing from its saved values.
+
+    Args:
+        saved: Model folder, which has the files of tokens and n-grams.
+        values: The JSON value in the model's description.
+
+    Raises:
+        LookupError, TypeError, ValueError: If no training can have produced the values.
+        CheckpointError: If a file is missing or damaged.
+    """
     has_tokens = values["sequence"]["kind"] != SeriesColumn.kind or values["row_features"]
     lists = saved.read_json(VOCABULARY) if has_tokens else {}
     found = Preprocessing.from_dict(values, lists, _read_ngrams(saved, values["ngrams"]))
@@ -207,7 +245,11 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
 
 
 def _check_reading(found: Preprocessing) -> None:
-    """Raise ValueError if the columns that are read aren't those that are encoded."""
+    """Raise ValueError if the settings for reading files aren't valid or don't fit the encoding.
+
+    Args:
+        found: A preprocessing. Its file format and schema are compared with its encoded columns.
+    """
     keys = {**asdict(found.file_format), **asdict(found.schema), "bad_rows": found.bad_rows}
     one_hot, label = keys.pop("one_hot"), keys["label"]
     is_valid = one_hot is None or (isinstance(one_hot, list) and one_hot and label is None)
@@ -238,6 +280,7 @@ def _check_reading(found: Preprocessing) -> None:
 
 
 def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
+    """Return the n-grams in a model folder, or None if the description (`values`) has None."""
     if values is None:
         return None
     shortest, longest, number = values["shortest"], values["longest"], values["number"]
@@ -252,10 +295,15 @@ def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
 
 
 def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
-    """Return a JSON object whose format version is `known`.
+    """Return a JSON value if it is an object whose format version is `known`.
+
+    Args:
+        path: File of the value, for messages.
+        description: The JSON value.
+        known: The only format version that can be read.
 
     Raises:
-        CheckpointError: If it is no object, or has another format version.
+        CheckpointError: If the value is no object, or has another format version.
     """
     if not isinstance(description, dict):
         raise CheckpointError(
@@ -271,9 +319,14 @@ def check_version(path: Path, description: Any, known: int) -> dict[str, Any]:
 def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file by name.
 
+    Args:
+        saved: Folder of the file.
+        name: Name of the file.
+        size: Largest total size of its tensors in bytes.
+
     Raises:
-        CheckpointError: If the file is damaged, isn't safetensors, or has tensors of more bytes
-            than `size`.
+        CheckpointError: If the file is missing, damaged, larger than `size` and a header need, or
+            isn't safetensors.
     """
     content = saved.read(name, limit=size + LARGEST_HEADER)
     try:
@@ -281,14 +334,21 @@ def read_tensors(saved: VerifiedFolder, name: str, size: int) -> dict[str, Tenso
     except (SafetensorError, LookupError, ValueError, TypeError, RuntimeError) as error:
         if ran_out_of_memory(error):
             raise
-        raise CheckpointError(f"{saved.path / name}: not safetensors ({_words(error)})") from None
+        raise CheckpointError(
+            f"{saved.path / name}: not safetensors ({_short_message(error)})"
+        ) from None
     return tensors
 
 
 def _read_weights(
     saved: VerifiedFolder, name: str, expected: dict[str, Tensor]
 ) -> dict[str, Tensor]:
-    """Return the tensors of a file, which must have the expected names, shapes and types."""
+    """Return the tensors of a safetensors file by name.
+
+    Raises:
+        CheckpointError: If `read_tensors` raises it, or if names, shapes or types differ from those
+            of `expected`.
+    """
     found = read_tensors(saved, name, sum(tensor.nbytes for tensor in expected.values()))
     try:
         check_tensors(found, expected)
@@ -297,7 +357,7 @@ def _read_weights(
     return found
 
 
-def _words(error: Exception) -> str:
+def _short_message(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
@@ -307,15 +367,18 @@ def _words(error: Exception) -> str:
 
 
 def pack_model(model: Model) -> dict[str, bytes]:
-    """Return the content of each file of the model folder."""
+    """Return the files of a model's folder: their contents by name, for a pickle."""
     return {name: b"".join(blocks_of(blocks)) for name, blocks in model_files(model).items()}
 
 
 def unpack_model(files: object) -> Model:
-    """Load a model from what `pack_model` returned.
+    """Return the model whose files `pack_model` returned.
+
+    Args:
+        files: Value from a pickle, which may come from anyone.
 
     Raises:
-        CheckpointError: If these aren't the files of a model folder; a pickle may hold anything.
+        CheckpointError: If the value isn't a dict of the files of a model folder.
     """
     is_whole = isinstance(files, dict) and all(isinstance(each, bytes) for each in files.values())
     if not isinstance(files, dict) or not is_whole or not files.keys() <= FILES:

@@ -15,10 +15,11 @@ from seqtrain.runs.run_directory import CONFIG, MEMBER, RUNS, RunDirectory
 from seqtrain.text import nearest, one_of, quote
 
 OTHERS = ("started", "epochs", "best_epoch", "seconds")
+"""Attributes of `RunSummary` that runs can be sorted by."""
 ALIASES = {"time": "seconds"}
-"""Headings of `seqtrain runs` that differ from the name of the value."""
+"""Maps a heading of `seqtrain runs` to the name of its value, where these differ."""
 SORTABLE = (*OTHERS, *EPOCH_METRICS, *(f"test.{name}" for name in EPOCH_METRICS))
-"""Values that runs can be sorted by, in addition to the keys of their configs."""
+"""Names of values that runs can be sorted by, in addition to the keys of their configs."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,17 @@ class RunSummary:
     """Summary of one run.
 
     Attributes:
+        path: Run directory.
         started: Time at which its config was written, in seconds since 1970.
-        finished: True if the run ended.
-        epochs, best_epoch: Number of epochs, and the best one.
-        seconds: Time of these epochs and of training.refit.
+        finished: True if the run ended. False if it is running or was interrupted.
+        epochs: Number of epochs of training so far, without pretraining and refit.
+        best_epoch: Number of the best epoch, from 1, or None before the first.
+        seconds: Time of these epochs and of a refit.
         refit: True if the model was retrained on train and validation (training.refit).
-        validation: Scores at the best epoch, before a refit.
-        config: Value of each key, by its dotted name; empty if the config can't be read.
+        validation: Maps a metric to its value on validation at the best epoch, before a refit;
+            empty without validation.
+        test: Maps a metric to its value on test; empty if test wasn't scored.
+        config: Maps the dotted name of a key to its value; empty if the config can't be read.
     """
 
     path: Path
@@ -48,26 +53,38 @@ class RunSummary:
 
     @property
     def name(self) -> str:
-        """Name of its directory. A repeat has the name of the parent directory before it."""
+        """Name of the run directory. A repeat is named with its parent, as in "orders/seed-1"."""
         path = self.path
         return f"{path.parent.name}/{path.name}" if MEMBER.fullmatch(path.name) else path.name
 
     def value(self, name: str) -> Any:
-        """Return a score, another column of `seqtrain runs`, or the value of a key, or None."""
+        """Return a value of the run by name, or None if the run has none.
+
+        Args:
+            name: A name in SORTABLE, or the dotted name of a config key. A metric's name without
+                "test." means its value on validation.
+        """
         if name in OTHERS:
             return getattr(self, name)
         scores = self.validation | {f"test.{score}": value for score, value in self.test.items()}
         return scores.get(name, self.config.get(name))
 
     def setting(self, key: str) -> str | None:
-        """Return the value of a key as YAML."""
+        """Return the value of a config key as YAML, or None if the config lacks the key."""
         return flow(self.config[key]) if key in self.config else None
 
 
 def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
-    """Return the runs in a folder, the newest first, and a line for each file that is wrong.
+    """Return summaries of the runs in a folder, the newest first, and problems, one line each.
 
-    A run whose config can't be read any more, for example because its data moved, has no config.
+    A run whose config can't be read any more, for example because its data moved, is listed without
+    its config. A run with another damaged file is left out. Both give a problem.
+
+    Args:
+        folder: Folder of run directories. Repeats in these are listed, too.
+
+    Raises:
+        ConfigError: If the folder can't be read.
     """
     advice = "expected a folder of runs; train one with: seqtrain fit CONFIG"
     with path_problems(folder, ConfigError, advice):
@@ -88,7 +105,13 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
 def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSummary:
     """Return the summary of a run.
 
-    If its config is wrong, a line is added to `problems`, or the error is raised if that is None.
+    Args:
+        run: Run directory with a config.yaml.
+        problems: Receives a line if the config is wrong, or None to raise the error.
+
+    Raises:
+        ConfigError: If the config is wrong and `problems` is None.
+        CheckpointError: If metrics.jsonl is damaged.
     """
     config: dict[str, Any] = {}
     try:
@@ -118,12 +141,16 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
 
 
 def _scores(line: dict[str, Any] | None, name: str) -> dict[str, float]:
+    """Return the metrics of a split (`name`) in a line of metrics.jsonl, by the metric's name."""
     found = {score: number_at(line, name, score) for score in EPOCH_METRICS}
     return {score: value for score, value in found.items() if value is not None}
 
 
 def differing_keys(runs: Sequence[RunSummary]) -> list[str]:
-    """Return the keys whose values aren't the same in all runs, in the order of the schema."""
+    """Return the config keys whose values differ between runs, in the order of the schema.
+
+    A key that some configs lack counts as different.
+    """
     names = dict.fromkeys(name for run in runs for name in run.config)
     return [name for name in names if len({run.setting(name) for run in runs}) > 1]
 
@@ -133,6 +160,14 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
 
     Scores are sorted from the best to the worst, all else in ascending order. Runs without a value
     come last.
+
+    Args:
+        runs: The runs.
+        name: A name in SORTABLE, "time", a dotted key, or the last part of a key if only one key
+            ends with it. Keys that differ between the runs are searched first.
+
+    Raises:
+        ConfigError: If there are runs, but no such column or key.
     """
     name = ALIASES.get(name, name)
     names = [*SORTABLE, *dict.fromkeys(key for run in runs for key in run.config)]

@@ -17,34 +17,36 @@ from seqtrain.files.writing import complete_folder
 from seqtrain.text import nearest
 
 RUNS = Path("runs")
+"""Folder of the runs for which no directory is named."""
 CONFIG, ENVIRONMENT, METRICS, TEST = "config.yaml", "environment.json", "metrics.jsonl", "test.json"
 BEST, LAST, PREVIOUS, PRETRAINED = "best", "last", "previous", "pretrained"
 ENSEMBLE, TRIALS = "ensemble.json", "trials"
 FOLDERS = (BEST, LAST, PREVIOUS, PRETRAINED)
 PREDICTIONS = {split: f"predictions-{split}.json" for split in ("test", "validation", "train")}
-"""File of the saved predictions for each split."""
+"""Maps a split to the name of the file with its saved predictions."""
 FILES = (CONFIG, ENVIRONMENT, METRICS, TEST, ENSEMBLE, *PREDICTIONS.values())
 MEMBER = re.compile(r"(seed|fold)-[0-9]{1,19}")
-"""Name of the directory of a repeat. The runs of a search have numbers, in the folder `trials`."""
+"""Pattern of the name of a repeat's directory, such as "seed-1" or "fold-3"."""
 FORMAT_VERSION = 1
 """Version of ensemble.json."""
 MOST_RUNS = 1000
-"""Largest number of members of an ensemble."""
+"""Largest number of runs that an ensemble may have."""
 TIME = "%Y%m%d-%H%M%S"
 """Format of the time in the name of a run directory."""
 DIGITS = 12
-"""Digits of a digest in a message."""
+"""Number of digits of a digest that messages show."""
 
 
 class RunDirectory:
-    """The directory of one run.
+    """The directory of one run. None of its files needs to exist.
 
     Attributes:
         path: The directory.
-        best: Model folder of the best epoch, or of the refit.
-        last: Newest checkpoint.
-        previous: Checkpoint before `last`. It is removed when the run ends.
-        pretrained: Model folder written at the end of pretraining.
+        best: Path of the model folder of the best epoch, or of the refit.
+        last: Path of the newest checkpoint.
+        previous: Path of the checkpoint before `last`. It is removed when the run ends, if `last`
+            is intact.
+        pretrained: Path of the model folder that is written at the end of pretraining.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,10 +55,14 @@ class RunDirectory:
         self.previous, self.pretrained = path / PREVIOUS, path / PRETRAINED
 
     def append_metrics(self, event: dict[str, Any]) -> int:
-        """Append one line to metrics.jsonl; return the length of the file afterwards, in bytes.
+        """Append an event to metrics.jsonl, as one line of JSON, and flush it to the disk.
+
+        Returns:
+            The length of the file afterwards, in bytes.
 
         Raises:
             RunError: If the line can't be written. Earlier lines are unchanged.
+            ValueError: If the event contains NaN or infinity.
         """
         line = (json.dumps(event, ensure_ascii=False, allow_nan=False) + "\n").encode()
         path = self.path / METRICS
@@ -73,7 +79,10 @@ class RunDirectory:
         return length + len(line)
 
     def metrics(self, event: str | None = None) -> list[dict[str, Any]]:
-        """Return the lines of metrics.jsonl, or only the lines of one event, such as "epoch".
+        """Return the complete lines of metrics.jsonl, or an empty list without the file.
+
+        Args:
+            event: Kind of the lines to return, such as "epoch", or None for all lines.
 
         Raises:
             CheckpointError: If the file can't be read or is damaged.
@@ -90,10 +99,14 @@ class RunDirectory:
         return found
 
     def cut_metrics(self, length: int, *, only_check: bool = False) -> None:
-        """Cut metrics.jsonl to its length at a checkpoint, in bytes, unless `only_check` is True.
+        """Cut metrics.jsonl to the length that it had when a checkpoint was written.
+
+        Args:
+            length: The length in bytes.
+            only_check: If True, change nothing, but raise as otherwise.
 
         Raises:
-            CheckpointError: If the file is shorter.
+            CheckpointError: If the file is shorter, or can't be opened.
         """
         path, size = self.path / METRICS, 0
         if self.holds(METRICS):
@@ -121,7 +134,7 @@ class RunDirectory:
 
         Raises:
             CheckpointError: If the directory has no config.yaml.
-            ConfigError: If it isn't valid.
+            ConfigError: If config.yaml isn't valid.
         """
         if not self.holds(CONFIG):
             problem = f"no {CONFIG} in it, so it is no run"
@@ -132,7 +145,7 @@ class RunDirectory:
         """Return the content of environment.json.
 
         Raises:
-            CheckpointError: If it is missing or damaged.
+            CheckpointError: If the file is missing or damaged.
         """
         path = self.path / ENVIRONMENT
         values = read_json(path)
@@ -144,9 +157,12 @@ class RunDirectory:
 
 
 def changed_data(recorded: Mapping[str, Any], digests: Mapping[str, str]) -> list[str]:
-    """Return a line, with both digests, for each data file that isn't what a run read.
+    """Return an error message for each data file that changed since a run read it.
 
-    The digests are SHA-256 by path: from `data` of environment.json, and the current ones.
+    Args:
+        recorded: Maps the path of each file that the run read to its SHA-256 then.
+        digests: Maps paths of files to their SHA-256 now. Paths that the run didn't read are
+            ignored.
     """
     both = [(path, now, str(recorded[path])) for path, now in digests.items() if path in recorded]
     return [
@@ -162,9 +178,15 @@ def default_path(name: str) -> Path:
 
 
 def make(path: Path | None, config_name: str) -> RunDirectory:
-    """Create the directory of a new run.
+    """Create the directory of a new run, with its parents, and return it.
 
-    Without a path it is runs/<config name>-<time>, with a number if that exists.
+    Args:
+        path: The directory, which may exist; or None for runs/<config name>-<time>, with a number
+            if that exists.
+        config_name: Name of the config. It isn't used if there is a path.
+
+    Raises:
+        ConfigError: If the directory can't be created.
     """
     wanted = path or default_path(config_name)
     taken = [FileExistsError] if path is None else []
@@ -177,12 +199,16 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
 
 
 def find(path: Path | None, name: str | None = None) -> RunDirectory:
-    """Return a run directory.
+    """Return an existing directory of a run.
 
     Args:
         path: Path of the run, also without "runs/" before it, or None for the newest run.
-        name: Name of a config, or None for all configs. Without a name, the newest run must have a
-            model.
+        name: Name of the config whose newest run is returned, or None for the newest run that has
+            a model, of all configs. It isn't used if there is a path.
+
+    Raises:
+        CheckpointError: If there is no such run. If a path is missing, the message names a run with
+            a similar name.
     """
     if path is None:
         for run in [newest_trained()[0]] if name is None else newest_first(name):
@@ -199,7 +225,11 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
 
 
 def _similar_run(path: Path) -> Path | None:
-    """Return the newest run whose name begins with the name of a missing run, or is similar."""
+    """Return the run that was probably meant by the path of a missing one, or None.
+
+    It is the newest run whose name begins with the name of the missing one, or else the run with
+    the most similar name.
+    """
     folder = RUNS if path.parent == Path() else path.parent
     try:
         runs = [each for each in folder.iterdir() if (each / CONFIG).exists()]
@@ -213,7 +243,11 @@ def _similar_run(path: Path) -> Path | None:
 
 
 def newest_trained() -> tuple[Path, list[Path]]:
-    """Return the newest run under runs/ that has a model, and newer ones that have none yet."""
+    """Return the newest run or ensemble under runs/ that has a model, and newer ones without one.
+
+    Raises:
+        CheckpointError: If no run under runs/ has a model.
+    """
     runs = newest_first(None)
     for index, run in enumerate(runs):
         with suppress(CheckpointError):
@@ -228,10 +262,16 @@ def newest_trained() -> tuple[Path, list[Path]]:
 
 
 def newest_first(name: str | None) -> list[Path]:
-    """Return the runs under runs/, the newest first, by the time at which the config was written.
+    """Return the directories of runs under runs/, the newest first.
 
-    Without a name, the runs of all configs are returned. A folder of several runs is as new as the
-    newest of them.
+    The age of a run is that of its config.yaml.
+
+    Args:
+        name: Name of the config whose runs are returned, or None for the runs of all configs.
+            Folders of repeats are then included. Such a folder is as new as its newest repeat.
+
+    Raises:
+        CheckpointError: If runs/ exists, but can't be read.
     """
     pattern = ".*" if name is None else re.escape(name) + r"-[0-9]{8}-[0-9]{6}(-[0-9]+)?"
     runs = []
@@ -248,7 +288,11 @@ def newest_first(name: str | None) -> list[Path]:
 
 
 def model_folder(path: Path) -> Path:
-    """Return the model folder of a path: the best model of a run, or the folder itself."""
+    """Return the folder `best` of a run directory, or else the path if it is a model folder.
+
+    Raises:
+        CheckpointError: If there is no model at either place, or if it can't be read.
+    """
     for folder in (path / BEST, path):
         with path_problems(folder), suppress(FileNotFoundError, NotADirectoryError):
             os.stat(complete_folder(folder) / "model.json")
@@ -260,7 +304,13 @@ def model_folder(path: Path) -> Path:
 
 
 def members(path: Path) -> list[Path]:
-    """Return the members of the ensemble in a directory, or an empty list if it holds none."""
+    """Return the run directories of the ensemble in a directory, or [] if it has no ensemble.json.
+
+    The run directories needn't exist.
+
+    Raises:
+        CheckpointError: If ensemble.json can't be read or is damaged.
+    """
     if not os.path.lexists(path / ENSEMBLE):
         return []
     values = read_json(path / ENSEMBLE)

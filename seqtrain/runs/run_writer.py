@@ -43,18 +43,23 @@ class RunWriter:
 
     Only rank 0 creates a RunWriter. It writes a checkpoint to ``last/``
 
-    - when the run starts, and when pretraining, training or a refit ends,
+    - when a new run starts, and when pretraining, training or a refit ends,
     - after an epoch, if the previous checkpoint is older than `CHECKPOINT_INTERVAL`,
     - as often as ``training.checkpoint_every`` asks for,
-    - when a signal stops the run.
+    - when a signal stops the run, if anything changed since the previous checkpoint.
 
-    Right before each checkpoint it writes the best model so far to ``best/``. A model with
-    non-finite weights is never written.
+    Right before a checkpoint it writes the best model to ``best/``, if an epoch was the best since
+    the previous checkpoint. Neither is written if a weight isn't finite.
 
     Args:
         run: Run directory. It must be locked by this process.
         session: The run in progress. Its learner is up to date after each event.
         point: The checkpoint that the run resumes from, or None for a new run.
+
+    Attributes:
+        run, session: The arguments of these names.
+        engine: Name of the engine of the recurrence as "engine", and the reason for its choice as
+            "engine_reason".
     """
 
     def __init__(
@@ -76,8 +81,13 @@ class RunWriter:
 
         The config is written last: a directory with a config can always be resumed.
 
+        Args:
+            environment: Content of environment.json.
+            force: True to remove earlier runs in the directory.
+
         Raises:
-            ConfigError: If the directory holds another run and `force` is False.
+            ConfigError: If `check_replaceable` raises it, as for another run without `force`.
+            RunError: If a file can't be written.
         """
         check_replaceable(self.run.path, "--run-dir", force=force)
         remove_earlier(self.run.path)
@@ -86,10 +96,14 @@ class RunWriter:
         self._write_config()
 
     def resume(self) -> None:
-        """Restore the directory to the state of its checkpoint.
+        """Restore the directory to its state at the checkpoint that the run resumes from.
 
-        Metrics that were logged after the checkpoint are removed. If training isn't finished, test
-        scores of an earlier model are removed, too.
+        Metrics that were logged after the checkpoint are removed. If epochs are left to train, the
+        test scores of an earlier end are removed, and the config is written with its changes.
+
+        Raises:
+            CheckpointError: If metrics.jsonl is shorter than it was at the checkpoint.
+            RunError: If a file can't be written.
         """
         remove_strays(self.run.path, FOLDERS)
         self.run.cut_metrics(self._metrics_length)
@@ -98,7 +112,15 @@ class RunWriter:
             self._write_config()
 
     def record(self, event: TrainingEvent) -> None:
-        """Log an event in metrics.jsonl, and write a checkpoint if it is time for one."""
+        """Write what an event asks for.
+
+        An epoch, and each 50th update of training, is logged in metrics.jsonl. Checkpoints are
+        written as the class describes. The end of pretraining also writes ``pretrained/``. The end
+        of calibration writes the calibrated model to ``best/``.
+
+        Raises:
+            RunError: If a weight isn't finite, or a file can't be written.
+        """
         match event:
             case UpdateEvent():
                 self._is_saved = False
@@ -124,15 +146,26 @@ class RunWriter:
                 write_folder(self.run.best, model_files(self._model()))
 
     def is_due(self, update: int) -> bool:
-        """Return True if ``training.checkpoint_every`` asks for a checkpoint after an update."""
+        """Return True if ``training.checkpoint_every`` asks for a checkpoint now.
+
+        Args:
+            update: Number of the update that was just made, from 1.
+        """
         every = self.session.config.training.checkpoint_every or {}
         is_late = self._checkpoint_age() >= 60 * every.get("minutes", math.inf)
         return is_late or update % every.get("steps", update + 1) == 0
 
     def stop(self, signal_number: int) -> Interrupted:
-        """Return an Interrupted error that says how to resume.
+        """Write a checkpoint, unless nothing changed since the last one; return an error to raise.
 
-        A checkpoint is written first, if anything changed since the last one.
+        Args:
+            signal_number: Signal that stopped the run.
+
+        Returns:
+            An Interrupted error whose message has the command that resumes the run.
+
+        Raises:
+            RunError: If the checkpoint can't be written.
         """
         if not self._is_saved:
             self.save_checkpoint()
@@ -146,9 +179,9 @@ class RunWriter:
         )
 
     def single_class_warnings(self) -> list[str]:
-        """Return a warning if the model predicts one class only, else an empty list.
+        """Return at most one warning: that all predictions for a split are of one class.
 
-        The scores on validation decide. Without validation, those on test do.
+        Validation (at the best epoch of this session) is looked at first, and then test.
         """
         scored = {"validation": self._best_scores, "test": self.session.test_scores}
         for split, scores in scored.items():
@@ -158,9 +191,12 @@ class RunWriter:
         return []
 
     def finish(self) -> None:
-        """Write the scores of test and the "end" line of a run that ended.
+        """Write the scores of test, if there are any, and the "end" line of metrics.jsonl.
 
-        The checkpoint before the last one is removed if the last one is intact.
+        The folder ``previous/`` is removed if the checkpoint in ``last/`` is intact.
+
+        Raises:
+            RunError: If a file can't be written.
         """
         session = self.session
         progress, monitor = session.learner.progress, session.config.training.monitor
@@ -181,7 +217,9 @@ class RunWriter:
             remove(self.run.previous)
 
     def save_checkpoint(self) -> None:
-        """Write the best model, if it is new, and a checkpoint.
+        """Write the best model to ``best/``, if it is new, and then a checkpoint to ``last/``.
+
+        The checkpoint before it is moved to ``previous/``, if it is intact.
 
         Raises:
             RunError: If a weight isn't finite, or a file can't be written.
@@ -231,7 +269,11 @@ class RunWriter:
 
 
 def metrics_line(event: UpdateEvent | EpochEvent) -> dict[str, Any]:
-    """Return the line of metrics.jsonl for an event: "step", "pretrain", "epoch" or "refit"."""
+    """Return the line of metrics.jsonl for an event, as a dict.
+
+    Its entry "event" is "step" for an update. For an epoch it is "pretrain", "epoch" or "refit", by
+    its phase.
+    """
     line = {"epoch": event.epoch, "step": event.update}
     if isinstance(event, UpdateEvent):
         return {"event": "step", **line, "loss": event.loss, "lr": event.lr}

@@ -1,4 +1,4 @@
-"""Predictions for a split that a run directory keeps, so that they are shown without the model."""
+"""Files of a run with its predictions for a split, so that they can be shown without the model."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -18,24 +18,26 @@ from seqtrain.files.writing import MANIFEST, write_file
 from seqtrain.runs.run_directory import CONFIG, PREDICTIONS, RunDirectory
 
 LARGEST = 2**25
-"""Largest number of bytes of a file of predictions; larger ones aren't written."""
+"""Largest size of a file of predictions, in bytes. A larger one isn't written."""
 
 
 @dataclass(frozen=True)
 class SplitResults:
-    """Predictions of a run for one split, as `errors` and `report` show them.
+    """Predictions of a run for one split or file, as `errors` and `report` show them.
 
     Attributes:
-        data: Name of the file or files.
+        data: Description of the data, such as the name of the file.
         split: Split of the run's config, or None for other data.
-        digests: SHA-256 of each file, by path.
-        warnings: Notices about the rows, one line each.
-        model: Description of the model.
+        digests: Maps the path of each data file to its SHA-256.
+        warnings: Warnings about the rows, one line each.
+        model: Description of the model for people.
         scores: Scores of the whole model.
-        branches: Scores of each branch by name; empty if there is one branch.
+        branches: Maps the name of each branch to its scores; empty if there is one branch.
         errors: The wrong predictions, the most confident first.
-        reliability: Mean probability and accuracy of the predictions in each tenth of [0, 1].
-        precision_recall: Recall and precision at some thresholds, by label, for large classes.
+        reliability: One pair for each tenth of [0, 1] with predictions whose probability is in it:
+            mean probability and accuracy of these predictions.
+        precision_recall: Maps the label of a large class to pairs of recall and precision at some
+            thresholds.
         trained_on_rows: True if the model was trained on these rows, so the scores are too high.
     """
 
@@ -54,7 +56,12 @@ class SplitResults:
 
 @dataclass(frozen=True)
 class _Saved:
-    """Content of a file of predictions: the results, and a digest of the config and the model."""
+    """Content of a file of predictions.
+
+    Attributes:
+        key: Digest of the run's config and of its best model when the file was written.
+        results: The predictions.
+    """
 
     key: str
     results: SplitResults
@@ -66,17 +73,23 @@ def _adapter() -> TypeAdapter[_Saved]:
 
 
 def save_results(run: RunDirectory, results: SplitResults) -> None:
-    """Write the results of a split into a run directory, unless they are very large."""
+    """Write the results of a split into a run directory.
+
+    Nothing is written if they need more than `LARGEST` bytes, or if they are of other data.
+
+    Raises:
+        RunError: If the file can't be written.
+    """
     content = _adapter().dump_json(_Saved(_key(run), results))
     if results.split in PREDICTIONS and len(content) <= LARGEST:
         write_file(run.path / PREDICTIONS[results.split], content)
 
 
 def saved_results(run: RunDirectory, split: str) -> SplitResults | None:
-    """Return the saved results of a split.
+    """Return the saved results of a split, or None.
 
-    The result is None if there are none, if they are damaged, or if the config, the model or the
-    data changed afterwards.
+    They are None if none were saved, if the file is damaged, or if the config, the best model or a
+    data file changed afterwards.
     """
     name = PREDICTIONS.get(split, "")
     with suppress(SeqtrainError, ValidationError, OSError):
@@ -94,5 +107,6 @@ def _key(run: RunDirectory) -> str:
 
 
 def _is_unchanged(file: tuple[str, str]) -> bool:
+    """Return True if a file, a pair of path and SHA-256, exists and has this SHA-256."""
     path, digest = file
     return os.path.isfile(path) and file_digest(path) == digest

@@ -1,7 +1,8 @@
 """The starting point of a run: new weights, an older model, or its last checkpoint.
 
-It is checked before any data is read. From an older model, tokens and labels keep their ids, and
-new ones follow: before training, the new model gives the same logits to the old labels.
+It is checked before any data is read. If a run starts from an older model, the tokens and labels of
+that model keep their ids, and new ones follow. So, before training, the new model computes the same
+logits for the old labels.
 """
 
 import json
@@ -39,19 +40,19 @@ MAY_CHANGE = tuple(
 """Keys that may differ from the run's config when it resumes."""
 NEW_RUN = "start a new run with --force"
 LINEAGE = "lineage"
-"""Entry of environment.json: the model that a run started from."""
+"""Entry of environment.json with `StartingPoint.lineage`, if a run started from an older model."""
 
 
 @dataclass(frozen=True)
 class ResumePoint:
-    """The checkpoint from which a run resumes. The run is locked.
+    """The checkpoint from which a run resumes.
 
     Attributes:
         run: Run directory.
-        folder: Folder of the checkpoint: the last one, or the one before if that is damaged.
+        folder: Folder of the checkpoint: ``last/``, or ``previous/`` if ``last/`` is damaged.
         checkpoint: Content of the folder.
-        best: Model of the best epoch so far, or None before the first.
-        warnings: A line for each damaged checkpoint.
+        best: Model of the best epoch so far, or None if no epoch ended before the checkpoint.
+        warnings: Warnings that ``last/`` is damaged, or an empty list.
     """
 
     run: RunDirectory
@@ -63,14 +64,16 @@ class ResumePoint:
 
 @dataclass(frozen=True)
 class StartingPoint:
-    """Starting point of a run. Rank 0 knows all of it; other processes know the first two fields.
+    """Starting point of a run. On processes other than rank 0 only the first two fields are set.
 
     Attributes:
         resumes: True if an earlier run is resumed.
-        preprocessing_folder: Model folder whose preprocessing is kept, or None if train decides.
+        preprocessing_folder: Model folder whose preprocessing is used, or None to fit one on the
+            training split.
         force: True if an earlier run in the directory is replaced.
         old_model: Older model with the initial weights, or None.
-        lineage: Its run and the SHA-256 of its weights, for environment.json.
+        lineage: One dict with the run of the old model ("run") and the SHA-256 of its weights
+            ("weights_sha256"); empty without an old model.
         point: Checkpoint to resume from, or None.
     """
 
@@ -82,7 +85,11 @@ class StartingPoint:
     point: ResumePoint | None = None
 
     def known_preprocessing(self) -> Preprocessing | None:
-        """Return the preprocessing that is kept, or None if train decides."""
+        """Return the preprocessing to use, or None to fit one on the training split.
+
+        Raises:
+            CheckpointError: If `load_model` raises it for the folder.
+        """
         folder = self.preprocessing_folder
         return None if folder is None else load_model(folder).preprocessing
 
@@ -99,24 +106,32 @@ def find_starting_point(
     resume: bool,
     force: bool,
 ) -> StartingPoint:
-    """Return the starting point of a run. Write no file, but lock a run that is resumed.
+    """Return the starting point of a run.
 
-    Processes that the launcher started again resume the run that they started before.
+    All processes must call this function together, because rank 0 sends its decision to the others.
+    A run that is resumed is locked. Otherwise no file is written.
+
+    If the launcher restarted the processes after they had started this run, they resume it,
+    whatever `resume` and `force` are. If the run has no config yet, it starts again.
 
     Args:
         config: Config of the run.
-        processes: Processes that train together. Rank 0 decides.
-        resources: Receives the lock of a run that is resumed.
-        directory: Run directory, or None for runs/<name>-<time>.
-        source: The YAML file of the config, or None.
+        processes: Processes that train together.
+        resources: Stack that receives the lock, and releases it when it is closed.
+        directory: Run directory; or None for a new directory runs/<name>-<time>, or to resume the
+            newest one.
+        source: YAML file of the config, or None. It mustn't be overwritten.
         name: First part of the default name of the run.
-        init_from: Run or model folder with the initial weights, or None.
+        init_from: Run directory or model folder with the initial weights, or None.
         resume: True to resume the run.
         force: True to replace an earlier run in `directory`.
 
     Raises:
-        ConfigError: If the arguments contradict one another, or the directory can't be used.
-        CheckpointError: If there is nothing to resume from, or it is damaged.
+        ConfigError: If the arguments contradict one another, the directory can't be used, or the
+            old model doesn't fit the config.
+        CheckpointError: If the model or checkpoint to start from is missing or damaged. If the
+            config of a resumed run differs, or another process has locked the run.
+        RunError: If the lock can't be written.
     """
     if not processes.is_first:
         resumes, folder = json.loads(processes.broadcast())
@@ -143,7 +158,7 @@ def find_starting_point(
 
 
 def _is_restarted(directory: Path, processes: Processes) -> bool:
-    """Return True if the launcher started the processes again after they had started this run."""
+    """Return True if the launcher restarted the processes after they had started this run."""
     run = RunDirectory(directory)
     if not processes.restarts or not run.holds(ENVIRONMENT):
         return False
@@ -151,6 +166,7 @@ def _is_restarted(directory: Path, processes: Processes) -> bool:
 
 
 def _new_run(config: Config, directory: Path | None, init_from: str | Path | None) -> StartingPoint:
+    """Return the starting point of a new run, as `find_starting_point` does."""
     found = StartingPoint(resumes=False)
     if init_from is not None:
         name, folder = str(init_from), model_folder(find(Path(init_from)).path)
@@ -172,6 +188,7 @@ def _new_run(config: Config, directory: Path | None, init_from: str | Path | Non
 
 
 def _resumed_run(run: RunDirectory, config: Config, resources: ExitStack) -> StartingPoint:
+    """Lock a run, and return its starting point, as `find_starting_point` does."""
     check_config_unchanged(config, run)
     resources.enter_context(locked(run.path))
     point = read_resume_point(run, config)
@@ -180,11 +197,13 @@ def _resumed_run(run: RunDirectory, config: Config, resources: ExitStack) -> Sta
 
 
 def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
-    """Read the checkpoint of a run.
+    """Read the newest intact checkpoint of a run, and the best model. Change no file.
 
     Raises:
-        CheckpointError: If it is damaged, or the run couldn't end because another file is.
-        ConfigError: If ``training.max_epochs`` is less than the number of epochs so far.
+        CheckpointError: If no checkpoint is intact, if the best model is damaged, or if
+            metrics.jsonl is shorter than it was at the checkpoint.
+        ConfigError: If ``training.max_epochs`` of the config is less than the number of epochs
+            that were started before the checkpoint.
     """
     folder, checkpoint, warnings = _newest_checkpoint(run)
     try:
@@ -209,7 +228,13 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
 
 
 def _newest_checkpoint(run: RunDirectory) -> tuple[Path, Checkpoint, list[str]]:
-    """Return the last checkpoint with its folder, or the one before it if that is damaged."""
+    """Return the folder and content of the newest intact checkpoint, and warnings.
+
+    There is a warning for each problem of ``last/``, if ``previous/`` is used in place of it.
+
+    Raises:
+        CheckpointError: If neither is intact.
+    """
     problems: list[str] = []
     for folder in (run.last, run.previous):
         try:
@@ -243,12 +268,25 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
 
 
 def keeps_old_preprocessing(run: RunDirectory) -> bool:
-    """Return True if a run started from an older model, whose preprocessing it keeps."""
+    """Return True if a run started from an older model, and so uses the preprocessing of that.
+
+    Raises:
+        CheckpointError: If environment.json is damaged.
+    """
     return run.holds(ENVIRONMENT) and LINEAGE in run.environment()
 
 
 def _check_compatible(config: Config, old: Model, run: str) -> None:
-    """Raise ConfigError if a key would change what the old weights mean, or draw new weights."""
+    """Raise ConfigError if a config can't start from an older model.
+
+    Keys of its preprocessing and its architecture must be equal. Pretraining and training.refit
+    must be off, because they start with new weights.
+
+    Args:
+        config: Config of the new run.
+        old: The older model.
+        run: Path of the older model, for messages.
+    """
     rules, network = old.preprocessing, old.network.config
     fixed = {("data", name): value for name, value in rules.data_settings().items()}
     model_keys = [name for name in ModelConfig.model_fields if name not in TRAINING_ONLY]
