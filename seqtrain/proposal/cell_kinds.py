@@ -9,6 +9,7 @@ import numpy as np
 
 from seqtrain.data.examples import BadRow
 from seqtrain.data.readers.sequences import DECIMAL_COMMAS, MISSING, is_number, sequence_from_text
+from seqtrain.data.readers.times import ISO_DURATION
 
 LONGEST_NUMBER = 15
 """Digits of the longest whole number that can be a measurement; a longer one is a code."""
@@ -20,6 +21,8 @@ DATE = re.compile(
     r"([0-9]{4}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2})[-/.][0-9]{1,4}([T ].*)?"
     r"|(-?[0-9]+ days?,? )?[0-9]{1,3}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?"
 )
+PERIOD = re.compile(rf"(?=.*T.){ISO_DURATION.pattern}")
+"""An ISO duration with a time, such as PT1M30S. One without, such as P1D, may be a code."""
 LIST_OF_NUMBERS = re.compile(r"\[+\s*[-+.0-9]|[-+0-9\s]+,[-+.,0-9\s]*;[-+.,;0-9\s]*$")
 """Pattern of a text that counts as a list of numbers even with a mistake. The reader reports it."""
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
@@ -68,6 +71,8 @@ def cell_of_text(text: str) -> Cell:
     text = text.strip()
     if not text:
         return Cell("blank")
+    if text[0] in "-+P" and PERIOD.fullmatch(text):
+        return Cell("date")
     if text[0].isalpha() and len(text) > LONGEST_SPECIAL_WORD and "\n" not in text:
         return Cell("text")  # the most frequent case, without further tests
     if text.startswith('["'):

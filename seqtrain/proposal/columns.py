@@ -333,7 +333,7 @@ class ColumnProfile:
                 kind = f"more than {MOST_KEPT:,} values"
         else:
             text = f"text, {self.words / max(1, self.rows):.3g} words per row"
-            kind = KIND_NAMES.get(self.kind, text)
+            kind = "times" if self.is_duration else KIND_NAMES.get(self.kind, text)
         return f"{self.shown if self.column != '' else 'the column without a name'} ({kind})"
 
 

@@ -290,8 +290,8 @@ def _are_times(column: ColumnProfile, id: ColumnProfile) -> bool:
 def _reason_to_ignore(table: StepTable, column: ColumnProfile) -> str | None:
     """Return the reason why a column is ignored, or None if it is used.
 
-    The reason is "" for lists, dates, unique values, free text and columns without a name, as
-    `ColumnProfile.describe` tells it. Times of day and durations are used as seconds.
+    The reason is "" for lists, dates, unique values, texts that hardly repeat, and columns without
+    a name, as `ColumnProfile.describe` tells it. Times of day and durations are used as seconds.
     """
     if table.chosen:
         return None if column in table.chosen else "not among --steps"
@@ -307,7 +307,8 @@ def _reason_to_ignore(table: StepTable, column: ColumnProfile) -> str | None:
     is_number = column.is_duration or (column.kind == "number" and not column.is_code)
     if column in table.per_id and not is_number and determines(column, table.id):
         return "the id again"
-    is_text = column.is_free_text and column.share_repeated < REPEATED_TEXT
+    least = REPEATED_TEXT if column.is_free_text else 1 / column.rows
+    is_text = column.kind == "text" and column.share_repeated < least
     is_other = column.is_id or is_text or column.kind in ("date", *LIST_KINDS)
     return "" if not column.column or (is_other and not column.is_duration) else None
 

@@ -181,7 +181,8 @@ def _encoding(path: str, format: str) -> tuple[str, list[str]]:
     """Return the encoding of a file or folder, and the paths of files with another encoding.
 
     The encoding is utf-8, utf-16, or cp1252 (or latin-1 if a byte has no meaning in cp1252). A
-    folder with a file per row is UTF-8 if most of its files beyond ASCII are.
+    folder with a file per row is UTF-8 if most of its files beyond ASCII are, or if all others are
+    binary files.
     """
     if format == IN_MEMORY or FORMATS[format].binary:
         return "utf-8", []
@@ -196,9 +197,10 @@ def _encoding(path: str, format: str) -> tuple[str, list[str]]:
             others[file] = block
     if not others:
         return "utf-8", []
-    if num_utf_8 > len(others) and holds_whole_files(path):
+    texts = {file: block for file, block in others.items() if b"\0" not in block}
+    if holds_whole_files(path) and (num_utf_8 > len(others) or not texts):
         return "utf-8", [*others]
-    return _western(*next(iter(others.items()))), []
+    return _western(*next(iter((texts or others).items()))), []
 
 
 def _start_of_encoding(file: str) -> tuple[str, bytes]:

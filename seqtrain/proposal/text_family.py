@@ -24,10 +24,16 @@ SHORTEST_OF_ALPHABET = 25
 PROBED_CHARACTERS = 200_000
 """Largest number of characters on which words and characters are compared."""
 UNSPACED = (
-    *("CJK", "HIRAGANA", "KATAKANA", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN"),
-    *("JAVANESE", "BALINESE", "TAI", "NEW TAI", "YI", "CHAM"),
+    *("CJK", "HIRAGANA", "HENTAIGANA", "KATAKANA", "HALFWIDTH KATAKANA", "BOPOMOFO", "YI"),
+    *("NUSHU", "TANGUT", "THAI", "LAO", "KHMER", "MYANMAR", "TAI", "NEW TAI", "AHOM", "TIBETAN"),
+    *("JAVANESE", "BALINESE", "CHAM", "BATAK", "MAKASAR", "KAWI", "BRAHMI", "GRANTHA"),
+    *("DIVES AKURU", "GURUNG KHEMA", "TULU-TIGALARI"),
 )
-"""First words of the Unicode names of letters of scripts without spaces between words."""
+"""First words of the Unicode names of letters of scripts without spaces between words.
+
+These are the scripts whose letters have the line-breaking classes ID, SA, AK, AP and AS in Unicode
+16 (UAX #14), and Tibetan, which has a mark between syllables.
+"""
 AGGLUTINATED = ("HANGUL",)
 """First words of the Unicode names of letters of scripts whose words are long compounds.
 

@@ -92,6 +92,26 @@ def test_what_a_text_is_made_of(tmp_path, make, expected):
     assert write(tmp_path / "a.tsv", ["label\ttext", *rows]).family.name == expected
 
 
+@pytest.mark.parametrize(
+    "first",
+    ["가", "ก", "ក", "က", "བ", "\ua98f", "\u1b05", "\u1bc0", "\U00011305", "\U0001b170", "ｱ"],
+)
+def test_scripts_without_spaces_between_words_are_characters(first):
+    """Hangul, Thai, Khmer, Burmese, Tibetan, Javanese, Balinese, Batak, Grantha, Nüshu, kana."""
+    draw = random.Random(0)
+    letters = [chr(ord(first) + n) for n in range(7)]
+    texts = [" ".join("".join(draw.choices(letters, k=6)) for _ in range(5)) for _ in range(40)]
+    assert family_of(texts, [text[0] for text in texts]).name == "characters"
+
+
+@pytest.mark.parametrize("first", ["अ", "త", "ա", "አ"])
+def test_scripts_with_spaces_between_words_can_be_words(first):
+    draw = random.Random(0)
+    words = ["".join(draw.choices([chr(ord(first) + n) for n in range(5)], k=4)) for _ in range(30)]
+    texts = [" ".join(draw.choices(words, k=8)) for _ in range(200)]
+    assert family_of(texts, [words[0] in text.split() for text in texts]).name == "words"
+
+
 def test_words_that_only_characters_tell_apart(tmp_path):
     """Words never come again, their endings do: as languages whose sentences differ."""
     draw = random.Random(0)

@@ -62,6 +62,18 @@ def test_a_file_of_a_folder_that_is_not_utf_8_is_named_and_left_out(tmp_path):
     assert [line for line in proposal.warnings if "damaged.txt" in line]
 
 
+@pytest.mark.parametrize("word", ["plain", "café"])
+def test_a_binary_file_of_a_folder_is_named_and_left_out(tmp_path, word):
+    for i, sentence in enumerate(sentences()):
+        folder = tmp_path / "texts" / ("good" if i % 2 else "bad")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{i}.txt").write_text(f"{word} {sentence}", encoding="utf-8")
+    (folder / "damaged.txt").write_bytes(b"walk \x00\x01\xff\xfe\x80 home")
+    config, proposal = proposed(str(tmp_path / "texts"))
+    assert (config.data.bad_rows, config.data.encoding) == ("drop", "utf-8")
+    assert [line for line in proposal.warnings if "damaged.txt" in line]
+
+
 def test_a_column_that_the_user_names_is_in_the_header(tmp_path):
     rows = [[f"{i}.5", "kind" if i % 2 else "mood", s] for i, s in enumerate(sentences())]
     path = write(tmp_path / "a.csv", ["7", "kind", "mood"], rows)
@@ -154,6 +166,26 @@ def test_times_of_day_and_durations_are_numbers(tmp_path):
         row[3] = f"{8 + row[3] // 10}:30"
     path = write(tmp_path / "a.csv", ["bed", "run", "case_id", "at", *EVENTS[2:]], rows)
     assert proposed(path, label="outcome")[0].data.order == "at"
+
+
+def test_iso_durations_are_numbers_in_seconds(tmp_path):
+    """As pandas writes a column of timedeltas to Parquet."""
+    rows = [[f"PT{n % 7}M{n % 11}.5S", *row] for n, row in enumerate(events())]
+    config, _ = proposed(write(tmp_path / "a.csv", ["run", *EVENTS], rows), label="outcome")
+    assert config.data.steps == {"run": "number", "place": "token"}
+    data = prepare(config.with_keys(data={"validation": None}), cache_folder=None)
+    seconds = [n % 7 * 60 + n % 11 + 0.5 for n in range(len(rows))]
+    mean = data.preprocessing.steps.numbers[0].scale.mean[0]
+    assert mean == pytest.approx(sum(seconds) / len(seconds))
+
+
+def test_texts_that_never_repeat_are_no_tokens(tmp_path):
+    rows = [[f"Ada {n}", *row] for n, row in enumerate(events())]
+    config, proposal = proposed(
+        write(tmp_path / "a.csv", ["clerk", *EVENTS], rows), label="outcome", id="case_id"
+    )
+    assert config.data.steps == {"place": "token"}
+    assert any("ignored: 'clerk'" in line for line in proposal.uses)
 
 
 @pytest.mark.parametrize(
