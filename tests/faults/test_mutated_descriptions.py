@@ -1,4 +1,4 @@
-"""Every value of a model's JSON files replaced: a clear refusal, or finite predictions."""
+"""Values of a model's files replaced: a clear refusal, or finite predictions."""
 
 import json
 import math
@@ -9,7 +9,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import safetensors.numpy
 
 import seqtrain
 from seqtrain.api.predict import predict
@@ -73,7 +75,35 @@ def series_model(folder: Path) -> str:
     return "train.npz"
 
 
+def quantiles_model(folder: Path) -> str:
+    write_table_project(folder)
+    steps = "{place: token, heat: {number: true, by: place}, since: order}"
+    sets = "data.number_bins=3", "data.missing=mask", "model.trees=true", f"data.steps={steps}"
+    fit(folder, TABLE_CONFIG, *sets, "training.max_epochs=1")
+    return "test.csv"
+
+
+def carried_model(folder: Path) -> str:
+    write_table_project(folder)
+    sets = "data.missing=last", "model.trees=true", "data.number_bins=4"
+    fit(folder, TABLE_CONFIG, *sets, "training.max_epochs=1")
+    return "test.csv"
+
+
+def rare_model(folder: Path) -> str:
+    examples = [{"l": "no" if i % 6 else "rare", "s": f"a b{i % 6} c{i % 5}"} for i in range(180)]
+    write_jsonl(folder / "train.jsonl", examples)
+    data = "data: {train: train.jsonl, validation: 0.5, kind: tokens, sequence: s, label: l}"
+    config = "\n".join([data, *CONFIG.splitlines()[1:]])
+    sets = "model.trees=true", "model.ngrams=[1,2]", "training.logit_adjustment=0.3"
+    fit(folder, config, *sets, "training.max_epochs=1")
+    return "train.jsonl"
+
+
 MAKERS = {
+    "quantiles": quantiles_model,
+    "carried numbers": carried_model,
+    "rare class": rare_model,
     "text": text_model,
     "multi-label": multi_label_model,
     "table": table_model,
@@ -164,3 +194,48 @@ def test_changed_descriptions_are_refused_or_predict_finite_probabilities(model,
             faults.append((seed, fault[:300], file, path))
     assert not faults
     assert loaded
+
+
+NUMBERS = (0, 1, -1, 2, 7, 2**31, -(2**31), 2**62, -(2**63), 1e30, -1e38, math.nan, math.inf)
+
+
+def forged(arrays: dict[str, np.ndarray], draw: random.Random) -> dict[str, np.ndarray]:
+    """Return tensors of which one has other numbers, another shape or type, or is missing."""
+    name = draw.choice(sorted(arrays))
+    array, kind = arrays[name].copy(), draw.random()
+    if kind < 0.6 and array.size:
+        value = draw.choice([x for x in NUMBERS if array.dtype.kind == "f" or type(x) is int])
+        number = draw.choice([1, 3, array.size])
+        array.flat[[draw.randrange(array.size) for _ in range(number)]] = value
+    elif kind < 0.7:
+        array = np.sort(array, axis=-1)[..., ::-1].copy() if array.ndim else array[None]
+    elif kind < 0.8:
+        array = draw.choice(
+            [np.atleast_1d(array)[:-1], array[None], array.reshape(-1), np.repeat(array, 2)]
+        )
+    elif kind < 0.9:
+        array = array.astype(draw.choice([np.float64, np.float32, np.int64, np.int32, np.uint8]))
+    else:
+        return {key: own for key, own in arrays.items() if key != name} | draw.choice(
+            [{}, {"more": array}, {name + ".x": array}, {"head.weight": array}]
+        )
+    return arrays | {name: array}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")
+def test_changed_tensors_are_refused_or_predict_finite_probabilities(model, tmp_path):
+    folder, name, files = model
+    tensors = {x: safetensors.numpy.load(files[x]) for x in files if x.endswith(".safetensors")}
+    faults = list[Any]()
+    for seed in seeds(60):
+        draw = random.Random(seed)
+        file = draw.choice(sorted(tensors))
+        content = safetensors.numpy.save(forged(tensors[file], draw))
+        write_folder(tmp_path / "m", files | {file: content})
+        try:
+            fault = fault_of(tmp_path / "m", folder / name)
+        except Exception as error:
+            fault = f"ended as a bug: {type(error).__name__}: {error}"
+        if fault:
+            faults.append((seed, fault[:300], file))
+    assert not faults

@@ -102,11 +102,12 @@ class TreeBranch(Branch):
         return self.layout.aggregate(steps, valid, batch.static)
 
     def _trees(self) -> Trees:
-        """Return the trees of the used rounds.
+        """Return the trees of the used rounds, at least one.
 
-        Column numbers are clamped to valid ones, as a model folder may come from anyone.
+        Numbers are clamped to valid ones, as a model folder may come from anyone. Trees that
+        aren't fitted add nothing.
         """
-        used = int(self.rounds)
+        used = max(1, int(self.rounds))
         column = self.column[:used].clamp(0, self.layout.width - 1)
         return Trees(column, self.cut[:used], self.leaf[:used], self.start)
 
