@@ -243,8 +243,9 @@ def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: boo
         source: Input whose lines are read.
         delimiter: Character between fields.
         with_quoted_records: True to treat quotes as csv does in each record whose fields are all
-            in quotes. Such a record may extend over several lines, and must have as many fields as
-            the first record. `seqtrain predict` writes cells with line breaks in this form.
+            in quotes, unless only its bare fields are as many as those of the first record. If such
+            a record extends over several lines, it must have as many fields as the first one.
+            `seqtrain predict` writes cells with line breaks in this form.
     """
     lines = enumerate(chain.from_iterable(source.blocks()), start=1)
     width = 0
@@ -272,7 +273,8 @@ def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: boo
             if not fields or len(fields) != (width or len(fields)):
                 waiting.extendleft(reversed(taken))
                 record = record[: len(record) - sum(len(each) for _, each in taken)]
-                fields = without_end(record).split(delimiter)
+                bare = without_end(record).split(delimiter)
+                fields = bare if taken or not fields or len(bare) == width else fields
             width = width or len(fields)
             yield line, fields
 
@@ -292,8 +294,9 @@ def find_delimiter(format: FileFormat, head: str) -> str:
     """Return the character that separates the fields of a file.
 
     The config decides first, then the format (a tab for tsv), then Excel's first line `sep=;`.
-    Otherwise the first of comma, semicolon, tab and pipe is returned that occurs equally often in
-    each of the first lines. If there is none, it is the comma.
+    Otherwise it is the one of comma, semicolon, tab and pipe that occurs in the first line, and
+    equally often in most of the lines that follow: more than half of them. If there is none, it is
+    the comma.
 
     Args:
         format: How the file is written.
@@ -312,8 +315,10 @@ def find_delimiter(format: FileFormat, head: str) -> str:
     bare = [line for line in QUOTED.sub("", text).split("\n") if line]
     if any(not found[1] for found in QUOTED.finditer(text)) and len(bare) > 1:
         bare.pop()  # the record continues, in quotes, after the first lines
-    for delimiter in DELIMITERS.values():
-        counts = {line.count(delimiter) for line in bare}
-        if len(counts) == 1 and counts != {0}:
-            return delimiter
-    return DELIMITERS["comma"]
+    agreeing = {
+        delimiter: sum(line.count(delimiter) == bare[0].count(delimiter) for line in bare)
+        for delimiter in DELIMITERS.values()
+        if bare and delimiter in bare[0]
+    }
+    found = max(agreeing, key=agreeing.__getitem__, default="")
+    return found if 2 * agreeing.get(found, 0) > len(bare) else DELIMITERS["comma"]

@@ -211,3 +211,19 @@ def test_a_list_of_labels_that_is_not_json_is_refused(refuse):
     content = "text,label\none,\"['billing', 'urgent']\"\n"
     (problem,) = refuse(content, "a.csv", format="csv", label_separator=",", **NAMED)
     assert problem.startswith("a.csv:2: the label looks like a list")
+
+
+@pytest.mark.parametrize("ragged", ["one;two;three", "one", "x,y;two;3,5;6"])
+def test_a_ragged_row_does_not_hide_the_delimiter(ragged, read):
+    content = f"text;label\na;x\n{ragged}\nb;y\nc;x\n"
+    rows = read(content, "a.csv", format="csv", sequence="text", label="label", bad_rows="drop")
+    assert [row.sequence for row in rows] == ["a", "b", "c"]
+
+
+def test_a_ragged_row_in_quotes_keeps_its_id(tmp_path):
+    lines = ["id,place,l", "a,p,x", "a,q,x,more", "b,p,y"]
+    cells = ("\t".join(f'"{cell}"' for cell in line.split(",")) for line in lines)
+    (tmp_path / "a.tsv").write_text("\n".join(cells) + "\n")
+    columns: dict[str, Any] = {"id": "id", "steps": {"place": "token"}, "label": "l"}
+    found = read_rows(file_source(str(tmp_path / "a.tsv"), "tsv", "steps", **columns))
+    assert [(row.id, row.problem is None) for row in found] == [("a", False), ("b", True)]
