@@ -275,7 +275,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             if isinstance(event, EpochEvent) and event.phase != "refit":
                 row = {"epoch": event.epoch, "train_loss": event.loss}
                 row["train_accuracy"] = event.accuracy
-                scores = event.validation.figures() if event.validation else {}
+                scores = event.validation.metric_values() if event.validation else {}
                 row |= {f"validation_{name}": value for name, value in scores.items()}
                 self.history_.append(row)
 

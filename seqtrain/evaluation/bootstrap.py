@@ -13,16 +13,23 @@ from seqtrain.data.store import Array
 
 RESAMPLES = 5000
 SHARE = 0.95
-"""Share of the resamples that an interval holds."""
+"""Share of the resamples whose difference is inside the interval."""
 CELLS = 2**22
-"""Counts that are held at once: memory stays flat."""
+"""Largest number of counts in memory at one time."""
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class MetricDifference:
-    """A metric of two classifiers, a and b; their difference b - a, and its interval."""
+    """Values of a metric for two classifiers, a and b, and their difference.
+
+    Attributes:
+        metric: Name of the metric.
+        a, b: Value for each classifier.
+        difference: b - a.
+        low, high: Ends of the 95 % confidence interval of the difference.
+    """
 
     metric: str
     a: float
@@ -33,17 +40,22 @@ class MetricDifference:
 
 
 def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> list[MetricDifference]:
-    """Compare accuracy, then macro F1, of two classifiers on the same examples.
+    """Return the differences in accuracy and macro F1 of two classifiers on the same examples.
 
-    A resample draws N examples with replacement, as multinomial counts of the distinct outcomes.
-    Intervals are percentiles. In a multi-label task accuracy is that of whole label sets, and micro
-    F1 replaces macro F1.
+    In a multi-label task, accuracy is the share of examples whose labels are all right, and micro
+    F1 replaces macro F1. The ends of an interval are percentiles over resamples. A resample draws N
+    examples with replacement. It is drawn as a count of each distinct outcome: the label and both
+    predictions of an example.
 
     Args:
-        labels: Class indices, (N,), or the classes of each example, (N, C) bool. N is at least 1.
-        a: Predictions of the first classifier, in the same form.
-        b: Predictions of the second classifier.
+        labels: Class indices, (N,); or True for the classes of each example, (N, C) bool. N is at
+            least 1.
+        a: Predictions of the first classifier, in the same form as `labels`.
+        b: Predictions of the second classifier, in the same form.
         seed: Seed of the resamples.
+
+    Returns:
+        Two differences: of accuracy, and of macro F1 (or micro F1).
     """
     multi_label = labels.ndim == 2
     names = ("accuracy", "micro_f1" if multi_label else "macro_f1")
@@ -57,7 +69,10 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
         shared, sizes = (each.sum(2, keepdims=True) for each in (shared, sizes))
 
     def metrics(times: npt.NDArray[Any]) -> Floats:
-        """Return both metrics of a and b, (2, R, 2), for counts of the outcomes, (R, K)."""
+        """Return accuracy and F1, each of a and b, for counts of the outcomes in R resamples.
+
+        `times` is (R, K). The result is (2, R, 2): metric, resample, classifier.
+        """
         times = times.astype(np.float64)
         hits, all_of_them = (np.tensordot(times, each, 1) for each in (shared, sizes))
         occurs = all_of_them > 0

@@ -25,51 +25,58 @@ from seqtrain.model.branches import BRANCHES
 from seqtrain.model.classifier import LogitCalibration, combined
 
 COOLEST, HOTTEST = 0.01, 100.0
-"""Range of temperatures."""
+"""Lowest and highest temperature that a model may have."""
 LEVELS = 100
-"""Points of the coverage that are kept with a model."""
+"""Largest number of points in `Calibration.coverage`."""
 MOST_CLASSES = 200
-"""Number of classes up to which each class's coverage is kept."""
+"""Largest number of classes for which `Calibration.classes` is computed."""
 FEWEST_OF_A_CLASS = 10
-"""Validation examples from which a class gets its own threshold."""
+"""Fewest validation examples of a class for which a threshold is chosen."""
 NEWTON_STEPS = 200
-"""Steps of the temperature's search at most; it takes about ten."""
+"""Largest number of steps of the search for a temperature. About ten suffice."""
 MOST_ROWS = 10_000
-"""Validation examples at most that branch weights are chosen on."""
+"""Largest number of validation examples on which branch weights are chosen."""
 TENTHS = 10
 """Branch weights are tried in steps of 1 / TENTHS."""
 CELLS = 2**22
-"""Logits that are converted to double precision at once, to bound memory."""
+"""Number of logits that are converted to double precision at once, to bound memory."""
 
 Temperature = Annotated[float, Field(ge=COOLEST, le=HOTTEST, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Calibration(Section):
-    """Numbers that validation data give a model; saved in model.json."""
+    """Settings of a model that are fitted on validation after training, as model.json holds them.
+
+    The defaults change no prediction: they belong to a model without calibration.
+    """
 
     temperature: Temperature | Annotated[list[Temperature], Field(min_length=1)] = 1.0
-    """Divisor of the logits; if multi-label, one for each class."""
+    """Divisor of the logits. If multi-label, one for each class, or one for all."""
     branch_weights: Annotated[list[Share], Field(max_length=len(BRANCHES))] | None = None
     """Weight of each branch's logits in a prediction, or None if all are equal."""
     shift: Annotated[list[Finite], Field(min_length=1)] | None = None
-    """Addition to the calibrated logit of each class, by training.logit_adjustment."""
+    """Addition to each class's logit after division (training.logit_adjustment), or None."""
     coverage: Annotated[list[CoveragePoint], Field(max_length=LEVELS)] = Field(default=[])
-    """Coverage and accuracy, from the most confident predictions to all."""
+    """Coverage and accuracy on validation, from the most confident predictions to all of them.
+    Empty if multi-label."""
     rows: Annotated[int, Field(ge=0)] = 0
     """Number of validation examples, or 0 if it is unknown."""
     thresholds: list[Share] = Field(default=[])
-    """Lowest probability at which each class is predicted, if multi-label or if one of two classes
-    is rare. Of two classes the sum is 1."""
+    """Lowest probability at which each class is predicted, if multi-label, or if one of two classes
+    is rare. In the second case their sum is 1. Otherwise empty."""
     classes: list[Annotated[list[CoveragePoint], Field(max_length=LEVELS)]] = Field(default=[])
-    """Recall and precision of each class at some thresholds."""
+    """Recall and precision of each class at some thresholds, or empty."""
 
-    def of_logits(self) -> LogitCalibration:
-        """Return the part that a network applies to its logits."""
+    def for_network(self) -> LogitCalibration:
+        """Return the part of the calibration that a network applies to its logits."""
         return LogitCalibration(self.temperature, self.branch_weights, self.shift)
 
-    def fits(self, classes: int, branches: int, *, multi_label: bool) -> bool:
-        """Return True if the numbers of values suit a model with these numbers of parts.
+    def has_sizes_of(self, classes: int, branches: int, *, multi_label: bool) -> bool:
+        """Return True if the lengths of all lists suit a model.
+
+        Lists of classes must be empty or as long as there are classes. A model with one label of
+        more than two classes mustn't have thresholds.
 
         Args:
             classes: Number of classes of the model.
@@ -88,8 +95,8 @@ class Calibration(Section):
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """Return the temperature with the least mean cross-entropy, from COOLEST to HOTTEST.
 
-    It is 1 if no label is known. If all N predictions are right, the target of each label is
-    (N + 1) / (N + 2) instead of 1, because otherwise the optimum is a model that is always sure.
+    It is 1 if no label is known. If all N predictions are right, the target probability of each
+    label is (N + 1) / (N + 2) instead of 1. Otherwise the best temperature would be the lowest.
 
     Args:
         logits: Logits, (B, C).
@@ -119,7 +126,14 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
 def _derivatives(
     logits: Tensor, labels: Tensor, factor: float, target: float
 ) -> tuple[float, float]:
-    """Return two derivatives of the summed cross-entropy by the factor, 1 / temperature."""
+    """Return the first and second derivative of the summed cross-entropy with respect to `factor`.
+
+    Args:
+        logits: Logits, (B, C).
+        labels: Class indices, (B,); examples with -1 are left out.
+        factor: 1 / temperature.
+        target: Target probability of the label. The other classes share the rest of 1 equally.
+    """
     slope = curvature = 0.0
     for block, block_labels in double_blocks(logits, labels):
         known = block_labels >= 0
@@ -135,7 +149,14 @@ def _derivatives(
 
 
 def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield logits (B, C) in double precision and their labels, in blocks of about CELLS."""
+    """Yield logits in double precision with their labels, in blocks of at most CELLS logits.
+
+    A block has at least one example.
+
+    Args:
+        logits: Logits, (B, C).
+        labels: Labels, with B as the first dimension.
+    """
     size = max(1, CELLS // logits.shape[1])
     blocks = zip(torch.split(logits, size), torch.split(labels, size), strict=True)
     for block, block_labels in blocks:
@@ -145,13 +166,15 @@ def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tens
 def adjustment(strength: float, labels: Tensor, classes: int) -> list[float] | None:
     """Return the addition to each class's logit, greatest for the rarest class of train.
 
+    It is `strength` times the logarithm of how many times more frequent the most frequent class is.
+
     Args:
         strength: Value of training.logit_adjustment.
         labels: Class indices of train, (B,), or (B, C) if multi-label.
         classes: Number of classes.
 
     Returns:
-        One number per class, or None if the strength is 0 or the task is multi-label, which has
+        One number per class; or None if the strength is 0, or if the task is multi-label, which has
         thresholds instead.
 
     Reference:
@@ -172,16 +195,17 @@ def calibrate(
     one_threshold: bool = False,
     rare: int | None = None,
 ) -> Calibration:
-    """Fit branch weights, temperature and thresholds to held-out logits.
+    """Return a calibration that is fitted to logits of held-out examples.
 
     Args:
         branches: Logits of each branch, (B, C).
         labels: Class indices, (B,), -1 for an unknown label; or (B, C) if multi-label.
         before: Calibration whose shift stays, and whose branch weights stay unless others are
-            clearly better.
+            clearly better. None is the default calibration. If multi-label, the result has no
+            shift.
         one_threshold: Use the same threshold for all classes of a multi-label task.
-        rare: Index of the rare one of two classes, which is predicted from the probability with the
-            best F1 on; or None to predict the most probable class.
+        rare: Index of the rare one of two classes, or None to predict the most probable class. For
+            a rare class, the threshold with the best F1 is chosen.
     """
     before = before or Calibration()
     if labels.ndim == 2:
@@ -224,7 +248,15 @@ def _calibrate_multi_label(
     *,
     one_threshold: bool,
 ) -> Calibration:
-    """Fit the yes-or-no decisions of a multi-label task; `has_class` is (B, C) bool."""
+    """Return a calibration of the yes-or-no decisions of a multi-label task.
+
+    Args:
+        branches: Logits of each branch, (B, C).
+        has_class: True where an example has the class, (B, C) bool.
+        weights: Branch weights that stay unless others are clearly better, or None for equal ones.
+        one_threshold: Use the same threshold for all classes. Otherwise each class with at least
+            FEWEST_OF_A_CLASS examples has its own.
+    """
     flat = [_two_classes(logits) for logits in branches]
     weights = fit_branch_weights(flat, has_class.flatten().long(), weights)
     logits = combined(branches, weights)
@@ -266,8 +298,7 @@ def fit_branch_weights(
 ) -> list[float] | None:
     """Return the weights of the branches with the least cross-entropy, as in stacking.
 
-    The default stays if the gain is below its standard error. The temperature is that of the
-    default weights.
+    All weights are compared at one temperature, which is fitted to the default weights.
 
     Args:
         branches: Logits of each branch, (B, C).
@@ -275,8 +306,8 @@ def fit_branch_weights(
         default: Weights to prefer, or None for equal ones.
 
     Returns:
-        The weights, or None for equal ones. The default stays if there is one branch, or if it
-        makes no mistake.
+        The weights. They are the default if there is one branch, or if the default makes no
+        mistake. They are also the default if the gain of others is below its standard error.
 
     Reference:
         Wolpert 1992, "Stacked generalization".

@@ -1,4 +1,4 @@
-"""Devices: choosing one by name."""
+"""Devices of this machine: listing them, and choosing one by name."""
 
 import torch
 
@@ -6,13 +6,17 @@ from seqtrain.errors import ConfigError
 
 
 def available_devices() -> list[str]:
-    """Return the names of the available devices, cpu first."""
+    """Return the names of the available devices: "cpu", then "cuda:0" and so on, then "mps"."""
     cuda = [f"cuda:{i}" for i in range(torch.cuda.device_count())]
     return ["cpu", *cuda, *["mps"] * torch.backends.mps.is_available()]
 
 
 def select_device(name: str) -> torch.device:
-    """Return the device of a name; auto is the first GPU, else the CPU.
+    """Return the device with a name.
+
+    Args:
+        name: A name from `available_devices`, or "cuda" for the first CUDA device. "auto" is the
+            first GPU, or the CPU if there is no GPU.
 
     Raises:
         ConfigError: If there is no such device here.

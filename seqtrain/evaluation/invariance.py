@@ -1,7 +1,7 @@
-"""Invariance of predictions: the same sequences in many batches, by every engine.
+"""Invariance of predictions: comparison of logits in different batches and by different engines.
 
-Each result is compared with the logits of one sequence at a time in torch's own module, which sees
-neither padding nor another sequence.
+Each result is compared with logits that torch's own module computes of one sequence at a time. It
+sees neither padding nor another sequence.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,11 +20,13 @@ from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.choice import engines_by_name
 
 SAMPLE_ROWS, SAMPLE_STEPS, SAMPLE_LENGTH = 200, 20_000, 10_000
-"""Limits of a sample: sequences, steps in all, and steps of one sequence."""
+"""Limits of a sample: number of sequences, steps of all sequences, and steps of one sequence."""
 BATCH_SIZES = (2, 3, 8, 16, 64)
+"""Sizes of the batches that are compared."""
 SHUFFLED_SIZE = 16
+"""Size of the shuffled batches, and of the batches with other padding."""
 FOREIGN_FEATURE = 1e4
-"""Value of padded steps of feature vectors in one of the ways; real values are standardized."""
+"""Value of padded steps of feature vectors in one comparison. Real values are standardized."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,10 @@ class LogitDifference:
 
     Attributes:
         way: Name of the batching, such as "batches of 8".
-        variant: Name of the engine or unroll that computes.
-        logits: Largest difference of logits.
-        probabilities: Largest difference of probabilities.
-        labels: Number of sequences with another predicted label.
+        variant: Name of the engine or unroll that computes the batches.
+        logits: Largest absolute difference of a logit.
+        probabilities: Largest absolute difference of a probability.
+        labels: Number of sequences whose predicted labels differ.
     """
 
     way: str
@@ -52,21 +54,21 @@ def differences(
     device: torch.device,
     listener: Callable[[str, float], None],
 ) -> tuple[Tensor, list[LogitDifference]]:
-    """Compare logits of many batchings, by each engine, with logits of single sequences.
+    """Compare logits of sequences in many batchings, by each engine, with logits of single ones.
 
     Args:
         model: The network.
         store: The sequences.
         device: Device that computes.
-        listener: Function that is called before each comparison with its name and the share of the
-            comparisons that is done.
+        listener: Function that is called before each comparison, with its name and the share of the
+            comparisons that are done, in [0, 1).
 
     Returns:
-        The logits of single sequences by torch's own module, (B, C); and the largest differences
-        for each batching and each engine.
+        The logits of single sequences by torch's own module, (B, C); and one `LogitDifference` for
+        each batching and each engine.
     """
     groups = carried_groups(model, store)
-    ways = _ways(store, model.input_size, groups)
+    ways = _batchings(store, model.input_size, groups)
     variants = engines_by_name(model.config, device)
 
     def logits(variant: str, batches: list[Ints], collate: Callable[..., Batch]) -> Tensor:
@@ -96,10 +98,12 @@ def differences(
 
 
 def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]:
-    """Return a sample of the sequences, and the number that were cut at SAMPLE_LENGTH.
+    """Return a sample of the sequences, and the number of them that were cut at SAMPLE_LENGTH.
 
-    If states are carried, the sample is the first rows. Otherwise it is evenly spaced by length
-    and shuffled.
+    Args:
+        store: The sequences.
+        carried: True if the model carries states over. The sample is then the first rows. Otherwise
+            it is evenly spaced by length and shuffled.
     """
     lengths, count = np.minimum(store.lengths, SAMPLE_LENGTH), min(len(store), SAMPLE_ROWS)
     rows = np.arange(count)
@@ -113,15 +117,18 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
     return store.windows(rows, store.offsets[rows], lengths[rows]), num_cut
 
 
-def _ways(
+def _batchings(
     store: SequenceStore, input_size: int, groups: Ints | None
 ) -> dict[str, tuple[list[Ints], Callable[..., Batch]]]:
-    """Return the batchings to compare by name: the rows of each batch, and a collate function.
+    """Return the batchings to compare.
 
     Args:
         store: The sequences.
-        input_size: Number of token ids, or of features of a time step.
+        input_size: Number of different token ids, or of features of a time step.
         groups: Group of each row, or None. No batch holds two rows of one group.
+
+    Returns:
+        Maps the name of a batching to the row numbers of each batch and a collate function.
     """
     ranks = np.zeros(len(store)) if groups is None else rows_in_groups(groups)[0]
     rounds = [np.flatnonzero(ranks == rank) for rank in np.unique(ranks)]
@@ -144,7 +151,12 @@ def _ways(
 
 
 def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
-    """Collate rows for the model to sort and pack, with `value` behind each sequence."""
+    """Return a padded batch of all rows of a store, in their order, for the model to sort and pack.
+
+    Args:
+        rows: The sequences.
+        value: Token id or feature value with which sequences are padded.
+    """
     batch = collate(rows, "module")
     padded = batch.input_ids.clone()
     padded[torch.arange(padded.shape[1], device="cpu") >= batch.lengths[:, None]] = value
@@ -152,4 +164,5 @@ def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
 
 
 def _cut(rounds: Sequence[Ints], size: int) -> list[Ints]:
+    """Return the row numbers of each round, cut into batches of at most `size` rows."""
     return [batch for rows in rounds for batch in np.split(rows, range(size, len(rows), size))]

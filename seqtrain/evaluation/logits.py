@@ -18,16 +18,20 @@ from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.engines.interface import Engine
 
 EVALUATION_BATCHING = BatchingConfig(max_tokens=32768)
-"""Large batches: a token is embedded and projected once in each."""
+"""Batching for evaluation. Batches are large, because a token is embedded once per batch."""
 Result = TypeVar("Result")
 
 
 class CarriedStates:
-    """Final hidden state of each group's last row, from which its next row starts.
+    """Hidden states at which groups of sequences ended, for models that carry states over.
 
-    States are detached. While `frozen` is True, they don't change.
+    The next sequence of a group starts from the state at which the one before it ended. States
+    have no gradient.
 
-    Shape letters: G groups; S tensors of a state; L layers.
+    Attributes:
+        frozen: If True, `keep` does nothing.
+
+    Shape letters: B sequences of a batch; G groups; S tensors of a state; L layers.
     """
 
     def __init__(self) -> None:
@@ -35,14 +39,26 @@ class CarriedStates:
         self._states: dict[int, Tensor] = {}
 
     def starts(self, groups: Ints | None, model: ClassifierNetwork) -> Tensor | None:
-        """Return each row's start state, (S, L, B, H); zeros for a group's first row."""
+        """Return the states from which the sequences of a batch start, (S, L, B, H).
+
+        Args:
+            groups: Group of each sequence, (B,), or None to return None. The state of a group that
+                has none yet is zeros.
+            model: The network.
+        """
         if groups is None:
             return None
         zeros = recurrent_branch(model).zero_state(1)[:, :, 0]
         return torch.stack([self._states.get(group, zeros) for group in groups.tolist()], dim=2)
 
     def keep(self, groups: Ints | None, states: Tensor) -> None:
-        """Store the final states of rows, (S, L, B, H), by the group of each row, (B,)."""
+        """Store the states at which the sequences of a batch ended.
+
+        Args:
+            groups: Group of each sequence, (B,), or None to store nothing. A sequence with a
+                negative number is in no group.
+            states: The states, (S, L, B, H).
+        """
         if groups is None or self.frozen:
             return
         for group, state in zip(groups.tolist(), states.detach().unbind(2), strict=True):
@@ -50,11 +66,15 @@ class CarriedStates:
                 self._states[group] = state.clone()
 
     def forget(self) -> None:
-        """Reset every group to zeros."""
+        """Forget all states, so that every group starts from zeros again."""
         self._states.clear()
 
     def tensors(self, model: ClassifierNetwork) -> dict[str, Tensor]:
-        """Return the states for a checkpoint: groups (G,) and their states (G, S, L, H)."""
+        """Return the states as tensors for a checkpoint.
+
+        They are "carried.groups", the numbers of the groups, (G,), and "carried.states", their
+        states, (G, S, L, H).
+        """
         groups = torch.tensor([*self._states], dtype=torch.int64, device="cpu")
         zeros = recurrent_branch(model).zero_state(1)[:, :, 0]
         states = torch.stack([zeros, *self._states.values()])[1:]
@@ -90,14 +110,19 @@ def forward_carried(
     carried: CarriedStates | None,
     context: ForwardContext,
 ) -> Result:
-    """Run a forward pass on a batch whose rows start from the last states of their groups.
+    """Run a forward pass on a batch, and carry the states of its groups over.
 
     Args:
-        compute: A forward pass of the model, which sets the final states of its context.
+        compute: A forward pass of the model. It starts from `context.start` and sets
+            `context.final_states`.
         model: The network.
         batch: Sequences. No two of them are of one group.
-        carried: States at which groups ended, which are updated; or None if none are carried.
+        carried: States at which groups ended. They are read before the pass and updated after it.
+            None if the model carries no states.
         context: Settings of the forward pass.
+
+    Returns:
+        The result of `compute`.
     """
     if carried is not None:
         context.start = carried.starts(batch.groups, model)
@@ -121,19 +146,20 @@ def run_batches(
     before_batch: Callable[[], None] = lambda: None,
     engine: Engine | None = None,
 ) -> Iterator[tuple[Batch, list[Tensor]]]:
-    """Yield each batch of a store, and what `compute` returns for it in evaluation mode.
+    """Yield each batch of a store with the result of `compute`, in evaluation mode.
 
     Args:
         compute: A forward pass, as for `forward_carried`.
         model: The network, on the device.
         store: The sequences.
         device: Device that computes.
-        carried: States at which groups start if the model carries states, or None for zeros.
-        plan: Rows of each batch, or None for large batches of similar length. If states are
-            carried, a row comes in a later batch than the row before it in its group.
-        collate: Function that makes a batch.
+        carried: States from which groups start, if the model carries states. They are updated.
+            None to start from zeros.
+        plan: Row numbers of each batch, or None for large batches of similar length. If states are
+            carried, a row must come in a later batch than the row before it in its group.
+        collate: Function that makes a batch of a store with its rows.
         before_batch: Function that is called before each batch.
-        engine: Engine of the recurrence, or None for the one that fits the model.
+        engine: Engine of the recurrence, or None to choose it for the model and the device.
     """
     groups, was_training = carried_groups(model, store), model.training
     if plan is None:
@@ -164,12 +190,15 @@ def branch_logits(
     share: tuple[int, int] = (0, 1),
     names: Collection[str] | None = None,
 ) -> list[Tensor]:
-    """Return each branch's logits of every sequence, (B, C) float32 on the CPU, equal in any batch.
+    """Return the logits of each branch for all sequences. They don't depend on the batches.
 
-    It takes the arguments of `run_batches`, and `names`: the branches to compute, or None for all.
-    Rows in no batch of the plan get zeros. `share` is the rank and size of the processes that
-    divide the batches. The sum over the ranks has all rows. Where states are carried, rank 0
-    computes all.
+    Most arguments are passed to `run_batches`. `names` are the branches to compute, or None for all
+    branches. `share` is the rank of this process and the number of processes, which divide the
+    batches among them if `plan` is None. If states are carried, rank 0 computes all batches.
+
+    Returns:
+        One tensor per branch, (B, C) float32 on the CPU. Rows that this process doesn't compute
+        are 0, so that the sum over the processes has all rows.
     """
     rank, size = share
     if plan is None and size > 1:
@@ -210,7 +239,10 @@ def predict_logits(
     collate: Callable[[SequenceStore], Batch] = collate,
     engine: Engine | None = None,
 ) -> Tensor:
-    """Return the calibrated logits of every sequence, (B, C); `branch_logits` has the arguments."""
+    """Return the calibrated logits of the whole model for all sequences, (B, C) on the CPU.
+
+    The arguments are described at `run_batches`.
+    """
     return model.combine(
         branch_logits(model, store, device, carried, plan=plan, collate=collate, engine=engine)
     )
@@ -219,9 +251,9 @@ def predict_logits(
 def embed_sequences(
     model: ClassifierNetwork, store: SequenceStore, device: torch.device, carried: CarriedStates
 ) -> Tensor:
-    """Return the pooled states of the recurrent branch for every sequence, (B, H) on the CPU.
+    """Return the pooled states of the recurrent branch for all sequences, (B, H) on the CPU.
 
-    It takes the arguments of `run_batches`.
+    The arguments are described at `run_batches`.
     """
     branch = recurrent_branch(model)
 
@@ -236,7 +268,15 @@ def embed_sequences(
 
 
 def are_right(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return True for each example whose labels are all right at a threshold of 0.5, (B,) bool."""
+    """Return True for each example that is predicted right, (B,) bool.
+
+    The most probable class is predicted. If multi-label, it is each class with a probability of at
+    least 0.5, and all labels must be right.
+
+    Args:
+        logits: Logits, (B, C).
+        labels: Class indices, (B,), or labels as in a SequenceStore, (B, C), if multi-label.
+    """
     if labels.ndim == 1:
         return logits.argmax(1) == labels
     known: Tensor = ~unknown_rows(labels)
@@ -244,15 +284,19 @@ def are_right(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def carried_groups(model: ClassifierNetwork, store: SequenceStore) -> Ints | None:
-    """Return the group of each sequence if the model carries states, or None."""
+    """Return the group of each sequence, (B,), if the model carries states over, or else None."""
     return store.groups if model.config.initial_state == "carried" else None
 
 
 def check_finite(logits: Tensor, store: SequenceStore) -> Tensor:
-    """Return the logits, (B, C).
+    """Return the logits as they are, after checking that they are finite.
+
+    Args:
+        logits: Logits, (B, C).
+        store: The sequences. The message names the line of the first one with another logit.
 
     Raises:
-        RunError: If a logit isn't finite, as very large weights give.
+        RunError: If a logit is infinite or NaN, because the weights are very large.
     """
     finite = logits.isfinite().all(dim=1)
     if not bool(finite.all()):

@@ -1,4 +1,4 @@
-"""Occlusion: the weight of each time step for a prediction, found by leaving the step out."""
+"""Occlusion: the weight of each time step for a prediction, measured by leaving the step out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,7 +14,8 @@ from seqtrain.evaluation.logits import predict_logits
 from seqtrain.model.classifier import ClassifierNetwork
 
 PIECES = 256
-"""Pieces of a sequence at most; in a longer sequence, the steps of a piece share its weight."""
+"""Largest number of pieces that are left out of a sequence, one at a time. In a longer sequence a
+piece has several steps, which share its weight equally."""
 
 
 def occlusion_weights(
@@ -26,13 +27,14 @@ def occlusion_weights(
     steps: ColumnTable | None,
     row_features: ColumnTable | None,
 ) -> tuple[list[float], list[float]]:
-    """Return the weights of a row's time steps, and of its row features, for its prediction.
+    """Return the weight of each time step and of each row feature for the prediction of a row.
 
-    A weight is the log-probability of the prediction, minus the log-probability of the same
-    prediction without the step, in nats. In a multi-label task the prediction is the decision on
-    each class at its threshold. A sequence of one step is compared with equal probabilities. In a
-    table of steps each cell has a weight; a cell is replaced by <unk> or a missing value. States
-    aren't carried over from other rows. The model runs once per weight.
+    The weight of a step is the log-probability of the prediction, minus the log-probability of the
+    same prediction without the step, in nats. In a multi-label task the prediction is the decision
+    on each class at its threshold. A sequence of one step is compared with equal probabilities.
+
+    In a table of steps each cell has a weight. To measure it, the cell is replaced by <unk> or a
+    missing value. So is a row feature. States aren't carried over from other rows.
 
     Args:
         model: The model, on the device.
@@ -44,7 +46,8 @@ def occlusion_weights(
         row_features: Encoding of the row features, or None if there are none.
 
     Returns:
-        One weight per time step (or per cell, step by step), and one per row feature.
+        The weights of the time steps, and the weights of the row features. In a table of steps, the
+        former are the weights of the first step's cells, then of the second step's, and so on.
 
     Reference:
         Li et al. 2016, "Understanding Neural Networks through Representation Erasure",
@@ -79,7 +82,15 @@ def _variants(
     steps: ColumnTable | None,
     row_features: ColumnTable | None,
 ) -> Iterator[SequenceStore]:
-    """Yield a sequence without each of its pieces (or cells), then without each row feature."""
+    """Yield the sequence without one piece or cell, for each of them, and then row features.
+
+    Args:
+        original: Store of one sequence. A single step isn't left out: it is yielded unchanged.
+        pieces: Time steps of each piece.
+        steps: Encoding of the step columns, or None to leave out whole steps. With columns, the
+            cells of a piece in one column are erased together.
+        row_features: Encoding of the row features, which are erased one at a time, or None.
+    """
     row = np.array([0])  # indexing by an array copies
     for piece in pieces:
         whole = slice(piece[0], piece[-1] + 1)
@@ -100,7 +111,7 @@ def _variants(
 
 
 def _without(sequence: SequenceStore, piece: slice) -> SequenceStore:
-    """Return a store of one sequence without some of its steps."""
+    """Return a copy of a store of one sequence without the steps in `piece`."""
     values = np.delete(sequence.values, piece, axis=0)
     spelled = sequence.spellings
     if spelled is not None:

@@ -8,20 +8,20 @@ from seqtrain.data.labels import Labels, joined_labels
 
 @dataclass(frozen=True)
 class PredictedExample:
-    """One example of a split and the predicted labels.
+    """One example of a split with its true and its predicted labels.
 
     Attributes:
-        line: Line or row number in its file, from 1.
-        text: The sequence, as people read it.
-        labels: The true labels, sorted; one unless the task is multi-label.
+        line: Number of the line or row in its file, from 1.
+        text: The sequence as text for people.
+        labels: The true labels, sorted. There is one, unless the task is multi-label.
         predicted_labels: The predicted labels, sorted.
         separator: Text between labels in `label` and `predicted`, or None in a single-label task.
-        probability: Probability of the prediction, in [0, 1]; if multi-label, that of the whole
-            set of labels.
+        probability: Probability of the prediction, in [0, 1]. If multi-label, it is the probability
+            of exactly this set of labels.
         length: Number of time steps.
-        file: File that holds the row, or None if the split is one file.
-        weights: Each time step as people read it and its weight for the prediction, in nats; or
-            None if they weren't computed.
+        file: Path of the file with the example, or None if the split is one file.
+        weights: For each time step, its text and its weight for the prediction in nats (see
+            `occlusion_weights`). None if the weights weren't computed.
     """
 
     line: int
@@ -36,20 +36,20 @@ class PredictedExample:
 
     @property
     def label(self) -> str:
-        """The true labels as one text."""
+        """The true labels as one text, with `separator` between them."""
         return joined_labels(self.labels, self.separator)
 
     @property
     def predicted(self) -> str:
-        """The predicted labels as one text."""
+        """The predicted labels as one text, with `separator` between them."""
         return joined_labels(self.predicted_labels, self.separator)
 
     @property
     def is_correct(self) -> bool:
-        """True if the predicted labels are the true ones."""
+        """True if the predicted labels are exactly the true labels."""
         return self.predicted_labels == self.labels
 
 
 def most_confident_errors(rows: Sequence[PredictedExample]) -> list[PredictedExample]:
-    """Return the wrong predictions, the most confident first."""
+    """Return the examples with a wrong prediction, the most confident first."""
     return sorted((row for row in rows if not row.is_correct), key=lambda row: -row.probability)

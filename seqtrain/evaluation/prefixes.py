@@ -1,8 +1,9 @@
 """Predictions before a sequence ends: after every step, and after shares of each sequence.
 
-A model with one direction reads each sequence once, and its states give the predictions after all
-steps. A model that looks ahead reads every prefix again, T (T + 1) / 2 steps for T. It has a
-backward direction, convolutions, n-grams, or scaling by a series' own mean.
+A model that reads forward only reads each sequence once. Its state after a step gives the
+prediction after this step. A model that needs the whole sequence reads every prefix again:
+T (T + 1) / 2 steps in place of T. Such a model has a backward direction, convolutions, n-grams, or
+scales a series by its own mean.
 
 T steps of one sequence, C classes.
 """
@@ -29,9 +30,9 @@ from seqtrain.model.branches.branch import ForwardContext
 from seqtrain.model.classifier import ClassifierNetwork
 
 SHARES = 10
-"""Shares of each sequence after which `score_prefixes` scores: tenths."""
+"""Number of shares in `score_prefixes`: it scores after each tenth of a sequence."""
 STEPS_AT_ONCE = 2**20
-"""Steps of the prefixes that are laid out together; a longer prefix is alone."""
+"""Approximate number of steps of all prefixes that are in memory at one time."""
 
 
 def predict_step_logits(
@@ -40,26 +41,33 @@ def predict_step_logits(
     device: torch.device,
     carried: CarriedStates | None = None,
 ) -> list[Tensor]:
-    """Return the logits after every step of every sequence, (T, C) float32 each, on the CPU.
+    """Return the calibrated logits after every step of each sequence.
 
     Args:
         model: The network, in evaluation mode.
         store: The sequences.
         device: Device that computes.
-        carried: States at which groups start, or None for zeros.
+        carried: States from which groups start, if the model carries states. They are updated.
+            None to start from zeros.
+
+    Returns:
+        One tensor per sequence, (T, C) float32 on the CPU.
+
+    Raises:
+        RunError: If a logit isn't finite.
     """
     if not len(store):
         return []
     carried = carried or CarriedStates()
     if model.whole_sequence_key is None:
-        logits = _by_one_run(model, store, device, carried)
+        logits = _logits_by_one_run(model, store, device, carried)
     else:
-        starts = _starts(model, store, device, carried)
+        starts = _start_states(model, store, device, carried)
         rows = np.arange(len(store)).repeat(store.lengths)
         ends = np.arange(len(rows)) - store.offsets[rows] + 1
         cuts = np.flatnonzero(np.diff(ends.cumsum() // STEPS_AT_ONCE)) + 1
         parts = zip(np.split(rows, cuts), np.split(ends, cuts), strict=True)
-        found = [_after(model, store, *part, device, starts) for part in parts]
+        found = [_logits_of_prefixes(model, store, *part, device, starts) for part in parts]
         logits = list(torch.cat(found).split_with_sizes(store.lengths.tolist()))
     check_finite(torch.stack([steps.abs().amax(dim=0) for steps in logits]), store)
     return logits
@@ -71,25 +79,25 @@ def score_prefixes(
     device: torch.device,
     thresholds: Sequence[float] = (),
 ) -> list[dict[str, float]]:
-    """Score a model after 10 %, 20 % … 100 % of each sequence.
+    """Score a model with one label per sequence after 10 %, 20 % … 100 % of each sequence.
 
-    Shares are rounded up to whole steps. If states are carried, each row starts from the end of the
-    whole row before it in its group.
+    Shares are rounded up to whole steps. If the model carries states, a row starts from the state
+    at the end of the row before it in its group, of which all steps are read.
 
     Args:
         model: The network, in evaluation mode.
-        store: The sequences.
+        store: The sequences and their labels.
         device: Device that computes.
-        thresholds: Threshold of each class, or nothing.
+        thresholds: Threshold of each class, (C,), or empty to predict the most probable class.
 
     Returns:
-        For each share: the share, the median number of steps, accuracy, and agreement with the
-        prediction at the end, as fractions.
+        One dict for each share, with "share" in (0, 1], "median_steps" (steps read), "accuracy",
+        and "agreement". Agreement is the fraction of rows with the same prediction as at the end.
     """
-    rows, starts = np.arange(len(store)), _starts(model, store, device, CarriedStates())
+    rows, starts = np.arange(len(store)), _start_states(model, store, device, CarriedStates())
     ends = [-(-store.lengths * part // SHARES) for part in range(1, SHARES + 1)]
-    logits = [_after(model, store, rows, end, device, starts).double() for end in ends]
-    found = [best_class(each.softmax(1), thresholds) for each in logits]
+    logits = [_logits_of_prefixes(model, store, rows, end, device, starts) for end in ends]
+    found = [best_class(each.double().softmax(1), thresholds) for each in logits]
     return [
         {
             "share": part / SHARES,
@@ -101,10 +109,13 @@ def score_prefixes(
     ]
 
 
-def _by_one_run(
+def _logits_by_one_run(
     model: ClassifierNetwork, store: SequenceStore, device: torch.device, carried: CarriedStates
 ) -> list[Tensor]:
-    """Return the logits after every step of each sequence, (T, C), by reading each one once."""
+    """Return the logits after every step of each sequence, (T, C), by reading each one once.
+
+    The arguments are described at `predict_step_logits`. The model must read forward only.
+    """
 
     def compute(batch: Batch, context: ForwardContext) -> list[Tensor]:
         packed, sizes = model.step_logits(batch, context).float().cpu(), batch.packed.batch_sizes
@@ -118,10 +129,18 @@ def _by_one_run(
     return logits
 
 
-def _starts(
+def _start_states(
     model: ClassifierNetwork, store: SequenceStore, device: torch.device, carried: CarriedStates
 ) -> CarriedStates:
-    """Return the state from which each row starts, by its index in the store."""
+    """Return the state from which each row starts.
+
+    The arguments are described at `predict_step_logits`. If the model carries states, all sequences
+    are read once for this, and `carried` is updated.
+
+    Returns:
+        The states by the index of each row in the store, frozen; or no states if the model carries
+        none.
+    """
     starts = CarriedStates()
 
     def compute(batch: Batch, context: ForwardContext) -> list[Tensor]:
@@ -136,7 +155,7 @@ def _starts(
     return starts
 
 
-def _after(
+def _logits_of_prefixes(
     model: ClassifierNetwork,
     store: SequenceStore,
     rows: Ints,
@@ -144,9 +163,15 @@ def _after(
     device: torch.device,
     starts: CarriedStates,
 ) -> Tensor:
-    """Return the logits after the first `ends[i]` steps of row `rows[i]`, (P, C), for P prefixes.
+    """Return the calibrated logits of P prefixes of sequences, (P, C).
 
-    Each prefix starts from its row's state in `starts`, if the model carries states.
+    Args:
+        model: The network.
+        store: The sequences.
+        rows: Row of each prefix in the store, (P,).
+        ends: Number of steps of each prefix, (P,).
+        device: Device that computes.
+        starts: State from which each row starts, as `_start_states` returns them.
     """
     cut = replace(store.windows(rows, store.offsets[rows], ends), groups=rows)
     plan = plan_in_order_of_length(cut.lengths, EVALUATION_BATCHING)

@@ -12,14 +12,14 @@ from seqtrain.metrics import EPOCH_METRICS, METRICS, Metric, Metrics
 from seqtrain.text import Summarized, quote
 
 FEWEST_TO_COMPARE = 30
-"""Examples below which a score is too uncertain to compare epochs."""
+"""Fewest examples with which a score is certain enough to compare epochs."""
 FEWEST_TO_WARN = 20
-"""Examples from which a single predicted class is hardly chance."""
+"""Fewest examples with which it is hardly chance that only one class is predicted."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Scores(Metrics, Summarized):
-    """Scores of a split: its metrics, the scores of each class, and confusions.
+    """Scores of a split: the metrics that `Metrics` describes, scores of each class, confusions.
 
     `eval --json` and test.json hold these fields.
 
@@ -27,14 +27,17 @@ class Scores(Metrics, Summarized):
         num_examples: Number of examples.
         num_unknown_labels: Number of examples with a label that the training split lacks.
         labels: Label of each class index.
-        per_class: By label: precision, recall, f1, support, num_predicted (how often the class is
-            predicted); if computed auc and average_precision; if multi-label, or if one of two
-            classes is predicted from a probability on, threshold.
-        by_length: Accuracy in groups of similar length, shortest first.
-        unknown_predicted: How often each class was predicted for unknown labels.
+        per_class: Maps each label to the scores of its class: precision, recall, f1, support,
+            num_predicted (how often the class is predicted). It has auc and average_precision if
+            they were computed. It has threshold if multi-label, or if thresholds of two classes
+            differ.
+        by_length: Accuracy in groups of examples of similar length, the shortest first, as {min,
+            max, num_examples, accuracy}.
+        unknown_predicted: How often each class was predicted for unknown labels, (C,). Empty if
+            multi-label.
         confusion_matrix: Counts, rows true and columns predicted, (C, C); or None if there are more
             than MATRIX_CLASSES classes, or if multi-label.
-        confusions: The most frequent mistakes as {true, predicted, count}.
+        confusions: The most frequent mistakes as {true, predicted, count}. Empty if multi-label.
         risk_coverage: Accuracy of the most confident 10 %, 20 % … of the predictions, as
             {coverage, min_probability, accuracy}. Empty if multi-label.
         multi_label: True if an example may have several labels.
@@ -52,7 +55,7 @@ class Scores(Metrics, Summarized):
     multi_label: bool = False
 
     def summary(self) -> dict[str, str]:
-        """Return a dict that maps the headings of the main metrics to their values as text."""
+        """Return the main metrics and numbers as text, by heading, for a short representation."""
         return {
             **{self.title(metric): self.text(metric) for metric in self.shown_metrics()},
             "examples": f"{self.num_examples:,}",
@@ -60,7 +63,7 @@ class Scores(Metrics, Summarized):
         }
 
     def shown_metrics(self) -> list[Metric]:
-        """Return the metrics that screens show for this task, with the loss at the end."""
+        """Return the metrics that screens show for this kind of task, the loss last."""
         tasks = {"all", "multi-label" if self.multi_label else "single-label"}
         if self.has_rare_class:
             tasks.add("rare class")
@@ -68,32 +71,37 @@ class Scores(Metrics, Summarized):
         return sorted(shown, key=lambda metric: metric.name == "loss")
 
     def title(self, metric: Metric) -> str:
-        """Return the heading of a metric for this task."""
+        """Return the heading of a metric on screens, which may differ if multi-label."""
         return metric.multi_label_title if self.multi_label else metric.title
 
     def text(self, metric: Metric) -> str:
-        """Return the value of a metric as screens show it."""
+        """Return the value of a metric as screens show it, "-" if it wasn't computed."""
         return metric.text(getattr(self, metric.name))
 
     @property
     def has_rare_class(self) -> bool:
-        """True if one of two classes has less than a fifth of the examples."""
+        """True if there are two classes, and one has less than a fifth of the examples."""
         support = [int(row["support"]) for row in self.per_class.values()]
         return not self.multi_label and rare_class(support) is not None
 
-    def figures(self, names: Sequence[str] = EPOCH_METRICS) -> dict[str, float]:
-        """Return a dict that maps names of metrics to their values."""
+    def metric_values(self, names: Sequence[str] = EPOCH_METRICS) -> dict[str, float]:
+        """Return the values of metrics by name.
+
+        Args:
+            names: Names of the metrics. Default: those that are computed after every epoch.
+        """
         return {name: getattr(self, name) for name in names}
 
     def monitored(self, name: str) -> float:
-        """Return a metric, negated if smaller is better."""
+        """Return the value of the metric `name`, negated if smaller is better, as for a loss."""
         value: float = getattr(self, name)
         return -value if METRICS[name].smaller_is_better else value
 
     def standard_error(self, name: str) -> float:
-        """Return the approximate standard error of a metric that is a share of the examples.
+        """Return the approximate standard error of a metric, as if it were a share of the examples.
 
-        It is 0 for a loss, and 1 for very few examples, which may all be right by chance.
+        For metrics of which smaller is better, such as the loss, it is 0. With fewer than
+        FEWEST_TO_COMPARE examples, which may all be right by chance, it is 1.
         """
         if METRICS[name].smaller_is_better:
             return 0.0
@@ -104,7 +112,14 @@ class Scores(Metrics, Summarized):
 
 
 def single_class_warnings(scores: Scores, name: str) -> list[str]:
-    """Return a warning if all predictions for a split are of one class though several occur."""
+    """Return a warning if all predictions are of one class though several occur, else [].
+
+    If multi-label, or with fewer than FEWEST_TO_WARN examples, there is no warning.
+
+    Args:
+        scores: Scores of a split.
+        name: Name of the split for the warning.
+    """
     if scores.multi_label or scores.num_examples < FEWEST_TO_WARN:
         return []
     occurring = [label for label, row in scores.per_class.items() if row["support"]]

@@ -23,13 +23,15 @@ from seqtrain.metrics import METRICS, Outcome
 from seqtrain.model.classifier import ClassifierNetwork
 
 LENGTH_GROUPS = 5
+"""Largest number of groups in `Scores.by_length`."""
 CONFIDENCE_BINS = 15
-"""Intervals of probability for the expected calibration error."""
+"""Number of intervals of probability for the expected calibration error."""
 COVERAGE_LEVELS = 10
+"""Largest number of points in `Scores.risk_coverage`."""
 MATRIX_CLASSES = 200
-"""Number of classes up to which the confusion matrix is kept, because its size is the square."""
+"""Largest number of classes with a confusion matrix, whose size is the square of it."""
 KEPT_CONFUSIONS = 100
-"""Number of most frequent confusions that are kept."""
+"""Largest number of mistakes in `Scores.confusions`."""
 
 
 def score_branches(
@@ -41,17 +43,22 @@ def score_branches(
 ) -> tuple[Tensor, Scores, dict[str, Scores]]:
     """Score the combined logits of a model's branches, and each branch by itself.
 
+    If the thresholds of two classes differ, each branch is scored with thresholds at which it
+    predicts the second class as often as the model does.
+
     Args:
-        network: The model.
+        network: The model, whose calibration combines the branches.
         branches: Logits of each branch, (B, C).
         store: The sequences and their labels.
         names: Label of each class.
-        thresholds: Threshold of each class.
+        thresholds: Threshold of each class, (C,).
 
     Returns:
-        The combined logits, (B, C); their scores; each branch's scores by name, empty if there is
-        one branch. If the thresholds of two classes differ, each branch predicts the second class
-        as often as the model does.
+        The combined logits, (B, C); their scores; and the scores of each branch by its name (empty
+        for one branch).
+
+    Raises:
+        RunError: If a combined logit isn't finite.
     """
     logits = check_finite(network.combine(branches), store)
     together = score(logits, store.labels, store.lengths, names, thresholds, ranked=True)
@@ -60,13 +67,13 @@ def score_branches(
         for name, own in zip(network.branch_names, branches, strict=True):
             decision = None
             if not together.multi_label and len({*thresholds}) > 1:
-                decision = _with_as_many(own, int(together.per_class[names[1]]["num_predicted"]))
+                decision = _thresholds_for(own, int(together.per_class[names[1]]["num_predicted"]))
             by_branch[name] = score(own, store.labels, store.lengths, names, decision)
     return logits, together, by_branch
 
 
-def _with_as_many(logits: Tensor, number: int) -> list[float]:
-    """Return thresholds of two classes that predict the second one for `number` examples.
+def _thresholds_for(logits: Tensor, number: int) -> list[float]:
+    """Return thresholds of two classes at which the second one is predicted for `number` examples.
 
     A branch has no thresholds. With these it is comparable to a model that has thresholds.
 
@@ -89,12 +96,12 @@ def score(
     *,
     ranked: bool = False,
 ) -> Scores:
-    """Score predictions.
+    """Return the scores of predictions.
 
     Args:
         logits: Logits, (B, C).
         labels: Class indices, (B,), -1 for a label that the training split lacks; or (B, C) as in a
-            store, if multi-label.
+            SequenceStore, if multi-label.
         lengths: Time steps of each example, (B,).
         names: Label of each class.
         thresholds: Threshold of each class, (C,), or of each class for each example, (B, C).
@@ -137,7 +144,16 @@ def score(
 def _count_decisions(
     logits: Tensor, labels: Tensor, thresholds: Array
 ) -> tuple[Tensor, dict[str, Any]]:
-    """Return which examples of a multi-label task are right, (B,) bool, and fields of `Outcome`."""
+    """Return which examples of a multi-label task are right, and fields of `Outcome` by name.
+
+    Args:
+        logits: Logits, (B, C).
+        labels: Labels as in a SequenceStore, (B, C).
+        thresholds: Threshold of each class, (C,), or also for each example, (B, C).
+
+    Returns:
+        True for each example whose labels are all right, (B,) bool; and the fields.
+    """
     is_known = ~unknown_rows(labels)
     decided = torch.from_numpy(reached(logits.double().sigmoid(), thresholds))
     has = labels > 0
@@ -150,9 +166,17 @@ def _count_decisions(
 def _count_classes(
     logits: Tensor, labels: Tensor, thresholds: Array, names: Sequence[str]
 ) -> tuple[Tensor, dict[str, Any], dict[str, Any]]:
-    """Return which examples of a single-label task are right, (B,) bool, and two dicts.
+    """Return which examples of a single-label task are right, and two dicts of fields by name.
 
-    The first dict has fields of `Outcome`, and the second one has fields of `Scores`.
+    Args:
+        logits: Logits, (B, C).
+        labels: Class indices, (B,), -1 for a label that the training split lacks.
+        thresholds: Threshold of each class, (C,), or also for each example, (B, C); or empty.
+        names: Label of each class.
+
+    Returns:
+        True for each example whose prediction is right, (B,) bool; fields of `Outcome`; and fields
+        of `Scores`.
     """
     decided, confidence, loss, brier = _errors_of_classes(logits, labels, thresholds)
     correct = decided == labels
@@ -178,7 +202,14 @@ def _class_scores(
     ranks: dict[int, tuple[float, float]],
     thresholds: Array,
 ) -> dict[str, dict[str, float | int]]:
-    """Return a dict that maps each label to the scores of its class."""
+    """Return `Scores.per_class`.
+
+    Args:
+        outcome: Counts of predictions.
+        names: Label of each class.
+        ranks: Maps the index of a class to its AUC and average precision.
+        thresholds: Threshold of each class, (C,), or also for each example, (B, C); or empty.
+    """
     columns = {
         "precision": outcome.precision.tolist(),
         "recall": outcome.recall.tolist(),
@@ -197,7 +228,13 @@ def _class_scores(
 
 
 def _confusions(names: Sequence[str], predicted: Tensor, labels: Tensor) -> dict[str, Any]:
-    """Return the fields of `Scores` that show which classes are taken for which."""
+    """Return the fields of `Scores` that count true and predicted classes, by name.
+
+    Args:
+        names: Label of each class.
+        predicted: Predicted class indices, (B,).
+        labels: True class indices, (B,), or -1.
+    """
     known = labels >= 0
     counts = Counter(zip(labels[known].tolist(), predicted[known].tolist(), strict=True))
     wrong = sorted((-count, *pair) for pair, count in counts.items() if pair[0] != pair[1])
@@ -216,9 +253,14 @@ def _confusions(names: Sequence[str], predicted: Tensor, labels: Tensor) -> dict
 
 
 def _rank_classes(logits: Tensor, labels: Tensor) -> dict[int, tuple[float, float]]:
-    """Return AUC and average precision of each class that some examples have and some lack.
+    """Return the AUC and the average precision of each class, by its index.
 
-    Examples are ranked by log-probability, in a multi-label task by logit.
+    Classes that all examples or none have are left out. Examples are ranked by log-probability, in
+    a multi-label task by logit.
+
+    Args:
+        logits: Logits, (B, C).
+        labels: Class indices, (B,), or labels as in a SequenceStore, (B, C), if multi-label.
     """
     scores = logits
     if labels.ndim == 1:
@@ -238,14 +280,23 @@ def _rank_classes(logits: Tensor, labels: Tensor) -> dict[int, tuple[float, floa
 
 
 def _common_threshold(logits: Tensor, labels: Tensor) -> Array:
-    """Return the threshold with the best micro F1, once per class; from a sample if many."""
+    """Return the threshold with the best micro F1, repeated for each class, (C,).
+
+    If there are more than CELLS logits, it is chosen on a sample of the examples.
+
+    Args:
+        logits: Logits, (B, C).
+        labels: Labels as in a SequenceStore, (B, C).
+    """
     some = slice(None, None, -(-logits.numel() // CELLS))
     best = best_threshold(logits[some].double().sigmoid().flatten(), labels[some].flatten() > 0)
     return np.full(logits.shape[1], best)
 
 
 def _errors_of_decisions(logits: Tensor, has: Tensor) -> tuple[float, float, float]:
-    """Return log loss and Brier score, summed over classes, and calibration error.
+    """Return the log loss, the Brier score, and the expected calibration error.
+
+    The first two are means over the examples of a sum over the classes.
 
     Args:
         logits: Logits, (B, C).
@@ -265,7 +316,15 @@ def _errors_of_decisions(logits: Tensor, has: Tensor) -> tuple[float, float, flo
 def _errors_of_classes(
     logits: Tensor, labels: Tensor, thresholds: Array
 ) -> tuple[Tensor, Tensor, float, float]:
-    """Return predicted classes, (B,), their probabilities, (B,), cross-entropy and Brier score."""
+    """Return predicted classes, (B,), their probabilities, (B,), cross-entropy and Brier score.
+
+    Examples without a known label count in the first two only.
+
+    Args:
+        logits: Logits, (B, C).
+        labels: Class indices, (B,), -1 for a label that the training split lacks.
+        thresholds: Threshold of each class, (C,), or also for each example, (B, C); or empty.
+    """
     predicted, confidence = [], []
     loss, brier, done = 0.0, 0.0, 0
     for block, true in double_blocks(logits, labels):
@@ -286,14 +345,23 @@ def _errors_of_classes(
 
 
 def _overconfidence(confidence: Tensor, correct: Tensor) -> Tensor:
-    """Return probability minus correctness, summed in each of the CONFIDENCE_BINS intervals."""
+    """Return probability minus correctness, summed in each interval of probability.
+
+    Args:
+        confidence: Probability of each prediction, (B,).
+        correct: True for each correct prediction, (B,) bool.
+
+    Returns:
+        The sums, (CONFIDENCE_BINS,). If positive, the predictions were less often right than their
+        probabilities say.
+    """
     interval = (confidence * CONFIDENCE_BINS).ceil().long().clamp(1, CONFIDENCE_BINS) - 1
     surplus = confidence - correct.double()
     return surplus.new_zeros(CONFIDENCE_BINS).index_add(0, interval, surplus)
 
 
 def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, float | int]]:
-    """Return accuracy in at most five groups of similar size, cut between lengths.
+    """Return `Scores.by_length`: at most LENGTH_GROUPS groups with about as many examples each.
 
     Args:
         correct: 1.0 for each correct example, (B,).

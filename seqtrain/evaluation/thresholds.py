@@ -14,30 +14,36 @@ from torch import Tensor
 from seqtrain.config.value_types import Section
 
 TIE = 1e-12
-"""Scores that differ by less are equal but for rounding."""
+"""Scores that differ by less count as equal, because the difference may come from rounding."""
 MARGIN = 1e-5
-"""Relative distance between a threshold's two probabilities: rounding must not cross it."""
+"""Least relative distance between the two probabilities that a threshold separates."""
 Z_95 = 1.96
-"""Standard deviations of a normal distribution that hold 95 % of it."""
+"""Number of standard deviations: 95 % of a normal distribution are as near to its mean."""
 CLASS_LEVELS = 20
-"""Points of a class's coverage that are kept with a model."""
+"""Largest number of points in the coverage of one class."""
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 """A number in [0, 1], as a model file holds it."""
 
 
 class CoveragePoint(Section):
-    """Predictions whose probability reaches a threshold, of all classes or of one."""
+    """Summary of the predictions whose probability reaches a threshold.
+
+    They are predictions of all classes, or of one class.
+    """
 
     coverage: Share
-    """Share of all examples; of one class: its recall."""
+    """Number of these predictions, as a share of all. For one class: its recall."""
     min_probability: Share
     """The threshold."""
     accuracy: Share
-    """Share of these predictions that are right."""
+    """Share of these predictions that are right. For one class: its precision."""
 
-    def least(self, rows: int) -> float:
-        """Return the lower end of the accuracy's 95 % interval for `rows` predictions.
+    def lowest_accuracy(self, rows: int) -> float:
+        """Return the lower end of the 95 % confidence interval of `accuracy`.
+
+        Args:
+            rows: Number of the predictions that reach the threshold.
 
         Reference:
             Wilson 1927, "Probable inference, the law of succession, and statistical inference".
@@ -48,15 +54,17 @@ class CoveragePoint(Section):
 
 
 def threshold_curve(scores: Tensor, correct: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Count the examples above each possible threshold. Equal scores share one threshold.
+    """Count the examples that reach each possible threshold, the highest threshold first.
+
+    Scores that differ by less than TIE share one threshold. K is the number of thresholds.
 
     Args:
-        scores: Score of each example, (B,).
+        scores: Score of each example, (B,), in any order. B is at least 1.
         correct: True for the examples to be found, (B,) bool.
 
     Returns:
-        The lowest score of each group of equal ones, descending, (K,); the number of scores that
-        reach it; the number of correct examples among these.
+        The thresholds, (K,); the number of scores that reach each threshold, (K,); and the number
+        of correct examples among these, (K,). A threshold is the lowest of its equal scores.
     """
     ordered, order = scores.double().sort(descending=True, stable=True)
     is_last = torch.cat((ordered.diff() < -TIE, correct.new_ones(1, dtype=torch.bool)))
@@ -66,13 +74,14 @@ def threshold_curve(scores: Tensor, correct: Tensor) -> tuple[Tensor, Tensor, Te
 
 
 def best_threshold(probabilities: Tensor, correct: Tensor) -> float:
-    """Return the threshold with the greatest F1.
+    """Return the threshold with the greatest F1. An example is predicted if it reaches it.
 
     It is the middle between two probabilities that are at least `MARGIN` apart, or between the
-    lowest one and 0. So a probability that another program rounds otherwise stays on its side.
+    lowest one and 0. So a prediction stays the same if another program rounds its probability
+    otherwise.
 
     Args:
-        probabilities: Probability of each example, (B,).
+        probabilities: Probability of each example, (B,). B is at least 1.
         correct: True for the examples to be found, (B,) bool.
     """
     thresholds, counts, hits = threshold_curve(probabilities, correct)
@@ -86,17 +95,20 @@ def best_threshold(probabilities: Tensor, correct: Tensor) -> float:
 def coverage_points(
     confidence: Tensor, correct: Tensor, levels: int, *, of_class: bool = False
 ) -> list[CoveragePoint]:
-    """Return coverage and accuracy at thresholds that reach equal shares of the predictions.
+    """Return coverage and accuracy at thresholds, from the highest to the lowest.
+
+    The coverage of the points grows in equal steps, as far as equal probabilities allow.
 
     Args:
         confidence: Probability of each prediction, (B,).
         correct: True for each correct prediction, (B,) bool.
-        levels: Number of points at most. Predictions of equal probability share one.
-        of_class: Coverage is a share of the correct predictions (recall) instead of all.
+        levels: Largest number of points.
+        of_class: True if `confidence` is the probability of one class. `coverage` is then the
+            share of the correct predictions that reach the threshold (recall).
 
     Returns:
-        The points from the most confident predictions to all. The list is empty if a probability
-        isn't a number, or if `of_class` is set and no prediction is correct.
+        The points. The last one has a coverage of 1. The list is empty if a probability is NaN, or
+        if `of_class` is True and no prediction is correct.
     """
     if bool(confidence.isnan().any()) or (of_class and not bool(correct.any())):
         return []
@@ -113,25 +125,28 @@ def coverage_points(
 
 
 def class_points(probabilities: Tensor, has_class: Tensor) -> list[list[CoveragePoint]]:
-    """Return recall and precision of each class at some thresholds.
+    """Return recall (as coverage) and precision (as accuracy) of each class at some thresholds.
 
     Args:
         probabilities: Probability of each class, (B, C).
         has_class: True where an example has the class, (B, C) bool.
+
+    Returns:
+        One list per class with at most CLASS_LEVELS points; empty for a class without examples.
     """
     columns = zip(probabilities.T, has_class.T, strict=True)
     return [coverage_points(own, has, CLASS_LEVELS, of_class=True) for own, has in columns]
 
 
 def most_covered(points: Sequence[CoveragePoint], precision: float) -> CoveragePoint | None:
-    """Return the point with the greatest coverage among those with enough accuracy.
+    """Return the point with the greatest coverage among points with enough accuracy.
 
     Args:
         points: Coverage and accuracy at some thresholds.
-        precision: Least accuracy.
+        precision: Accuracy that the point must reach.
 
     Returns:
-        The point, or None if no point is accurate enough.
+        The point, or None if no point reaches this accuracy.
     """
     good = [point for point in points if point.accuracy >= precision]
     return max(good, key=lambda point: point.coverage, default=None)

@@ -79,7 +79,7 @@ class Model:
 
     def calibrated(self, calibration: Calibration) -> Model:
         """Set the calibration of the network; return a Model with this network and calibration."""
-        self.network.calibration = calibration.of_logits()
+        self.network.calibration = calibration.for_network()
         return replace(self, calibration=calibration)
 
 
@@ -179,7 +179,7 @@ def read_model(saved: VerifiedFolder) -> Model:
         calibration = Calibration.model_validate(description.get("calibration", {}))
         network = new_network(config, preprocessing)
         sizes = len(preprocessing.labels), len(network.branches)
-        if not calibration.fits(*sizes, multi_label=preprocessing.multi_label):
+        if not calibration.has_sizes_of(*sizes, multi_label=preprocessing.multi_label):
             raise ValueError("calibration: not of as many numbers as there are labels or branches")
     except (LookupError, TypeError, ValueError) as error:
         raise CheckpointError(

@@ -211,7 +211,7 @@ class RunWriter:
         }
         if session.test_scores is not None:
             write_file(self.run.path / TEST, to_json(asdict(session.test_scores)))
-            end["test"] = session.test_scores.figures()
+            end["test"] = session.test_scores.metric_values()
         self._log({**end, "peak_memory_bytes": peak_memory(session.device)})
         if self._last_is_whole:  # otherwise previous/ is the only intact checkpoint
             remove(self.run.previous)
@@ -292,7 +292,7 @@ def metrics_line(event: UpdateEvent | EpochEvent) -> dict[str, Any]:
         "event": "epoch" if event.phase == "training" else event.phase,
         **line,
         "train": {"loss": event.loss, "accuracy": event.accuracy},
-        "validation": None if event.validation is None else event.validation.figures(),
+        "validation": None if event.validation is None else event.validation.metric_values(),
         **speed,
         "padding_fraction": event.padding_fraction,
         "best": event.is_best,

@@ -97,7 +97,7 @@ class TrainingSession:
     def set_calibration(self, calibration: Calibration) -> None:
         """Set the temperature, thresholds, and branch weights of the network."""
         self.calibration = calibration
-        self.network.calibration = calibration.of_logits()
+        self.network.calibration = calibration.for_network()
 
     def restore(self, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
         """Restore the training state that a learner captured.

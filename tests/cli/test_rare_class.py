@@ -67,8 +67,8 @@ def test_the_threshold_has_the_best_f1(rare):
 
     assert sum(found.thresholds) == pytest.approx(1)
     assert f1(found.thresholds[rare]) == max(map(f1, probabilities.tolist()))
-    assert found.fits(2, 1, multi_label=False)
-    assert not Calibration(thresholds=[0.5, 0.2, 0.3]).fits(3, 1, multi_label=False)
+    assert found.has_sizes_of(2, 1, multi_label=False)
+    assert not Calibration(thresholds=[0.5, 0.2, 0.3]).has_sizes_of(3, 1, multi_label=False)
     few = torch.full((400,), 1 - rare)
     few[:9] = rare
     assert calibrate([logits], few, rare=rare).thresholds == []

@@ -33,7 +33,9 @@ def eval(
         if result.by_share is not None:
             values["by_share"] = result.by_share
         if result.parts:
-            values["parts"] = {name: scores.figures() for name, scores in result.parts.items()}
+            values["parts"] = {
+                name: scores.metric_values() for name, scores in result.parts.items()
+            }
         say_json(values)
     else:
         show_evaluation(result, every=every)

@@ -322,7 +322,7 @@ def _probability_for_precision(
     elif rows:
         number = round(found.coverage * rows)
         of_rows += f" ({number:,} of {counted(rows, 'row')})"
-        interval = f" (95% interval: from {found.least(number):.0%})"
+        interval = f" (95% interval: from {found.lowest_accuracy(number):.0%})"
     right = f"{found.accuracy:.2%} of them right{interval}"
     note(
         f"{which} with probability {found.min_probability:.4f} or more: {found.coverage:.1%} of "

@@ -46,7 +46,7 @@ class EventLog:
                 line = metrics_line(event)
                 self._add(line["event"], line, event.update)
         elif isinstance(event, Run):
-            self._add("test", event.test.figures() if event.test else {}, event.epochs)
+            self._add("test", event.test.metric_values() if event.test else {}, event.epochs)
             self._writer.close()
 
     def _add(self, group: str, figures: Mapping[str, Any], at: int) -> None:
