@@ -20,7 +20,7 @@ from seqtrain.data.labels import class_counts, rare_class
 from seqtrain.data.plan import padding_fraction, plan_epoch
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.readers.npz import FEW_SYMBOLS
-from seqtrain.data.readers.sequences import MISSING, is_number
+from seqtrain.data.readers.numbers import MISSING, is_number
 from seqtrain.data.splits import BLANK
 from seqtrain.data.store import SequenceStore, blocks, counts_of, equal_keys
 from seqtrain.data.vocabulary import SPECIAL, UNK

@@ -17,9 +17,9 @@ from seqtrain.config.schema import Config
 from seqtrain.config.value_types import LARGEST_WIDTH
 from seqtrain.data.examples import BadRow, Numbered, RowProblems
 from seqtrain.data.read_options import FileFormat, Schema
+from seqtrain.data.readers.numbers import FLOAT32_MAX, is_number
 from seqtrain.data.readers.opening import open_input
 from seqtrain.data.readers.row_source import RowSource
-from seqtrain.data.readers.sequences import FLOAT32_MAX, is_number
 from seqtrain.data.vocabulary import PAD, SPECIAL, Vocabulary
 from seqtrain.errors import ConfigError, DataError
 from seqtrain.text import counted, display_name, quote

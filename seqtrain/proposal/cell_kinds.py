@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqtrain.data.examples import BadRow
-from seqtrain.data.readers.sequences import DECIMAL_COMMAS, MISSING, is_number, sequence_from_text
+from seqtrain.data.readers.numbers import DECIMAL_COMMAS, MISSING, is_number
+from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.data.readers.times import ISO_DURATION
 
 LONGEST_NUMBER = 15

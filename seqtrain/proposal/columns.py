@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from seqtrain.data.examples import BadRow
 from seqtrain.data.read_options import Column
-from seqtrain.data.readers.sequences import DECIMAL_COMMAS, is_number
+from seqtrain.data.readers.numbers import DECIMAL_COMMAS, is_number
 from seqtrain.data.readers.times import (
     DATE,
     DAY_FIRST,

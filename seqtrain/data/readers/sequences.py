@@ -3,8 +3,6 @@
 import re
 from collections.abc import Mapping
 from collections.abc import Sequence as Listed
-from contextlib import suppress
-from decimal import Decimal
 from itertools import chain
 from typing import Any
 
@@ -13,22 +11,19 @@ import numpy.typing as npt
 
 from seqtrain.data.examples import BadRow, Features, Sequence
 from seqtrain.data.read_options import Column
+from seqtrain.data.readers.numbers import (
+    DECIMAL_COMMAS,
+    float32,
+    is_number,
+    parse_numbers,
+    with_points,
+)
 from seqtrain.files.reading import NotJSONError, parse_json
-from seqtrain.text import quote
 
-FLOAT32_MAX = float(np.finfo(np.float32).max)
-NUMBER_TYPES = {int, float, type(None)}
 INTEGERS = re.compile(r"\s*\[\s*(?:-?[0-9]+(?:\s*,\s*-?[0-9]+)*)?\s*\]\s*")
 """A list of integers in JSON, or an empty one."""
 SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
 """Separator of the numbers of a series."""
-MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none")
-"""Cells of a missing number, in lower case."""
-_DECIMAL = r"(?:[-+]?[0-9]+(?:,[0-9]+)?(?:[eE][-+]?[0-9]+)?|\?|[nN][aA][nN])"
-DECIMAL_COMMAS = re.compile(rf"{_DECIMAL}(?:\s+{_DECIMAL})+")
-"""Numbers separated by blanks, some of which may have a comma."""
-NUMBER_WITH_POINT = re.compile(r"(?<![.0-9])[0-9]*\.[0-9]+(?![.0-9])")
-"""A number with one decimal point; dates such as 31.12.2024 have more points."""
 MANY_FIELDS = 4
 """Least number of fields in which `0,5` is taken for one number rather than two."""
 MANY = re.compile(r"[\s,;[]")
@@ -206,7 +201,7 @@ def _matrix(rows: list[Any]) -> Features:
         BadRow: If a cell isn't a number, or rows have different lengths.
     """
     if rows and not isinstance(rows[0], list):
-        return float32(_parse_numbers(rows)[:, None])
+        return float32(parse_numbers(rows)[:, None])
     for step, row in enumerate(rows, start=1):
         if not isinstance(row, list):
             raise BadRow(f"step {step}: expected a vector, found {json_type(row)}")
@@ -214,7 +209,7 @@ def _matrix(rows: list[Any]) -> Features:
             raise BadRow(f"step {step}: {len(row)} values, but step 1 has {len(rows[0])}")
     if rows and not rows[0]:
         raise BadRow("the vectors hold no values")
-    numbers = _parse_numbers([*chain.from_iterable(rows)])
+    numbers = parse_numbers([*chain.from_iterable(rows)])
     return float32(numbers.reshape(len(rows), len(rows[0]) if rows else 0))
 
 
@@ -232,7 +227,7 @@ def features_from_fields(fields: Listed[object]) -> Features:
         if len(fields) >= MANY_FIELDS and DECIMAL_COMMAS.fullmatch(text):
             raise BadRow(f"found decimal commas; {DECIMAL_ADVICE}")
         return joined_channels([sequence_from_json(x, "features") for x in fields])
-    values = _parse_numbers(fields)
+    values = parse_numbers(fields)
     known = np.flatnonzero(~np.isnan(values))
     return float32(values[: known[-1] + 1 if len(known) else 0, None])
 
@@ -270,7 +265,7 @@ def features_from_columns(texts: list[str]) -> Features:
     Raises:
         BadRow: If a value isn't a number, or the channels have different lengths.
     """
-    channels = [_parse_numbers(text.split(",") if text.strip() else []) for text in texts]
+    channels = [parse_numbers(text.split(",") if text.strip() else []) for text in texts]
     return joined_channels([float32(channel[:, None]) for channel in channels])
 
 
@@ -284,69 +279,6 @@ def features_from_array(values: npt.NDArray[np.generic]) -> Features:
         return float32(values.astype(np.float64))
 
 
-def plain_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64] | None:
-    """Return cells as numbers if all are numbers or None, or all are texts of numbers.
-
-    Otherwise return None, also if a text is blank. A cell None becomes NaN.
-    """
-    try:
-        text = "".join(cells)
-        return np.array([*map(float, cells)]) if text.isascii() and "_" not in text else None
-    except TypeError:
-        with suppress(OverflowError):
-            return np.array(cells, np.float64) if {*map(type, cells)} <= NUMBER_TYPES else None
-    except ValueError:
-        pass
-    return None
-
-
-def _parse_numbers(cells: Listed[Any]) -> npt.NDArray[np.float64]:
-    """Return the number in each cell, (N,), with NaN for each missing number.
-
-    Raises:
-        BadRow: If a cell isn't a number and isn't one of `MISSING`.
-    """
-    if any(isinstance(cell, bool) for cell in cells):
-        raise BadRow("expected a number or null, found true or false")
-    found = plain_numbers(cells)
-    return np.array([*map(number_of, cells)]) if found is None else found
-
-
-def number_of(cell: object) -> float:
-    """Return the number in a cell, or NaN if the cell is None or one of `MISSING`.
-
-    Raises:
-        BadRow: If the cell isn't a number.
-    """
-    if isinstance(cell, str):
-        text = cell.strip()
-        if text.lower() in MISSING:
-            return float("nan")
-        if is_number(text):
-            return float(text)
-    elif cell is None or isinstance(cell, int | float | Decimal):
-        try:
-            return float("nan") if cell is None else float(cell)
-        except OverflowError:
-            return float("inf")
-    raise BadRow(f"expected a number, found {quote(str(cell))}")
-
-
-def with_points(cell: Any) -> Any:
-    """Replace decimal commas in a cell of text by points.
-
-    Cells of other types and JSON lists are returned unchanged.
-
-    Raises:
-        BadRow: If the cell contains both points and commas, or a number with a point.
-    """
-    if not isinstance(cell, str) or cell.lstrip()[:1] == "[":
-        return cell
-    if ("." in cell and "," in cell) or NUMBER_WITH_POINT.search(cell):
-        raise BadRow(f"found a point in {quote(cell)}; data.decimal is ','")
-    return cell.replace(",", ".")
-
-
 def duration_text(count: int, per_second: int) -> str:
     """Return a duration as text of the form ``PT1.5S``.
 
@@ -357,28 +289,6 @@ def duration_text(count: int, per_second: int) -> str:
     seconds, rest = divmod(abs(count), per_second)
     decimals = f".{rest * 10**9 // per_second:09d}" if rest else ""
     return f"{'-' if count < 0 else ''}PT{seconds}{decimals}S"
-
-
-def is_number(cell: str) -> bool:
-    """Return True if a text is a number in ASCII; float() also accepts `٣` and `1_0`."""
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return cell.isascii() and "_" not in cell
-
-
-def float32(values: npt.NDArray[np.float64]) -> Features:
-    """Return values (T, …) as float32. NaN stays NaN.
-
-    Raises:
-        BadRow: If a value is infinite or too large for float32.
-    """
-    beyond = np.abs(values) > FLOAT32_MAX
-    if beyond.any():
-        step = int(np.argwhere(beyond)[0][0]) + 1
-        raise BadRow(f"step {step}: {values[beyond][0]:g} is infinite or too large for float32")
-    return values.astype(np.float32)
 
 
 def plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from seqtrain.data.examples import BadRow
-from seqtrain.data.readers.sequences import (
+from seqtrain.data.readers.numbers import (
     FLOAT32_MAX,
     is_number,
     number_of,

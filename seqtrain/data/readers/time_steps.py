@@ -9,8 +9,8 @@ import numpy as np
 from seqtrain.data.examples import BLANK_LABEL, BadRow, Example, Features, Steps
 from seqtrain.data.labels import Labels
 from seqtrain.data.read_options import ColumnKinds, column_names, token_columns
+from seqtrain.data.readers.numbers import FLOAT32_MAX
 from seqtrain.data.readers.row_source import RowSource, name_of
-from seqtrain.data.readers.sequences import FLOAT32_MAX
 from seqtrain.data.readers.step_cells import (
     GROUP,
     ID,

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime, timezone
 
 from seqtrain.data.examples import BadRow
-from seqtrain.data.readers.sequences import number_of
+from seqtrain.data.readers.numbers import number_of
 from seqtrain.text import quote
 
 NUMBER, DATE, DAY_FIRST, MONTH_FIRST, DURATION = (
