@@ -22,12 +22,13 @@ from seqtrain.text import json_line
 MODEL, PREPROCESSING, VOCABULARY = "model.onnx", "preprocessing.json", "vocabulary.json"
 NGRAMS, SCRIPT, READING, GOLDEN = "ngrams.npz", "predict.py", "reading.zip", "golden.jsonl"
 FORMAT_VERSION = 3
+"""Version of preprocessing.json in an export."""
 PACKAGE = Path(seqtrain.__file__).parent
 SOURCE = PACKAGE / "exports" / "script.py"
 ROOMS = ("config", "data", "files")
-"""Folders of the package whose modules go into the archive."""
+"""Folders of the package whose modules go into reading.zip."""
 EMPTY = ("seqtrain/__init__.py", "seqtrain/config/__init__.py")
-"""Files that are written empty into the archive, as they import modules that it lacks."""
+"""Files that are empty in reading.zip, because they import modules that it doesn't have."""
 EPOCH = (1980, 1, 1, 0, 0, 0)
 """Time of every file in the archive, so that equal modules give equal bytes."""
 TOLERANCE = 1e-5
@@ -56,13 +57,14 @@ def export_model(model: Model, folder: Path) -> Exported:
 
     Args:
         model: The model, on the CPU.
-        folder: Folder to write.
+        folder: Folder to write. If it exists, it is replaced.
 
     Raises:
         ConfigError: If the model can't be exported, a package is missing, or the parent of the
             folder can't be created.
-        RunError: If probabilities differ from the run by more than `TOLERANCE`, or the disk is
-            full.
+        RunError: If the exported model predicts golden rows with probabilities that differ by more
+            than `TOLERANCE` from those of the model. Also if a probability isn't finite, or the
+            folder can't be written.
     """
     onnx = to_onnx(model.network)
     from seqtrain.exports.script import ExportedModel  # needs onnxruntime, which may be missing
@@ -100,9 +102,13 @@ def export_model(model: Model, folder: Path) -> Exported:
 
 
 def _golden_lines(exported: Any, golden: GoldenRows) -> bytes:
-    """Return the content of the file of golden rows.
+    """Return the content of golden.jsonl.
 
     It has a JSON object per line: the sequence, the inputs of the graph, and the prediction.
+
+    Args:
+        exported: The `ExportedModel`, which makes the inputs.
+        golden: Sequences and predictions.
     """
     lines = []
     for number, row in enumerate(golden.rows):
@@ -123,9 +129,9 @@ def _golden_lines(exported: Any, golden: GoldenRows) -> bytes:
 
 
 def archive_of_modules() -> bytes:
-    """Return a zip archive of the modules that read and encode rows.
+    """Return the content of reading.zip, an archive of the modules that read and encode rows.
 
-    With these modules the script reads every row as `seqtrain predict` does.
+    With these modules predict.py reads every row as `seqtrain predict` does.
     """
     inner = [path for room in ROOMS for path in (PACKAGE / room).rglob("*.py")]
     content = io.BytesIO()

@@ -35,12 +35,12 @@ TEXTS = (
 
 @dataclass(frozen=True)
 class GoldenRows:
-    """Made-up sequences and their predictions.
+    """Made-up sequences with the predictions of a model.
 
     Attributes:
-        rows: the sequences as JSON objects: `sequence`, and `facts` if there are row features.
-        store: the encoded sequences.
-        probabilities: probability of each class, as the model predicts, (B, C) float64.
+        rows: JSON object of each sequence: `sequence`, and `facts` if there are row features.
+        store: The encoded sequences.
+        probabilities: Probability of each class, as the model predicts, (B, C) float64.
     """
 
     rows: list[dict[str, Any]]
@@ -51,7 +51,8 @@ class GoldenRows:
 def golden_rows(model: Model) -> GoldenRows:
     """Return made-up sequences with the predictions of a model.
 
-    Equal models get equal rows. Sequences that the model refuses are left out.
+    Equal models get equal rows. Sequences that the model refuses, such as an empty one, are left
+    out.
 
     Raises:
         RunError: If a prediction isn't finite.
@@ -78,6 +79,7 @@ def golden_rows(model: Model) -> GoldenRows:
 
 
 def _as_json(sequence: Any, rules: Preprocessing) -> Any:
+    """Return a sequence of a reader as a JSON value: a text, or a list of time steps."""
     if isinstance(sequence, np.ndarray):
         return [[None if np.isnan(x) else x for x in step] for step in sequence.tolist()]
     if isinstance(sequence, Steps) and rules.steps is not None:
@@ -86,7 +88,10 @@ def _as_json(sequence: Any, rules: Preprocessing) -> Any:
 
 
 def _sequences(rules: Preprocessing) -> Iterator[Any]:
-    """Yield made-up sequences in the form of a reader, also an empty and an overlong sequence."""
+    """Yield made-up sequences as a reader returns them.
+
+    One of them is empty. If the preprocessing has a `max_length`, another one is longer.
+    """
     lengths = [*LENGTHS, 0]
     if rules.lengths.max_length is not None:
         lengths.append(min(rules.lengths.max_length, 1000) + 7)
@@ -109,6 +114,7 @@ def _sequences(rules: Preprocessing) -> Iterator[Any]:
 def _draw_tokens(
     rules: Preprocessing, known: Sequence[str], draw: random.Random, length: int
 ) -> list[str] | str:
+    """Return `length` random known tokens: a list with an unknown symbol at its end, or a text."""
     tokens = [draw.choice(known) for _ in range(length)]
     if rules.kind == "tokens":
         return [*tokens[:-1], UNKNOWN_SYMBOL] if length > 2 else tokens
@@ -116,7 +122,10 @@ def _draw_tokens(
 
 
 def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> Steps:
-    """Return `length` random time steps: known and unknown tokens, and numbers around each mean."""
+    """Return `length` random time steps: known and unknown tokens, and numbers around each mean.
+
+    If missing values have indicators, a tenth of the numbers is missing.
+    """
     tokens = tuple(
         tuple(draw.choice([*vocabulary.tokens, UNKNOWN_SYMBOL], length).tolist())
         for vocabulary in table.vocabularies

@@ -42,7 +42,13 @@ PADDED_STEPS = 16384
 
 
 class ExportedModel:
-    """An exported model: the ONNX graph, and the preprocessing of its inputs."""
+    """An exported model: the ONNX graph, and the preprocessing of its inputs.
+
+    Args:
+        onnx: Content of model.onnx.
+        fitted: Preprocessing of the model.
+        thresholds: Threshold of each class.
+    """
 
     def __init__(self, onnx: bytes, fitted: Preprocessing, thresholds: list[float]) -> None:
         self.fitted, self.grams, self.thresholds = fitted, fitted.sequence.words, thresholds
@@ -64,10 +70,12 @@ class ExportedModel:
         return found
 
     def decide(self, probabilities: Any) -> tuple[str, str]:
-        """Return the label and the probability of a row as texts.
+        """Return the predicted label of a row and its probability, as texts.
 
         In a multi-label task, each text joins the labels or probabilities of all predicted classes.
-        `probabilities` has shape (C,).
+
+        Args:
+            probabilities: Probability of each class, (C,).
         """
         best, label_set = [int(best_class(probabilities, self.thresholds))], self.fitted.label_set
         if label_set.multi_label:
@@ -76,7 +84,7 @@ class ExportedModel:
         return label_set.join(label_set.decode(best)), shares
 
     def inputs(self, rows: SequenceStore) -> dict[str, Any]:
-        """Return a dictionary that maps the inputs of the graph to arrays, for a batch of rows."""
+        """Return the inputs of the graph for a batch of encoded rows: arrays by name."""
         lengths, values = rows.lengths, rows.values
         valid = np.arange(lengths.max()) < lengths[:, None]
         is_ids, known = values.ndim == 1, self.fitted.vocabulary
@@ -104,7 +112,7 @@ class ExportedModel:
 
 
 def load(folder: str) -> ExportedModel:
-    """Return the model in the folder of an export."""
+    """Return the model in the folder of an export. Its files must be intact."""
     contents = {}
     for name in ("model.onnx", "preprocessing.json", "vocabulary.json"):
         with open(os.path.join(folder, name), "rb") as file:
@@ -123,9 +131,14 @@ def load(folder: str) -> ExportedModel:
 def predictions(
     path: str, model: ExportedModel, report: EncodingReport
 ) -> Iterator[tuple[Example, str, str]]:
-    """Yield each row of a file with the texts of its label and probability.
+    """Yield each row of a file with its predicted label and the probability, as texts.
 
     The texts are empty for a row without a prediction, such as an empty sequence.
+
+    Args:
+        path: Path of the file, or "-" for standard input.
+        model: The model.
+        report: Receives counts of the rows, for notices.
 
     Raises:
         DataError: If the file, or a row, can't be read.
@@ -139,7 +152,7 @@ def predictions(
 
 
 def main() -> int:
-    """Print the prediction of each row of the file in the arguments; return the exit code."""
+    """Print the predictions for the file that the command line names; return the exit code."""
     arguments = sys.argv[1:]
     if arguments in (["-h"], ["--help"]) or len(arguments) != 1:
         print((__doc__ or "").strip(), file=sys.stdout if len(arguments) == 1 else sys.stderr)

@@ -16,15 +16,18 @@ from seqtrain.model.classifier import ClassifierNetwork
 
 IDS, FEATURES, LENGTHS = "input_ids", "features", "lengths"
 OPERATORS = 17
-"""Version of ONNX's operators, from 2022, which all runtimes support."""
+"""Version of the set of ONNX operators. It is from 2022, and all runtimes support it."""
 LARGEST = 2**31 - 2**24
 """Largest total size of the weights in bytes. The format is limited to 2 GiB."""
 
 
 class PaddedClassifier(nn.Module):
-    """Trained classifier as a module that reads padded sequences, by operations that ONNX has.
+    """Trained classifier as a module of operations that ONNX has. It reads padded sequences.
 
-    The module returns probabilities, (B, C) float64.
+    The module returns the calibrated probabilities, (B, C) float64.
+
+    Args:
+        network: The classifier.
 
     Attributes:
         inputs: Maps the name of each input to an example and the names of its variable axes.
@@ -43,7 +46,7 @@ class PaddedClassifier(nn.Module):
             self.inputs |= branch.begin_export()
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """Return the calibrated probabilities; the inputs are in the order of `self.inputs`."""
+        """Return the calibrated probabilities, (B, C), for tensors in the order of `inputs`."""
         named = dict(zip(self.inputs, inputs, strict=True))
         batch = PaddedBatch(inputs[0].transpose(0, 1), named[LENGTHS], named)
         logits = [branch.export(batch) for branch in self.network.branches]

@@ -21,24 +21,25 @@ LOSSES = (
 LONGEST = 400
 """Largest number of characters of an entry of the model card."""
 LABELS = 12
-"""Largest number of labels that the card names."""
+"""Largest number of labels that the model card names."""
 OF_LABEL_SET = "of the whole set of labels"
 """Words that follow "probability" in a multi-label task."""
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """Facts about one run for a report, and its predictions for one split.
+    """Facts about one run for a report, and its predictions for one split or file.
 
     Attributes:
         name: Name of the run directory.
         config: The resolved config, as YAML.
-        environment: Contents of environment.json.
+        environment: Content of environment.json.
         epochs: The "epoch" lines of metrics.jsonl.
-        card: Maps the names of the model card to its values, in order.
-        split: Split or file that was scored.
+        card: The model card, as `model_card` returns it.
+        split: Name of the split or file that was scored.
         shown: Predictions for the split, and their scores.
-        prefixes: Scores after each tenth of the sequences, or an empty list.
+        prefixes: Scores after each tenth of the sequences, as `score_prefixes` returns them. Empty
+            if they weren't computed.
     """
 
     name: str
@@ -57,13 +58,16 @@ def model_card(
     epochs: Sequence[Mapping[str, Any]],
     shown: SplitResults,
 ) -> dict[str, str]:
-    """Return a dictionary that maps the names of the model card to its values, in order.
+    """Return the model card: a description of a run for people, in short entries.
 
     Args:
         run: The run.
-        config: Its config.
-        epochs: The "epoch" lines of its metrics.jsonl.
-        shown: Its predictions for the split that was scored.
+        config: Config of the run.
+        epochs: The "epoch" lines of the run's metrics.jsonl.
+        shown: Predictions of the run for the split that was scored.
+
+    Returns:
+        Maps the name of each entry, such as "trained on", to its text, in order.
     """
     data, summary, environment = config.data, summarize_run(run), run.environment()
     labels = shown.scores.labels

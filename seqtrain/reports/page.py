@@ -24,6 +24,7 @@ MATRIX_CLASSES = 20
 SHOWN, SHOWN_TEXT = 50, 400
 """Largest number of confused pairs and of errors to show, and of characters of a sequence."""
 COLOURS = 6
+"""Number of colours of lines in `templates/style.css`, s0 to s5."""
 CURVES = {
     "loss": (("train", "loss"), ("validation", "loss")),
     "accuracy": (("train", "accuracy"), ("validation", "accuracy")),
@@ -44,7 +45,13 @@ Point: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class Line:
-    """A line of a chart: its name in the legend, its points (x, y), and its CSS classes."""
+    """A line of a chart.
+
+    Attributes:
+        name: Name in the legend.
+        points: Points of the line, as pairs (x, y).
+        style: CSS classes, such as "s0 dashed".
+    """
 
     name: str
     points: Sequence[Point]
@@ -53,14 +60,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture, with coordinates from the upper left corner.
+    """Content of a picture of 420 × 220. Coordinates are counted from the upper left corner.
 
     Attributes:
         title: Title.
         x_name: Name of the horizontal axis.
         x_ticks: Coordinate and text of each tick of the horizontal axis.
         y_ticks: Coordinate and text of each tick of the vertical axis.
-        lines: Lines; a line of one point is drawn as a dot.
+        lines: Lines. Their points are coordinates. A line of one point is drawn as a dot.
     """
 
     title: str
@@ -75,10 +82,10 @@ def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool 
 
     Args:
         title: Title.
-        lines: Lines with values as coordinates. Points that aren't finite are left out, but one
-            point must be finite.
+        lines: Lines whose points are values. Points that aren't finite are left out, but one point
+            must be finite.
         x_name: Name of the horizontal axis.
-        percent: Show the values of the vertical axis, which are shares, in percent.
+        percent: True if the vertical values are shares in [0, 1], which the axis shows in percent.
     """
     finite = [[p for p in line.points if all(map(math.isfinite, p))] for line in lines]
     xs, ys = zip(*(point for points in finite for point in points), strict=True)
@@ -94,12 +101,14 @@ def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool 
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+    """Return the linear function that maps values from low to high to coordinates."""
     return lambda value: round(start + (value - low) / ((high - low) or 1) * (end - start), 2)
 
 
 def _ticks(
     values: Sequence[float], place: Callable[[float], float], *, percent: bool = False
 ) -> list[tuple[float, str]]:
+    """Return the coordinate and the text of a tick at each value. `place` maps a value to it."""
     if percent:
         return [(place(value), f"{100 * value:.3g} %") for value in values]
     return [(place(v), f"{v:,.0f}" if abs(v) >= 1000 else f"{v:.3g}") for v in values]
@@ -121,15 +130,20 @@ def _round_values(low: float, high: float, *, whole: bool = False) -> list[float
 
 
 def render(runs: Sequence[RunFacts], *, title: str) -> str:
-    """Return the HTML document about one run or several.
+    """Return the HTML document of a report about one run or several runs.
 
-    The document loads nothing else; its content security policy forbids it.
+    The document contains all that it needs. Its content security policy forbids to load anything.
+
+    Args:
+        runs: Facts about each run.
+        title: Title of the document.
     """
     return _environment().get_template("page.html").render(title=title, runs=runs)
 
 
 @cache
 def _environment() -> Environment:
+    """Return the jinja2 environment with the functions and constants that the templates use."""
     environment = Environment(
         loader=PackageLoader("seqtrain.reports"),
         autoescape=True,
@@ -156,9 +170,9 @@ def _environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    """Return a text with control characters and marks of direction escaped; line breaks stay.
+    """Return a text with control characters and marks of direction escaped, except line breaks.
 
-    Other values, and markup, are returned unchanged.
+    Markup and values that aren't texts are returned unchanged.
     """
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
@@ -166,9 +180,9 @@ def _visible(value: Any) -> Any:
 
 
 def curves(runs: Sequence[RunFacts]) -> list[Chart]:
-    """Return charts of loss, accuracy, learning rate and speed by epoch, with a colour per run.
+    """Return charts of loss, accuracy, learning rate and speed by epoch.
 
-    A chart without values is left out.
+    Each run has another colour. A chart without values is left out.
     """
     charts = []
     for title, keys in CURVES.items():

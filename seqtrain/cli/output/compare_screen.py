@@ -12,6 +12,7 @@ KINDS = {
     "wrong": "reads padding as data",
     "pooling": "the pooling of a wrong variant, without its mistake",
 }
+"""Maps each kind of variant to the explanation that is printed."""
 LEGEND = (
     "training, prediction: thousand tokens/s",
     "turns: slowest and fastest turn",
@@ -22,7 +23,7 @@ LEGEND = (
 
 
 def show_comparison(comparison: Comparison) -> None:
-    """Print the table, the conditions of the measurement, and the recommendation on stdout."""
+    """Print a comparison on stdout: a table, the conditions, and the recommendation."""
     print_records(stdout_console(), (_record(row, comparison) for row in comparison.candidates))
     kinds = dict.fromkeys(row.kind for row in comparison.candidates)
     say(*(f"{kind}: {KINDS[kind]}" for kind in kinds))
@@ -32,6 +33,7 @@ def show_comparison(comparison: Comparison) -> None:
 
 
 def _record(row: VariantResult, comparison: Comparison) -> Record:
+    """Return the cells of a variant in the table."""
     mark = "*" if row.name == comparison.recommended else " "
     training, prediction = row.training, row.prediction
     return {
@@ -50,7 +52,7 @@ def _record(row: VariantResult, comparison: Comparison) -> Record:
 
 
 def _conditions(comparison: Comparison) -> str:
-    """Return a line about the rows, the device, and the training before the accuracies."""
+    """Return a line about the rows, the device, and how accuracies were measured."""
     if not comparison.held_out:
         accuracy = "not measured, because no rows are held out; set data.validation"
     elif not comparison.passes:
@@ -68,6 +70,7 @@ def _conditions(comparison: Comparison) -> str:
 
 
 def _recommendation(comparison: Comparison) -> str:
+    """Return a line with the recommended setting and the reason, or why there is none."""
     for row in comparison.candidates:
         if row.name == comparison.recommended:
             script = f"a plain torch script as in {row.name}"

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from seqtrain.text import json_line, printable
 
 FILE_WIDTH = 120
-"""Width of tables that are written to a file, unless the variable COLUMNS sets it."""
+"""Width of tables in a file, unless the environment variable COLUMNS sets it."""
 
 
 def stderr_console() -> Console:
@@ -28,7 +28,10 @@ def stdout_console() -> Console:
 
 
 def _console(file: TextIO) -> Console:
-    """Return a console that writes to a file, with colours only on a terminal that has them."""
+    """Return a console that writes to a file, with colours only if it is a terminal with colours.
+
+    The environment variable NO_COLOR switches them off.
+    """
     is_terminal = file.isatty()
     has_width = re.fullmatch("[1-9][0-9]{0,3}", os.environ.get("COLUMNS", "")) is not None
     return Console(
@@ -68,13 +71,20 @@ def warn(*lines: str) -> None:
 
 
 def note_rows(run: Path, data: str, split: str | None, warnings: Iterable[str]) -> None:
-    """Print on stderr the run, the data, the split (or None for a file), and warnings."""
+    """Print on stderr which run is used on which data, and then warnings.
+
+    Args:
+        run: Path of the run.
+        data: Name of the data.
+        split: Split of the run's config, or None for other data.
+        warnings: Warnings about the rows, one line each.
+    """
     note(f"run: {run}, data: {data}" + (f" ({split})" if split else ""))
     warn(*warnings)
 
 
 def _print(console: Console, lines: list[Text], style: str | None = None) -> None:
-    """Print lines. A terminal wraps them between words; in a file they are never wrapped."""
+    """Print lines. On a terminal they are wrapped between words. In a file they aren't wrapped."""
     for line in lines:
         console.print(line, style=style, soft_wrap=not console.is_terminal)
 
@@ -91,7 +101,13 @@ class ProgressBar:
         self._bar: tqdm[Any] | None = None
 
     def __call__(self, task: str, share: float, detail: str = "") -> None:
-        """Show the name of a task, its completed share in [0, 1], and a detail such as the loss."""
+        """Show the bar, or update it.
+
+        Args:
+            task: Name of the task.
+            share: Completed share of the task, in [0, 1].
+            detail: Text at the end, such as the loss.
+        """
         if self._bar is None:
             self._bar = tqdm(
                 desc=task,

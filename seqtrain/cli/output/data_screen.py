@@ -1,4 +1,4 @@
-"""Statistics of data, which `fit` and `data` show, and `data` prints as JSON."""
+"""Statistics of data, as `seqtrain fit` and `seqtrain data` show them, and as JSON."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -14,13 +14,19 @@ from seqtrain.data.summary import SplitSummary
 from seqtrain.text import counted, listed, quote
 
 SHOWN_ROWS = 4
-"""Largest number of rows of a group of equal rows that are named."""
+"""Largest number of rows that are named of a group of equal rows."""
 
 
 def show_splits(
     console: Console, preprocessing: Preprocessing, summaries: Mapping[str, SplitSummary]
 ) -> None:
-    """Print a table with the sizes, lengths and shares of each split, one split per column."""
+    """Print a table with the sizes, lengths and shares of each split, one split per column.
+
+    Args:
+        console: Console to print on.
+        preprocessing: Preprocessing, whose classes and tokens are counted.
+        summaries: Maps the name of each split to its summary.
+    """
     vocabulary = preprocessing.vocabulary
     classes = f"{len(preprocessing.labels)} classes"
     heading = f"{classes}, {len(vocabulary):,} tokens" if vocabulary else classes
@@ -42,7 +48,8 @@ def show_splits(
 def padding_line(padding: tuple[float, float]) -> str:
     """Return a line about padding.
 
-    `padding` holds the share of padding in random batches, and in batches of similar length.
+    Args:
+        padding: Share of padding in random batches, and in batches of similar length, in [0, 1).
     """
     without, within = padding
     return f"padding: {without:.1%} in random batches, {within:.1%} in buckets of similar length"
@@ -78,6 +85,7 @@ def inspection_json(found: Inspection) -> dict[str, Any]:
 
 
 def _rows(group: Sequence[RowPlace]) -> list[dict[str, Any]]:
+    """Return the places of rows as JSON objects."""
     return [
         {"split": split, **({"file": file} if file else {}), "line": line}
         for split, file, line in group
@@ -85,7 +93,7 @@ def _rows(group: Sequence[RowPlace]) -> list[dict[str, Any]]:
 
 
 def show_inspection(found: Inspection, top: int) -> None:
-    """Print the size of each split, padding, lengths, the rarest labels, and rows to look at.
+    """Print statistics of data: splits, padding, lengths, rare labels, and rows to look at.
 
     Args:
         found: Statistics of the data.
@@ -114,6 +122,7 @@ def show_inspection(found: Inspection, top: int) -> None:
 
 
 def _lines(found: Inspection, top: int) -> Iterator[str]:
+    """Yield lines about labels and rows to look at, such as equal rows with different labels."""
     if found.rare_labels:
         names = [f"{quote(name)} ({n})" for name, n in found.rare_labels.items()]
         yield f"labels with fewer than {RARE} rows in train: {listed(names, top)}"
@@ -138,6 +147,7 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
 
 
 def _named(group: Sequence[RowPlace]) -> str:
+    """Return a text that names the places of the first rows of a group."""
     words = [
         f"{split} {file}:{line}" if file else f"{split} line {line}" for split, file, line in group
     ]

@@ -11,6 +11,7 @@ from seqtrain.evaluation.predicted_example import PredictedExample
 
 SCORES = "scores: after calibration, as in eval; seqtrain runs shows validation before it"
 RIGHT = ("both", "only A", "only B", "neither")
+"""Which runs predict an example right, in the order of `RunDifference.counts`."""
 
 
 def diff_json(found: RunDifference, top: int | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Table of epochs during training. On a terminal, epochs without improvement share a row."""
+"""Table of epochs that grows during training."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ ERASE_LINE = Control(
 
 
 class EpochTable:
-    """Rows of epochs, and lines about the epochs of pretraining and of a refit.
+    """Table of the epochs of training, with lines about the epochs of pretraining and of a refit.
 
-    On a terminal with colours, an epoch that doesn't improve the monitored score, as it is shown,
-    updates the last row. That row then shows a range of epochs, with the values of its best epoch,
-    or of the newest one if none was the best so far. Lines of pretraining and of a refit
-    are updated in the same way. In a file each epoch has its own line.
+    On a terminal with colours, an epoch that doesn't improve the monitored score shares the row of
+    the epoch before it. The row then shows a range of epochs, with the values of the best epoch. If
+    none of them was the best so far, it has the values of the newest. Epochs of pretraining share
+    one line, and so do epochs of a refit.
+
+    In a file, and without colours, each epoch has a separate line.
 
     Args:
         console: Console to print on.
@@ -47,8 +49,8 @@ class EpochTable:
         self._group: list[EpochEvent] = []
 
     def add(self, event: EpochEvent) -> None:
-        """Print an epoch, or update the last line with it."""
-        is_folded = self._can_erase and self._group and self._adds_nothing(event)
+        """Print the line of an epoch, or replace the last line by one that includes the epoch."""
+        is_folded = self._can_erase and self._group and self._shares_line(event)
         self._group = [*self._group, event] if is_folded else [event]
         is_row = event.phase == "training"
         line = self._row() if is_row else self._phase_line()
@@ -58,10 +60,11 @@ class EpochTable:
             line = shorten(line, self._console.width)
         self._console.print(line, style="" if is_row else "dim", markup=False, soft_wrap=True)
 
-    def _adds_nothing(self, event: EpochEvent) -> bool:
-        """Return True if the event can share the last line: same phase, and no better score.
+    def _shares_line(self, event: EpochEvent) -> bool:
+        """Return True if an epoch can share the last line.
 
-        Scores are compared as they are shown. Events without a score share the line, too.
+        It can if it is of the same phase, and its score isn't better than the scores of the line.
+        They are compared as they are shown. Without scores, all epochs of a phase share a line.
         """
         last = self._group[-1]
         if event.phase != last.phase:
@@ -110,9 +113,10 @@ class EpochTable:
         )
 
     def _metrics(self) -> list[str]:
-        """Return the names of the shown metrics of validation: loss, accuracy, and a third metric.
+        """Return the names of the metrics on validation that are shown.
 
-        It is the monitored metric, or macro F1 if the monitored metric is shown anyway.
+        They are loss, accuracy, and the monitored metric. If that is one of the first two, the
+        third is macro F1.
         """
         monitor = self._training.monitor
         return ["loss", "accuracy", "macro_f1" if monitor in SHOWN_METRICS else monitor]
@@ -129,7 +133,7 @@ class EpochTable:
         ]
 
     def _legend(self) -> str:
-        """Return a line that explains the columns, in particular how the two losses differ."""
+        """Return a line that explains the columns, and how the two losses differ."""
         extras = ["dropout"]
         if self._training.label_smoothing:
             extras.append("label smoothing")
@@ -144,12 +148,12 @@ class EpochTable:
     def _phase_line(self) -> str:
         """Return a line about the last epochs of pretraining or of a refit."""
         event = self._group[-1]
-        figures = [f"loss {event.loss:.4f}", f"accuracy {event.accuracy:.2%}"]
+        parts = [f"loss {event.loss:.4f}", f"accuracy {event.accuracy:.2%}"]
         if event.phase == "pretraining":
-            figures = [f"loss {event.loss:.4f} per token"]
-            figures.append(f"perplexity {perplexity(event.loss):,.1f}")
+            parts = [f"loss {event.loss:.4f} per token"]
+            parts.append(f"perplexity {perplexity(event.loss):,.1f}")
             if event.validation_loss is not None:
-                figures.append(f"validation perplexity {perplexity(event.validation_loss):,.1f}")
-        figures.append(f"{event.time_steps / event.seconds:,.0f} tokens/s")
-        figures.append(f"{sum(each.seconds for each in self._group):.1f} s")
-        return f"{event.phase} {self._number()}: {', '.join(figures)}"
+                parts.append(f"validation perplexity {perplexity(event.validation_loss):,.1f}")
+        parts.append(f"{event.time_steps / event.seconds:,.0f} tokens/s")
+        parts.append(f"{sum(each.seconds for each in self._group):.1f} s")
+        return f"{event.phase} {self._number()}: {', '.join(parts)}"

@@ -15,17 +15,18 @@ from seqtrain.text import printable, quote
 FOR, AGAINST = "bold green", "bold red"
 """Styles of tokens that support the prediction, and of tokens that contradict it."""
 SHOWN_TOKENS, STRONGEST = 200, 5
+"""Largest number of tokens shown of a sequence, and of strongest tokens that are listed."""
 
 
 def error_json(row: PredictedExample) -> dict[str, Any]:
-    """Return the JSON object of a wrong prediction, without `weights` if they are None."""
+    """Return the JSON object of a wrong prediction. It has `weights` only if they were computed."""
     names = ("line", "text", "label", "predicted", "probability", "length", "file")
     values = {name: getattr(row, name) for name in names}
     return values if row.weights is None else {**values, "weights": row.weights}
 
 
 def show_errors(rows: Sequence[PredictedExample]) -> None:
-    """Print a table of wrong predictions, then the weights of their tokens if they have any."""
+    """Print a table of wrong predictions, and then the weights of tokens that were computed."""
     found = list[tuple[PredictedExample, Record]]()
     for row in rows:
         record: Record = {
@@ -41,9 +42,10 @@ def show_errors(rows: Sequence[PredictedExample]) -> None:
 
 
 def print_predictions(found: Sequence[tuple[PredictedExample, Record]]) -> None:
-    """Print a table of predictions: file and line, the cells of a record, the sequence.
+    """Print a table of predictions, with their file and line first and their sequence last.
 
-    `found` holds pairs of a prediction and the record with its cells.
+    Args:
+        found: Pairs of a prediction and a record with the cells to print in between.
     """
     records = list[Record]()
     in_several_files = any(row.file for row, _ in found)
@@ -55,7 +57,12 @@ def print_predictions(found: Sequence[tuple[PredictedExample, Record]]) -> None:
 
 
 def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -> None:
-    """Print the tokens of a wrong prediction, coloured by their weights, and the strongest ones."""
+    """Print the tokens of a wrong prediction, coloured by their weights, and the strongest ones.
+
+    Args:
+        row: The prediction.
+        weights: Each token and its weight for the prediction.
+    """
     head = Text.assemble(
         (f"\nline {row.line}: ", "dim"),
         (printable(row.predicted), FOR),
@@ -81,7 +88,7 @@ def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -
 
 
 def _strongest(weights: Sequence[tuple[str, float]]) -> str:
-    """Return a text with the `STRONGEST` tokens by absolute weight, and their weights.
+    """Return a text with the tokens whose weights are largest in absolute value.
 
     A token that occurs repeatedly is followed by its time step.
     """

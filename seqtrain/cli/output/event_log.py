@@ -1,4 +1,4 @@
-"""Event files for TensorBoard (`fit --log tensorboard`). Errors don't stop training."""
+"""Event files for TensorBoard (`fit --log tensorboard`)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,10 +11,13 @@ from seqtrain.runs.run_writer import UPDATES_PER_LINE, metrics_line
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
 FOLDER = "tensorboard"
+"""Folder of the event files in a run directory."""
 
 
 class EventLog:
     """Listener of `fit` that writes the scores of its events to event files.
+
+    If writing fails, a warning is printed, and training continues without the log.
 
     Raises:
         ConfigError: If the package tensorboard isn't installed.
@@ -49,16 +52,17 @@ class EventLog:
             self._add("test", event.test.metric_values() if event.test else {}, event.epochs)
             self._writer.close()
 
-    def _add(self, group: str, figures: Mapping[str, Any], at: int) -> None:
+    def _add(self, group: str, scores: Mapping[str, Any], at: int) -> None:
         """Write scores with names such as "test/loss", "train/loss" or "refit/train/loss".
 
         Args:
-            group: Event that has the scores. It begins each name, but scores of a split in the
-                group "epoch" have names without it.
-            figures: Maps names to scores, or to mappings of the scores of a split.
-            at: Number of the update or epoch.
+            group: First part of the names. For scores of a split in the group "epoch" it is left
+                out.
+            scores: Maps the name of a score to its value, or the name of a split to a mapping of
+                scores. Values that aren't floats are ignored.
+            at: Number of the update, or for the group "test" of the epoch.
         """
-        for name, value in figures.items():
+        for name, value in scores.items():
             if isinstance(value, Mapping):
                 self._add(name if group == "epoch" else f"{group}/{name}", value, at)
             elif isinstance(value, float):

@@ -31,7 +31,9 @@ SMOOTHING = 0.98
 
 
 class FitScreen:
-    """Listener of `fit` that shows one run or several runs. Close it to remove its progress bar.
+    """Listener of `fit` that shows one run, or several runs one after another, on stderr.
+
+    Call `close` at the end to remove the progress bar.
 
     Args:
         quiet: Show warnings only.
@@ -75,7 +77,7 @@ class FitScreen:
             self._also(event)
 
     def of_run(self, name: str) -> FitScreen:
-        """Return this screen, after printing the name of the run whose events come next."""
+        """Print the name of the run whose events come next, and return this screen."""
         if not self.is_quiet:
             note(f"{name}:")
         return self
@@ -110,7 +112,11 @@ class FitScreen:
             self._best = event.validation
 
     def _show_update(self, event: UpdateEvent) -> None:
-        """Move the bar: the progress of the training, or of an epoch in pretraining and refit."""
+        """Update the progress bar.
+
+        In training it shows the progress to the last epoch. In pretraining and in a refit it shows
+        the progress in the current epoch.
+        """
         if event.phase == "refit" and event.epoch == event.batch == 1:
             note(REFIT)
         if event.batch == 1:
@@ -143,7 +149,8 @@ def note_next(path: Path, *commands: str) -> None:
     """Print commands that can use a run next.
 
     Args:
-        path: Directory of the run. In runs/ it is the newest run, so its name is left out.
+        path: Directory of the run. If it is in runs/, its name isn't printed, because commands use
+            the newest run there.
         commands: Commands with their arguments, such as "predict FILE".
     """
     name = "" if path.parent == RUNS else f" {path}"
@@ -151,7 +158,12 @@ def note_next(path: Path, *commands: str) -> None:
 
 
 def score_text(name: str, value: float) -> str:
-    """Return the value of a metric as text. The name may begin with a word, as in "test loss"."""
+    """Return the value of a metric as text.
+
+    Args:
+        name: Name of the metric, or words that end with it, as in "test loss".
+        value: The value.
+    """
     return METRICS[name.rpartition(" ")[2]].text(value)
 
 
@@ -181,13 +193,13 @@ def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool
         config: Config without the seeds or folds.
         folds: True if the runs are the folds of a cross-validation.
     """
-    figures = {f"best {config.training.monitor}": [run.best_value for run in runs]}
+    scores = {f"best {config.training.monitor}": [run.best_value for run in runs]}
     tests = [run.test for run in runs if run.test is not None]
     for metric in tests[0].shown_metrics() if tests else ():
         values = [getattr(test, metric.name) for test in tests]
         if None not in values:
-            figures[f"test {metric.name}"] = values
-    show_scores(figures)
+            scores[f"test {metric.name}"] = values
+    show_scores(scores)
     data = config.data
     held_out = data.test or (None if config.training.refit else data.validation)
     # `eval` needs rows that all runs score and none was trained on, or the part of each fold.
@@ -195,12 +207,13 @@ def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool
     note_next(path, "predict FILE", *["eval"] * can_evaluate)
 
 
-def show_scores(figures: Mapping[str, Sequence[float]]) -> None:
+def show_scores(scores: Mapping[str, Sequence[float]]) -> None:
     """Print mean, standard error, smallest and largest score of several runs on stderr.
 
-    `figures` maps each metric to its values, one per run.
+    Args:
+        scores: Maps each metric to its values, one per run. There are at least two runs.
     """
-    count = len(next(iter(figures.values())))
+    count = len(next(iter(scores.values())))
     columns = [
         TableColumn(f"{count} runs", "words"),
         TableColumn("mean"),
@@ -209,7 +222,7 @@ def show_scores(figures: Mapping[str, Sequence[float]]) -> None:
         TableColumn("largest", rank=2),
     ]
     rows = []
-    for name, values in figures.items():
+    for name, values in scores.items():
         error = stdev(values) / len(values) ** 0.5
         numbers = (fmean(values), error, min(values), max(values))
         rows.append((name, *(score_text(name, number) for number in numbers)))

@@ -1,4 +1,4 @@
-"""Prediction of one input, or of each file of many, and the output file."""
+"""Predictions for one input or for many files, written to output files."""
 
 import gzip
 import io
@@ -36,7 +36,7 @@ def write_predictions(
     open_file: Callable[[], AbstractContextManager[TextIO]],
     name: str = "input",
 ) -> None:
-    """Predict an input, write each row as soon as it is predicted, then print notices.
+    """Predict an input, write each row as soon as it is predicted, and then print warnings.
 
     The output is opened after the first prediction, so that unreadable input leaves no output.
 
@@ -46,7 +46,7 @@ def write_predictions(
         options: Format of the input, and columns to copy.
         source: Path of the input, or "-" for standard input.
         open_file: Function that opens the output.
-        name: Name of the input in notices.
+        name: Name of the input in warnings.
     """
     report, unknown, undecided = EncodingReport(), 0, 0
     arguments: dict[str, Any] = {"report": report, **vars(options)}
@@ -86,16 +86,17 @@ def write_predictions(
 def predict_files(
     source: str, folder: Path, ending: str, write: Callable[..., None], *, force: bool
 ) -> None:
-    """Predict each file into a separate output file, unless this file exists already.
+    """Predict each input file into a separate output file. Output files that exist are skipped.
 
-    An output file gets its name when it is complete. If RANK and WORLD_SIZE are set, as a launcher
-    sets them, this process predicts every WORLD_SIZE-th file.
+    An output file gets its name when it is complete. If a launcher such as torchrun set RANK and
+    WORLD_SIZE, this process predicts every WORLD_SIZE-th file.
 
     Args:
         source: File, folder, or pattern of several files.
         folder: Folder to write into; it is created.
         ending: Ending of the output files, without a dot.
-        write: Function that predicts a file, as `write_predictions` does.
+        write: Function that predicts one file. Its arguments are the last three of
+            `write_predictions`.
         force: Also predict files whose output file exists, and replace it.
 
     Raises:

@@ -1,4 +1,7 @@
-"""Predictions as rows of tsv, csv or jsonl, or as lines on a terminal; also for every time step."""
+"""Predictions as rows of tsv, csv or jsonl, or as lines on a terminal.
+
+A row is written for every sequence, or for every time step.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +37,20 @@ NOTHING: dict[str, Any] = {"label": None, "probability": None, "probabilities": 
 ALWAYS = ("label", "probability", "guess", "label_1", "probability_1")
 """Columns that are never left out on a terminal."""
 WIDEST_LABEL, GAP = 24, 2
+"""Largest width of the column of labels, and spaces between two columns."""
 KEPT, NUMBER_WIDTH, SEQUENCE = 12, 7, len("sequence")
 """Smallest widths of a copied cell, of a probability, and of the sequence."""
 READ = 2000
-"""Number of first characters of a sequence that can appear on a terminal."""
+"""Number of characters at the start of a sequence that can appear on a terminal."""
 COLORS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 SURE, UNSURE = 0.9, 0.5
 """Smallest probability of a bold step, and probability below which a step is dim."""
 BARS = "▁▂▃▄▅▆▇█"
+"""Characters that show a probability, from 0 to 1, at a step without a token."""
 SHOWN_STEPS = 100
 """Number of steps that are shown at each end of a long sequence."""
 LABEL_WIDTH = 32
+"""Largest width of a label among coloured steps."""
 
 
 @dataclass(frozen=True)
@@ -55,15 +61,16 @@ class PredictionColumns:
         labels: Label of each class.
         format: "tsv", "csv", "jsonl", or "lines" for a terminal.
         top_k: Number of most probable labels to write, or None for one (for all in jsonl).
-        keep: Columns to copy from the input.
         each_class: Also write the probability of each class, in the order of `labels`.
-        where: ["file", "line"] or ["file"] if the rows of a folder are predicted, else empty.
-        threshold: Probability below which the label is left empty, or None if every label is
-            written. With a threshold, the column `guess` has the best label of every row.
+        keep: Names of the columns to copy from the input.
+        where: Columns that say where a row comes from: ["file", "line"] or ["file"] if the rows of
+            a folder are predicted, else empty.
+        threshold: Probability below which the label is left empty, or None to write every label.
+            With a threshold, the column `guess` has the most probable label of every row.
         spreadsheet_safe: In csv, put a ' before cells that a spreadsheet would run as a formula.
-        separator: Separator of the labels of a row, and of their probabilities, or None in a
+        separator: Text between the labels of a row, and between their probabilities; or None in a
             single-label task.
-        steps: Write a row for every time step, or a coloured line on a terminal.
+        steps: Write a row for every time step. On a terminal, write the steps as coloured text.
     """
 
     labels: Sequence[str]
@@ -79,13 +86,13 @@ class PredictionColumns:
 
     @property
     def read_ranks(self) -> int | None:
-        """Number of most probable labels to compute for each prediction, or None for all."""
+        """Number of most probable labels that each prediction must have, or None for all."""
         every = self.each_class or (self.format == "jsonl" and not self.top_k)
         return None if every else min(self.top_k or 1, len(self.labels))
 
     @cached_property
-    def own(self) -> dict[str, Any]:
-        """Maps the name of each column of a prediction to an example of its values."""
+    def predicted(self) -> dict[str, Any]:
+        """Maps the name of each column that a prediction fills to an example of its values."""
         first, shares = self.labels[0], dict.fromkeys(self.labels, 0.0)
         return self.values(Prediction(first, 0.0, shares, 0.0, labels=(first,)))
 
@@ -93,9 +100,9 @@ class PredictionColumns:
     def copied(self) -> list[str]:
         """Names of the columns before the prediction: `where`, then the copied columns.
 
-        A copied column whose name is taken gets the prefix `input_`.
+        A copied column with the name of another column gets the prefix `input_`.
         """
-        taken = {*self.where, *(IN_JSON if self.format == "jsonl" else self.own)}
+        taken = {*self.where, *(IN_JSON if self.format == "jsonl" else self.predicted)}
         found = [*self.where]
         for name in self.keep:
             new = name
@@ -105,14 +112,14 @@ class PredictionColumns:
         return found
 
     def copied_values(self, example: Example) -> list[Any]:
-        """Return the values of the columns before the prediction, in the order of `copied`."""
+        """Return the values of the columns in `copied` for an example. None if one is missing."""
         kept = example.kept or {}
         return [*(getattr(example, name) for name in self.where), *map(kept.get, self.keep)]
 
     def values(self, prediction: Prediction) -> dict[str, Any]:
-        """Return a dictionary that maps the columns of a prediction to its values.
+        """Return the values of a prediction by column, without copied columns.
 
-        Copied columns are left out.
+        In jsonl the names are the keys of the JSON object.
         """
         prediction = prediction.as_text()
         found, label = prediction.probabilities, prediction.label
@@ -136,18 +143,21 @@ class PredictionColumns:
         return row | guess | classes
 
     def is_undecided(self, prediction: Prediction) -> bool:
-        """Return True if a prediction is less probable than the threshold."""
+        """Return True if there is a threshold, and a prediction is less probable than it."""
         return self.threshold is not None and prediction.probability < self.threshold
 
     def cells(self, prediction: Prediction, form: str = ".6f") -> list[str]:
-        """Return the cells of a row as texts. The cells of a missing prediction are empty.
+        """Return the cells of a row as texts: copied columns, and then the prediction.
 
-        `form` is the format of probabilities.
+        Args:
+            prediction: The prediction. If the row has a problem in place of it, the cells are
+                empty.
+            form: Format of probabilities.
         """
         before = self.copied_values(prediction.example)
         texts = ["" if x is None else x if isinstance(x, str) else json_line(x) for x in before]
         if prediction.problem is not None:
-            return texts + [""] * len(self.own)
+            return texts + [""] * len(self.predicted)
         for value in self.values(prediction).values():
             if isinstance(value, list):
                 texts.append(str(self.separator).join(format(p, form) for p in value))
@@ -156,10 +166,11 @@ class PredictionColumns:
         return texts
 
     def completed(self, first: Sequence[Any], *, whole_files: bool) -> PredictionColumns:
-        """Return new columns in which `where` and `keep` are set from the first predictions.
+        """Return columns with `where` and `keep` as the first predictions show them.
 
         Args:
-            first: The first predictions, or an empty sequence.
+            first: The first predictions, or an empty sequence. The first one shows whether rows
+                have a file. If all columns are kept, the last one has their names.
             whole_files: True if each file of a folder is one sequence.
         """
         keep = self.keep
@@ -172,20 +183,26 @@ class PredictionColumns:
         return replace(self, where=where, keep=keep)
 
     def begin(self, file: TextIO) -> Callable[[int, Any], str]:
-        """Write the heading to a file, and return a function that formats a prediction.
+        """Write the heading to a file, if the format has one, and return a function.
 
-        The function takes the index of a row, from 0, and its prediction. It returns lines of text.
+        The function takes the index of a row, from 0, and its prediction. It returns the lines of
+        the row.
         """
         if self.format == "jsonl":
             return self._objects
         if self.format == "lines":
             return shown_steps if self.steps else replace(self, where=())._begin_lines(file)
         is_shown = file.isatty()
-        file.write(self._joined([*self.copied, *self.own], is_shown))
+        file.write(self._joined([*self.copied, *self.predicted], is_shown))
         return lambda index, prediction: self._joined(self.cells(prediction), is_shown)
 
     def _objects(self, index: int, found: Any) -> str:
-        """Return the line of a prediction in jsonl, or a line per step if `steps` is set."""
+        """Return the line of a prediction in jsonl, or a line per time step if `steps` is True.
+
+        Args:
+            index: Index of the row, from 0.
+            found: A `Prediction`, or `StepPredictions` if `steps` is True.
+        """
         before = dict(zip(self.copied, self.copied_values(found.example), strict=True))
         rows: Iterable[dict[str, Any]] = [{**NOTHING, "problem": found.example.problem}]
         if self.steps:
@@ -204,15 +221,16 @@ class PredictionColumns:
         return delimited_line(texts, "," if self.format == "csv" else "\t")
 
     def _begin_lines(self, file: TextIO) -> Callable[[int, Prediction], str]:
-        """Write the heading for a terminal, and return a function that formats a prediction."""
+        """Write the heading for a terminal, and return a function as `begin` does."""
         multi_label, columns = self.separator is not None, list[TableColumn]()
         wide = WIDEST_LABEL if multi_label else min(WIDEST_LABEL, max(map(cell_len, self.labels)))
-        for rank, (name, value) in enumerate((dict.fromkeys(self.copied) | self.own).items(), 2):
+        values = dict.fromkeys(self.copied) | self.predicted
+        for rank, (name, value) in enumerate(values.items(), 2):
             heading = name
             if self.each_class:
                 heading = shorten(name.removeprefix("probability_"), WIDEST_LABEL)
             kind: Any = "number" if isinstance(value, float | list) else "words"
-            least = NUMBER_WIDTH if kind == "number" else wide if name in self.own else KEPT
+            least = NUMBER_WIDTH if kind == "number" else wide if name in self.predicted else KEPT
             width = max(cell_len(heading), least)
             columns.append(TableColumn(heading, kind, 0 if name in ALWAYS else rank, width))
         columns.append(TableColumn("sequence", "text", 1, SEQUENCE))
@@ -238,7 +256,12 @@ def _as_text(cell: str) -> str:
 
 
 def step_rows(prediction: StepPredictions, top_k: int | None) -> Iterator[dict[str, Any]]:
-    """Yield a JSON object per time step, with the `top_k` most probable labels, or all if None."""
+    """Yield a JSON object for each time step of a sequence.
+
+    Args:
+        prediction: Predictions for the sequence.
+        top_k: Number of most probable labels to include, or None for all.
+    """
     probabilities = prediction.probabilities
     order = probabilities.argsort(dim=1, descending=True, stable=True)[:, :top_k].tolist()
     for step, (row, ranks) in enumerate(zip(probabilities.tolist(), order, strict=True)):
@@ -250,9 +273,11 @@ def step_rows(prediction: StepPredictions, top_k: int | None) -> Iterator[dict[s
 
 
 def shown_steps(index: int, prediction: StepPredictions) -> str:
-    """Return text for a terminal: the prediction of a sequence and, below it, its coloured steps.
+    """Return text for a terminal: the prediction for a sequence and, below it, coloured steps.
 
-    `index` is the number of the sequence, from 0.
+    Args:
+        index: Index of the sequence, from 0. It is shown if the sequence has no id.
+        prediction: Predictions for the sequence.
     """
     last, steps = prediction.predicted[-1], len(prediction.predicted)
     head = Text.assemble(
@@ -297,10 +322,12 @@ def step_line(prediction: StepPredictions) -> Text:
 
 
 def _gap(line: Text) -> str:
+    """Return the space to append to a line, or "" if the line is empty or ends with one."""
     return " " if line.plain[-1:].strip() else ""
 
 
 def _pieces(prediction: StepPredictions) -> list[str]:
+    """Return the text that shows each time step: its token, or a bar for a feature vector."""
     tokens = prediction.tokens
     if tokens is None:
         heights = prediction.probabilities.max(dim=1).values.mul(len(BARS)).long()

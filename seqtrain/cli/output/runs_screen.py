@@ -28,9 +28,9 @@ def runs_json(runs: Sequence[RunSummary]) -> dict[str, Any]:
 
 
 def show_runs(runs: Sequence[RunSummary]) -> None:
-    """Print a row per run: its scores, its time, and the settings that differ between runs.
+    """Print a table with a row per run: scores, time, and the settings that differ between runs.
 
-    The headings are the words that ``--sort`` takes.
+    ``--sort`` accepts the headings.
     """
     keys = differing_keys(runs)
     last_words = [key.rpartition(".")[2] for key in keys]
@@ -60,6 +60,7 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
 
 
 def _setting(run: RunSummary, key: str) -> str:
+    """Return the value of a config key as text, or a dash. Paths of data are shortened."""
     value = run.config.get(key)
     if key == "data.train" and value is not None:
         files = [value] if isinstance(value, str) else value
@@ -68,5 +69,6 @@ def _setting(run: RunSummary, key: str) -> str:
 
 
 def _epochs(run: RunSummary) -> str:
+    """Return the best epoch and the number of epochs as text, such as "3 of 8, unfinished"."""
     notes = ", refit" * run.refit + ", unfinished" * (not run.finished)
     return f"{format_number(run.best_epoch, 'd')} of {run.epochs}{notes}"

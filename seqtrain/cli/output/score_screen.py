@@ -31,18 +31,19 @@ SHOWN_CONFUSIONS = 10
 LARGEST_MATRIX = 12
 """Largest number of classes for which the confusion matrix is shown."""
 MOST_CLASSES, WORST = 20, 10
-"""Largest number of classes that are all shown, and the number of worst classes shown else."""
+"""Largest number of classes of which all are shown. Of more classes, the worst are shown."""
 LONGEST_HEADING = 4
-"""Largest length of labels that are headings of the confusion matrix; else letters are."""
+"""Largest length of labels as headings of the confusion matrix. Longer ones become letters."""
 UNKNOWN = "(unknown label)"
-"""Row of the examples whose label the model doesn't know."""
+"""Name of the row for examples whose label the model doesn't know."""
 BRANCHES = {
     "ngrams": ("n-grams", "a linear model is enough"),
     "kernels": ("kernels", "these series need no recurrent network"),
     "trees": ("boosted trees", "these sequences need no recurrent network"),
     "recurrent": ("recurrent network", "the linear model adds nothing"),
 }
-"""Maps each branch to its name for people, and the conclusion if it is as good as all."""
+"""Maps each branch to its name for people, and to the conclusion if it scores as high as all
+branches together."""
 EXAMPLES, ACCURACY = (TableColumn("examples"), ",.0f"), (TableColumn("accuracy"), ".2%")
 LENGTH_COLUMNS = {
     "min": (TableColumn("length from"), ",.0f"),
@@ -68,8 +69,8 @@ def show_evaluation(found: Evaluation, *, every: bool) -> None:
     """Print the scores of a run on stdout.
 
     Args:
-        found: Scores of the run, and of its parts: branches, or the runs of an ensemble.
-        every: Show the parts, all classes, and accuracy by length and confidence.
+        found: Scores of the run and of its parts. These are branches, or the runs of an ensemble.
+        every: Also show branches, all classes, and accuracy by length and by confidence.
     """
     console = stdout_console()
     if found.parts and (every or found.ensemble):
@@ -97,14 +98,14 @@ def print_scores(console: Console, scores: Scores, name: str, *, every: bool = F
         name: Split or file that was scored.
         every: Show all classes if there are many, and accuracy by length and by confidence.
     """
-    figures: Record = {
+    record: Record = {
         TableColumn("scored on", "words"): name,
         "examples": f"{scores.num_examples:,}",
     }
     for place, metric in enumerate(scores.shown_metrics()):
         rank = 1 if metric.smaller_is_better else 2 * (place > 2)
-        figures[TableColumn(scores.title(metric), rank=rank)] = scores.text(metric)
-    print_records(console, [figures], also="seqtrain eval --json")
+        record[TableColumn(scores.title(metric), rank=rank)] = scores.text(metric)
+    print_records(console, [record], also="seqtrain eval --json")
     _print_classes(console, scores, every=every)
     if not _print_matrix(console, scores) and scores.confusions:
         words = [TableColumn("most frequent errors: label", "words")]
@@ -124,12 +125,12 @@ def print_metrics(
     rows: Sequence[Mapping[str, float]],
     columns: Mapping[str, tuple[TableColumn, str]],
 ) -> None:
-    """Print a table of metrics, if it has rows.
+    """Print a table of metrics, or nothing without rows.
 
     Args:
         console: Console to print on.
-        rows: Rows, each of which maps keys to metrics.
-        columns: Maps each key to its column and format.
+        rows: For each row, a mapping of keys to values.
+        columns: Maps each key to its column and to the format of its values.
     """
     records: list[Record] = [
         {column: format(row[key], form) for key, (column, form) in columns.items()} for row in rows
@@ -138,21 +139,26 @@ def print_metrics(
 
 
 def monitor_of(run: Path) -> str:
-    """Return the name of the monitored metric of a run, or "accuracy" without a config."""
+    """Return the metric that chose the best epoch of a run, or "accuracy" if it has no config.
+
+    Raises:
+        ConfigError: If the config isn't valid.
+    """
     directory = RunDirectory(run)
     return directory.config().training.monitor if directory.holds(CONFIG) else "accuracy"
 
 
 def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], monitor: str) -> None:
-    """Print the score of each branch, and a line if the baseline is as accurate as the model.
+    """Print the score of each branch, and a line if the model isn't better than the baseline.
 
-    Multi-label scores have no majority-class baseline, and nothing is printed for them. If one of
-    two classes is rare, branches are compared by macro F1, and the baseline isn't mentioned.
+    The baseline is always predicting the most frequent class. For multi-label scores nothing is
+    printed. If one of two classes is rare, there is no line about the baseline.
 
     Args:
         scores: Scores of the whole model.
-        branches: Maps each branch to its scores, or to the value of the compared metric.
-        monitor: Metric that chose the best epoch; branches are compared by it where possible.
+        branches: Maps each branch to its scores, or to its value of the compared metric.
+        monitor: Metric that chose the best epoch. `compared_metric` chooses by it the metric that
+            is printed.
     """
     if scores.majority_baseline is None:
         return
@@ -177,12 +183,15 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
 def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     """Print the metrics of the classes, and their means.
 
-    Unless `every` is True, only the worst of more than `MOST_CLASSES` classes are printed.
+    Args:
+        console: Console to print on.
+        scores: Scores to show.
+        every: Print all classes. Otherwise, of more than `MOST_CLASSES`, only the worst are.
     """
     labels, heading = display_order(scores.labels), "class"
-    figures, unknown = dict(scores.per_class), scores.num_unknown_labels
+    by_label, unknown = dict(scores.per_class), scores.num_unknown_labels
     if not every and len(labels) > MOST_CLASSES:
-        labels.sort(key=lambda label: (figures[label]["f1"], -figures[label]["support"]))
+        labels.sort(key=lambda label: (by_label[label]["f1"], -by_label[label]["support"]))
         labels, heading = labels[:WORST], f"worst {WORST} classes"
     columns = {
         "precision": TableColumn("precision", rank=2),
@@ -192,23 +201,23 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     if (every or scores.multi_label or len(labels) == 2) and scores.auc is not None:
         columns["auc"] = TableColumn("AUC", rank=4)
         columns["average_precision"] = TableColumn("average precision", rank=3)
-    if "threshold" in figures[labels[0]]:
+    if "threshold" in by_label[labels[0]]:
         columns["threshold"] = TableColumn("threshold", rank=5)
     if unknown:
         labels.append(UNKNOWN)
-        figures[UNKNOWN] = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": unknown}
+        by_label[UNKNOWN] = {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": unknown}
     labels.append(f"mean of {len(scores.labels) + (unknown > 0):,}")
     means = {f"macro_{key}": key for key in ("precision", "recall", "f1")}
     means |= {"auc": "auc", "average_precision": "average_precision", "num_examples": "support"}
-    figures[labels[-1]] = {key: getattr(scores, name) for name, key in means.items()}
+    by_label[labels[-1]] = {key: getattr(scores, name) for name, key in means.items()}
     records: list[Record] = [
         {
             TableColumn(heading, "words"): name,
             **{
-                column: format_number(figures[name].get(key), ".2%")
+                column: format_number(by_label[name].get(key), ".2%")
                 for key, column in columns.items()
             },
-            "examples": f"{int(figures[name]['support']):,}",
+            "examples": f"{int(by_label[name]['support']):,}",
         }
         for name in labels
     ]
@@ -216,7 +225,7 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
 
 
 def display_order(labels: Sequence[str]) -> list[str]:
-    """Return labels sorted with numbers by value, so that "class 2" precedes "class 10"."""
+    """Return labels in alphabetical order, but numbers by value: "class 2" before "class 10"."""
     if all(NUMBER.fullmatch(label) for label in labels):
         return sorted(labels, key=float)
 
@@ -229,9 +238,10 @@ def display_order(labels: Sequence[str]) -> list[str]:
 
 
 def _print_matrix(console: Console, scores: Scores) -> bool:
-    """Print the confusion matrix and return True, or return False if it is too large.
+    """Print the confusion matrix and return True, or return False if it can't be printed.
 
-    If labels are long, the headings of columns are letters.
+    It can't if the scores have none, or if it is too large. If labels are long, the headings of
+    columns are letters.
     """
     counts, order = scores.confusion_matrix, display_order(scores.labels)
     if counts is None or len(order) > LARGEST_MATRIX:
@@ -255,4 +265,5 @@ def _print_matrix(console: Console, scores: Scores) -> bool:
 
 
 def _count(value: int) -> str:
+    """Return a number of examples as text, a dot for 0."""
     return f"{value:,}" if value else "·"

@@ -1,4 +1,4 @@
-"""Tables that fit the terminal: columns are left out before a number loses a digit."""
+"""Tables that fit the terminal. Columns are left out, but a number never loses a digit."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -23,10 +23,11 @@ class TableColumn(NamedTuple):
 
     Attributes:
         name: Heading.
-        kind: "number" and "whole" (a name to copy) are never cut or wrapped. "words" are wrapped.
-            A "text" is cut to the available width.
-        rank: The column of the highest rank is left out first. Rank 0 is never left out.
-        width: Width in characters; used by `GrowingTable` only.
+        kind: Kind of the cells. A "number", and a "whole" such as a path, is never cut or wrapped.
+            "words" are wrapped. A "text" is cut to the available width.
+        rank: Columns with the highest rank are left out first, if the table is too wide. A column
+            of rank 0 is never left out.
+        width: Width in characters, which only `GrowingTable` uses.
     """
 
     name: str
@@ -47,14 +48,14 @@ def print_table(
     sections: Sequence[int] = (),
     also: str = "",
 ) -> None:
-    """Print a table with the columns that fit the console, and report how many don't.
+    """Print a table with the columns that fit the console, and a note if others don't.
 
     Args:
         console: Console to print on.
         columns: Columns, or names of number columns that are never left out.
         rows: Cells of each row, in the order of the columns.
-        sections: Numbers of rows, from 1, that are followed by a line.
-        also: Command that shows the columns that were left out.
+        sections: Numbers of the rows, from 1, below which a line is drawn.
+        also: Command that shows the columns that were left out, for the note.
     """
     every = [TableColumn(column) if isinstance(column, str) else column for column in columns]
     cells = list(zip(*rows, strict=True)) or [()] * len(every)
@@ -87,9 +88,12 @@ def print_table(
 
 
 def print_records(console: Console, records: Iterable[Record], **options: Any) -> None:
-    """Print a table of records with equal columns, or print nothing without records.
+    """Print a table with a row per record, or nothing without records.
 
-    `options` are passed to `print_table`.
+    Args:
+        console: Console to print on.
+        records: The rows. All have the columns of the first one, in the same order.
+        options: Options of `print_table`.
     """
     rows = list(records)
     if rows:
@@ -102,9 +106,11 @@ def format_number(value: float | None, form: str) -> str:
 
 
 def note_left_out(count: int, also: str = "") -> None:
-    """Report on stderr that `count` columns don't fit, and the command that shows them.
+    """Print a note on stderr that columns were left out, unless `count` is 0.
 
-    Nothing is printed if `count` is 0.
+    Args:
+        count: Number of the columns.
+        also: Command that shows them, or "".
     """
     if count:
         verb = "doesn't fit" if count == 1 else "don't fit"
@@ -159,12 +165,14 @@ def _columns_that_fit(
     gap: int = GAP,
     edges: int = EDGES,
 ) -> list[int]:
-    """Return the indices of the columns to show. Columns of high rank are dropped first.
+    """Return the indices of the columns to show, in order. The highest ranks are left out first.
+
+    Columns of rank 0 are shown even if they don't fit.
 
     Args:
         columns: All columns.
-        least: Smallest width of each column.
-        width: Available width.
+        least: Smallest width of each column in characters.
+        width: Available width in characters.
         gap: Spaces between two columns.
         edges: Spaces at both edges in total.
     """
@@ -178,4 +186,5 @@ def _columns_that_fit(
 
 
 def _total_width(widths: Sequence[int], gap: int = GAP, edges: int = EDGES) -> int:
+    """Return the width of a table whose columns have the given widths."""
     return sum(widths) + gap * (len(widths) - 1) + edges

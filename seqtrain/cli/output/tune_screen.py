@@ -1,4 +1,4 @@
-"""Screen of a search: a line per trial, and the best trial."""
+"""Screen of `seqtrain tune`: a line per trial, and the best trial."""
 
 import math
 
@@ -15,7 +15,8 @@ from seqtrain.tuning.tune import Tuned
 class TuneScreen:
     """Listener of `tune` that prints a line for each finished trial.
 
-    `config` is the config that is searched around.
+    Args:
+        config: Config with the settings that the search changes.
     """
 
     def __init__(self, config: Config) -> None:
