@@ -13,6 +13,7 @@ from seqtrain.api.predictions import predict_split
 from seqtrain.config import Config, config_from_mapping
 from seqtrain.data import cache
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare
+from tests.helpers.tiny import run_in
 
 Make = Callable[..., Config]
 ROWS = [(f"word{i} again", "xy"[i % 2]) for i in range(20)]
@@ -206,4 +207,17 @@ def test_what_fit_does_not_cache_no_other_function_caches(make, folder, monkeypa
     seqtrain.check(run)
     seqtrain.report(run, tmp_path / "report.html")
     predict_split(run)
+    assert not folder.exists()
+
+
+def test_a_search_and_the_list_of_errors_cache_nothing_where_told(
+    make, folder, monkeypatch, tmp_path
+):
+    pytest.importorskip("optuna")
+    monkeypatch.setenv("SEQTRAIN_CACHE", str(folder))
+    settings = "training.max_epochs=1", "model.hidden_size=4", "model.embedding_dim=4"
+    run = tmp_path / "run"
+    seqtrain.tune(make(*settings), trials=1, run_dir=run, cache=False)
+    for split in ("train", "test"):
+        run_in(tmp_path, "errors", str(run), "--split", split, "--explain")
     assert not folder.exists()
