@@ -226,10 +226,12 @@ def write_table(
             book.active.append([cell or None for cell in line])
         book.save(path)
     elif path.suffix == ".arff":
-        lines = ["@relation r", *(f"@attribute {name} string" for name in names), "@data"]
-        for row in texts:
-            quoted = ("'" + x.replace("\\", "\\\\").replace("'", "\\'") + "'" for x in row)
-            lines.append(",".join(quoted))
+        quoted = [
+            ["'" + x.replace("\\", "\\\\").replace("'", "\\'") + "'" for x in row]
+            for row in [names, *texts]
+        ]
+        lines = ["@relation r", *(f"@attribute {name} string" for name in quoted[0]), "@data"]
+        lines += map(",".join, quoted[1:])
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     else:
         out, is_tsv = io.StringIO(), path.suffix == ".tsv"
