@@ -165,7 +165,7 @@ def _entry_name(config: Config, files: list[tuple[str, str]], known: Preprocessi
     recipe = {
         "data": data.model_dump(),
         "ngrams": [model.subwords, model.ngrams, model.ngrams_spelling, model.max_ngrams],
-        "model": [model.vectors, model.kernels, model.initial_state == "carried"],
+        "model": [model.vectors, model.initial_state == "carried"],
         "vectors_keep": model.vectors_keep if model.vectors else None,
         "pretraining": [pretraining.objective is not None, pretraining.data],
         "seed": config.seed if held_out_fractions(data) else None,
@@ -257,7 +257,6 @@ class _Preparation:
             sequence=column,
             lengths=LengthPolicy(data.max_length, data.overlong, data.empty),
             row_features=row_features_from_config(self.config),
-            kernels=None if known is None else known.kernels,
         )
 
     def _trained_bpe(self, rules: Preprocessing, sources: list[Source]) -> str:

@@ -76,10 +76,6 @@ def fit(
     )
     rules = replace(rules, sequence=column)
     train = parts["train"]
-    if config.model.kernels and known is None:
-        steps = train.lengths
-        sizes = int(steps.min()), int(np.median(steps)), int(steps.max())
-        rules = replace(rules, kernels=sizes)
     rules = replace(rules, ngrams=_fit_ngrams(config, known, rules, train))
     initial = _with_coverage(vectors[0], rules, train) if vectors else None
     return rules, parts, eligible + own_tokens, initial

@@ -22,7 +22,6 @@ from seqtrain.data.labels import LabelSet, ProvisionalLabels
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.read_options import FileFormat, PredictionOptions, Schema
 from seqtrain.data.readers import FileSource, Source, TableSource
-from seqtrain.data.saved_values import saved_integer
 from seqtrain.data.store import SequenceStore
 from seqtrain.data.vocabulary import SPECIAL, UNK, Vocabulary
 from seqtrain.errors import DataError
@@ -42,8 +41,6 @@ class Preprocessing:
         label_set: Classes of train.
         row_features: Columns with one value per row, or None.
         ngrams: N-grams of train for the branch of n-grams, or None.
-        kernels: Time steps of train's shortest, median and longest sequence for the branch of
-            kernels, or None.
         bad_rows: Policy for rows that can't be read: "error" or "drop"; in prediction "error" or
             "blank".
     """
@@ -55,7 +52,6 @@ class Preprocessing:
     label_set: LabelSet = field(default_factory=LabelSet)
     row_features: RowFeatures | None = None
     ngrams: NgramVocabulary | None = None
-    kernels: tuple[int, int, int] | None = None
     bad_rows: str = "error"
 
     @property
@@ -226,7 +222,6 @@ class Preprocessing:
             "lengths": self.lengths.to_dict(),
             "label_set": self.label_set.to_dict(),
             "ngrams": None if self.ngrams is None else self.ngrams.description(),
-            "kernels": None if self.kernels is None else list(self.kernels),
         }
 
     def token_lists(self) -> dict[str, Any]:
@@ -253,11 +248,6 @@ class Preprocessing:
         row_features = values["row_features"]
         if row_features is not None:
             row_features = RowFeatures.from_dict(row_features, tokens)
-        kernels = values["kernels"]
-        if kernels is not None:
-            kernels = tuple(saved_integer("kernels", length, 1) for length in kernels)
-            if len(kernels) != 3 or list(kernels) != sorted(kernels):
-                raise ValueError("kernels: expected three lengths, the shortest first")
         return cls(
             file_format=FileFormat(**values["file_format"]),
             schema=Schema(**values["schema"]),
@@ -267,7 +257,6 @@ class Preprocessing:
             label_set=LabelSet.from_dict(values["label_set"]),
             row_features=row_features,
             ngrams=ngrams,
-            kernels=kernels,
         )
 
 

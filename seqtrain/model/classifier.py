@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import PackedSequence
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.batch import Batch
 from seqtrain.data.preprocessing import Preprocessing
-from seqtrain.data.store import SequenceStore
+from seqtrain.data.store import Ints, SequenceStore
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.branches.branch import Branch, ForwardContext
 from seqtrain.model.initialization import draw_defaults, materialize
@@ -253,10 +253,16 @@ def _add_first_prefix(
             state[f"{prefix}{first}.{name.removeprefix(prefix)}"] = state.pop(name)
 
 
-def new_network(config: ModelConfig, preprocessing: Preprocessing) -> ClassifierNetwork:
-    """Return a network that fits the preprocessing, without weights: initialize or load them."""
-    return ClassifierNetwork(
-        config.architecture,
-        InputSpec.of(preprocessing),
-        multi_label=preprocessing.multi_label,
-    )
+def new_network(
+    config: ModelConfig, preprocessing: Preprocessing, lengths: Ints | None = None
+) -> ClassifierNetwork:
+    """Return a network without weights: initialize them, or load them with ``assign=True``.
+
+    Args:
+        config: the section model of a config.
+        preprocessing: the fitted preprocessing of the network's inputs.
+        lengths: time steps of each training sequence, (B,), or at least of the shortest, the median
+            and the longest one. May be None without model.kernels.
+    """
+    spec = InputSpec.of(preprocessing, lengths if config.kernels else None)
+    return ClassifierNetwork(config.architecture, spec, multi_label=preprocessing.multi_label)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from seqtrain.data.columns.column_table import ColumnTable
 from seqtrain.data.ngram_vocabulary import NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
+from seqtrain.data.store import Ints
 from seqtrain.data.vocabulary import BUCKETS, WordGrams
 from seqtrain.model.standardization import SeriesStandardization
 
@@ -55,8 +58,14 @@ class InputSpec:
     subword_rows: int = BUCKETS
 
     @classmethod
-    def of(cls, preprocessing: Preprocessing) -> InputSpec:
-        """Return the facts about inputs and classes that a fitted preprocessing tells."""
+    def of(cls, preprocessing: Preprocessing, lengths: Ints | None = None) -> InputSpec:
+        """Return the facts about inputs and classes for a fitted preprocessing.
+
+        Args:
+            preprocessing: the fitted preprocessing.
+            lengths: time steps of each training sequence, or None without model.kernels. The
+                shortest, the median and the longest of them are used.
+        """
         series, kernels, column = None, None, preprocessing.sequence
         if column.standardize != "train":
             series = SeriesStandardization(
@@ -65,10 +74,11 @@ class InputSpec:
                 indicators=column.has_indicators,
                 ids=preprocessing.token_columns,
             )
-        if preprocessing.kernels is not None:
+        if lengths is not None:
             # Numbers that were carried forward count as any others.
             indicators = column.has_indicators and not column.carries
-            kernels = KernelSizes(column.channels, indicators, preprocessing.kernels)
+            found = int(np.min(lengths)), int(np.median(lengths)), int(np.max(lengths))
+            kernels = KernelSizes(column.channels, indicators, found)
         return cls(
             input_size=preprocessing.input_size,
             num_classes=len(preprocessing.labels),

@@ -204,7 +204,7 @@ def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.
         ConfigError: If they need more memory than `available_memory`.
     """
     available = available_memory(device)
-    network = new_network(model, preprocessing)
+    network = new_network(model, preprocessing)  # without kernels, which aren't parameters
     parameters = sum(weight.numel() for weight in network.parameters())
     needed = parameters * COPIES * FLOAT_BYTES
     if available is None or needed <= available:

@@ -24,7 +24,8 @@ from seqtrain.data.ngram_vocabulary import ONLY, NgramVocabulary
 from seqtrain.data.preprocessing import Preprocessing
 from seqtrain.data.read_options import column_names
 from seqtrain.data.readers.times import ORDER_TYPES
-from seqtrain.data.saved_values import saved_flag
+from seqtrain.data.saved_values import saved_flag, saved_integer
+from seqtrain.data.store import Ints
 from seqtrain.data.vocabulary import BUCKETS, SPECIAL
 from seqtrain.errors import CheckpointError, ran_out_of_memory
 from seqtrain.evaluation.calibration import Calibration
@@ -38,11 +39,12 @@ from seqtrain.files.writing import (
     to_json,
     write_folder,
 )
+from seqtrain.model.branches.kernels import KernelBranch
 from seqtrain.model.classifier import ClassifierNetwork, new_network
 from seqtrain.model.decoder import Autoencoder, PretrainingModel
 from seqtrain.training.state import check_tensors
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 WEIGHTS, DESCRIPTION, VOCABULARY = "model.safetensors", "model.json", "vocabulary.json"
 NGRAMS, DECODER = "ngrams.safetensors", "decoder.safetensors"
 FILES = {WEIGHTS, DESCRIPTION, VOCABULARY, NGRAMS}
@@ -96,9 +98,11 @@ def model_files(
             of its decoder is added.
         weights: Weights to save in place of the network's, by name, or None.
     """
+    kernels = model.network.find(KernelBranch)
     description = {
         "format_version": FORMAT_VERSION,
         "architecture": model.network.config.model_dump(),
+        "kernels": None if kernels is None else kernels.lengths,
         "preprocessing": model.preprocessing.to_dict(),
         "calibration": model.calibration.model_dump(),
     }
@@ -177,7 +181,8 @@ def read_model(saved: VerifiedFolder) -> Model:
         preprocessing = _read_preprocessing(saved, description["preprocessing"])
         config = _read_architecture(description["architecture"], preprocessing)
         calibration = Calibration.model_validate(description.get("calibration", {}))
-        network = new_network(config, preprocessing)
+        lengths = _read_lengths(description["kernels"], config, preprocessing)
+        network = new_network(config, preprocessing, lengths)
         sizes = len(preprocessing.labels), len(network.branches)
         if not calibration.has_sizes_of(*sizes, multi_label=preprocessing.multi_label):
             raise ValueError("calibration: not of as many numbers as there are labels or branches")
@@ -210,12 +215,30 @@ def _read_architecture(values: Any, preprocessing: Preprocessing) -> ModelConfig
         sizes = named if isinstance(config.ngrams, dict) else sizes
     sizes_of_words = getattr(preprocessing.sequence, "subwords", None)
     subwords = None if sizes_of_words is None else [*sizes_of_words]
-    has_kernels = preprocessing.kernels is not None
     spelled = ngrams is not None and ngrams.has_spelling
-    wanted = config.ngrams, config.subwords, config.kernels, config.ngrams_spelling
-    if (sizes, subwords, has_kernels, spelled) != wanted:
-        raise ValueError("n-grams, subwords or kernels aren't those of the preprocessing")
+    if (sizes, subwords, spelled) != (config.ngrams, config.subwords, config.ngrams_spelling):
+        raise ValueError("n-grams or subwords aren't those of the preprocessing")
     return config
+
+
+def _read_lengths(values: Any, config: ModelConfig, preprocessing: Preprocessing) -> Ints:
+    """Return the lengths that a kernel branch needs, (3,), or (0,) without such a branch.
+
+    Args:
+        values: The JSON value in the model's description: time steps of the shortest, the median
+            and the longest training sequence, or None.
+        config: Section `model` of the model's config.
+        preprocessing: Preprocessing of the same model.
+
+    Raises:
+        ValueError: If the values aren't valid, or don't fit the config and the preprocessing.
+    """
+    lengths = [saved_integer("kernels", length, 1, 2**53) for length in values or []]
+    if len(lengths) != (3 if config.kernels else 0) or lengths != sorted(lengths):
+        raise ValueError("kernels: expected three lengths, the shortest first, or null without")
+    if lengths and (not preprocessing.sequence.channels or preprocessing.token_columns):
+        raise ValueError("kernels: expected none for steps with tokens")
+    return np.array(lengths, np.int64)
 
 
 def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
@@ -239,8 +262,6 @@ def _read_preprocessing(saved: VerifiedFolder, values: Any) -> Preprocessing:
             raise ValueError("ngrams: expected none for series")
         if not {own.column for own in found.ngrams.columns} <= columns:
             raise ValueError("ngrams.columns: expected token columns of a step")
-    if found.kernels is not None and (not found.sequence.channels or found.token_columns):
-        raise ValueError("kernels: expected none for steps with tokens")
     return found
 
 

@@ -30,7 +30,8 @@ def initial_network(
     processes must copy its weights.
     """
     rows = data.splits["train"] if rows is None else rows
-    network = new_network(config.model, data.preprocessing)
+    lengths = data.splits["train"].lengths
+    network = new_network(config.model, data.preprocessing, lengths)
     network.initialize(config.seed)
     embedding = recurrent_branch(network).embedding
     if data.vectors is not None and isinstance(embedding, torch.nn.Embedding):

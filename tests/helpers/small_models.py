@@ -43,11 +43,12 @@ def make_model(kind: str = "text", rules: dict[str, Any] | None = None, **settin
         "label_set": LabelSet(LABELS),
         **(rules or {}),
     }
+    lengths = given.pop("kernels", None)
     names = {field.name for field in fields(Preprocessing)} - {"sequence"}
     settings_of_column = {name: given.pop(name) for name in [*given] if name not in names}
     preprocessing = Preprocessing(sequence=_column(kind, settings_of_column), **given)
     config = ModelConfig(embedding_dim=3, hidden_size=4, **settings)
-    network = new_network(config, preprocessing).eval()
+    network = new_network(config, preprocessing, lengths).eval()
     network.initialize(seed=0)
     with torch.no_grad():
         generator = torch.Generator().manual_seed(1)

@@ -174,10 +174,14 @@ def test_it_tells_waves_apart_without_any_update(config: dict[str, dict[str, obj
 
 
 def test_a_new_train_fits_it_again(config):
-    """A run that begins from an old model, with one label more."""
+    """A run that begins from an old model, with one label more and longer series."""
     seqtrain.fit(config, run_dir="old")
     labels = [*"ab" * 20, *"c" * 20]
     rows = waves(40, 8) + [np.cumsum(row, 0) for row in waves(20, 9)]
+    rows[0] = np.repeat(rows[0], 9, axis=0)
     write_npz(Path("train.npz"), rows, labels)
     seqtrain.fit(config, run_dir="new", init_from="old")
     assert seqtrain.evaluate("new", data="train.npz").parts["kernels"].accuracy > 0.9
+    kernels = load_model(Path("new/best")).network.find(KernelBranch)
+    lengths = [*map(len, rows)]
+    assert kernels.lengths == (min(lengths), int(np.median(lengths)), max(lengths))

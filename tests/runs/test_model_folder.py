@@ -89,7 +89,7 @@ FORGED: dict[str, list[Any]] = {
     "preprocessing/sequence/tokenizer": ["regex", "bpe", None, ["word"]],
     "preprocessing/sequence/bpe_model": ["{}", 1],
     "preprocessing/row_features": [{}, [], 3],
-    "preprocessing/kernels": [[3, 20, 40], "3"],
+    "kernels": [[3, 20, 40], "3"],
     "preprocessing/file_format": [None, {}],
     "preprocessing/file_format/name": ["pickle", "auto", "table"],
     "preprocessing/file_format/by_name": ["no"],

@@ -83,7 +83,7 @@ class KernelBranch(Branch):
 
     def __init__(self, sizes: KernelSizes, num_classes: int) -> None:
         super().__init__()
-        shortest, self.length, longest = sizes.lengths
+        self.lengths = shortest, self.length, longest = sizes.lengths
         self.relative = (False, True) if shortest < longest else (False,)
         most = np.log2(max((self.length - 1) / (TAPS - 1), 1.0))
         exponents = np.append(np.arange(0, most + 1e-9, 0.5), most)
