@@ -31,8 +31,9 @@ from seqtrain.api.estimator_input import (
 )
 from seqtrain.api.fit import fit
 from seqtrain.api.prediction import Predictions
-from seqtrain.api.predictors import Classifier, as_list
+from seqtrain.api.predictors import Classifier
 from seqtrain.api.progress import Progress
+from seqtrain.api.python_input import as_list
 from seqtrain.api.run_events import Event
 from seqtrain.config.schema import Config
 from seqtrain.data.readers.table_source import columns_of

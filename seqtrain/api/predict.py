@@ -20,6 +20,7 @@ from seqtrain.api.load import load
 from seqtrain.api.named_runs import RunLike, directory_of
 from seqtrain.api.prediction import NO_EXAMPLE, PredictionStream
 from seqtrain.api.predictors import Classifier, one_model, refuse_multi_label
+from seqtrain.api.python_input import examples_of
 from seqtrain.data.batch import map_batches
 from seqtrain.data.decisions import best_class
 from seqtrain.data.encoding import EncodingReport, unknown_shares
@@ -128,7 +129,8 @@ def _bursts(
 ) -> tuple[Iterable[Iterable[Example]], str]:
     """Return the rows of a source as they arrive, and its name for messages."""
     if not isinstance(source, str | PathLike):
-        return [classifier.rows_of(source, keep=options.keep)], "sequences"
+        rows = examples_of(source, classifier.preprocessing, keep=options.keep)
+        return [rows], "sequences"
     found = input_source(source, classifier, options)
     return arrivals(found), found.name
 

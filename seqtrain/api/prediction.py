@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -13,8 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from torch import Tensor
 
 from seqtrain.data.examples import Example
+from seqtrain.data.labels import LabelSet
 from seqtrain.data.readers.row_source import name_of
 from seqtrain.errors import ConfigError
 from seqtrain.text import Summarized
@@ -70,6 +73,60 @@ class Prediction(Summarized):
 def label_text(label: Any) -> str:
     """Return a label as the text that files of predictions contain: "1" for 1, "true" for True."""
     return name_of(label, "the label") or ""
+
+
+def predictions_of(
+    examples: Sequence[Example],
+    unknown: Sequence[float],
+    probabilities: Tensor,
+    decisions: tuple[list[list[int]], list[float]],
+    label_set: LabelSet,
+    ranks: int | None,
+) -> Iterator[Prediction]:
+    """Yield the prediction for each of B examples.
+
+    Args:
+        examples: The examples. One with a problem gets no label.
+        unknown: Share of unknown tokens of each example, (B,).
+        probabilities: Probability of each class, (B, C) float64.
+        decisions: Predicted classes of each example, and their probability, as `Classifier.decide`
+            returns them.
+        label_set: The labels.
+        ranks: Number of most probable labels that get a probability, or None for all. If
+            multi-label, all get one.
+    """
+    decided, sure_of = decisions
+    names, multi_label = np.array(label_set.values, dtype=object), label_set.multi_label
+    most = None if multi_label else ranks  # a multi-label row may have any of them
+    order = _ranked(probabilities, None if multi_label else decided, most)
+    columns = names[order.numpy()].tolist(), probabilities.gather(1, order).tolist()
+    of_rows = zip(examples, unknown, *columns, decided, sure_of, strict=True)
+    for example, share, own, row, best, sure in of_rows:
+        if example.problem is None:
+            labels = tuple(label_set.values[index] for index in best)
+            found = dict(zip(own[:most], row[:most], strict=True))
+            label = label_set.join(label_set.decode(best)) if multi_label else labels[0]
+            yield Prediction(label, sure, found, share, example, labels)
+        else:
+            yield Prediction("", math.nan, {}, 0.0, example)
+
+
+def _ranked(probabilities: Tensor, first: list[list[int]] | None, ranks: int | None) -> Tensor:
+    """Return the indices of the classes of each example, the most probable first, (B, C).
+
+    Args:
+        probabilities: Probability of each class, (B, C).
+        first: Class of each example that comes before more probable ones, in a list of one; or
+            None.
+        ranks: If 1 and `first` is set, only these classes are returned, (B, 1).
+    """
+    if first is None:
+        return probabilities.argsort(dim=1, descending=True, stable=True)
+    best = torch.tensor(first, device="cpu")
+    if ranks == 1:
+        return best
+    scores = probabilities.scatter_add(1, best, torch.ones_like(probabilities))
+    return scores.argsort(dim=1, descending=True, stable=True)
 
 
 class Predictions(list[Prediction]):

@@ -1,4 +1,7 @@
-"""Classifiers: predictions for sequences, by one model or by an ensemble."""
+"""Classifiers: predictions for sequences, by one model or by an ensemble.
+
+B sequences, C classes, H width of a vector.
+"""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -13,17 +16,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from seqtrain.api.prediction import Prediction, Predictions, label_text
+from seqtrain.api.prediction import Prediction, Predictions, label_text, predictions_of
+from seqtrain.api.python_input import examples_of
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.decisions import best_class, reached
 from seqtrain.data.encoding import EncodingReport, unknown_shares
-from seqtrain.data.examples import BadRow, Example
+from seqtrain.data.examples import Example
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing, chunked
-from seqtrain.data.read_options import Column, column_names
-from seqtrain.data.readers import TableSource, read_rows
-from seqtrain.data.readers.sequences import sequence_from_python
-from seqtrain.data.readers.table_source import columns_of
-from seqtrain.errors import ConfigError, DataError
+from seqtrain.errors import ConfigError
 from seqtrain.evaluation.calibration import Calibration
 from seqtrain.evaluation.devices import select_device
 from seqtrain.evaluation.logits import CarriedStates, check_finite, embed_sequences, predict_logits
@@ -36,19 +36,22 @@ from seqtrain.text import Summarized, listed, nearest, quote
 
 
 class Classifier(Summarized):
-    """A trained model, or an ensemble that predicts by the mean of its probabilities.
+    """A trained model, or an ensemble that predicts by the mean of its models' probabilities.
 
-    Sequences are read as the first model's preprocessing says. A classifier can be pickled.
+    A classifier can be pickled.
 
     Args:
         models: Models with the same labels and kind of sequences.
-        device: Device that computes.
-        path: Directory that they were loaded from.
+        device: Device that computes. The networks are moved to it.
+        path: Directory from which the models were loaded.
 
     Attributes:
-        thresholds: Probability from which on a label is predicted. In a multi-label task each label
-            has one, chosen on validation. Otherwise `set_threshold` adds labels, which are
-            predicted from their threshold on and never below it.
+        models, device, path: The arguments of these names.
+        preprocessing: Preprocessing of the first model, which says how sequences are read.
+        thresholds: Maps a label to the lowest probability at which it is predicted. If multi-label,
+            it has all labels, with thresholds that were chosen on validation. Otherwise it has the
+            labels that `set_threshold` added. These are predicted whenever they reach their
+            thresholds, and never below.
     """
 
     def __init__(self, models: List[Model], device: torch.device, path: Path) -> None:
@@ -79,11 +82,11 @@ class Classifier(Summarized):
         return [fmean(each) for each in zip(*(x.thresholds for x in self.models), strict=True)]
 
     def summary(self) -> dict[str, str]:
-        """Return path, model, number of classes, kind of sequences and device."""
+        """Return facts for a short representation, by heading: path, model, classes and so on."""
         fitted, members = self.preprocessing, len(self.models)
         found = {
             "path": str(self.path),
-            "model": _branches(self.models[0].network.config),
+            "model": _description(self.models[0].network.config),
             "classes": f"{len(self.labels)}",
             "sequences": " by ".join(filter(None, (fitted.kind, fitted.sequence.tokenizer_name))),
             "device": str(self.device),
@@ -92,21 +95,25 @@ class Classifier(Summarized):
 
     @property
     def network(self) -> ClassifierNetwork:
-        """The network. An ensemble raises a ConfigError."""
+        """The network. A ConfigError is raised if the classifier is an ensemble."""
         return one_model(self).models[0].network
 
     @property
     def calibration(self) -> Calibration:
-        """The calibration. An ensemble raises a ConfigError."""
+        """The calibration. A ConfigError is raised if the classifier is an ensemble."""
         return one_model(self).models[0].calibration
 
     @property
     def separator(self) -> str | None:
-        """Text between the labels of a row, or None in a single-label task."""
+        """Text between the labels of one sequence, or None in a single-label task."""
         return self.preprocessing.label_set.separator
 
     def set_threshold(self, label: Any, probability: float) -> None:
-        """Set the probability from which on a label is predicted.
+        """Set the lowest probability at which a label is predicted, as `thresholds` describes it.
+
+        Args:
+            label: The label, as text or with its type in the training table.
+            probability: The threshold, in [0, 1].
 
         Raises:
             ConfigError: If there is no such label.
@@ -121,16 +128,24 @@ class Classifier(Summarized):
 
     @property
     def decision_thresholds(self) -> list[float]:
-        """Threshold of each class as `decisions` takes it, those that were set included."""
+        """Threshold of each class, (C,), for the functions of `seqtrain.data.decisions`.
+
+        If multi-label, the thresholds that were set are included. Otherwise they are left out,
+        because `decide` applies them afterwards.
+        """
         if self.preprocessing.multi_label:
             return [*self.thresholds.values()]
         return self._fitted_thresholds()
 
     def decide(self, probabilities: Tensor) -> tuple[list[list[int]], list[float]]:
-        """Return the predicted classes of each example, and the probability of the prediction.
+        """Return the predicted classes of each example, and the probability of each prediction.
 
         Args:
             probabilities: Probability of each class, (B, C) float64.
+
+        Returns:
+            For each example the indices of its predicted classes: one, unless multi-label. And for
+            each example the probability of this class, or of exactly this set of classes.
         """
         if self.preprocessing.multi_label:
             chosen = torch.from_numpy(reached(probabilities, self.decision_thresholds))
@@ -154,13 +169,14 @@ class Classifier(Summarized):
     def predict(
         self, sequences: Iterable[Any], groups: Iterable[str | None] | None = None
     ) -> Predictions:
-        """Return a prediction for each sequence, in their order.
+        """Return a prediction for each sequence, in the order of the sequences.
 
         An empty sequence gets no label, as an empty row of a file; see `Prediction.problem`.
 
         Args:
-            sequences: Strings, lists of sentences or chats (kind text), lists of symbols (tokens),
-                or arrays (T, C) (features); or a table with the columns that the model was trained
+            sequences: A list of sequences. A model of kind text reads strings, lists of sentences,
+                or chats; of kind tokens, lists of symbols; of kind features, arrays with a vector
+                for each time step, (T, F). Or a table with the columns that the model was trained
                 on: a DataFrame, a Dataset, a dict of lists, or a list of dicts.
             groups: Name of each sequence's group, or None. A model with `initial_state: carried`
                 starts a sequence from the state at the end of the one before it in its group.
@@ -168,8 +184,9 @@ class Classifier(Summarized):
         Raises:
             DataError: If a sequence is of another kind (its number from 1 is named), or if there
                 aren't as many groups as sequences.
+            RunError: If memory ran out, or a prediction isn't finite.
         """
-        rows = self.rows_of(sequences, groups)
+        rows = examples_of(sequences, self.preprocessing, groups)
         found = self.predict_examples([rows], "sequences")
         return Predictions(found, self.preprocessing.label_set.values)
 
@@ -187,50 +204,16 @@ class Classifier(Summarized):
 
         Raises:
             ConfigError: If this is an ensemble.
-            DataError: As `predict`.
+            DataError: If `predict` raises it.
         """
         network, carried = one_model(self, "embed").network, CarriedStates()
         vectors = [np.zeros((0, recurrent_branch(network).pooled_width), dtype=np.float32)]
-        rules = self._prediction_rules(0, None, "error")
-        for examples, store in rules.encode_chunks([self.rows_of(sequences, groups)], "sequences"):
+        rules, rows = self._prediction_rules(0), examples_of(sequences, self.preprocessing, groups)
+        for examples, store in rules.encode_chunks([rows], "sequences"):
             found = embed_sequences(network, store, self.device, carried).numpy()
             found[[example.problem is not None for example in examples]] = np.nan
             vectors.append(found)
         return np.concatenate(vectors)
-
-    def rows_of(
-        self, given: Any, groups: Iterable[str | None] | None = None, keep: List[Column] = ()
-    ) -> Iterable[Example]:
-        """Return sequences, or the rows of a table, as a reader returns them.
-
-        Args:
-            given: Sequences or a table, as for `predict`.
-            groups: Group of each sequence, or None; a table has a column for it.
-            keep: Columns of a table whose cells are kept.
-        """
-        if columns_of(given) is not None:
-            if groups is not None:
-                raise DataError("groups: a table has its own, in the column of data.group")
-            table = TableSource(given, self.preprocessing.schema, keep=keep)
-            return read_rows(table, labelled=False)
-        given, schema = as_list(given), self.preprocessing.schema
-        if given and self.preprocessing.reads_tables:
-            own = [*map(str, schema.sequence_columns()), *column_names(schema.static)]
-            columns = f"the model reads the columns {listed(own)}"
-            raise DataError(f"sequences: {columns}; give a table")
-        names = [None] * len(given) if groups is None else list(groups)
-        if len(names) != len(given):
-            raise DataError(f"groups: found {len(names)}; expected one for each sequence")
-        if not all(name is None or isinstance(name, str) for name in names):
-            raise DataError("groups: expected a string or None for each sequence")
-        examples = []
-        for number, (sequence, name) in enumerate(zip(given, names, strict=True), start=1):
-            try:
-                read = sequence_from_python(sequence, self.preprocessing.kind)
-            except BadRow as bad:
-                raise DataError(f"sequence {number}: {bad}") from None
-            examples.append(Example(read, None, number, group=name))
-        return examples
 
     def predict_examples(
         self,
@@ -241,16 +224,20 @@ class Classifier(Summarized):
         empty: str | None = None,
         bad_rows: str = "error",
     ) -> Iterator[Prediction]:
-        """Yield a prediction for each example, in their order, as they come; memory is bounded.
+        """Yield a prediction for each example, in the order of the examples.
+
+        Examples are read and predicted in chunks, so that memory is bounded.
 
         Args:
-            bursts: Examples that arrive together. Carried states pass from burst to burst.
-            source: Name of the source in messages, such as a file's.
-            report: Counts of rows that were read, cut or empty.
-            ranks: Number of most probable labels that have a probability, or None for all.
-            empty: error, unk (an unknown token is read) or blank (no prediction) for empty
-                sequences; or None for the rule of training, with blank in place of error.
-            bad_rows: error or blank, for rows that can't be read.
+            bursts: Iterables of examples. All of one are predicted before the next one is read.
+            source: Name of the source for messages, such as the name of a file.
+            report: Receives counts of the rows that were read, cut or empty, or None.
+            ranks: Number of most probable labels in `Prediction.probabilities`, or None for all.
+                If multi-label, all are included.
+            empty: What an empty sequence gets: "error" raises an error, "unk" reads an unknown
+                token, and "blank" makes no prediction. None is the rule of training, but "blank" in
+                place of "error".
+            bad_rows: What a row that can't be read gets: "error" or "blank".
 
         Raises:
             DataError: If a row can't be read; predictions for the rows before it come first.
@@ -262,44 +249,24 @@ class Classifier(Summarized):
             for number, copy in enumerate(copies)
         ]
         label_set = self.preprocessing.label_set
-        names = np.array(label_set.values, dtype=object)
-        multi_label = label_set.multi_label
-        most = None if multi_label else ranks  # a multi-label row may have any of them
         for found in zip(*streams, strict=True):
             mean = torch.stack([own for _, own, _ in found]).mean(dim=0)
-            decided, sure_of = self.decide(mean)
-            order = self._ranked(mean, decided, most)
-            columns = names[order.numpy()].tolist(), mean.gather(1, order).tolist()
             examples, _, unknown = found[0]
-            of_rows = zip(examples, unknown, *columns, decided, sure_of, strict=True)
-            for example, share, own, row, best, sure in of_rows:
-                if example.problem is None:
-                    labels = tuple(label_set.values[index] for index in best)
-                    probabilities = dict(zip(own[:most], row[:most], strict=True))
-                    label = label_set.join(label_set.decode(best)) if multi_label else labels[0]
-                    yield Prediction(label, sure, probabilities, share, example, labels)
-                else:
-                    yield Prediction("", math.nan, {}, 0.0, example)
-
-    def _ranked(self, probabilities: Tensor, decided: list[list[int]], ranks: int | None) -> Tensor:
-        """Return the classes of each example, the predicted one first, then by probability."""
-        if self.preprocessing.multi_label:
-            return probabilities.argsort(dim=1, descending=True, stable=True)
-        best = torch.tensor(decided, device="cpu")
-        if ranks == 1:
-            return best
-        scores = probabilities.scatter_add(1, best, torch.ones_like(probabilities))
-        return scores.argsort(dim=1, descending=True, stable=True)
+            yield from predictions_of(examples, unknown, mean, self.decide(mean), label_set, ranks)
 
     def threshold(self, precision: float, label: str | None = None) -> CoveragePoint:
-        """Return the lowest threshold above which this share of validation predictions was right.
+        """Return the threshold of probability at which predictions reach a precision.
+
+        Of the thresholds that reach it on validation, it is the one with the most predictions.
 
         Args:
-            precision: Share of right predictions, in [0, 1].
-            label: Count predictions of this label only, or None for all.
+            precision: Share of the predictions that must be right, in [0, 1].
+            label: Label whose predictions are counted, or None to count all predictions.
 
         Raises:
-            ConfigError: If there is none, or training had no validation split.
+            ConfigError: If no threshold reaches the precision, if training had no validation
+                split, if the classifier is an ensemble, or if it is multi-label and `label` is
+                None.
         """
         option, given, points = "--precision", "--min-probability", self.calibration.coverage
         if label is not None:
@@ -334,9 +301,16 @@ class Classifier(Summarized):
     ) -> Iterator[tuple[list[Example], Tensor, list[float]]]:
         """Yield the predictions of one of the models, chunk by chunk.
 
+        Args:
+            number: Index of the model in `models`.
+            bursts: As for `predict_examples`.
+            source: As for `predict_examples`.
+            report: As for `predict_examples`.
+            policy: The arguments `empty` and `bad_rows` of `predict_examples`.
+
         Yields:
-            The examples; the probability of each class, (B, C) float64; the share of unknown tokens
-            of each. The numbers of an example with a problem mean nothing.
+            The examples of a chunk; the probability of each class, (B, C) float64; and the share of
+            unknown tokens of each example. The numbers of an example with a problem mean nothing.
         """
         model, carried = self.models[number], CarriedStates()
         rules = self._prediction_rules(number, *policy)
@@ -345,8 +319,18 @@ class Classifier(Summarized):
             found = model.network.probabilities(check_finite(logits, store))
             yield examples, found, unknown_shares(store, rules.token_columns)
 
-    def _prediction_rules(self, number: int, empty: str | None, bad_rows: str) -> Preprocessing:
-        """Return a model's preprocessing for prediction, which remembers what it looked up."""
+    def _prediction_rules(
+        self, number: int, empty: str | None = None, bad_rows: str = "error"
+    ) -> Preprocessing:
+        """Return the preprocessing of a model with rules for prediction.
+
+        Equal arguments return the same object, because it caches the tokens that it looked up.
+
+        Args:
+            number: Index of the model in `models`.
+            empty: As for `predict_examples`.
+            bad_rows: As for `predict_examples`.
+        """
         fitted = self.models[number].preprocessing
         if empty is None and fitted.lengths.empty == "error":
             empty = "blank"
@@ -357,7 +341,7 @@ class Classifier(Summarized):
 
 
 def one_model(classifier: Classifier, option: str = "") -> Classifier:
-    """Return the classifier if it is a single model.
+    """Return the classifier after checking that it is a single model.
 
     Args:
         classifier: The classifier.
@@ -372,23 +356,13 @@ def one_model(classifier: Classifier, option: str = "") -> Classifier:
 
 
 def refuse_multi_label(classifier: Classifier) -> None:
-    """Raise a ConfigError if the task is multi-label."""
+    """Raise a ConfigError if the task is multi-label. The message is about the option --steps."""
     if classifier.preprocessing.multi_label:
         raise ConfigError("--steps: follows one label; a row may have several here")
 
 
-def as_list(sequences: Any) -> list[Any]:
-    """Return sequences from Python as a list, or raise a DataError if they are no list."""
-    try:
-        if not isinstance(sequences, str | bytes):
-            return list(sequences)
-    except TypeError:
-        pass
-    found = f"found one {type(sequences).__name__}"
-    raise DataError(f"sequences: {found}; expected a list of sequences")
-
-
-def _branches(config: ModelConfig) -> str:
+def _description(config: ModelConfig) -> str:
+    """Return a description of a model for people, such as "gru of 128, pooling last, ngrams"."""
     pooling = [config.pooling] if isinstance(config.pooling, str) else config.pooling
     more = [
         name
@@ -401,7 +375,10 @@ def _branches(config: ModelConfig) -> str:
 
 
 def _lists(bursts: Iterable[Iterable[Example]]) -> Iterator[list[Example]]:
-    """Yield examples in lists of one chunk at most. The rows before an error come first."""
+    """Yield the examples of all bursts in order, in lists of at most CHUNK_ROWS.
+
+    If reading fails, the examples before the error are yielded before it is raised.
+    """
     for rows, fault in chain.from_iterable(chunked(burst, CHUNK_ROWS) for burst in bursts):
         yield rows
         if fault is not None:
