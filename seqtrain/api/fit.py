@@ -361,6 +361,7 @@ def _finished_run(session: TrainingSession, path: Path, warnings: list[str]) -> 
         stopped_early=learner.stopped_early,
         refit=progress.phase == "refit",
         test=test,
+        validation=session.validation_scores,
         branches={name: getattr(own, metric) for name, own in session.branch_scores.items()},
         advice=session.advice(),
         warnings=warnings,

@@ -29,6 +29,8 @@ class Run(Summarized):
         best_value: Monitored value of the best epoch, or NaN if nothing was monitored.
         stopped_early: True if the stopping rule ended training before the last epoch.
         test: Scores on test, or None without a test split.
+        validation: Scores of the calibrated model of the best epoch on validation, or None without
+            the split, or if the run was resumed after that.
         refit: True if a new model was trained on train and validation together. It is in `best`
             instead of the model of the best epoch.
         advice: Advice on how to get a better model, or None.
@@ -45,6 +47,7 @@ class Run(Summarized):
     best_value: float
     stopped_early: bool
     test: Scores | None
+    validation: Scores | None = None
     refit: bool = False
     advice: str | None = None
     branches: dict[str, float] = field(default_factory=dict)

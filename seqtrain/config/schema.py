@@ -297,10 +297,10 @@ class TrainingConfig(Section):
     """temperature: finally divide the logits by the number that minimizes the validation loss
     (multi-label: one number and one threshold per class)."""
     thresholds: Literal["one", "class", "none"] = "class"
-    """Probability from which on a label is predicted, chosen by F1 on validation. Multi-label: one
+    """Probability from which on a label is predicted, chosen on validation. Multi-label: by F1, one
     for all classes; class: one for each class with at least 10 rows there. Of two classes, the
-    smaller one has a threshold if it has less than a fifth of train. none: the most probable class;
-    multi-label: 0.5."""
+    smaller one, if it has less than a fifth of train, is predicted as often as it occurs in at
+    least 10 rows there. none: the most probable class; multi-label: 0.5."""
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"
     """Precision of matrix products in training. tf32: 10 bits of mantissa on CUDA, float32
     elsewhere. bfloat16: under autocast. Predictions are always computed in float32."""

@@ -378,9 +378,9 @@ def label_doubts(counts: Mapping[str, int], config: Config, *, multi_label: bool
     if not multi_label and rare_class([*counts.values()]) is not None:
         off = config.training.thresholds, config.training.calibration
         has_threshold = config.data.validation is not None and "none" not in off
-        decision = "has the best F1 on validation" if has_threshold else "exceeds 0.5"
+        decision = "as often as it occurs" if has_threshold else "where its probability exceeds 0.5"
         yield (
             f"{counts[least] / rows:.1%} of the rows are {quote(least)}: accuracy can't tell how "
             "well they are found; compare F1, average precision and AUC. "
-            f"{quote(least)} is predicted where its probability {decision} (training.thresholds)"
+            f"{quote(least)} is predicted {decision} (training.thresholds)"
         )

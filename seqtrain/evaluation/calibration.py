@@ -20,6 +20,7 @@ from seqtrain.evaluation.thresholds import (
     best_threshold,
     class_points,
     coverage_points,
+    threshold_reached_by,
 )
 from seqtrain.model.branches import BRANCHES
 from seqtrain.model.classifier import LogitCalibration, combined
@@ -95,8 +96,8 @@ class Calibration(Section):
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """Return the temperature with the least mean cross-entropy, from COOLEST to HOTTEST.
 
-    It is 1 if no label is known. If all N predictions are right, the target probability of each
-    label is (N + 1) / (N + 2) instead of 1. Otherwise the best temperature would be the lowest.
+    It is 1 if no label is known. The target of the label of N examples is (N + 1) / (N + 2) instead
+    of 1, because few examples may all be right, or nearly all, by chance.
 
     Args:
         logits: Logits, (B, C).
@@ -107,10 +108,10 @@ def fit_temperature(logits: Tensor, labels: Tensor) -> float:
         method, because the loss is convex in 1 / temperature. Platt 1999, "Probabilistic Outputs
         for Support Vector Machines".
     """
-    right = (logits.argmax(dim=1) == labels)[labels >= 0]
-    if not len(right):
+    known = int((labels >= 0).sum())
+    if not known:
         return 1.0
-    target = (len(right) + 1) / (len(right) + 2) if bool(right.all()) else 1.0
+    target = (known + 1) / (known + 2)
     low, high, factor = 1 / HOTTEST, 1 / COOLEST, 1.0
     for _ in range(NEWTON_STEPS):
         slope, curvature = _derivatives(logits, labels, factor, target)
@@ -204,8 +205,8 @@ def calibrate(
             clearly better. None is the default calibration. If multi-label, the result has no
             shift.
         one_threshold: Use the same threshold for all classes of a multi-label task.
-        rare: Index of the rare one of two classes, or None to predict the most probable class. For
-            a rare class, the threshold with the best F1 is chosen.
+        rare: Index of the rare one of two classes, which is predicted for as many examples as have
+            it; or None to predict the most probable class.
     """
     before = before or Calibration()
     if labels.ndim == 2:
@@ -220,8 +221,9 @@ def calibrate(
     if logits.shape[1] <= MOST_CLASSES:
         has_class = labels.unsqueeze(1) == torch.arange(logits.shape[1], device="cpu")
         classes = class_points(logits.double().softmax(dim=1), has_class)
-    if rare is not None and int((labels == rare).sum()) >= FEWEST_OF_A_CLASS:
-        threshold = best_threshold(logits.double().softmax(dim=1)[:, rare], labels == rare)
+    num_rare = int((labels == rare).sum()) if rare is not None else 0
+    if rare is not None and num_rare >= FEWEST_OF_A_CLASS:
+        threshold = threshold_reached_by(num_rare, logits.double().softmax(dim=1)[:, rare])
         thresholds = [threshold if index == rare else 1 - threshold for index in range(2)]
     decided, confidence = list[Tensor](), list[Tensor]()
     for block, _ in double_blocks(logits, labels):

@@ -18,7 +18,12 @@ from seqtrain.data.store import Array, SequenceStore
 from seqtrain.evaluation.calibration import CELLS, double_blocks
 from seqtrain.evaluation.logits import check_finite
 from seqtrain.evaluation.scores import Scores
-from seqtrain.evaluation.thresholds import best_threshold, coverage_points, threshold_curve
+from seqtrain.evaluation.thresholds import (
+    best_threshold,
+    coverage_points,
+    threshold_curve,
+    threshold_reached_by,
+)
 from seqtrain.metrics import METRICS, Outcome
 from seqtrain.model.classifier import ClassifierNetwork
 
@@ -81,9 +86,7 @@ def _thresholds_for(logits: Tensor, number: int) -> list[float]:
         logits: Logits of a branch, (B, 2).
         number: Number of examples, at most B.
     """
-    ordered = logits.double().softmax(dim=1)[:, 1].sort(descending=True).values
-    bounds = [1.0, *ordered.tolist(), 0.0]
-    threshold = (bounds[number] + bounds[number + 1]) / 2
+    threshold = threshold_reached_by(number, logits.double().softmax(dim=1)[:, 1])
     return [1 - threshold, threshold]
 
 

@@ -76,19 +76,41 @@ def threshold_curve(scores: Tensor, correct: Tensor) -> tuple[Tensor, Tensor, Te
 def best_threshold(probabilities: Tensor, correct: Tensor) -> float:
     """Return the threshold with the greatest F1. An example is predicted if it reaches it.
 
-    It is the middle between two probabilities that are at least `MARGIN` apart, or between the
-    lowest one and 0. So a prediction stays the same if another program rounds its probability
-    otherwise.
-
     Args:
         probabilities: Probability of each example, (B,). B is at least 1.
         correct: True for the examples to be found, (B,) bool.
     """
     thresholds, counts, hits = threshold_curve(probabilities, correct)
+    return _below_best(thresholds, 2 * hits / (counts + hits[-1]))
+
+
+def threshold_reached_by(number: int, probabilities: Tensor) -> float:
+    """Return a threshold that this number of examples reach, or one that is as near as possible.
+
+    Args:
+        number: Number of examples, from 0 to B.
+        probabilities: Probability of each example, (B,).
+    """
+    above = probabilities.new_ones(1, dtype=torch.float64)
+    thresholds, counts, _ = threshold_curve(probabilities, probabilities >= 0)
+    thresholds, counts = torch.cat((above, thresholds)), torch.cat((above - 1, counts))
+    return _below_best(thresholds, -(counts - number).abs())
+
+
+def _below_best(thresholds: Tensor, quality: Tensor) -> float:
+    """Return a threshold right below the one of the greatest quality.
+
+    It is the middle between two probabilities that are at least `MARGIN` apart, or between the
+    lowest one and 0. So a prediction stays the same if another program rounds its probability
+    otherwise.
+
+    Args:
+        thresholds: Probabilities, descending, (K,).
+        quality: Quality of deciding by each of them, (K,).
+    """
     following = torch.cat((thresholds[1:], thresholds.new_zeros(1)))
-    f1 = 2 * hits / (counts + hits[-1])
-    f1[thresholds - following <= MARGIN * thresholds] = -1.0
-    best = int(f1.argmax())
+    is_apart = thresholds - following > MARGIN * thresholds
+    best = int(quality.where(is_apart, -math.inf).argmax())
     return float(thresholds[best] + following[best]) / 2
 
 

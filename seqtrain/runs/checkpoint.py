@@ -26,8 +26,8 @@ COUNTERS = 2**20
 """Largest total size of the optimizer's other tensors, such as numbers of updates, in bytes."""
 LONGEST_METRICS = 2**62
 """Largest length of metrics.jsonl that a checkpoint may name, in bytes."""
-CARRIED = 2**30
-"""Largest total size of the hidden states that are carried over between sequences, in bytes."""
+KEPT = 2**30
+"""Largest total size of carried hidden states, or of the logits kept for a refit, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ def read_checkpoint(saved: VerifiedFolder) -> Checkpoint:
     ):
         raise CheckpointError(f"{path}: expected metrics_length, a number of bytes, and progress")
     network: nn.Module = model.network
-    learning, is_carried = [network], model.network.config.initial_state == "carried"
+    learning = [network]
     embedding = recurrent_branch(network).embedding
     if progress.get("phase") == "pretraining" and isinstance(embedding, nn.Embedding):
         learning = [objective(model.network, 0.0) for objective in OBJECTIVES.values()]
     weights = max(sum(p.nbytes for p in each.parameters()) for each in learning)
-    largest = (MOMENTS + 1) * weights + COUNTERS + CARRIED * is_carried
+    largest = (MOMENTS + 1) * weights + COUNTERS + KEPT
     return Checkpoint(model, read_tensors(saved, STATE_TENSORS, largest), progress, length)

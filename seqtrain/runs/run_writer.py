@@ -13,7 +13,7 @@ from torch import Tensor
 
 from seqtrain.config import render_config
 from seqtrain.errors import Interrupted, RunError
-from seqtrain.evaluation.scores import Scores, single_class_warnings
+from seqtrain.evaluation.scores import single_class_warnings
 from seqtrain.files.writing import remove, remove_strays, to_json, write_file, write_folder
 from seqtrain.model.engines.choice import choose_engine
 from seqtrain.runs.checkpoint import Checkpoint, checkpoint_files
@@ -74,7 +74,6 @@ class RunWriter:
         self._saved_at = time.monotonic()
         self._is_saved = True
         self._saved_best = session.learner.best_weights
-        self._best_scores: Scores | None = None
 
     def start(self, environment: Mapping[str, Any], *, force: bool) -> None:
         """Write the first files of a new run.
@@ -133,8 +132,6 @@ class RunWriter:
                 self._log(
                     metrics_line(event) | ({} if event.phase == "pretraining" else self.engine)
                 )
-                if event.is_best:
-                    self._best_scores = event.validation
                 if self._checkpoint_age() >= CHECKPOINT_INTERVAL:
                     self.save_checkpoint()
             case PhaseEnd():
@@ -183,7 +180,8 @@ class RunWriter:
 
         Validation (at the best epoch of this session) is looked at first, and then test.
         """
-        scored = {"validation": self._best_scores, "test": self.session.test_scores}
+        session = self.session
+        scored = {"validation": session.validation_scores, "test": session.test_scores}
         for split, scores in scored.items():
             warnings = [] if scores is None else single_class_warnings(scores, split)
             if warnings:

@@ -377,6 +377,8 @@ def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
     value = objective.monitored(loss, accuracy, scores)
     error = 0.0 if scores is None else scores.standard_error(objective.settings.monitor)
     is_best = learner.stopping.note_epoch(progress, value, loss, validation_loss, error)
+    if progress.refit_epochs == progress.epoch + 1:
+        objective.keep_epoch()
     event = EpochEvent(
         phase=objective.phase,
         epoch=progress.epoch + 1,

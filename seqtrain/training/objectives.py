@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from seqtrain.config.schema import Config, TrainingConfig
 from seqtrain.data.batch import Batch, augmented
-from seqtrain.data.labels import class_counts
+from seqtrain.data.labels import class_counts, rare_class
 from seqtrain.data.store import Array, Ints, SequenceStore
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.logits import (
@@ -28,6 +28,9 @@ from seqtrain.model.randomness import RandomNumbers
 from seqtrain.text import quote
 from seqtrain.training.distributed import SINGLE, Processes
 from seqtrain.training.events import Phase
+
+KEPT_LOGITS = "validation.logits"
+"""Name of the logits that a checkpoint keeps for a refit."""
 
 
 class Losses(NamedTuple):
@@ -55,8 +58,11 @@ class Objective:
         sort: Where the rows of a batch are sorted by length, as ``batching.sort``.
         lower: Keys to lower if memory runs out.
         chance: Accuracy of the majority-class baseline on validation if accuracy is monitored,
-            else -1.
+            and no class is so rare that accuracy can't tell, else -1.
         num_branches: Number of branches whose losses `losses` adds up.
+        kept_logits: Logits of each branch for validation, (K, B, C), after the epoch that a refit
+            ends with. No row is held out from a refit, so that these logits calibrate its model.
+            The tensor is empty without a refit, and before the first epoch.
     """
 
     phase: Phase = "training"
@@ -86,6 +92,7 @@ class Objective:
         self.classifier = model.classifier if isinstance(model, PretrainingModel) else model
         self.groups: Ints | None = None
         self.carried = CarriedStates()
+        self.kept_logits = torch.zeros(0, device="cpu")
 
     def freezes_embedding(self, epoch: int) -> bool:
         """Return True if token vectors don't learn in an epoch, counted from 0 (model.freeze)."""
@@ -119,6 +126,9 @@ class Objective:
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
         """Return the value that compares epochs (greater is better), or None if nothing does."""
         return None
+
+    def keep_epoch(self) -> None:
+        """Keep what a refit that ends after this epoch needs."""
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors of its own state by name."""
@@ -165,16 +175,17 @@ class Classification(Objective):
         self.sample_weight: Tensor | None = None
         self.prepared = model.prepare(train)
         self._fixed_logits: list[Tensor] = []
+        self._epoch_logits: list[Tensor] = []
         self.names = names
         self.groups = carried_groups(model, train)
         size = "batch_size" if config.batching.max_tokens is None else "max_tokens"
         self.lower = f"batching.{size}, data.max_length or model.hidden_size"
         weights = class_weights(config.training, train.labels, names)
         self.class_weights = None if weights is None else weights.to(device)
-        one = settings.monitor == "accuracy" and train.labels.ndim == 1
-        if validation is not None and one:
-            largest = class_counts(train.labels, len(names)).argmax()
-            self.chance = float((validation.labels == largest).mean())
+        counts = class_counts(train.labels, len(names))
+        is_telling = train.labels.ndim == 1 and rare_class(counts.tolist()) is None
+        if validation is not None and settings.monitor == "accuracy" and is_telling:
+            self.chance = float((validation.labels == counts.argmax()).mean())
 
     def weigh(self, weights: Array) -> None:
         """Multiply the loss of each example by a weight, scaled so that the mean weight is 1.
@@ -202,7 +213,8 @@ class Classification(Objective):
         """Score the validation split."""
         if self.validation is None:
             return None, None
-        logits, rows = self.classifier.combine(self._validation_logits()), self.validation
+        self._epoch_logits, rows = self._validation_logits(), self.validation
+        logits = self.classifier.combine(self._epoch_logits)
         scores = score(logits, rows.labels, rows.lengths, self.names)
         return scores.loss, scores
 
@@ -226,18 +238,35 @@ class Classification(Objective):
             return scores.monitored(self.settings.monitor)
         return -loss if self.settings.monitor == "loss" else accuracy
 
+    def keep_epoch(self) -> None:
+        """Keep the logits for validation of this epoch if there will be a refit."""
+        settings = self.settings
+        if settings.refit and settings.calibration != "none" and self.phase == "training":
+            self.kept_logits = torch.stack([logits.float() for logits in self._epoch_logits])
+
     def tensors(self) -> dict[str, Tensor]:
-        """Return the carried states of all groups for a checkpoint, or {} if none are carried."""
-        return {} if self.groups is None else self.carried.tensors(self.classifier)
+        """Return the kept logits and the carried states of all groups, as far as there are any."""
+        if self.groups is not None:
+            return self.carried.tensors(self.classifier)
+        return {KEPT_LOGITS: self.kept_logits} if len(self.kept_logits) else {}
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
-        """Restore the carried hidden states, for exactly the groups of the learned rows."""
+        """Restore the kept logits, or the carried states for exactly the groups of learned rows."""
         if self.groups is None:
+            self._load_logits(tensors.get(KEPT_LOGITS))
             return
         self.carried.load(tensors, self.classifier)
         groups = self.groups[learned]
         if {*tensors["carried.groups"].tolist()} != {*groups[groups >= 0].tolist()}:
             raise ValueError("carried.groups: not those of the epoch so far")
+
+    def _load_logits(self, logits: Tensor | None) -> None:
+        if logits is None or self.validation is None:
+            return
+        shape = self.num_branches, len(self.validation), len(self.names)
+        if logits.shape != shape or logits.dtype != torch.float32 or not logits.isfinite().all():
+            raise ValueError(f"{KEPT_LOGITS}: expected finite numbers, {shape}")
+        self.kept_logits = logits
 
 
 def shared_logits(

@@ -22,7 +22,7 @@ from seqtrain.data.store import Array, SequenceStore, joined_stores
 from seqtrain.evaluation.calibration import Calibration, adjustment
 from seqtrain.evaluation.calibration import calibrate as fit_calibration
 from seqtrain.evaluation.scores import Scores
-from seqtrain.evaluation.scoring import score_branches
+from seqtrain.evaluation.scoring import score, score_branches
 from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import OBJECTIVES, PretrainingModel
 from seqtrain.training.distributed import Processes
@@ -56,6 +56,8 @@ class TrainingSession:
         learner: Learner of the current phase.
         classifier_learner: Learner of training or of the refit. It is `learner` after pretraining.
         must_settle: See `train`. It is called with the number of each update.
+        validation_scores: Scores of the calibrated model of the best epoch on validation, or None
+            without the split, or unless this process calibrated the model.
         test_scores: Scores on test, or None before the last phase, or without the split.
         test_logits: Logits of each branch for test, (B, C); empty if `test_scores` is None.
         branch_scores: The same of each branch, by name; empty for a network of one branch.
@@ -79,6 +81,7 @@ class TrainingSession:
         weights = None if "validation" in data.splits else network.default_branch_weights
         self.set_calibration(calibration or Calibration(branch_weights=weights))
         self.must_settle: Callable[[int], bool] = lambda update: True
+        self.validation_scores: Scores | None = None
         self.test_scores: Scores | None = None
         self.test_logits: list[Tensor] = []
         self.branch_scores: dict[str, Scores] = {}
@@ -93,6 +96,11 @@ class TrainingSession:
     def labels(self) -> tuple[str, ...]:
         """Labels of the classes, in order."""
         return self.data.preprocessing.labels
+
+    @property
+    def thresholds(self) -> list[float]:
+        """Threshold of each class, as predictions use it."""
+        return self.calibration.thresholds or [0.5] * len(self.labels)
 
     def set_calibration(self, calibration: Calibration) -> None:
         """Set the temperature, thresholds, and branch weights of the network."""
@@ -139,7 +147,8 @@ class TrainingSession:
         self.network = initial_network(
             self.config, self.data, self.device, self.processes, self._refit_rows()
         )
-        self.set_calibration(self.calibration)
+        kept = [*self.learner.objective.kept_logits]
+        self.set_calibration(self.fitted_calibration(kept) if kept else self.calibration)
         self.load_weights(self.network.state_dict())
         self.learner = self.classifier_learner = self._refit_learner(before.refit_epochs)
         for name in ("best_epoch", "best_value", "best_error", "refit_epochs"):
@@ -148,6 +157,30 @@ class TrainingSession:
     def branch_logits(self, store: SequenceStore) -> list[Tensor]:
         """Return the logits of each branch, (B, C)."""
         return shared_logits(self.network, store, self.device, self.processes)
+
+    def fitted_calibration(self, branches: list[Tensor]) -> Calibration:
+        """Return the calibration of a model with these logits for validation.
+
+        Args:
+            branches: Logits of each branch, (B, C); or an empty list to fit only what train tells.
+        """
+        settings, splits = self.config.training, self.data.splits
+        train = splits["train"].labels
+        shift = adjustment(settings.logit_adjustment, torch.from_numpy(train), len(self.labels))
+        weights = self.network.default_branch_weights
+        before = self.calibration.model_copy(update={"shift": shift, "branch_weights": weights})
+        if not branches:
+            return before
+        has_thresholds = settings.thresholds != "none"
+        rare = rare_class(class_counts(train, len(self.labels)).tolist())
+        found = fit_calibration(
+            branches,
+            torch.from_numpy(splits["validation"].labels),
+            before,
+            one_threshold=settings.thresholds == "one",
+            rare=rare if has_thresholds else None,
+        )
+        return found if has_thresholds else found.model_copy(update={"thresholds": []})
 
     def best_value(self) -> float:
         """Return the best monitored value, or NaN before the first."""
@@ -244,30 +277,18 @@ def train_classifier(session: TrainingSession) -> Iterator[TrainingEvent]:
 
 def calibrate(session: TrainingSession) -> Iterator[TrainingEvent]:
     """Choose temperature, thresholds and branch weights of the best model on validation."""
-    settings, splits = session.config.training, session.data.splits
     if not session.learner.progress.is_best:
         session.load_weights(session.learner.best_weights or session.network.state_dict())
-    labels = torch.from_numpy(splits["train"].labels)
-    shift = adjustment(settings.logit_adjustment, labels, len(session.labels))
-    before = session.calibration.model_copy(
-        update={"shift": shift, "branch_weights": session.network.default_branch_weights}
-    )
-    found, validation = before, splits.get("validation")
-    if validation is not None and settings.calibration != "none":
-        has_thresholds = settings.thresholds != "none"
-        counts = class_counts(splits["train"].labels, len(session.labels))
-        found = fit_calibration(
-            session.branch_logits(validation),
-            torch.from_numpy(validation.labels),
-            before,
-            one_threshold=settings.thresholds == "one",
-            rare=rare_class(counts.tolist()) if has_thresholds else None,
-        )
-        if not has_thresholds:
-            found = found.model_copy(update={"thresholds": []})
-    if found is not before or shift:
+    validation = session.data.splits.get("validation")
+    logits = [] if validation is None else session.branch_logits(validation)
+    fitted_to = [] if session.config.training.calibration == "none" else logits
+    found = session.fitted_calibration(fitted_to)
+    if fitted_to or found.shift:
         session.set_calibration(found)
         yield CalibrationEnd()
+    if validation is not None:
+        combined, facts = session.network.combine(logits), (validation.labels, validation.lengths)
+        session.validation_scores = score(combined, *facts, session.labels, session.thresholds)
 
 
 def refit(session: TrainingSession) -> Iterator[TrainingEvent]:
@@ -284,11 +305,9 @@ def score_test(session: TrainingSession) -> Iterator[TrainingEvent]:
     """Score the best model on test."""
     test = session.data.splits.get("test")
     if test is not None:
-        labels = session.labels
-        thresholds = session.calibration.thresholds or [0.5] * len(labels)
         session.test_logits = session.branch_logits(test)
         _, session.test_scores, session.branch_scores = score_branches(
-            session.network, session.test_logits, test, labels, thresholds
+            session.network, session.test_logits, test, session.labels, session.thresholds
         )
     yield from ()
 

@@ -24,6 +24,7 @@ from seqtrain.evaluation.thresholds import (
     best_threshold,
     coverage_points,
     most_covered,
+    threshold_reached_by,
 )
 
 
@@ -39,9 +40,13 @@ def drawn(seed: int, rows: int, classes: int, factor: float) -> tuple[torch.Tens
 def test_no_other_temperature_has_less_loss(seed, classes, factor):
     logits, labels = drawn(seed, 200, classes, factor)
 
+    target = np.full((200, classes), 1 / 202 / (classes - 1))
+    target[np.arange(200), labels] = 201 / 202
+
     def loss(factor: float) -> float:
-        values = log_softmax(factor * logits.double().numpy(), axis=1)
-        return float(-values[np.arange(len(labels)), labels].mean())
+        return float(
+            -(target * log_softmax(factor * logits.double().numpy(), axis=1)).sum(1).mean()
+        )
 
     found = 1 / fit_temperature(logits, labels)
     bounds = (1 / HOTTEST, 1 / COOLEST)
@@ -134,6 +139,16 @@ def test_a_threshold_lies_between_probabilities_that_rounding_keeps_apart(seed, 
     assert nearest > 1e-6
     if everywhere:
         assert 0 < threshold < probabilities.min()
+
+
+@given(st.sets(st.integers(1, 99), min_size=1), st.integers(0, 99))
+def test_a_threshold_is_reached_by_a_number_of_examples(hundredths, number):
+    probabilities = torch.tensor([*hundredths], dtype=torch.float64) / 100
+    number = min(number, len(hundredths))
+    assert (probabilities >= threshold_reached_by(number, probabilities)).sum() == number
+    # Equal probabilities stay together.
+    twice = threshold_reached_by(2 * number - 1, probabilities.repeat(2)) if number else 1.0
+    assert (probabilities >= twice).sum() in (number - 1, number)
 
 
 def test_a_class_of_every_validation_row_is_decided_alike_everywhere():

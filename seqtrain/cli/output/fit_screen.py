@@ -17,7 +17,6 @@ from seqtrain.cli.output.score_screen import note_comparisons, print_scores
 from seqtrain.cli.output.table import TableColumn, print_table
 from seqtrain.config import Config
 from seqtrain.data.summary import unknown_share
-from seqtrain.evaluation.scores import Scores
 from seqtrain.metrics import METRICS
 from seqtrain.runs.run_directory import RUNS
 from seqtrain.training.events import EpochEvent, UpdateEvent
@@ -53,7 +52,6 @@ class FitScreen:
         self.is_quiet, self._verbose, self._hints, self._also = quiet, verbose, hints, also
         self._bar = ProgressBar()
         self._splits: set[str] = set()
-        self._best: Scores | None = None
         self._loss, self._updates, self._monitor = 0.0, 0, "accuracy"
         self._shows: dict[type, Callable[[Any], None]] = {
             DataEvent: self._show_data,
@@ -103,13 +101,11 @@ class FitScreen:
     def _show_start(self, event: StartEvent) -> None:
         note(*start_lines(event, verbose=self._verbose))
         self._shows[EpochEvent] = self._show_epoch
-        self._epochs, self._best = EpochTable(stderr_console(), event.config), None
+        self._epochs = EpochTable(stderr_console(), event.config)
         self._updates, self._monitor = event.updates, event.config.training.monitor
 
     def _show_epoch(self, event: EpochEvent) -> None:
         self._epochs.add(event)
-        if event.is_best:
-            self._best = event.validation
 
     def _show_update(self, event: UpdateEvent) -> None:
         """Update the progress bar.
@@ -130,8 +126,9 @@ class FitScreen:
 
     def _show_end(self, run: Run) -> None:
         note(best_epoch_line(run))
-        if self._best is not None:
-            found = ", ".join(f"{name} {value}" for name, value in self._best.summary().items())
+        if run.validation is not None:
+            summary = run.validation.summary()
+            found = ", ".join(f"{name} {value}" for name, value in summary.items())
             note(f"validation at the best epoch: {found}")
         if run.advice:
             note(run.advice)
