@@ -1,4 +1,4 @@
-"""Decisions of a classifier: which classes are predicted, given their probabilities.
+"""Decisions of a classifier: the classes that it predicts for given probabilities.
 
 Training, evaluation, prediction and the exported script all decide by these functions, in double
 precision. B examples, C classes.
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 
 def reached(probabilities: Any, thresholds: Any) -> npt.NDArray[np.bool_]:
-    """Return which classes of each example are predicted in a multi-label task, (B, C) bool.
+    """Return a mask of the classes that are predicted in a multi-label task, (B, C) bool.
 
     Args:
         probabilities: Probability of each class, (B, C), an array or a tensor on the CPU.
@@ -23,7 +23,7 @@ def reached(probabilities: Any, thresholds: Any) -> npt.NDArray[np.bool_]:
 
 
 def best_class(probabilities: Any, thresholds: Any = ()) -> npt.NDArray[np.int64]:
-    """Return the class that is predicted for each example with one label, (B,).
+    """Return the index of the class that is predicted in a single-label task, (B,).
 
     It is the class whose probability exceeds its threshold the most. With equal thresholds, or
     none, it is the most probable class. Of two classes with the thresholds 1 - t and t, the second
@@ -31,7 +31,8 @@ def best_class(probabilities: Any, thresholds: Any = ()) -> npt.NDArray[np.int64
 
     Args:
         probabilities: Probability of each class, (B, C), an array or a tensor on the CPU.
-        thresholds: Threshold of each class, (C,) or (B, C), or nothing.
+        thresholds: Threshold of each class, (C,), or (B, C) if it differs between examples. Empty
+            without thresholds.
     """
     values = np.asarray(probabilities, dtype=np.float64)
     least = np.asarray(thresholds, dtype=np.float64)

@@ -21,7 +21,7 @@ from seqtrain.data.vocabulary import UNK
 from seqtrain.text import counted, quote
 
 CHUNK_SIZE = 2**14
-"""Characters, symbols or numbers after which a chunk of rows is encoded."""
+"""Approximate size of a chunk of rows, in characters, symbols or numbers."""
 EMPTY = "the sequence is empty"
 NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
 OVERLONG = ("head", "tail", "middle", "error")
@@ -30,12 +30,14 @@ TRAINED_EMPTY = ("error", "drop", "unk")
 
 @dataclass(frozen=True)
 class LengthPolicy:
-    """Policy for sequences that are too long or empty. The attributes are keys of the config.
+    """Policy for sequences that are too long or empty. The attributes are keys of data.
 
     Attributes:
         max_length: Largest number of steps, or None for no limit.
-        overlong: Part of an overlong sequence that is kept: "head", "tail", "middle", or "error".
-        empty: "error", "drop" or "unk"; in prediction also "blank" for a row without a prediction.
+        overlong: Part of an overlong sequence that is kept: "head", "tail" or "middle". Or "error"
+            to refuse it.
+        empty: Treatment of an empty sequence: "error" refuses it, "drop" leaves it out, "unk" reads
+            it as one <unk>. In prediction, "blank" gives it a row without a prediction.
     """
 
     max_length: int | None
@@ -44,11 +46,11 @@ class LengthPolicy:
 
     @property
     def most(self) -> int:
-        """Largest number of steps of a sequence."""
+        """Largest number of steps, or a huge number without a limit."""
         return self.max_length or 2**62
 
     def refusal(self, length: int) -> str | None:
-        """Return an error message if a sequence of this length can't be used, or None."""
+        """Return the reason why a sequence with `length` steps is refused, or None."""
         if length > self.most and self.overlong == "error":
             advice = "data.overlong: head, tail or middle cuts"
             return f"{length} steps; data.max_length allows {self.most} ({advice})"
@@ -57,7 +59,11 @@ class LengthPolicy:
         return None
 
     def cut(self, steps: Any) -> Any:
-        """Return the steps that are kept of a sequence."""
+        """Return the part of a sequence that is kept: at most `max_length` steps.
+
+        Args:
+            steps: The steps, a list or an array.
+        """
         surplus = max(0, len(steps) - self.most)
         start = {"tail": surplus, "middle": surplus // 2}.get(self.overlong, 0)
         return steps[start : start + self.most]
@@ -68,7 +74,12 @@ class LengthPolicy:
 
     @classmethod
     def from_dict(cls, values: Any) -> LengthPolicy:
-        """Build a policy from `to_dict`'s values; raise ValueError if they aren't valid."""
+        """Build a policy from the result of `to_dict`.
+
+        Raises:
+            ValueError: If the values aren't valid.
+            KeyError: If a value is missing.
+        """
         longest = values["max_length"]
         if longest is not None:
             saved_integer("lengths.max_length", longest, 1)
@@ -81,7 +92,7 @@ class LengthPolicy:
 
 @dataclass
 class EncodingReport:
-    """Counts of what encoding did to the rows of one split, for screens and metrics.
+    """Counts of the rows of one split, by what encoding did with them.
 
     Attributes:
         rows: Rows that were encoded.
@@ -90,11 +101,12 @@ class EncodingReport:
         dropped: Empty sequences that were left out.
         filled: Empty sequences that were read as one <unk>.
         unreadable: Rows that were left out because they can't be read (data.bad_rows: drop).
-        unanswered: Rows without a prediction.
+        unanswered: Rows that get no prediction (bad_rows or empty is "blank").
         unknown_labels: Rows with labels that train lacks.
-        blank_labels: Rows among the unreadable ones whose label is blank.
-        learned_ids: Sequences whose id has rows in train, too.
-        shown: The first rows of the last kinds, as ``FILE:LINE: …`` lines.
+        blank_labels: Rows that can't be used because their label is blank.
+        learned_ids: Sequences whose id also has rows in train.
+        shown: Messages about the first unreadable or unanswered rows, and the first rows with
+            unknown labels, as ``FILE:LINE: …`` lines.
     """
 
     rows: int = 0
@@ -110,7 +122,11 @@ class EncodingReport:
     shown: list[str] = field(default_factory=list)
 
     def notices(self, name: str) -> list[str]:
-        """Return lines about the rows of the split with this name, for people."""
+        """Return messages about the split, one per line: `shown`, then one per count above 0.
+
+        Args:
+            name: Name of the split in the messages.
+        """
         if self.held_out:
             name += " (including rows held out for other splits)"
         more = max(0, self.unknown_labels - SHOWN_ROWS)
@@ -136,7 +152,7 @@ class RowEncoder:
     Attributes:
         policy: Policy for overlong and empty sequences.
         sequence: Encoder of the sequence column.
-        labels: Encoding of labels, fitted or still provisional.
+        labels: Encoding of labels. Before the classes are known, it is provisional.
         row_features: Encoder of the row features, or None without any.
     """
 
@@ -160,16 +176,17 @@ class RowEncoder:
 
         Args:
             examples: The examples.
-            lines: Line number of each example in the store.
+            lines: Line number that each example gets in the store.
             source: Name of the input for messages.
             report: Counts, which the method increases.
-            groups: Number of each group by name. The method adds new groups.
-            keep_bad: True to keep a meaningless row for each example that can't be used. Then rows
-                have no keys.
+            groups: Maps the name of each group to its number. The method adds new groups.
+            keep_bad: False to leave out examples that can't be used. True to give each of them a
+                meaningless row, so that the store has a row per example. Then rows have no keys.
             labelled: False to ignore labels.
 
         Returns:
-            The store, and the reasons why examples can't be used, by index.
+            The store, and a dict that maps the index of each example that can't be used to the
+            reason.
         """
         problems = {i: x.problem for i, x in enumerate(examples) if x.problem is not None}
         features = list[Steps]()
@@ -215,8 +232,12 @@ class RowEncoder:
         Args:
             sources: Files or tables.
             labelled: True if every row must have a label.
-            ids: Receives the line in the store of each id's first row, if rows are time steps.
-            learned: Ids of train. The report counts sequences that have one of them.
+            ids: A dict to which the method adds, if rows are time steps, each id with the line in
+                the store of its first row.
+            learned: Ids of train. The report counts the sequences with one of these ids.
+
+        Returns:
+            The encoded rows, and counts of them.
 
         Raises:
             DataError: If rows can't be used.
@@ -242,9 +263,16 @@ class RowEncoder:
         *,
         labelled: bool,
     ) -> Iterator[SequenceStore]:
-        """Yield the rows of sources; append to `starts` each name and the lines before it.
+        """Yield the encoded rows of sources, chunk by chunk: see `encode_files`.
 
-        If rows of an id are in two sources, the line of its first row is added to `divided`.
+        Args:
+            sources: Files or tables.
+            report: Counts, which the method increases.
+            starts: Receives the name of each source and the number of lines before it.
+            ids: As for `encode_files`.
+            divided: Receives the line of the first row of each id that is in two sources.
+            learned: As for `encode_files`.
+            labelled: True if every row must have a label.
         """
         groups, end = dict[str, int](), 0
         for source in sources:
@@ -281,7 +309,15 @@ class RowEncoder:
         *,
         keep_bad: bool,
     ) -> Iterator[tuple[int, Any]]:
-        """Yield the index and the steps of each row that is kept, cut by the policy."""
+        """Yield the index and the steps of each row that is kept, cut by the policy.
+
+        Args:
+            rows: Encoded steps of each row.
+            problems: Maps the index of each row that can't be used to the reason. The method adds
+                the rows that the policy refuses.
+            report: Counts, which the method increases.
+            keep_bad: As for `encode`.
+        """
         policy = self.policy
         for i, steps in enumerate(rows):
             refusal = None if i in problems else policy.refusal(len(steps))
@@ -319,7 +355,10 @@ class RowEncoder:
 
 
 def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
-    """Yield examples in lists, at least one, of about CHUNK_SIZE. The first has a time step."""
+    """Yield at least one list of examples. A list has about CHUNK_SIZE cells.
+
+    The first list has an example that isn't empty, if there is one.
+    """
     chunk, size, has_steps = list[Example](), 0, False
     for example in examples:
         chunk.append(example)
@@ -334,13 +373,13 @@ def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
 def _in_one_file(
     rows: Iterator[Example], files: list[tuple[str, int]], ids: dict[str, int], divided: set[int]
 ) -> Iterator[Example]:
-    """Yield the rows of a file; a row whose id is in an earlier file, too, has a problem.
+    """Yield the rows of a file. A row whose id is also in an earlier file gets a problem.
 
     Args:
         rows: The rows.
-        files: Name of each file up to this one, with the number of lines of the files before.
-        ids: Line in the store of each id's first row. The function adds new ids.
-        divided: Receives these lines of the ids that are in two files.
+        files: Name of each file up to this one, with the number of lines of the files before it.
+        ids: Maps each id to the line in the store of its first row. The function adds new ids.
+        divided: Receives the line in `ids` of each id that is in two files.
     """
     start = files[-1][1]
     for row in rows:
@@ -354,9 +393,9 @@ def _in_one_file(
 
 
 def row_keys(examples: Iterable[Example]) -> Ints:
-    """Return a key of each sequence with its row features, (B,) int64; 0 for an empty sequence.
+    """Return a hash of each sequence and its row features, (B,) int64; 0 for an empty sequence.
 
-    Texts that differ only in case and outer whitespace have equal keys.
+    Equal examples have equal keys. So do texts that differ only in case and outer whitespace.
     """
     keys = []
     for example in examples:
@@ -369,7 +408,7 @@ def row_keys(examples: Iterable[Example]) -> Ints:
 
 
 def _content(sequence: Any) -> bytes:
-    """Return the content of a sequence, of whatever kind, as unambiguous bytes."""
+    """Return the content of a sequence of any kind as bytes that identify it."""
     if isinstance(sequence, str):
         return sequence.strip().lower().encode("utf-8", "surrogatepass")
     if isinstance(sequence, Steps):
@@ -382,10 +421,11 @@ def _content(sequence: Any) -> bytes:
 
 
 def unknown_shares(store: SequenceStore, columns: int = 0) -> list[float]:
-    """Return the share of each sequence's tokens that are <unk>, in [0, 1].
+    """Return the share of each sequence's tokens that are <unk>, in [0, 1]; 0 without tokens.
 
-    `columns` is the number of token columns of a step of several columns. Without tokens the share
-    is 0.
+    Args:
+        store: The sequences.
+        columns: Number of token columns, if a step has several columns.
     """
     values: Any = store.values if store.values.ndim == 1 else store.values[:, :columns]
     if not len(store) or not values.size:

@@ -18,11 +18,11 @@ Features: TypeAlias = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Time steps of several columns: columns of tokens, and a matrix of numbers.
+    """Time steps of several columns, as read: T steps of K token columns and F number columns.
 
     Attributes:
-        tokens: K columns of T cells each.
-        numbers: (T, F) float32, NaN for missing numbers.
+        tokens: The K token columns, each with T cells.
+        numbers: The number columns, (T, F), NaN for missing numbers.
     """
 
     tokens: tuple[Listed[str], ...]
@@ -37,7 +37,7 @@ class Steps:
         return len(self) * len(self.tokens) + self.numbers.size
 
     def cells(self) -> list[list[str]]:
-        """Return the cells of each step as texts for people: tokens, then numbers."""
+        """Return one list per step: the texts of its cells, tokens before numbers."""
         tokens = zip(*self.tokens, strict=True) if self.tokens else [()] * len(self)
         steps = zip(tokens, self.numbers.tolist(), strict=True)
         return [[*cells, *(f"{number:g}" for number in numbers)] for cells, numbers in steps]
@@ -46,7 +46,7 @@ class Steps:
 Sequence: TypeAlias = str | list[str] | Features | Steps
 """A sequence as read: text, a list of symbols, feature vectors of shape (T, C), or steps."""
 Numbered: TypeAlias = Iterator[tuple[int, Any]]
-"""Line number and content of each row of a file. The content is a BadRow if it can't be read."""
+"""Pairs of a line number and the content of the row there, or a BadRow if it can't be read."""
 
 BLANK_LABEL = "the label is blank"
 SHOWN_ROWS = 5
@@ -64,11 +64,12 @@ class Example(NamedTuple):
         line: Line of the file on which the row begins, from 1. For binary formats, the number of
             the row.
         file: File inside the folder that was read, or None if the input is one file.
-        group: Name of the group of rows to which the sequence belongs, or None.
-        kept: Cells of the columns that prediction copies to its output, by column.
+        group: Name of the group (conversation, session) to which the sequence belongs, or None.
+        kept: Maps the columns that prediction copies to its output to their cells. None if no
+            columns are copied.
         problem: Reason why the row can't be used, or None if it can.
         static: Row features as one step, or None.
-        id: Id of a sequence whose rows are time steps, or None.
+        id: Id that the rows of the sequence share, if rows are time steps; else None.
     """
 
     sequence: Sequence
@@ -83,14 +84,20 @@ class Example(NamedTuple):
 
 
 class BadRow(ValueError):
-    """A row can't be used."""
+    """Error: a row can't be used. The text of the exception is the reason."""
 
 
 class RowProblems:
-    """Collector of the problems with one input's rows, to raise them together.
+    """Collector of the problems with the rows of one input, to raise them as one error.
+
+    Only the first rows and problems are remembered; all are counted.
 
     Args:
         name: Name of the input in messages.
+
+    Attributes:
+        file: Name of the file that is being read, for `fail`. At first it is `name`.
+        count: Number of rows with a problem.
     """
 
     def __init__(self, name: str) -> None:
@@ -100,7 +107,11 @@ class RowProblems:
 
     @property
     def shown(self) -> list[str]:
-        """The first different problems, each with its first rows, sorted by file name and line."""
+        """One line per problem, of the form ``FILE:LINE: problem (also lines …)``.
+
+        At most SHOWN_ROWS problems are shown, with at most SHOWN_ROWS places each, by file name and
+        line.
+        """
         first = sorted((places[0], problem) for problem, places in self._places.items())
         return [f"{file}:{line}: {problem}{self._also(problem)}" for (file, line), problem in first]
 
@@ -109,8 +120,8 @@ class RowProblems:
 
         Args:
             line: Line on which the row begins.
-            problem: Reason why it can't be used.
-            file: File inside a folder, or None if the input is one file.
+            problem: Reason why the row can't be used.
+            file: File inside the folder that is read, or None if the input is one file.
         """
         self.count += 1
         places = self._places.setdefault(problem, [])
@@ -121,18 +132,21 @@ class RowProblems:
             del self._places[max(self._places, key=lambda each: self._places[each][0])]
 
     def _also(self, problem: str) -> str:
-        """Return the other places of a problem in parentheses, or nothing if there are none."""
+        """Return the places of a problem after the first one, or an empty text."""
         (file, _), *others = self._places[problem]
         places = [str(line) if name == file else f"{name}:{line}" for name, line in others]
         noun = "line" if len(places) == 1 else "lines"
         return f" (also {noun} {', '.join(places)})" if places else ""
 
     def fail(self, line: int, problem: str) -> NoReturn:
-        """Raise DataError with a problem after which the file can't be read, then all others."""
+        """Raise DataError because the rest of `file` can't be read.
+
+        Its first line is this problem. The problems that were added before follow.
+        """
         raise DataError(f"{self.file}:{line}: {problem}", *self._messages())
 
     def raise_if_any(self) -> None:
-        """Raise DataError with the first problems and their total, if there are any."""
+        """Raise DataError with the lines of `shown` and the total count, if a row has a problem."""
         if self.count:
             raise DataError(*self._messages())
 

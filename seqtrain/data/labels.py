@@ -1,9 +1,7 @@
 """Labels of examples: the classes of a task, and their encoding as numbers.
 
-B examples, C classes.
-
 An example has a tuple of labels. In a single-label task the tuple has one entry. In a multi-label
-task it has any number of them, sorted, each once.
+task it has any number of labels, sorted, each once. B examples, C classes.
 """
 
 from __future__ import annotations
@@ -26,15 +24,15 @@ LabelArray: TypeAlias = npt.NDArray[Any]
 """Encoded labels: (B,) class indices, or (B, C) int8 marks of a multi-label task."""
 
 UNKNOWN = -1
-"""Class index of a label that is no class, and of an example without labels."""
+"""Class index of an example whose label isn't a class, or that has no label."""
 ABSENT, PRESENT = 0, 1
-"""Marks of a class in a row of a multi-label task."""
+"""Marks of a class in multi-label rows: the row lacks the class, or has it."""
 ABSENT_WITH_UNKNOWN, PRESENT_WITH_UNKNOWN = -1, 2
-"""The same marks in a row that also has labels that are no class, or has no labels at all."""
+"""The same marks in a row that also has labels that aren't classes, or isn't labelled."""
 RARE_CLASS = 0.2
 """Share of the rows below which the smaller of two classes counts as rare."""
 SEPARATORS = ("|", ";", ",", "||", "|||")
-"""Separators between labels, in order of preference, where the data prescribes none."""
+"""Separators between labels in output, in order of preference, if none is configured."""
 
 
 LABEL_TYPES: dict[str, Callable[[str], Any]] = {
@@ -42,11 +40,11 @@ LABEL_TYPES: dict[str, Callable[[str], Any]] = {
     "integer": int,
     "boolean": "true".__eq__,
 }
-"""Functions from the text of a class to its value in the training table, by the type's name."""
+"""Maps the name of a type of labels to the function that converts a class name to it."""
 
 
 def label_tuple(names: Iterable[str]) -> Labels:
-    """Return the labels of a multi-label example: sorted, each once."""
+    """Return the labels of a multi-label example in sorted order, each once."""
     return tuple(sorted({*names}))
 
 
@@ -58,7 +56,8 @@ class LabelSet:
         classes: Class names, by class index.
         multi_label: True if an example can have any number of the classes.
         separator: Text between the labels of one example in files, or None in a single-label task.
-        type: Type of the labels in a training table, a key of `LABEL_TYPES`.
+        type: Type of the labels in a training table (such as a data frame), a key of `LABEL_TYPES`.
+            It is "text" for files.
     """
 
     classes: Labels = ()
@@ -79,18 +78,20 @@ class LabelSet:
         known: LabelSet | None = None,
         type: str = "text",
     ) -> LabelSet:
-        """Return the classes of the training rows in sorted order.
+        """Return the label set of the training rows. New classes are sorted.
 
         Args:
             rows: Labels of the training rows.
             multi_label: True if the task is multi-label.
-            separator: Separator of the data files, or None to choose one that no class contains.
-            known: Classes of an earlier model, or None. They keep their indices; new ones follow.
-            type: Type of the labels; text replaces it if the earlier model has another one.
+            separator: Separator of labels in the data files, or None to choose one that no class
+                contains. It isn't used in a single-label task.
+            known: Label set of an earlier model, or None. Its classes keep their indices, and new
+                ones follow.
+            type: Type of the labels. If the earlier model has another type, "text" replaces it.
 
         Raises:
-            DataError: If the task isn't that of the earlier model, or if a class contains the
-                separator.
+            DataError: If one of this task and the earlier model is multi-label and the other isn't,
+                or if a class contains the separator.
         """
         old = () if known is None else known.classes
         new = {label for row in rows for label in row}
@@ -114,7 +115,7 @@ class LabelSet:
 
     @cached_property
     def values(self) -> tuple[Any, ...]:
-        """The classes as values of the type that they have in the training table."""
+        """The class names, converted to `type`."""
         return tuple(map(LABEL_TYPES[self.type], self.classes))
 
     @cached_property
@@ -124,9 +125,13 @@ class LabelSet:
     def encode(self, rows: Sequence[Labels | None]) -> LabelArray:
         """Return the class index or the class marks of each row.
 
+        Args:
+            rows: Labels of each row, or None for a row that isn't labelled.
+
         Returns:
-            Single-label: (B,) int64, `UNKNOWN` where the label is no class. Multi-label: (B, C)
-            int8 marks, from which `unknown_rows` finds the rows with labels that are no class.
+            In a single-label task the class indices, (B,) int64, with `UNKNOWN` if the label isn't
+            a class. In a multi-label task the marks of the classes, (B, C) int8. `unknown_rows`
+            finds the rows with labels that aren't classes.
         """
         index = self._index
         if not self.multi_label:
@@ -143,15 +148,15 @@ class LabelSet:
         return marks
 
     def decode(self, indices: Iterable[int]) -> Labels:
-        """Return the classes with these indices, in the order of the indices."""
+        """Return the names of the classes with these indices, in the order of the indices."""
         return tuple(self.classes[index] for index in indices)
 
     def unknown(self, row: Labels) -> Labels:
-        """Return the labels of a row that are no class."""
+        """Return the labels of a row that aren't classes."""
         return tuple(label for label in row if label not in self._index)
 
     def join(self, row: Iterable[str]) -> str:
-        """Return the labels of one example as files and people read them."""
+        """Return the labels of one example as one text: see `joined_labels`."""
         return joined_labels(row, self.separator)
 
     def to_dict(self) -> dict[str, Any]:
@@ -169,7 +174,8 @@ class LabelSet:
         """Build a label set from `to_dict`'s values.
 
         Raises:
-            ValueError: If no label set has these values.
+            ValueError: If the values aren't valid.
+            KeyError: If a value is missing.
         """
         classes = saved_texts("labels.classes", values["classes"], least=2)
         multi_label = saved_flag("labels.multi_label", values["multi_label"])
@@ -186,23 +192,28 @@ class LabelSet:
 
 
 class ProvisionalLabels:
-    """Numbers for the combinations of labels met so far, while the classes aren't known yet.
+    """Encoding of labels while the rows of train are read and the classes aren't known yet.
+
+    Each different tuple of labels gets a number.
 
     Attributes:
-        combinations: Number of each tuple of labels, in the order of their first appearance.
+        combinations: Maps each tuple of labels to its number, in the order of first appearance.
     """
 
     def __init__(self) -> None:
         self.combinations: dict[Labels, int] = {}
 
     def encode(self, rows: Sequence[Labels | None]) -> LabelArray:
-        """Return the number of each row's combination, (B,) int64, or `UNKNOWN` without labels."""
+        """Return the number of each row's tuple of labels, (B,) int64. New tuples are added.
+
+        A row without labels (None) has `UNKNOWN`.
+        """
         numbers = self.combinations
         found = (UNKNOWN if row is None else numbers.setdefault(row, len(numbers)) for row in rows)
         return np.fromiter(found, dtype=np.int64, count=len(rows))
 
     def unknown(self, row: Labels) -> Labels:
-        """Return no labels: every combination gets a number."""
+        """Return an empty tuple: every label is known, because `encode` adds it."""
         return ()
 
     @property
@@ -212,20 +223,33 @@ class ProvisionalLabels:
 
 
 def joined_labels(row: Iterable[str] | None, separator: str | None) -> str:
-    """Return labels as one text for a file or a screen."""
+    """Return labels as one text for a file or a screen.
+
+    Args:
+        row: The labels, or None for none.
+        separator: Text between labels, or None to use ", ".
+    """
     return (separator or ", ").join(row or ())
 
 
 def has_class(labels: Any, index: int) -> Any:
-    """Return which rows have a class, (B,) bool, of encoded labels in numpy or torch."""
+    """Return a mask of the rows that have a class, (B,) bool.
+
+    Args:
+        labels: Encoded labels, (B,) or (B, C), an array or a tensor.
+        index: Index of the class.
+    """
     return labels == index if labels.ndim == 1 else labels[:, index] > 0
 
 
 def unknown_rows(labels: Any) -> Any:
-    """Return which rows have labels that are no class, or none at all.
+    """Return a mask of the rows that have labels that aren't classes, or aren't labelled.
 
-    Shape:
-        labels: (B,) or (B, C), of numpy or torch. Returns: (B,) bool.
+    Args:
+        labels: Encoded labels, (B,) or (B, C), an array or a tensor.
+
+    Returns:
+        The mask, (B,) bool, of the library of `labels`.
     """
     if labels.ndim == 1:
         return labels < 0
@@ -233,7 +257,12 @@ def unknown_rows(labels: Any) -> Any:
 
 
 def class_counts(labels: LabelArray, classes: int) -> npt.NDArray[np.int64]:
-    """Return how many rows have each class, (C,), of encoded labels."""
+    """Return the number of rows that have each class, (C,).
+
+    Args:
+        labels: Encoded labels, (B,) or (B, C).
+        classes: Number of classes C.
+    """
     if labels.ndim == 1:
         return np.bincount(labels[labels >= 0], minlength=classes)
     counts: npt.NDArray[np.int64] = (labels > 0).sum(axis=0)
@@ -241,7 +270,9 @@ def class_counts(labels: LabelArray, classes: int) -> npt.NDArray[np.int64]:
 
 
 def rare_class(counts: Sequence[int]) -> int | None:
-    """Return the index of the smaller of two classes if it is rare, else None.
+    """Return the index of the rarer of two classes if its share is below RARE_CLASS, else None.
+
+    The result is also None if there aren't two classes, or if a class has no row.
 
     Args:
         counts: Number of rows of each class, (C,).

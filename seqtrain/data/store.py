@@ -25,21 +25,26 @@ Ints = npt.NDArray[np.int64]
 FileLines: TypeAlias = tuple[tuple[str, int], ...]
 
 ARRAYS = ("values", "offsets", "labels", "lines", "groups", "spellings", "keys", "static")
-"""Attributes that are arrays. The last four can be None."""
+"""Attributes of a SequenceStore that are arrays."""
 BYTES_PER_ROW = 64
-"""Memory that a row takes while rows are selected."""
+"""Approximate memory in bytes that a row takes while `selection` copies it."""
 IN_MEMORY = 2**26
-"""Bytes above which an array is kept in a file."""
+"""Size of an array in bytes from which on it is kept in a file."""
 BLOCK = 2**24
-"""Bytes that are worked on at a time."""
+"""Size in bytes of the parts in which large arrays are processed."""
 DISK = Path("/var/tmp")
-"""Folder of temporary files without $TMPDIR: on many systems /tmp is memory."""
+"""Folder of temporary files if $TMPDIR isn't set. On many systems /tmp is memory."""
 COMPARED, PASSES = 2**20, 16
-"""Keys compared at once, and the largest number of passes over all keys."""
+"""Approximate number of keys that `equal_keys` sorts at once, and its largest number of passes."""
 
 
 class GrowingArray:
-    """An array that grows by appended rows in bounded memory."""
+    """An array that grows by appended rows. From IN_MEMORY bytes on it is kept in a file.
+
+    Args:
+        dtype: Type of the entries.
+        shape: Shape of one row.
+    """
 
     def __init__(self, dtype: npt.DTypeLike, shape: tuple[int, ...] = ()) -> None:
         self._dtype, self._shape = np.dtype(dtype), shape
@@ -47,7 +52,7 @@ class GrowingArray:
         self._file: IO[bytes] | None = None
 
     def append_rows(self, rows: Array) -> None:
-        """Append rows.
+        """Append rows, whose shape is (number of rows, *shape).
 
         Raises:
             RunError: If there is no room for the temporary file.
@@ -80,14 +85,18 @@ class GrowingArray:
 
 
 def blocks(array: Array) -> Iterator[Array]:
-    """Yield an array in at least one part of about BLOCK bytes."""
+    """Yield consecutive parts of about BLOCK bytes of an array. An empty array is one part."""
     size = max(1, BLOCK * len(array) // max(1, array.nbytes))
     for start in range(0, max(1, len(array)), size):
         yield np.asarray(array[start : start + size])
 
 
 def concatenate(parts: Iterable[Array]) -> Array:
-    """Return at least one array of the same type as one array, memory-mapped if large."""
+    """Concatenate arrays along the first axis. The result is memory-mapped if it is large.
+
+    Args:
+        parts: At least one array. All have the same type.
+    """
     whole: GrowingArray | None = None
     for part in parts:
         whole = whole or GrowingArray(part.dtype, part.shape[1:])
@@ -97,7 +106,7 @@ def concatenate(parts: Iterable[Array]) -> Array:
 
 
 def counts_of(ids: Array, size: int) -> Ints:
-    """Return how often each id from 0 to size - 1 occurs."""
+    """Return how often each id from 0 to `size` - 1 occurs, (size,)."""
     counts = np.zeros(size, dtype=np.int64)
     for block in blocks(ids):
         counts += np.bincount(block, minlength=size)
@@ -105,13 +114,13 @@ def counts_of(ids: Array, size: int) -> Ints:
 
 
 def row_numbers(count: int) -> Ints:
-    """Return 0, 1, 2, … up to `count`, in 32 bits each if these suffice."""
+    """Return the numbers from 0 to `count` - 1, as int32 if they fit, else as int64."""
     numbers: Ints = np.arange(count, dtype=np.int32 if count < 2**31 - 1 else np.int64)
     return numbers
 
 
 def true_rows(chosen: npt.NDArray[np.bool_]) -> Ints:
-    """Return the indices of True in a mask, ascending."""
+    """Return the indices at which the mask `chosen` is True, ascending."""
     found, start = [row_numbers(0)], 0
     for block in blocks(chosen):
         found.append((np.flatnonzero(block) + start).astype(row_numbers(0).dtype))
@@ -120,7 +129,17 @@ def true_rows(chosen: npt.NDArray[np.bool_]) -> Ints:
 
 
 def equal_keys(keys: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield parts of the rows, sorted by key, with the start of each key. A key is in one part."""
+    """Group the rows by their keys, in parts that take bounded memory.
+
+    All rows of a key are in the same part.
+
+    Args:
+        keys: Key of each row, (B,).
+
+    Yields:
+        The row numbers of a part, sorted by key; and the index in them at which each distinct key
+        begins.
+    """
     parts = min(PASSES, 1 + len(keys) // COMPARED)
     for part in range(parts):
         rows = true_rows(concatenate(block % parts == part for block in blocks(keys)))
@@ -130,15 +149,15 @@ def equal_keys(keys: Ints) -> Iterator[tuple[Ints, Ints]]:
 
 
 def run_starts(ordered: Ints) -> Ints:
-    """Return where each distinct value of an ordered array begins."""
+    """Return the index at which each distinct value of a sorted array begins."""
     return np.flatnonzero(np.append(ordered[:1] == ordered[:1], np.diff(ordered)))
 
 
 class StoredSequence(tuple[Array, "int | Array"]):
-    """One sequence of a store: a pair of its steps and its encoded labels.
+    """One sequence of a store: the pair (steps, encoded labels).
 
     Attributes:
-        source: The store and the row. `store_of_items` takes all other arrays from there.
+        source: The store and the row number. `store_of_items` copies the other arrays from there.
     """
 
     source: tuple[SequenceStore, int]
@@ -146,25 +165,27 @@ class StoredSequence(tuple[Array, "int | Array"]):
 
 @dataclass(frozen=True)
 class SequenceStore:
-    """Sequences of unequal length. A map-style torch Dataset.
+    """Sequences of different lengths. It is a map-style torch Dataset.
 
     Attributes:
         values: Steps of all sequences: ids, or vectors of numbers.
         offsets: Start of each sequence in `values`. The last entry is the number of steps.
         labels: Class index of each sequence; in a multi-label task a 0 or 1 for each class.
-        lines: Line of each sequence in its file, from 1, counted on through several files. For a
-            folder, the number of the row through its files.
-        groups: Number of the group (conversation, session) of each sequence, or -1. The rows of a
-            group are in order. None if there are no groups.
-        spellings: Index in `words` of each step that is <unk>, else -1. None without subwords.
-        words: Character n-grams of the words that the vocabulary lacks, or None.
-        files: Name of each file, with the number of lines of the files before it.
-        keys: Key of each sequence, as `row_keys` returns them, or None.
+        lines: Line of each sequence, from 1. With several files, lines are counted on from file to
+            file. For a folder, rows are counted in place of lines.
+        groups: Number of the group (conversation, session) of each sequence, or -1 without one. The
+            rows of a group are in their order in time. None if no sequence has a group.
+        spellings: Index in `words` of each step that is an unknown word, else -1. None without
+            subwords.
+        words: Character n-grams of the words that the vocabulary lacks, or None without subwords.
+        files: Pairs of the name of a file and the number of lines of the files before it.
+        keys: Key of each sequence, as `row_keys` returns them: equal for equal sequences. Or None.
         static: Row features of each sequence, as `ColumnTable` encodes them, or None.
 
     Shape:
-        values: (N,) int32, or (N, C) float32. offsets: (B + 1,). labels: (B,), or (B, C) int8.
-        lines, groups, keys: (B,). spellings: (N,) int32. static: (B, K) float32.
+        values: (N,) int32, or (N, F) float32. offsets: (B + 1,). labels: (B,), or (B, C) int8.
+        lines, groups, keys: (B,). spellings: (N,) int32. static: (B, K) float32. B sequences, N
+        steps of all sequences, F numbers of a step, C classes, K numbers of row features.
     """
 
     values: Array
@@ -183,26 +204,28 @@ class SequenceStore:
 
     @cached_property
     def lengths(self) -> Ints:
-        """Steps of each sequence, (B,); memory-mapped where they are many."""
+        """Number of steps of each sequence, (B,). Memory-mapped if the array is large."""
         ends, size = self.offsets, BLOCK // 8
         return concatenate(np.diff(ends[i : i + size + 1]) for i in range(0, len(ends), size))
 
     @cached_property
     def combinations(self) -> Ints:
-        """A number for each sequence, equal where all of its labels are, (B,)."""
+        """A number for each sequence, (B,). It is equal for sequences with the same labels."""
         if self.labels.ndim == 1:
             return self.labels
         drawn = np.random.default_rng(0).integers(1, 2**62, self.labels.shape[1])
         return concatenate(block.astype(np.int64) @ drawn for block in blocks(self.labels))
 
     def place(self, row: int) -> str:
-        """Return FILE:LINE of a row, or its line if the store has no files."""
+        """Return the text "FILE:LINE" for a row, or its line if the store names no files."""
         line = int(self.lines[row])
         before = [(name, start) for name, start in self.files if start < line]
         return f"{before[-1][0]}:{line - before[-1][1]}" if before else f"{line}"
 
     def __getitem__(self, row: int) -> StoredSequence:
-        """Return one sequence, (T,) or (T, C), and its encoded labels. Negative rows count back.
+        """Return the steps of a row, (T,) or (T, F), and its encoded labels.
+
+        A negative number counts from the end.
 
         Raises:
             IndexError: If there is no such row.
@@ -218,18 +241,18 @@ class SequenceStore:
         return found
 
     def __getitems__(self, rows: Ints) -> SequenceStore:
-        """Return some rows as a new store."""
+        """Return the rows with these numbers, in this order, as a new store in memory."""
         rows = np.asarray(rows)
         starts = self.offsets[rows]
         return self.windows(rows, starts, self.offsets[rows + 1] - starts)
 
     def windows(self, rows: Ints, starts: Ints, lengths: Ints) -> SequenceStore:
-        """Return a window of consecutive steps of each row as a new store.
+        """Cut windows of consecutive steps out of sequences, and return them as a new store.
 
         Args:
-            rows: Row numbers, (P,).
+            rows: Row number of the sequence of each window, (P,).
             starts: Index in `values` of the first step of each window, (P,).
-            lengths: Steps of each window, (P,).
+            lengths: Number of steps of each window, (P,).
         """
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         steps = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
@@ -242,7 +265,10 @@ class SequenceStore:
         return replace(self, **taken, offsets=offsets)
 
     def selection(self, rows: Ints) -> SequenceStore:
-        """Return what `__getitems__` does, of any number of rows in bounded memory."""
+        """Return the rows with these numbers as a new store, in bounded memory.
+
+        Unlike the result of `__getitems__`, its arrays are memory-mapped if they are large.
+        """
 
         def parts() -> Iterator[SequenceStore]:
             size = BLOCK // BYTES_PER_ROW
@@ -255,7 +281,10 @@ class SequenceStore:
         return stacked(parts(), self.files, self.words)
 
     def arrays(self) -> dict[str, Array]:
-        """Return all that it holds by name, for `from_arrays`."""
+        """Return the arrays of the store, and those of `words`, by name, for `from_arrays`.
+
+        Attributes that are None are left out.
+        """
         found = {name: getattr(self, name) for name in ARRAYS}
         if self.words is not None:
             found |= {"word_buckets": self.words.buckets, "word_offsets": self.words.offsets}
@@ -263,7 +292,12 @@ class SequenceStore:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array], files: FileLines) -> SequenceStore:
-        """Build from what `arrays` returned."""
+        """Build a store.
+
+        Args:
+            arrays: Result of `arrays`.
+            files: Attribute `files` of the store.
+        """
         known: dict[str, Any] = {name: x for name, x in arrays.items() if name in ARRAYS}
         words = None
         if "spellings" in arrays:
@@ -274,7 +308,14 @@ class SequenceStore:
 def stacked(
     stores: Iterable[SequenceStore], files: FileLines = (), words: WordGrams | None = None
 ) -> SequenceStore:
-    """Return the rows of stores, at least one, as one store in bounded memory."""
+    """Return the rows of several stores as one store, in bounded memory.
+
+    Args:
+        stores: At least one store. All have arrays of the same names and types. Numbers of groups,
+            lines and spellings are used as they are.
+        files: Attribute `files` of the result.
+        words: Attribute `words` of the result.
+    """
     whole: dict[str, GrowingArray] = {}
     steps = 0
     for store in stores:
@@ -295,7 +336,13 @@ def stacked(
 
 
 def joined_stores(stores: Sequence[SequenceStore]) -> SequenceStore:
-    """Return the sequences of all stores, at least one, as one store without groups or keys."""
+    """Return the rows of several stores as one store without groups and keys.
+
+    Unlike `stacked`, it renumbers lines and spellings, so that they fit the joined files and words.
+
+    Args:
+        stores: At least one store.
+    """
     parts, tables, files, end = list[SequenceStore](), list[WordGrams](), list[tuple[str, int]](), 0
     for store in stores:
         spellings = store.spellings
@@ -311,6 +358,10 @@ def joined_stores(stores: Sequence[SequenceStore]) -> SequenceStore:
 
 
 def store_of_items(items: Sequence[StoredSequence]) -> SequenceStore:
-    """Return items of one or more stores as one store. A torch ConcatDataset has such items."""
+    """Return sequences as one store.
+
+    Args:
+        items: Items of one or more stores, such as those of a torch ConcatDataset.
+    """
     parts = [store.__getitems__(np.array([row])) for store, row in (x.source for x in items)]
     return joined_stores(parts)

@@ -1,7 +1,7 @@
-"""Vocabularies: <pad> is 0, <unk> is 1, then the tokens of train, most frequent first.
+"""Vocabularies: ids of tokens, and character n-grams of words.
 
-The spelling of a word is the set of its character n-grams, hashed into buckets. V words, G n-grams
-of all words.
+<pad> has id 0 and <unk> has id 1. The tokens of train follow, most frequent first. The character
+n-grams of a word are hashed into buckets. V words, G n-grams of all words.
 """
 
 from __future__ import annotations
@@ -21,15 +21,19 @@ import numpy.typing as npt
 PAD, UNK = 0, 1
 SPECIAL = ("<pad>", "<unk>")
 MOST_SPELLINGS = 2**20
-"""Largest number of unknown words of a file, or a chunk, whose spelling is kept."""
+"""Largest number of different unknown words of an encoder whose character n-grams are stored."""
 BUCKETS = 2**15
-"""Number of buckets of n-grams. A row of their table belongs to one or more buckets."""
+"""Number of buckets of n-grams. Several buckets can share a row of the embedding table."""
 MOST_GRAMS = 1024
-"""Largest number of n-grams of a word. The first ones count."""
+"""Largest number of n-grams of a word. Further ones are left out."""
 
 
 class GrowingTokens:
-    """Ids of tokens in the order of their first appearance: a new token gets the next id."""
+    """Ids of tokens in the order of their first appearance: a new token gets the next id.
+
+    Args:
+        tokens: Tokens that get the first ids.
+    """
 
     def __init__(self, tokens: Iterable[str] = ()) -> None:
         self._ids = defaultdict[str, int](None, {token: i for i, token in enumerate(tokens)})
@@ -41,12 +45,12 @@ class GrowingTokens:
         return list(self._ids)
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
-        """Return the id of each token."""
+        """Return the id of each token. New tokens are added."""
         return [*map(self._ids.__getitem__, tokens)]
 
 
 class KnownTokens:
-    """Ids of the tokens of a vocabulary; all other tokens are <unk>."""
+    """Ids of the tokens of a vocabulary. All other tokens have the id of <unk>."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.tokens = vocabulary.tokens
@@ -58,9 +62,10 @@ class KnownTokens:
 
 
 class SpelledTokens:
-    """Ids of the tokens of a vocabulary, and numbers of unknown words from `first` on.
+    """Ids of the tokens of a vocabulary, and provisional numbers of unknown words.
 
-    Beyond MOST_SPELLINGS distinct ones, unknown words are <unk>.
+    The first MOST_SPELLINGS different unknown words get the numbers from `first` on. Others get the
+    id of <unk>.
 
     Attributes:
         first: Number of the first unknown word: the size of the vocabulary.
@@ -74,7 +79,7 @@ class SpelledTokens:
         self._numbers: dict[str, int] = {}
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
-        """Return the id, or the number, of each token."""
+        """Return the id of each token, or the number of an unknown word. New words are added."""
         return [self._known.get(token) or self._number(token) for token in tokens]
 
     def _number(self, token: str) -> int:
@@ -88,7 +93,7 @@ class SpelledTokens:
 
 
 TokenIndex: TypeAlias = GrowingTokens | KnownTokens | SpelledTokens
-"""Ids of tokens."""
+"""An object that turns tokens into ids."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,12 @@ class Vocabulary:
         return {}
 
     def grams(self, shortest: int, longest: int) -> WordGrams:
-        """Return the character n-grams of each word. <pad> and <unk> have none."""
+        """Return the character n-grams of each token. <pad> and <unk> have none.
+
+        Args:
+            shortest: Number of characters of the shortest n-gram.
+            longest: Number of characters of the longest n-gram.
+        """
         sizes = shortest, longest
         if sizes not in self._grams:
             words = [""] * len(SPECIAL) + list(self.tokens[len(SPECIAL) :])
@@ -118,7 +128,7 @@ class Vocabulary:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Id of each token but <pad>: a token spelled like it in the data is unknown."""
+        """Maps each token to its id. It lacks <pad>, so that "<pad>" in the data is unknown."""
         return {token: i for i, token in enumerate(self.tokens) if i != PAD}
 
 
@@ -130,20 +140,22 @@ def fit_vocabulary(
     max_size: int,
     known: Vocabulary | None = None,
 ) -> tuple[Vocabulary, npt.NDArray[np.int32], int]:
-    """Choose a vocabulary by frequency. Tokens of equal frequency are sorted.
+    """Choose a vocabulary by frequency. Equally frequent tokens are chosen in sorted order.
 
     Args:
         tokens: All tokens, by provisional id.
         counts: Number of occurrences in train, by provisional id.
-        min_count: Smallest number of occurrences in the vocabulary.
-        max_size: Largest size, including <pad> and <unk>.
-        known: Vocabulary of an earlier model, or None. Its tokens keep their ids; others follow.
+        min_count: Smallest number of occurrences of a token in the vocabulary.
+        max_size: Largest size of the vocabulary, including <pad> and <unk>.
+        known: Vocabulary of an earlier model, or None. Its tokens keep their ids, and new tokens
+            follow.
 
     Returns:
-        The vocabulary, the final id of each provisional one, and how many tokens could be in it.
+        The vocabulary, the final id of each provisional one, and the number of tokens that occur at
+        least `min_count` times.
 
     Shape:
-        tokens, counts: (V,), by provisional id.
+        tokens, counts, final ids: (V,).
     """
     frequent = np.flatnonzero(counts >= min_count).tolist()
     before = SPECIAL if known is None else known.tokens
@@ -159,11 +171,11 @@ def fit_vocabulary(
 
 @dataclass(frozen=True, eq=False)
 class WordGrams:
-    """Character n-grams of words.
+    """Character n-grams of V words, as numbers of buckets.
 
     Attributes:
-        buckets: Buckets of the n-grams of all words, (G,) int32.
-        offsets: Start of the n-grams of each word, and the end, (V + 1,).
+        buckets: Bucket of each n-gram, word after word, (G,) int32.
+        offsets: Index in `buckets` of the first n-gram of each word; the last entry is G. (V + 1,).
     """
 
     buckets: npt.NDArray[np.int32]
@@ -175,7 +187,15 @@ class WordGrams:
     def gather(
         self, words: npt.NDArray[np.integer[Any]]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the buckets of some words, word after word, and the number of each word."""
+        """Return the n-grams of some words.
+
+        Args:
+            words: Index of each word, (W,).
+
+        Returns:
+            The buckets of all these words, word after word; and the number of n-grams of each word,
+            (W,).
+        """
         starts = self.offsets[words]
         counts = self.offsets[words + 1] - starts
         ends = counts.cumsum()
@@ -183,22 +203,31 @@ class WordGrams:
         return self.buckets[index].astype(np.int64), counts
 
     def table_rows(self) -> int:
-        """Return a suitable number of rows for the table of these n-grams, a power of two."""
+        """Return a number of rows for an embedding table of these n-grams, a power of two.
+
+        It exceeds twice the number of distinct buckets, but is at most BUCKETS.
+        """
         distinct = len(np.unique(self.buckets))
         return min(BUCKETS, 1 << (2 * distinct).bit_length())
 
     @classmethod
     def concatenate(cls, tables: Sequence[WordGrams]) -> WordGrams:
-        """Return the words of at least one table as one table."""
+        """Return the words of several objects as one. At least one is needed."""
         buckets = np.concatenate([table.buckets for table in tables])
         counts = np.concatenate([np.diff(table.offsets) for table in tables])
         return cls(buckets, np.append(0, counts.cumsum()))
 
 
 def word_grams(words: Iterable[str], shortest: int, longest: int) -> WordGrams:
-    """Return the n-grams of each "<word>", from the shortest to the longest size.
+    """Return the character n-grams of words.
 
-    Their buckets are the CRC-32 of their UTF-8, modulo BUCKETS. An empty word has none.
+    The n-grams are those of the text "<word>", with the angle brackets. The bucket of an n-gram is
+    the CRC-32 of its UTF-8 bytes, modulo BUCKETS. An empty word has no n-grams.
+
+    Args:
+        words: The words.
+        shortest: Number of characters of the shortest n-gram.
+        longest: Number of characters of the longest n-gram.
 
     Reference:
         Bojanowski et al. 2017, arXiv:1607.04606, section 3.2, with another hash.

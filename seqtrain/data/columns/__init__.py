@@ -18,11 +18,11 @@ if TYPE_CHECKING:  # exported models read rows without pydantic
 COLUMNS: dict[str, type[Column]] = {
     column.kind: column for column in (TextColumn, SymbolColumn, SeriesColumn, StepsColumn)
 }
-"""Columns of sequences by data.kind."""
+"""Maps each value of data.kind to the class of the sequence column."""
 
 
 def column_from_config(config: Config) -> Column:
-    """Return the unfitted column of the sequences that a config describes."""
+    """Return the unfitted sequence column that a config describes."""
     data, sizes = config.data, config.model.subwords
     subwords = None if sizes is None else (sizes[0], sizes[1])
     match data.kind:
@@ -40,7 +40,7 @@ def column_from_config(config: Config) -> Column:
 
 
 def row_features_from_config(config: Config) -> RowFeatures | None:
-    """Return the unfitted row features that a config describes, or None."""
+    """Return the unfitted row features that a config describes, or None without data.static."""
     if config.data.static is None:
         return None
     missing = MASK if config.data.missing == LAST else config.data.missing
@@ -48,7 +48,11 @@ def row_features_from_config(config: Config) -> RowFeatures | None:
 
 
 def column_from_dict(values: Any, tokens: Any) -> Column:
-    """Build a column from `to_dict`'s and `vocabulary_dict`'s values, which may come from anyone.
+    """Build a fitted sequence column from saved values, which may come from anyone.
+
+    Args:
+        values: Result of `Column.to_dict`.
+        tokens: Result of `Column.vocabulary_dict`.
 
     Raises:
         ValueError: If no fit returns such a column.

@@ -34,11 +34,14 @@ class CellEncoder(ABC):
     """Encoder of the cells of one column, in the order in which rows are read."""
 
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Any]:
-        """Return the cells, and an empty cell for each one that can't be encoded.
+        """Return the cells, with an empty cell in place of each one that can't be encoded.
+
+        The base class accepts all cells.
 
         Args:
             cells: One cell for each row.
-            problems: Reasons by row number. The method adds a reason for each cell that it refuses.
+            problems: Maps the index of each row that can't be used to the reason. The method adds
+                an entry for each cell that it refuses.
         """
         return list(cells)
 
@@ -53,10 +56,17 @@ class CellEncoder(ABC):
 
     @abstractmethod
     def blank(self) -> Array:
-        """Return the one step as which an empty sequence is read: (1,) or (1, K)."""
+        """Return the step that replaces an empty sequence, of shape (1,) or (1, K)."""
 
     def arrays(self, values: Array) -> dict[str, Array]:
-        """Return the arrays of a store that hold these provisional numbers, by their names."""
+        """Return the arrays of a `SequenceStore` that hold the results of `encode`.
+
+        Args:
+            values: Provisional numbers, as `encode` returns them.
+
+        Returns:
+            A dict that maps the name of an attribute of the store, such as "values", to its array.
+        """
         return {"values": values}
 
 
@@ -67,8 +77,9 @@ class FitOptions:
     Attributes:
         min_count: Smallest number of occurrences of a token in the vocabulary.
         max_size: Largest size of a vocabulary, including <pad> and <unk>.
-        extend: Function that returns more words for a vocabulary, or None. Their ids follow.
-        bins: Largest number of bins of a number of a table, or None for none.
+        extend: Function that takes the chosen vocabulary and returns more words for it, or None.
+            The ids of these words follow those of the vocabulary.
+        bins: Largest number of bins of each number column of a table, or None for no bins.
     """
 
     min_count: int
@@ -86,7 +97,7 @@ class Column(ABC):
         tokenizer_name: Name of the tokenizer of texts, else None.
         standardize: ``"series"`` or ``"both"`` if the model also standardizes the numbers of each
             sequence by itself, else ``"train"``.
-        subword_rows: Rows of the table of subwords.
+        subword_rows: Number of rows of the embedding table of subwords.
     """
 
     kind: ClassVar[str]
@@ -98,23 +109,23 @@ class Column(ABC):
     @property
     @abstractmethod
     def input_size(self) -> int:
-        """Size of the vocabulary if steps are ids, else the numbers K of a step."""
+        """Size of the vocabulary if a step is a single id, else the number K of values per step."""
 
     @property
     def channels(self) -> int:
-        """Numbers of a step that are neither ids nor indicators of missing numbers."""
+        """Number of measured values per step, without ids, indicators and times."""
         return 0
 
     @property
     def has_indicators(self) -> bool:
-        """True if indicators of missing numbers follow the numbers."""
+        """True if a step also has an indicator for each number: 1 if the number is missing."""
         return False
 
     @property
     def carries(self) -> bool:
-        """True if missing numbers have the last value seen in their sequence.
+        """True if a missing number is replaced by the last one that was seen in its sequence.
 
-        The time since then follows the indicators.
+        Then a step also has the time since each number was seen, after the indicators.
         """
         return False
 
@@ -125,7 +136,7 @@ class Column(ABC):
 
     @abstractmethod
     def encoder(self) -> CellEncoder:
-        """Return an encoder of cells."""
+        """Return an encoder of cells. If the column isn't fitted, its ids are provisional."""
 
     @abstractmethod
     def fit(
@@ -141,16 +152,24 @@ class Column(ABC):
                 vocabularies grow.
 
         Returns:
-            The fitted column, the stores with final numbers, and how many distinct tokens could be
-            in the vocabularies.
+            The fitted column, the stores with final numbers by name, and the number of distinct
+            tokens that are frequent enough for a vocabulary, whether or not it has room for them.
         """
 
     @abstractmethod
     def finish(self, store: SequenceStore, encoder: Any) -> SequenceStore:
-        """Return a store with final numbers, of rows that an encoder of a fitted column encoded."""
+        """Return the store with final numbers.
+
+        Args:
+            store: Rows whose numbers `encoder` returned.
+            encoder: An encoder of this column, which must be fitted.
+        """
 
     def settings(self) -> dict[str, Any]:
-        """Return the keys of the data section that fix the meaning of the encoded numbers."""
+        """Return the config settings that fix the meaning of the encoded numbers.
+
+        The result maps keys of the config's section data, such as "missing", to their values.
+        """
         return {}
 
     def pieces(self, cell: Any) -> list[str] | None:
@@ -158,7 +177,11 @@ class Column(ABC):
         return None
 
     def scales(self) -> dict[str, tuple[float, float]]:
-        """Return mean and standard deviation in train of each number, by its name for people."""
+        """Return mean and standard deviation of each number of a step in train.
+
+        The result maps the name of each number, for messages, to the pair (mean, std). It is empty
+        if steps are ids.
+        """
         return {}
 
     @abstractmethod
@@ -166,15 +189,24 @@ class Column(ABC):
         """Return the fitted column without its vocabularies as JSON values, with its `kind`."""
 
     def vocabulary_dict(self) -> dict[str, Any]:
-        """Return the tokens of each vocabulary in the order of their ids, as a model saves them."""
+        """Return the vocabularies as JSON values. It is empty for a column without a vocabulary.
+
+        The result maps a name to a list of tokens in the order of their ids, or to a dict of such
+        lists by column.
+        """
         return {}
 
     @classmethod
     @abstractmethod
     def from_dict(cls, values: Any, tokens: Any) -> Column:
-        """Build a column from `to_dict`'s and `vocabulary_dict`'s values.
+        """Build a fitted column from saved values.
 
-        The values may come from anyone: a column that it returns encodes rows without errors.
+        The values may come from anyone. Invalid ones are refused here, so that encoding rows
+        doesn't fail later.
+
+        Args:
+            values: Result of `to_dict`.
+            tokens: Result of `vocabulary_dict`.
 
         Raises:
             ValueError: If no fit returns such a column.

@@ -1,8 +1,11 @@
-"""Tables of columns: cells of several columns, encoded together as one vector.
+"""Tables of columns: the cells of a step in several columns, encoded together as one vector.
 
-The vector holds the ids of all token columns, then the numbers of all number columns, then the
-indicators of missing numbers, then the times since numbers were seen. N steps (or rows), K numbers
-of the vector.
+The vector of a step holds the ids of all token columns, then the numbers of all number columns,
+then the indicators of missing numbers, then the times since numbers were seen. Row features are
+encoded in the same way, as one step per example.
+
+N steps (or rows), K values of the encoded vector. "Columns" in a shape is the number of values per
+step before `finish`: ids and numbers as read, and with data.missing: last those of `carry_forward`.
 """
 
 from __future__ import annotations
@@ -33,31 +36,32 @@ from seqtrain.data.vocabulary import UNK, Vocabulary
 LARGEST_ID = 2**24
 """Ids below it are exact in float32."""
 Cells: TypeAlias = Mapping[str, Array]
-"""The cells of each column of a table by name, (N,): ids of tokens, numbers as read."""
+"""Maps the name of each column of a table to its cells, (N,): token ids, or numbers as read."""
 
 
 KINDS: dict[str, type[TokenCells] | type[NumberCells]] = {
     column.kind: column for column in (TokenCells, NumberCells)
 }
-"""Columns of a table, with one cell per step, by the name under which they are saved.
+"""Maps the name of each kind of column of a table, as it is saved, to its class.
 
-Token columns have ids; number columns become one or more numbers. Each kind is one file.
+Each kind is one file in this folder.
 """
 SomeTable = TypeVar("SomeTable", bound="ColumnTable")
 
 
 @dataclass(frozen=True)
 class ColumnTable(Column):
-    """The columns of a time step, or of row features.
+    """Base of `StepsColumn` and `RowFeatures`: token columns and number columns.
 
     Attributes:
-        array: Array of a store that holds the vectors.
+        array: Name of the attribute of `SequenceStore` that holds the vectors.
         tokens: Token columns.
         numbers: Number columns.
         missing: Policy for missing numbers: "error", "mask" or "last".
-        clock: Name of the number column with the time since the previous step if the policy is
-            "last", or None.
-        since: Scale of the time since each number was seen, if the policy is "last".
+        clock: Name of the number column with the time since the previous step, if the policy is
+            "last" and data.steps has such a column; else None.
+        since: Scale of the times since the numbers were seen, one entry per number column. Empty
+            unless the policy is "last".
     """
 
     kind = "steps"
@@ -72,7 +76,13 @@ class ColumnTable(Column):
     def from_kinds(
         cls: type[SomeTable], kinds: Mapping[str, Any], missing: str, **settings: Any
     ) -> SomeTable:
-        """Build an unfitted table from data.steps or data.static."""
+        """Build an unfitted table.
+
+        Args:
+            kinds: Value of data.steps or data.static: maps the name of each column to its kind.
+            missing: Policy for missing numbers.
+            **settings: Other attributes of the class.
+        """
         tokens, numbers = list[TokenCells](), list[NumberCells]()
         for name, kind in kinds.items():
             options = kind if isinstance(kind, dict) else {}
@@ -87,37 +97,37 @@ class ColumnTable(Column):
 
     @property
     def columns(self) -> tuple[TokenCells | NumberCells, ...]:
-        """All columns, in the order of the vector."""
+        """All columns, in the order of the vector: token columns first."""
         return (*self.tokens, *self.numbers)
 
     @property
     def names(self) -> list[str]:
-        """Names of the columns, in the order of the vector."""
+        """Names of `columns`, in the same order."""
         return [column.name for column in self.columns]
 
     @property
     def vocabularies(self) -> list[Vocabulary]:
-        """Vocabularies of the token columns of a fitted table."""
+        """Vocabulary of each token column. Empty before `fit`."""
         return [column.vocabulary for column in self.tokens if column.vocabulary is not None]
 
     @property
     def has_indicators(self) -> bool:
-        """True if indicators of missing numbers follow the numbers."""
+        """True if missing numbers are allowed: indicators of them follow the numbers."""
         return self.missing != "error"
 
     @property
     def carries(self) -> bool:
-        """True if missing numbers have the last value seen: see `Column.carries`."""
+        """True if the last number seen replaces a missing one: see `Column.carries`."""
         return self.missing == LAST
 
     @property
     def channels(self) -> int:
-        """Numbers of the vector that encode number columns, without indicators."""
+        """Number of number columns."""
         return len(self.numbers)
 
     @property
     def input_size(self) -> int:
-        """Numbers K of the vector."""
+        """Number K of values of the vector."""
         return len(self.tokens) + self.channels * (1 + self.has_indicators + self.carries)
 
     def encoder(self) -> TableEncoder:
@@ -131,7 +141,11 @@ class ColumnTable(Column):
         options: FitOptions,
         known: ColumnTable | None = None,
     ) -> tuple[SomeTable, Parts, int]:
-        """Fit all columns on the provisional numbers of train: see `Column.fit`."""
+        """Fit all columns on train: see `Column.fit`.
+
+        With an earlier table (`known`), number columns keep its scales, and its tokens keep their
+        ids.
+        """
         values = {name: self._vectors(part) for name, part in parts.items()}
         train, total = values["train"], 0
         tokens, final_ids = list[TokenCells](), list[Array]()
@@ -171,7 +185,12 @@ class ColumnTable(Column):
         return table, found, total
 
     def finish(self, store: SequenceStore, encoder: Any = None) -> SequenceStore:
-        """Return the store with final vectors."""
+        """Return the store with encoded vectors in the attribute `array`.
+
+        Args:
+            store: Rows that an encoder of this table encoded.
+            encoder: Not used.
+        """
         vectors: Any = concatenate(map(self.vectors_of, blocks(self._vectors(store))))
         return replace(store, **{self.array: vectors})
 
@@ -180,7 +199,12 @@ class ColumnTable(Column):
         return found
 
     def vectors_of(self, values: Features) -> Features:
-        """Return the vectors (N, K) of ids and numbers as read, (N, columns)."""
+        """Return the encoded vectors, (N, K).
+
+        Args:
+            values: Final ids and numbers as read, (N, columns), as `TableEncoder.encode` returns
+                them.
+        """
         cells, count = self._cells(values), len(self.tokens)
         parts, indicators = [values[:, :count]], list[Array]()
         for column in self.numbers:
@@ -198,7 +222,7 @@ class ColumnTable(Column):
         return dict(zip(self.names, values.T, strict=False))
 
     def _observed(self, values: Features) -> Features:
-        """Return ids and numbers as read, without the numbers that were carried forward."""
+        """Return ids and numbers as read, with NaN for numbers that were carried forward."""
         if not self.carries:
             return values
         first, count = len(self.tokens), len(self.numbers)
@@ -207,7 +231,14 @@ class ColumnTable(Column):
         return observed
 
     def erase(self, values: Features, column: int) -> None:
-        """Replace one column, by its number, of vectors (N, K) by <unk> or a missing number."""
+        """Mark a column as missing in encoded vectors, in place.
+
+        Its value becomes <unk> in a token column, or a missing number in a number column.
+
+        Args:
+            values: Encoded vectors, (N, K). The method changes them.
+            column: Index of the column in `columns`.
+        """
         if column < len(self.tokens):
             values[:, column] = UNK
             return
@@ -216,11 +247,14 @@ class ColumnTable(Column):
             values[:, column + self.channels] = 1
 
     def scales(self) -> dict[str, tuple[float, float]]:
-        """Return mean and standard deviation of each number column in train, by its name."""
+        """Return a dict that maps the name of each number column to its mean and std in train."""
         return {own.name: (own.scale.mean[0], own.scale.std[0]) for own in self.numbers}
 
     def rows(self, steps: Steps) -> list[dict[str, Any]]:
-        """Return steps as rows: the cell of each column by its name, None for a missing number."""
+        """Return one dict per step, which maps the name of each column to its cell.
+
+        A missing number is None.
+        """
         cells = zip(*steps.tokens, *steps.numbers.T.tolist(), strict=True)
         return [
             {name: None if x != x else x for name, x in zip(self.names, row, strict=True)}
@@ -234,7 +268,7 @@ class ColumnTable(Column):
         return {"columns": columns, "missing": self.missing, **own}
 
     def vocabulary_dict(self) -> dict[str, Any]:
-        """Return the tokens of each token column by its name, under the kind of the table."""
+        """Return {kind: {column: tokens}}, with the kind of the table and each token column."""
         named = zip(self.tokens, self.vocabularies, strict=False)
         return {self.kind: {column.name: list(known.tokens) for column, known in named}}
 
@@ -266,7 +300,7 @@ class ColumnTable(Column):
 
 @dataclass(frozen=True)
 class StepsColumn(ColumnTable):
-    """A sequence of steps per example.
+    """Column with a sequence of steps per example.
 
     Attributes:
         standardize: "train", or "series" or "both" if the model also standardizes the numbers of
@@ -276,11 +310,15 @@ class StepsColumn(ColumnTable):
     standardize: str = "train"
 
     def settings(self) -> dict[str, Any]:
-        """Return the keys of the data section that fix the meaning of numbers."""
+        """Return data.missing and data.standardize: see `Column.settings`."""
         return {"missing": self.missing, "standardize": self.standardize}
 
     def pieces(self, cell: Any) -> list[str]:
-        """Return each step as the texts of its cells, joined by commas."""
+        """Return one text per step: its cells, joined by commas.
+
+        Args:
+            cell: Steps of an example.
+        """
         return [",".join(cells) for cells in cell.cells()]
 
     def to_dict(self) -> dict[str, Any]:
@@ -296,14 +334,18 @@ class StepsColumn(ColumnTable):
 
 @dataclass(frozen=True)
 class RowFeatures(ColumnTable):
-    """Columns with one value per example, joined with the pooled sequence."""
+    """Columns with one value per example, which the model joins with the pooled sequence."""
 
     kind = "static"
     array = "static"
 
 
 class TableEncoder(CellEncoder):
-    """Encoder of the cells of steps as vectors of ids and numbers, (N, columns)."""
+    """Encoder of steps of several columns as provisional vectors of ids and numbers.
+
+    Attributes:
+        indexes: One object per token column that turns its tokens into ids.
+    """
 
     def __init__(self, table: ColumnTable) -> None:
         self._table = table
@@ -315,13 +357,14 @@ class TableEncoder(CellEncoder):
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Steps]:
         """Return each cell, or empty steps for an empty cell and for one that is refused.
 
-        A cell is refused if it has a wrong number of columns. If data.missing is "error", a missing
-        number is refused, too.
+        A cell is refused if it has a wrong number of columns. If data.missing is "error", a cell
+        with a missing number is refused, too.
 
         Args:
-            cells: Steps of each row.
-            problems: Maps the index of each bad row to the reason. Its cell isn't checked. The
-                method adds a reason for each cell that it refuses.
+            cells: One cell for each row: the steps of a sequence, or one step of row features.
+            problems: Maps the index of each row that can't be used to the reason. The cells of
+                these rows aren't checked, and empty steps replace them. The method adds an entry
+                for each cell that it refuses.
         """
         checked = list[Steps]()
         for row, steps in enumerate(cells):
@@ -336,9 +379,10 @@ class TableEncoder(CellEncoder):
         return checked
 
     def encode(self, cells: Sequence[Steps]) -> tuple[Features, list[int]]:
-        """Return the ids and the numbers of all steps, and the steps of each cell.
+        """Return the vectors of all steps, (N, columns), and the number of steps of each cell.
 
-        With data.missing: last, `carry_forward` computes the numbers.
+        A vector has the ids of the token columns, then the numbers as read. With
+        data.missing: last, the three blocks of `carry_forward` replace the numbers.
         """
         parts = [self._nothing.numbers, *(steps.numbers for steps in cells)]
         numbers: Features = np.concatenate(parts)
@@ -358,14 +402,18 @@ class TableEncoder(CellEncoder):
         return values, lengths
 
     def encode_rows(self, cells: Sequence[Steps]) -> Features:
-        """Return one vector for each cell, (B, columns). An empty cell has a blank vector."""
+        """Return one vector for each cell, (B, columns), and `blank` for an empty cell.
+
+        Args:
+            cells: Cells of at most one step, such as row features.
+        """
         vectors, lengths = self.encode(cells)
         values = self.blank().repeat(len(cells), axis=0)
         values[np.array(lengths, dtype=bool)] = vectors
         return values
 
     def blank(self) -> Features:
-        """Return a step of unknown tokens and missing numbers."""
+        """Return the step that replaces an empty cell: <unk> and missing numbers, (1, columns)."""
         count = len(self._names)
         unknown = [UNK] * len(self.indexes) + [np.nan] * count
         unknown += [1] * count + [0] * count if self._table.carries else []

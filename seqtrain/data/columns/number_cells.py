@@ -18,7 +18,7 @@ from seqtrain.data.saved_values import saved_numbers, saved_text
 from seqtrain.data.store import Array
 
 EDGE_ROWS = 200_000
-"""Steps that the edges of bins come from, at most."""
+"""Approximate largest number of steps that the edges of bins are computed from."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,10 @@ class NumberCells:
         name: Name of the column.
         scale: Mean and standard deviation in train.
         by: Name of the token column on which the meaning depends, or None.
-        scale_by_token: Mean and standard deviation for each id of that column, or None.
-        edges: Ascending edges of the bins of data.number_bins, in scaled numbers; or empty.
+        scale_by_token: Mean and standard deviation for each id of that column, or None without
+            `by` or before `fit`.
+        edges: Ascending edges of the bins of data.number_bins, as standardized numbers. Empty
+            without bins.
     """
 
     kind = "number"
@@ -43,12 +45,13 @@ class NumberCells:
     def fit(
         self, cells: Mapping[str, Array], vocabulary_sizes: Mapping[str, int], bins: int | None
     ) -> NumberCells:
-        """Fit the scales and the edges of bins.
+        """Return a fitted copy of the column, with scales and edges of bins.
 
         Args:
-            cells: Cells of all columns of the table in train, by name.
-            vocabulary_sizes: Number of ids of each token column, by name.
-            bins: Number of bins at most, or None for none.
+            cells: Maps the name of each column of the table to its cells in train, (N,): token ids,
+                or numbers with NaN for missing ones.
+            vocabulary_sizes: Maps the name of each token column to its number of ids.
+            bins: Largest number of bins, or None for no bins.
         """
         numbers = cells[self.name]
         scale = Scale.fit(numbers[:, None])
@@ -60,9 +63,10 @@ class NumberCells:
         return fitted if bins is None else replace(fitted, edges=fitted._edges(cells, bins))
 
     def _edges(self, cells: Mapping[str, Array], bins: int) -> tuple[float, ...]:
-        """Return the distinct scaled numbers if there are at most `bins` + 1, else quantiles.
+        """Return the edges of at most `bins` bins, ascending.
 
-        At most about EDGE_ROWS steps are read.
+        They are the distinct standardized numbers if there are at most `bins` + 1 of them, else
+        quantiles. About EDGE_ROWS steps are read at most.
         """
         some = slice(None, None, -(-len(cells[self.name]) // EDGE_ROWS))
         numbers, absent = self.finish({name: column[some] for name, column in cells.items()})
@@ -72,7 +76,11 @@ class NumberCells:
         return tuple(present.tolist())
 
     def finish(self, cells: Mapping[str, Array]) -> tuple[Features, Array]:
-        """Return the numbers (N, 1), and which cells are missing, (N, 1) bool."""
+        """Return standardized numbers (N, 1), 0 for missing ones, and a mask of the missing ones.
+
+        Args:
+            cells: Cells of all columns of the table, as for `fit`.
+        """
         numbers = cells[self.name][:, None]
         if self.by is None or self.scale_by_token is None:
             return self.scale.apply(numbers)
@@ -86,7 +94,16 @@ class NumberCells:
 
     @classmethod
     def from_dict(cls, values: Any, tokens: Any) -> NumberCells:
-        """Build a fitted column from saved values; raise ValueError if they aren't valid."""
+        """Build a fitted column from saved values.
+
+        Args:
+            values: Result of `to_dict`.
+            tokens: Maps the name of each token column of the table to its tokens.
+
+        Raises:
+            ValueError: If the values aren't valid.
+            KeyError: If a value is missing.
+        """
         name = saved_text("name", values["name"])
         if name is None:
             raise ValueError("name: expected the name of a column")

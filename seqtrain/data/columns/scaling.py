@@ -17,18 +17,23 @@ LARGEST = np.finfo(np.float32).max
 MASK = "mask"
 """Policy for missing numbers: they become 0, and an indicator column marks them."""
 LAST = "last"
-"""Policy for missing numbers: as "mask", with the last number seen, and the time since then."""
+"""Policy for missing numbers: the last number seen in the sequence replaces them.
+
+An indicator column marks them, as for "mask", and another column has the time since then.
+"""
 MISSING = ("error", MASK, LAST)
 STANDARDIZE = ("train", "series", "both")
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Mean and standard deviation of each of C numbers.
+    """Means and standard deviations of C columns of numbers, or of C groups of one column.
+
+    Before a fit both are empty.
 
     Attributes:
-        mean: Mean of the values that aren't missing.
-        std: Their standard deviation, or 1 for a constant number.
+        mean: Mean of the values that aren't missing, one entry per column.
+        std: Standard deviation of these values, one entry per column; 1 if they are constant.
     """
 
     mean: tuple[float, ...] = ()
@@ -39,7 +44,10 @@ class Scale:
 
     @classmethod
     def fit(cls, values: Features) -> Scale:
-        """Return the scale of numbers (N, C), NaN for missing ones, in bounded memory."""
+        """Return the scale of the columns of `values` (N, C), NaN for missing ones.
+
+        The values are read in blocks, so that memory is bounded.
+        """
         count = np.sum([(~np.isnan(x)).sum(axis=0) for x in blocks(values)], axis=0).clip(1)
         total = np.sum([np.nansum(x, axis=0, dtype=np.float64) for x in blocks(values)], axis=0)
         mean = total / count
@@ -51,12 +59,12 @@ class Scale:
 
     @classmethod
     def fit_groups(cls, values: Array, groups: Array, default: Scale, size: int) -> Scale:
-        """Return the scale of each group of numbers.
+        """Return a scale with one entry per group of numbers.
 
         Args:
             values: Numbers (N,), NaN for missing ones.
             groups: Index of the group of each number, (N,).
-            default: Scale of one number, for groups with fewer than two values.
+            default: Scale with one entry, which is used for groups of fewer than two values.
             size: Number of groups.
         """
         present = ~np.isnan(values)
@@ -71,12 +79,15 @@ class Scale:
         return cls(tuple(mean.tolist()), tuple(std.tolist()))
 
     def apply(self, values: Features, rows: Array | None = None) -> tuple[Features, Array]:
-        """Return standardized numbers (N, C), 0 for missing ones, and which are missing (bool).
+        """Return standardized numbers (N, C), 0 for missing ones, and a mask of the missing ones.
 
         Args:
-            values: Numbers (N, C).
-            rows: Index of the mean and the standard deviation for each row of one number, (N,), or
-                None if each of the C numbers has its own ones.
+            values: Numbers (N, C), NaN for missing ones.
+            rows: None if the scale has an entry for each of the C columns. Otherwise the index of
+                the entry for each row, (N,), and C is 1.
+
+        Returns:
+            The numbers as float32, clipped to its range; then the mask (N, C), bool.
         """
         mean, std = np.array(self.mean), np.array(self.std)
         if rows is not None:
@@ -88,12 +99,21 @@ class Scale:
         return numbers, absent
 
     def to_dict(self) -> dict[str, Any]:
-        """Return mean and std as JSON values."""
+        """Return "mean" and "std" as lists, for JSON."""
         return {"mean": list(self.mean), "std": list(self.std)}
 
     @classmethod
     def from_dict(cls, key: str, values: Any) -> Scale:
-        """Build a scale from `to_dict`'s values; raise ValueError if they aren't valid."""
+        """Build a scale from saved values.
+
+        Args:
+            key: Name of the scale in error messages.
+            values: A dict with the entries of `to_dict`.
+
+        Raises:
+            ValueError: If the entries aren't valid.
+            KeyError: If an entry is missing.
+        """
         mean = saved_numbers(f"{key}.mean", values["mean"])
         std = saved_numbers(f"{key}.std", values["std"], positive=True)
         if len(mean) != len(std):
@@ -107,12 +127,12 @@ def carry_forward(numbers: Features, lengths: Sequence[int], growth: Array | Non
     Args:
         numbers: Numbers of the steps of all sequences, (N, F), NaN for missing ones.
         lengths: Number of steps of each sequence.
-        growth: Time from the previous step to each step, (N,); or None to count steps.
+        growth: Time from the previous step to each step, (N,). None if every step takes time 1.
 
     Returns:
         Three blocks of F columns, (N, 3 F): the filled numbers (NaN before the first one seen),
-        indicators (1 for a missing number, else 0), and log(1 + time). The time counts from the
-        step at which a number was last seen, or from the first step.
+        indicators (1 for a missing number, else 0), and log(1 + time). The time is that since the
+        number was last seen, or since the first step of the sequence if it wasn't seen yet.
 
     Reference:
         Che et al. 2018, "Recurrent Neural Networks for Multivariate Time Series with Missing
@@ -133,7 +153,13 @@ def carry_forward(numbers: Features, lengths: Sequence[int], growth: Array | Non
 
 
 def missing_value(step: int, steps: int, name: str) -> str:
-    """Return the message that a number is missing, at a step from 0 of so many steps."""
+    """Return the error message for a missing number.
+
+    Args:
+        step: Index of the time step, from 0.
+        steps: Number of time steps of the sequence. If it is 1, the message names no step.
+        name: Name of the column, or an empty string to name none.
+    """
     where = f"step {step + 1}: " if steps > 1 else ""
     of_column = f" of {name}" if name else ""
     return f"{where}missing value{of_column}; data.missing: mask accepts that"
@@ -142,12 +168,12 @@ def missing_value(step: int, steps: int, name: str) -> str:
 def refused_numbers(
     numbers: Features, width: int, missing: str, names: Sequence[str]
 ) -> str | None:
-    """Return an error message if numbers (T, C) can't be encoded, or None.
+    """Return an error message if the numbers of a sequence can't be encoded, or None.
 
     Args:
-        numbers: Numbers of the steps, NaN for missing ones.
-        width: Expected number of columns.
-        missing: Policy for missing numbers.
+        numbers: Numbers of the sequence, (T, C), NaN for missing ones.
+        width: Expected number of columns C.
+        missing: Policy for missing numbers. With "error", a missing number is refused.
         names: Names of the columns for messages; empty for the channels of a series.
     """
     if numbers.shape[1] != width:

@@ -19,11 +19,11 @@ NO_SERIES = "every sequence is empty; expected feature vectors"
 
 
 class SeriesEncoder(CellEncoder):
-    """Encoder of series (T, C), whose numbers aren't standardized yet.
+    """Encoder of series (T, C). It joins their numbers, which `SeriesColumn` standardizes later.
 
     Args:
-        missing: Policy for missing numbers.
-        channels: Number of channels, or None to take it from the first series with steps.
+        missing: Policy for missing numbers. With "error", series with missing numbers are refused.
+        channels: Number of channels C, or None to take it from the first series that isn't empty.
     """
 
     def __init__(self, missing: str, channels: int | None) -> None:
@@ -31,7 +31,15 @@ class SeriesEncoder(CellEncoder):
         self._channels = channels
 
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Features]:
-        """Return the series, and an empty series for each one that can't be encoded."""
+        """Return the series, with an empty one in place of each that can't be encoded.
+
+        A series is refused if it has another number of channels, or a missing number that isn't
+        allowed. If all series are empty and the number of channels isn't known, all are refused.
+
+        Args:
+            cells: One series for each row, (T, C).
+            problems: As in `CellEncoder.check`.
+        """
         if self._channels is None:
             self._channels = next((cell.shape[1] for cell in cells if len(cell)), None)
         if self._channels is None:
@@ -49,19 +57,20 @@ class SeriesEncoder(CellEncoder):
         return checked
 
     def encode(self, cells: Sequence[Features]) -> tuple[Features, list[int]]:
-        """Return the numbers of all steps, (N, C), and the steps of each series."""
+        """Return the numbers of all steps, (N, C), and the number of steps of each series."""
         return np.concatenate([self.blank()[:0], *cells]), [len(series) for series in cells]
 
     def blank(self) -> Features:
-        """Return a step of missing numbers, as which an empty series is read."""
+        """Return the step that replaces an empty series: missing numbers, (1, C)."""
         return np.full((1, self._channels or 0), np.nan, dtype=np.float32)
 
 
 @dataclass(frozen=True)
 class SeriesColumn(Column):
-    """A series per example, of C channels.
+    """Column with a series of C channels per example.
 
-    A fitted step has C standardized numbers. With missing numbers allowed, C indicators follow.
+    A step is encoded as C standardized numbers. If missing numbers are allowed, C indicators
+    follow.
 
     Attributes:
         missing: Policy for missing numbers, "error" or "mask".
@@ -82,12 +91,12 @@ class SeriesColumn(Column):
 
     @property
     def has_indicators(self) -> bool:
-        """True if indicators of missing numbers follow the numbers."""
+        """True if missing numbers are allowed: indicators of them follow the numbers of a step."""
         return self.missing == MASK
 
     @property
     def input_size(self) -> int:
-        """Numbers of a step."""
+        """Number of values per encoded step: C, or 2 C with indicators."""
         return self.channels * (2 if self.has_indicators else 1)
 
     def encoder(self) -> CellEncoder:
@@ -119,7 +128,12 @@ class SeriesColumn(Column):
         return fitted, {name: fitted.finish(part, encoder) for name, part in parts.items()}, 0
 
     def finish(self, store: SequenceStore, encoder: SeriesEncoder) -> SequenceStore:
-        """Return the store with standardized numbers and indicators."""
+        """Return the store with standardized numbers, and with indicators if they are used.
+
+        Args:
+            store: Rows that an encoder of this column encoded.
+            encoder: Not used.
+        """
         return replace(store, values=concatenate(map(self._scaled, blocks(store.values))))
 
     def _scaled(self, values: Features) -> Features:
@@ -129,12 +143,12 @@ class SeriesColumn(Column):
         return np.concatenate((numbers, absent), axis=1, dtype=np.float32)
 
     def scales(self) -> dict[str, tuple[float, float]]:
-        """Return mean and standard deviation of each channel in train, by its name for people."""
+        """Return a dict that maps "channel 1" and so on to the channel's mean and std in train."""
         pairs = zip(self.scale.mean, self.scale.std, strict=True)
         return {f"channel {number}": pair for number, pair in enumerate(pairs, start=1)}
 
     def settings(self) -> dict[str, Any]:
-        """Return the keys of the data section that fix the meaning of numbers."""
+        """Return data.missing and data.standardize: see `Column.settings`."""
         return {"missing": self.missing, "standardize": self.standardize}
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,7 +158,7 @@ class SeriesColumn(Column):
 
     @classmethod
     def from_dict(cls, values: Any, tokens: Any) -> SeriesColumn:
-        """Build a column from saved values: see `Column.from_dict`."""
+        """Build a fitted column from saved values: see `Column.from_dict`."""
         scale = Scale.from_dict("series", values)
         if not len(scale):
             raise ValueError("series.mean: expected at least one channel")

@@ -11,7 +11,7 @@ from seqtrain.data.tokenizers import SYMBOLS, Tokenizer
 
 @dataclass(frozen=True)
 class SymbolColumn(TokenSequence):
-    """A list of symbols per example."""
+    """Column with a list of symbols per example."""
 
     kind = "tokens"
 
@@ -26,7 +26,7 @@ class SymbolColumn(TokenSequence):
 
     @classmethod
     def from_dict(cls, values: Any, tokens: Any) -> SymbolColumn:
-        """Build a column from saved values: see `Column.from_dict`."""
+        """Build a fitted column from saved values: see `Column.from_dict`."""
         return cls(
             vocabulary=saved_vocabulary("tokens", tokens["tokens"]), **saved_subwords(values)
         )

@@ -13,12 +13,13 @@ from seqtrain.data.tokenizers import BPE, TOKENIZERS, Tokenizer, make_tokenizer,
 
 @dataclass(frozen=True)
 class TextColumn(TokenSequence):
-    """A text per example.
+    """Column with a text per example.
 
     Attributes:
         tokenizer_name: Name of the tokenizer, a value of data.tokenizer.
         lowercase: True if texts are converted to lower case first.
-        bpe_model: Merges of the tokenizer "bpe" as JSON, or None for other tokenizers.
+        bpe_model: Trained merges of the tokenizer "bpe" as JSON. None for other tokenizers, and
+            before the merges are trained.
     """
 
     kind = "text"
@@ -28,13 +29,13 @@ class TextColumn(TokenSequence):
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of texts."""
+        """The tokenizer of the texts."""
         return make_tokenizer(
             self.tokenizer_name, lowercase=self.lowercase, bpe_model=self.bpe_model
         )
 
     def settings(self) -> dict[str, Any]:
-        """Return data.tokenizer and data.lowercase, without which ids have another meaning."""
+        """Return data.tokenizer and data.lowercase: see `Column.settings`."""
         return {"tokenizer": self.tokenizer_name, "lowercase": self.lowercase}
 
     def to_dict(self) -> dict[str, Any]:
@@ -48,7 +49,7 @@ class TextColumn(TokenSequence):
 
     @classmethod
     def from_dict(cls, values: Any, tokens: Any) -> TextColumn:
-        """Build a column from saved values: see `Column.from_dict`."""
+        """Build a fitted column from saved values: see `Column.from_dict`."""
         name = saved_choice("tokenizer", values["tokenizer"], (*TOKENIZERS, BPE))
         bpe_model = values["bpe_model"]
         if (name == BPE) != isinstance(bpe_model, str):

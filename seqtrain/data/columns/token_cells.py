@@ -28,7 +28,8 @@ class TokenCells:
 
     Attributes:
         name: Name of the column.
-        min_count: Smallest number of occurrences in the vocabulary, or None for data.min_count.
+        min_count: Smallest number of occurrences of a token in the vocabulary, or None to use
+            data.min_count.
         vocabulary: Tokens of train, or None before `fit`.
     """
 
@@ -38,7 +39,11 @@ class TokenCells:
     vocabulary: Vocabulary | None = None
 
     def index(self) -> TokenIndex:
-        """Return an index of tokens; before `fit` it assigns an id to each new token."""
+        """Return an object that turns tokens into ids.
+
+        Before `fit` it assigns a provisional id to each new token. Afterwards the ids are those of
+        the vocabulary.
+        """
         if self.vocabulary is None:
             return GrowingTokens(SPECIAL)
         return KnownTokens(self.vocabulary)
@@ -50,7 +55,18 @@ class TokenCells:
         options: FitOptions,
         known: Vocabulary | None,
     ) -> tuple[TokenCells, npt.NDArray[np.int32], int]:
-        """Choose the vocabulary: see `fit_vocabulary` for the arguments and results."""
+        """Choose the vocabulary.
+
+        Args:
+            tokens: All tokens, by provisional id, (V,).
+            counts: Number of occurrences in train, by provisional id, (V,).
+            options: Limits of the vocabulary. The column's `min_count` takes precedence.
+            known: Vocabulary of an earlier model, or None. Its tokens keep their ids.
+
+        Returns:
+            The fitted column, the final id of each provisional one (V,), and the number of distinct
+            tokens that are frequent enough for the vocabulary.
+        """
         vocabulary, ids, eligible = fit_vocabulary(
             tokens,
             counts,
@@ -66,7 +82,16 @@ class TokenCells:
 
     @classmethod
     def from_dict(cls, values: Any, tokens: Any) -> TokenCells:
-        """Build a fitted column from saved values; raise ValueError if they aren't valid."""
+        """Build a fitted column from saved values.
+
+        Args:
+            values: Result of `to_dict`.
+            tokens: Maps the name of each token column of the table to its tokens.
+
+        Raises:
+            ValueError: If the values aren't valid.
+            KeyError: If a value is missing.
+        """
         name, count = saved_text("name", values["name"]), values["min_count"]
         if name is None:
             raise ValueError("name: expected the name of a column")

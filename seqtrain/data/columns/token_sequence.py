@@ -1,7 +1,7 @@
-"""Sequences of tokens: what columns of text and of symbols share.
+"""Sequences of tokens: the common base of text columns and symbol columns.
 
-Words can also be known by their spelling (subwords). A token that the vocabulary lacks is <unk>,
-and the store also holds the character n-grams of its spelling.
+A token that the vocabulary lacks is encoded as <unk>. With subwords, the store also holds the
+character n-grams of such an unknown word, by which the model can tell it from others.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from seqtrain.data.vocabulary import (
 )
 
 REMEMBERED_CHARACTERS = 2**22
-"""Total length of the pieces of text whose ids an encoder remembers: about 30 MB."""
+"""Largest total length of the pieces of text whose ids an encoder remembers: about 30 MB."""
 LONGEST_NGRAM = 16
 SCORED_SPLITS = ("validation", "test")
 SomeSequence = TypeVar("SomeSequence", bound="TokenSequence")
@@ -47,6 +47,9 @@ class TokenEncoder(CellEncoder):
     """Encoder of texts, or of lists of symbols, as token ids.
 
     It remembers the ids of each piece of text, so that a frequent piece is split only once.
+
+    Attributes:
+        index: Object that turns tokens into ids.
     """
 
     def __init__(self, tokenizer: Tokenizer, index: TokenIndex) -> None:
@@ -56,7 +59,11 @@ class TokenEncoder(CellEncoder):
         self._characters = 0
 
     def encode(self, cells: Sequence[Any]) -> tuple[Array, list[int]]:
-        """Return the ids of the tokens of texts or lists of symbols, and how many each has."""
+        """Return the token ids of all cells, (N,) int32, and the number of tokens of each cell.
+
+        Args:
+            cells: Texts, or lists of symbols.
+        """
         if self._characters > REMEMBERED_CHARACTERS:
             self._ids, self._characters = {}, 0
         of_cells, known = list[bytes](), self._ids.__getitem__
@@ -70,7 +77,7 @@ class TokenEncoder(CellEncoder):
         return values, [len(own) // values.itemsize for own in of_cells]
 
     def _learn(self, pieces: Iterable[str]) -> None:
-        """Remember the ids of new pieces."""
+        """Store the ids of each piece that isn't remembered yet."""
         for piece in pieces:
             if piece not in self._ids:
                 ids = self.index.ids(self._tokenizer.split(piece))
@@ -78,11 +85,19 @@ class TokenEncoder(CellEncoder):
                 self._characters += len(piece)
 
     def blank(self) -> Array:
-        """Return <unk>, as which an empty sequence is read."""
+        """Return the step that replaces an empty sequence: the id of <unk>, (1,)."""
         return np.array([UNK], dtype=np.int32)
 
     def arrays(self, values: Array) -> dict[str, Array]:
-        """Return ids, and the numbers of unknown words if they are known by their spelling."""
+        """Return "values" with the ids and, if the index numbers unknown words, "spellings".
+
+        Args:
+            values: Results of `encode`, (N,): ids, or numbers of unknown words.
+
+        Returns:
+            A dict of arrays (N,). In "values" unknown words are <unk>. "spellings" has the number
+            of the unknown word at each step from 0, or -1.
+        """
         if not isinstance(self.index, SpelledTokens):
             return {"values": values}
         spellings = np.maximum(values - self.index.first, -1).astype(np.int32)
@@ -96,8 +111,9 @@ class TokenSequence(Column):
 
     Attributes:
         vocabulary: Tokens of the training split, or None before `fit`.
-        subwords: Shortest and longest character n-gram of words, or None without subwords.
-        subword_rows: Rows of the table of these n-grams.
+        subwords: Lengths of the shortest and of the longest character n-gram, or None without
+            subwords.
+        subword_rows: Number of rows of the embedding table of these n-grams.
     """
 
     vocabulary: Vocabulary | None = None
@@ -107,16 +123,16 @@ class TokenSequence(Column):
     @property
     @abstractmethod
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of cells."""
+        """The tokenizer that splits a cell into tokens."""
 
     @property
     def input_size(self) -> int:
-        """Size of the vocabulary."""
+        """Size of the vocabulary, or 0 before `fit`."""
         return len(self.vocabulary or ())
 
     @property
     def words(self) -> WordGrams | None:
-        """Character n-grams of the words of the vocabulary, or None without subwords."""
+        """Character n-grams of the words of the vocabulary, or None without either."""
         if self.vocabulary is None or self.subwords is None:
             return None
         return self.vocabulary.grams(*self.subwords)
@@ -126,7 +142,11 @@ class TokenSequence(Column):
         return TokenEncoder(self.tokenizer, KnownTokens(self.vocabulary or Vocabulary(SPECIAL)))
 
     def encoder(self) -> CellEncoder:
-        """Return an encoder of cells. With subwords each encoder numbers its unknown words."""
+        """Return an encoder of cells.
+
+        Before `fit` its ids are provisional. Afterwards, with subwords, each encoder numbers the
+        unknown words that it meets. Without subwords, all calls return the same encoder.
+        """
         if self.vocabulary is None:
             return TokenEncoder(self.tokenizer, GrowingTokens(SPECIAL))
         if self.subwords is None:
@@ -140,7 +160,10 @@ class TokenSequence(Column):
         options: FitOptions,
         known: SomeSequence | None = None,
     ) -> tuple[SomeSequence, Parts, int]:
-        """Choose the vocabulary by the counts in train and in the files of pretraining.data."""
+        """Choose the vocabulary by the counts in train and in the files of pretraining.data.
+
+        See `Column.fit`. The arrays `values` of the parts are changed in place.
+        """
         tokens = encoder.index.tokens
         counts = [
             counts_of(part.values, len(tokens))
@@ -170,7 +193,14 @@ class TokenSequence(Column):
         return replace(self, vocabulary=vocabulary, subword_rows=rows), parts, eligible
 
     def finish(self, store: SequenceStore, encoder: TokenEncoder) -> SequenceStore:
-        """Return the store with the character n-grams of the encoder's unknown words."""
+        """Return the store with the character n-grams of unknown words in its attribute `words`.
+
+        Without subwords the store is returned unchanged.
+
+        Args:
+            store: Rows that `encoder` encoded.
+            encoder: An encoder of this column.
+        """
         if self.subwords is None or not isinstance(encoder.index, SpelledTokens):
             return store
         return replace(store, words=word_grams(encoder.index.tokens, *self.subwords))
@@ -180,7 +210,7 @@ class TokenSequence(Column):
         return self.tokenizer(cell)
 
     def is_token(self, word: str) -> bool:
-        """Return True if a word of another file can be a token of this column."""
+        """Return True if the tokenizer leaves a word as it is, so that it can be a token."""
         return self.tokenizer(word) == [word]
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,12 +219,19 @@ class TokenSequence(Column):
         return {"kind": self.kind, "subwords": sizes, "subword_rows": self.subword_rows}
 
     def vocabulary_dict(self) -> dict[str, list[str]]:
-        """Return the tokens in the order of their ids, under ``"tokens"``."""
+        """Return {"tokens": tokens in the order of their ids}, or {} before `fit`."""
         return {} if self.vocabulary is None else {"tokens": list(self.vocabulary.tokens)}
 
 
 def saved_subwords(values: Any) -> dict[str, Any]:
-    """Return the checked values of a saved token sequence that concern subwords."""
+    """Return the attributes `subwords` and `subword_rows` of a saved token sequence.
+
+    Args:
+        values: Result of `TokenSequence.to_dict`.
+
+    Raises:
+        ValueError: If they aren't valid.
+    """
     sizes = values["subwords"]
     if sizes is not None:
         if not isinstance(sizes, list) or len(sizes) != 2:
@@ -206,7 +243,15 @@ def saved_subwords(values: Any) -> dict[str, Any]:
 
 
 def saved_vocabulary(key: str, tokens: Any) -> Vocabulary:
-    """Return the checked vocabulary of a saved column."""
+    """Return the vocabulary of a saved column.
+
+    Args:
+        key: Name of the column in error messages.
+        tokens: List of tokens in the order of their ids.
+
+    Raises:
+        ValueError: If it isn't a list of different strings that starts with `SPECIAL`.
+    """
     found = saved_texts(key, tokens, least=len(SPECIAL), lone_surrogates=True)
     if found[: len(SPECIAL)] != SPECIAL:
         raise ValueError(f"{key}: expected {', '.join(SPECIAL)} first")
@@ -225,8 +270,9 @@ def _spelled(
         ids: Maps each provisional id to its final id.
 
     Returns:
-        Stores whose `words` has the n-grams of the first MOST_SPELLINGS unknown words. Their
-        `spellings` has the index in `words` for each time step, or -1 if there is none.
+        Stores by name. Their attribute `words` has the n-grams of the first MOST_SPELLINGS unknown
+        words, the same for all stores. Their attribute `spellings` has the index in `words` for
+        each time step, or -1 if there is none.
     """
     unknown = np.flatnonzero(ids == UNK)
     unknown = unknown[unknown >= len(SPECIAL)][:MOST_SPELLINGS]
