@@ -63,13 +63,14 @@ except ImportError as error:
 
 Array = npt.NDArray[Any]
 RUN = "run"
+"""Name of the run in a temporary folder."""
 KEYS = {
     **{name: f"model.{name}" for name in ("rnn", "embedding_dim", "hidden_size", "dropout")},
     **{name: f"training.{name}" for name in ("lr", "max_epochs", "device")},
     "class_weight": "training.class_weights",
     "validation_fraction": "data.validation",
 }
-"""Keys of the config that are parameters with names of their own."""
+"""Maps each parameter that sets a key of the config under another name to this key."""
 SECTIONS = tuple(Config.model_fields)
 
 
@@ -79,9 +80,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     X is one of:
 
     - a list (or an array of objects) of texts, of lists of symbols, or of arrays (T, C),
-    - an array (B, T) of series with one channel; NaN behind a shorter series is padding,
+    - an array (B, T) of series with one channel; NaN at the end of a series is padding,
     - an array (B, T, C) of series; trailing steps that are NaN in all channels are padding,
-    - a table as `seqtrain.fit` takes it, of which `sequence` names a column.
+    - a table as `seqtrain.fit` takes it, with a column `sequence`.
 
     A fitted estimator is pickled as the files of its model folder.
 
@@ -89,12 +90,12 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         sequence: Column of the sequence if X is a table, or None for its only column.
         layout: Order of the axes of a series: time_channels (T, C), or channels_time (C, T) as in
             aeon and sktime.
-        rnn, embedding_dim, hidden_size, dropout: As in the config's section model.
-        lr, max_epochs: As in its section training.
-        class_weight: None, "balanced", or a weight for each label.
+        rnn, embedding_dim, hidden_size, dropout: As in the section `model` of a config.
+        lr, max_epochs: As in the section `training` of a config.
+        class_weight: None, "balanced", or a dict that maps labels to weights.
         validation_fraction: Share of the examples that choose the best epoch, or None to use all
             examples for training. `fit` takes other examples as `validation_data`.
-        settings: Other keys of the config, such as {"training.patience": 5}.
+        settings: Values of other keys of the config, such as {"training.patience": 5}.
         random_state: Seed of weights, batches and the held-out share.
         device: auto, cpu, cuda, cuda:N or mps.
         verbose: True to show the epochs on stderr, or in a notebook as a table.
@@ -148,13 +149,13 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             setattr(self, name, value)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, those named as keys of the config included."""
+        """Return the parameters by name, also those such as `model__num_layers`."""
         keys = {name: value for name, value in vars(self).items() if _is_key(name)}
         params: dict[str, Any] = super().get_params(deep=deep)
         return params | keys
 
     def set_params(self, **params: Any) -> SequenceClassifier:
-        """Set parameters; a name such as `model__num_layers` is a key of the config."""
+        """Set parameters, also those such as `model__num_layers`, and return the estimator."""
         for name in filter(_is_key, params):
             setattr(self, name, params[name])
         super().set_params(**{name: x for name, x in params.items() if not _is_key(name)})
@@ -167,7 +168,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         sample_weight: Any = None,
         validation_data: tuple[Any, Any] | None = None,
     ) -> SequenceClassifier:
-        """Train on sequences and their labels.
+        """Train on sequences and their labels, and return the estimator.
 
         Args:
             X: Sequences; see the class.
@@ -215,7 +216,10 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return self
 
     def predict(self, X: Any) -> Any:
-        """Return the label of each sequence, (B,); or 0s and 1s, (B, C), or lists, as y was."""
+        """Return the label of each sequence, (B,).
+
+        In a multi-label task return 0s and 1s, (B, C), or a list of lists of labels, as y was.
+        """
         found = self._predictions(X)
         if not self._multi_label:
             return self.classes_[[int(each.label) for each in found]]
@@ -235,7 +239,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return probabilities
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy; in a multi-label task all labels of an example must be right."""
+        """Return the accuracy. If multi-label, all labels of an example must be right."""
         predicted = self.predict(X)
         if self._binarizer is not None:
             binarizer = MultiLabelBinarizer().fit([*y, *predicted])
@@ -243,7 +247,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _checked_labels(self, y: Any, sequences: list[Any]) -> Array:
-        """Check y, and set `classes_`."""
+        """Return y as an array after checking it. Set `classes_`."""
         self._multi_label = type_of_target(y) == "multilabel-indicator"
         y = check_array(y, accept_sparse=False) if self._multi_label else column_or_1d(y, warn=True)
         check_consistent_length(sequences, y)
@@ -261,13 +265,14 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return labels
 
     def _encoded(self, y: Array) -> list[Any]:
-        """Return the indices of labels in `classes_`, as the data's cells."""
+        """Return the index in `classes_` of each label, "unknown" for one that isn't there."""
         if self._multi_label:
             return [np.flatnonzero(row).tolist() for row in y]
         index = {label: number for number, label in enumerate(self.classes_.tolist())}
         return [index.get(label, "unknown") for label in y.tolist()]
 
     def _listener(self) -> Any:
+        """Return a listener of `fit` that fills `history_` and, if `verbose`, shows progress."""
         progress = Progress() if self.verbose else None
 
         def follow(event: Event) -> None:
@@ -291,7 +296,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise InputError(*renamed(error)) from None
 
     def _config(self, sequences: list[Any]) -> dict[str, Any]:
-        """Return the sections of the config."""
+        """Return the config for training: a dict of sections, each a dict of keys and values."""
         values: dict[str, Any] = {
             "data.sequence": "s",
             "data.label": "l",
@@ -321,7 +326,10 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return Classifier([model], select_device(self.device), Path("SequenceClassifier"))
 
     def _sequences(self, X: Any, *y: Any, reset: bool) -> list[Any]:
-        """Return X as a list of sequences; y, if given, is checked with a table of numbers."""
+        """Return X as a list of sequences. If `reset` is True, store its number of columns.
+
+        If X is an array of numbers, `y` (none or one) is checked with it.
+        """
         if self.layout not in LAYOUTS:
             raise InputError(f"layout: found {self.layout!r}; expected {' or '.join(LAYOUTS)}")
         if y and y[0] is None:
@@ -351,7 +359,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return whole_numbers(sequences, getattr(self, "data__kind", None), is_training=reset)
 
     def _rows_of_numbers(self, X: Any, *y: Any, reset: bool) -> list[Any]:
-        """Return the rows of an array (B, T) of numbers without the NaN at their ends."""
+        """Return the rows of an array of numbers, (B, T), without the NaN at their ends."""
         options = {"reset": reset, "dtype": np.float64, "ensure_all_finite": "allow-nan"}
         if y:
             options["multi_output"] = True
@@ -371,7 +379,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Load the model folder; refuse other files, because a pickle may hold any."""
+        """Restore a pickled estimator. Raise CheckpointError if it holds no files of a model."""
         super().__setstate__(state)
         files = state.get("classifier_")
         if files is not None:
@@ -387,6 +395,6 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
 
 def _is_key(name: str) -> bool:
-    """Return True for a parameter named as a key of the config: section__key."""
+    """Return True for a parameter that is named as a key of the config: section__key."""
     section, _, key = name.partition("__")
     return bool(key) and section in SECTIONS

@@ -26,14 +26,14 @@ class Check(Summarized):
     Attributes:
         run: Directory of the run.
         data: Name of the file, files or table that was read.
-        num_examples: Number of sequences that were compared, which are a sample of the data.
+        num_examples: Number of sequences that were compared. They are a sample of the data.
         available: Number of all sequences of the data.
-        steps: Number of time steps of the compared sequences together.
+        steps: Total number of time steps of the compared sequences.
         cut: Number of long sequences of which only the first steps were compared.
-        carried: True if each sequence starts from the final state of the row before it in its
-            group, as ``model.initial_state: carried`` demands.
+        carried: True if a sequence starts from the final state of the row before it in its group
+            (``model.initial_state: carried``).
         allowed: Largest difference of logits that passes the check.
-        differences: Differences for each pair of a batching and an engine.
+        differences: Largest differences for each pair of a batching and an engine.
     """
 
     run: Path
@@ -47,7 +47,7 @@ class Check(Summarized):
     differences: list[LogitDifference]
 
     def summary(self) -> dict[str, str]:
-        """Return a dict that maps headings to texts: verdict, largest difference, and data."""
+        """Return the verdict, the largest difference, and the data, as texts by heading."""
         worst = max(difference.logits for difference in self.differences)
         return {
             "verdict": "passed" if self.passed else "failed",
@@ -85,8 +85,8 @@ def check(
 
     Args:
         run: A run directory, a model folder, what `fit` returned, or None for the newest run.
-        data: A file of sequences, or a table as `fit` takes it, with or without labels; or None for
-            the first of test, validation and train that the run has.
+        data: A file of sequences, or a table as `fit` takes it, with or without labels. None is
+            the first of the splits test, validation and train that the run has.
         device: auto, cpu, cuda, cuda:N or mps.
         listener: Function that is called before each comparison. Its arguments are the name of the
             comparison and the share of all comparisons that are done, in [0, 1].

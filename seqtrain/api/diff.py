@@ -30,9 +30,9 @@ class RunDifference:
         left_out: Number of examples that only one run predicted, which aren't compared.
         counts: Maps "both", "only_a", "only_b" and "neither" to the number of examples that these
             runs predicted correctly.
-        rows: Pairs of predictions by a and b for one example that differ in the predicted label.
-            Pairs with a correct prediction come first. Among these, and among the others, pairs
-            with a more probable prediction come first.
+        rows: Pairs of predictions, by a and by b, for each example whose predicted labels differ.
+            Pairs with a correct prediction come first, and then pairs of wrong predictions. Both
+            are sorted by the higher probability of a pair, from high to low.
         warnings: Limits of the comparison, one line each.
     """
 
@@ -65,8 +65,8 @@ def diff(
 
     Raises:
         DataError: If the runs name different data, share no row, or read different labels for a
-            row; or as `evaluate`.
-        CheckpointError, ConfigError, RunError: As `evaluate`.
+            row. Also if `evaluate` would raise it.
+        CheckpointError, ConfigError, RunError: If `evaluate` would raise it for a run.
     """
     name = split or (default_split(a, b) if data is None else None)
     warnings = [NO_TEST] if name == "validation" and split is None else []
@@ -100,7 +100,7 @@ def diff(
 def _metrics(
     pairs: Sequence[Pair], classes: Sequence[str], *, multi_label: bool
 ) -> list[MetricDifference]:
-    """Return the differences of two runs in accuracy and F1.
+    """Return the differences of two runs in accuracy and F1, as `paired_bootstrap` does.
 
     All labels that neither run was trained on count as one additional class.
 
@@ -123,6 +123,11 @@ def _metrics(
 
 
 def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:
+    """Return the predictions of both runs for each example that both predicted.
+
+    Raises:
+        DataError: If the data differ, if there is no such example, or if the labels of one differ.
+    """
     hint = "give one labelled file for both with --data"
     names = " and ".join(display_name(each.found.source) for each in (a, b))
     digests = [list(each.found.digests.values()) for each in (a, b)]

@@ -47,9 +47,8 @@ from seqtrain.text import Summarized, display_name, listed, one_of, quote
 SPLITS = ("test", "validation", "train")
 A_FILE = "a labelled file with --data"
 EACH_BY_ONE = "each row is predicted by the one run that has it in this split"
-SMALLEST = 1e-300
-"""Probability that replaces 0, because the logarithm of 0 isn't finite."""
-LARGEST = 1 - 1e-16
+SMALLEST, LARGEST = 1e-300, 1 - 1e-16
+"""Probabilities that replace 0 and 1, because their logits aren't finite."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +58,14 @@ class Labelled:
     Attributes:
         classifier: The classifier.
         source: Name of the file or files that were read.
-        files: Files or table that the sequences were read from.
+        files: Files or table from which the sequences were read.
         digests: Maps the path of each file to its SHA-256.
         store: The encoded sequences with their labels.
-        warnings: Notices about the rows, one line each.
+        warnings: Warnings about the rows, one line each.
         split: Split of the run's config, or None for other data.
-        trained_on_rows: True if the model was trained on these rows, False if it wasn't, None if
-            unknown.
-        logits: Logits of each branch, (B, C), or None if `scores` has to compute them.
+        trained_on_rows: True if the model was trained on these rows, False if it wasn't, or None if
+            it is unknown.
+        logits: Logits of each branch, (B, C), if they are already known. None to compute them.
     """
 
     classifier: Classifier
@@ -80,10 +79,12 @@ class Labelled:
     logits: Sequence[Tensor] | None = None
 
     def scores(self) -> tuple[Tensor, Scores, dict[str, Scores]]:
-        """Return the model's logits, (B, C), their scores, and the scores of each branch.
+        """Return the model's logits, (B, C), their scores, and the scores of each branch by name.
 
-        The last result maps the name of each branch to its scores. It is empty if the model has
-        one branch.
+        The last is empty if the model has one branch.
+
+        Raises:
+            RunError: If memory ran out, or a logit isn't finite.
         """
         one = self.classifier
         branches = self.logits or branch_logits(one.network, self.store, one.device)
@@ -91,7 +92,7 @@ class Labelled:
         return score_branches(one.network, branches, self.store, *decision)
 
     def by_share(self) -> list[dict[str, float]]:
-        """Return the accuracy after 10 %, 20 % … of each sequence, as `score_prefixes` returns it.
+        """Return scores after 10 %, 20 % … of each sequence, as `score_prefixes` returns them.
 
         Raises:
             ConfigError: If the task is multi-label.
@@ -106,18 +107,14 @@ def load_labelled(
 ) -> Labelled:
     """Load a run's best model, and read and encode the rows to score.
 
-    Args:
-        run: One run, as `evaluate` takes it, not an ensemble.
-        split: As for `evaluate`.
-        data: As for `evaluate`.
-        device: As for `evaluate`.
+    The arguments are described at `evaluate`, but `run` can't be an ensemble.
 
     Raises:
-        ConfigError: If `split` isn't the name of a split that the run has, if both `split` and
-            `data` are set, or if the directory holds several runs.
+        ConfigError: If the run has no such split, or if both `split` and `data` are set. Also if
+            the directory holds several runs.
         DataError: If the rows can't be read, if there are none, or if the model knows none of their
             labels.
-        CheckpointError, RunError: As `evaluate`.
+        CheckpointError, RunError: If `evaluate` would raise it.
     """
     if split not in (*SPLITS, None):
         raise ConfigError(f"split: found {split!r}; expected {', '.join(SPLITS)}")
@@ -147,13 +144,16 @@ def load_labelled(
 def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelled:
     """Read and encode a split that the run's config names.
 
+    If a split is held out of train, its rows are chosen as in training. The files of train must
+    then be unchanged. Otherwise a changed file gives a warning.
+
     Args:
         run: The run.
         classifier: The run's classifier.
         split: test, validation or train.
 
     Raises:
-        CheckpointError: If `run` is a model folder, which has no config.
+        CheckpointError: If `run` is a model folder, or if rows are held out of data that changed.
         ConfigError: If the run has no such split.
         DataError: If a file is missing or has rows that can't be used.
     """
@@ -179,10 +179,12 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
 
 
 def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
-    """Return the config key whose files the model was trained on, if one is scored again, or "".
+    """Return the config key of a training file that is also a file to score on, or "".
+
+    Files are compared by content. For a model folder, which doesn't record its data, return "".
 
     Args:
-        run: The run. For a model folder, which doesn't record its data, return "".
+        run: The run.
         digests: Maps the path of each file to score on to its SHA-256.
     """
     if not (run.holds(CONFIG) and run.holds(ENVIRONMENT)):
@@ -200,7 +202,7 @@ def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
 
 
 def _read_data(classifier: Classifier, data: Any) -> Labelled:
-    """Read and encode a labelled file, a pattern of files, or a table in memory."""
+    """Read and encode labelled data: a path, a pattern of several files, or a table in memory."""
     fitted = classifier.preprocessing
     if isinstance(data, str | PathLike):
         return _read_files(classifier, fspath(data), "--data")
@@ -222,6 +224,7 @@ def _read_files(classifier: Classifier, value: str | list[str], key: str) -> Lab
 
 
 def _encoded(classifier: Classifier, name: str, sources: list[Source]) -> Labelled:
+    """Read and encode the rows of labelled sources, whose name in messages is `name`."""
     with unchanged(sources):
         store, report = classifier.preprocessing.encode_files(sources)
         digests = {source.path: source.digest() for source in sources}
@@ -231,6 +234,11 @@ def _encoded(classifier: Classifier, name: str, sources: list[Source]) -> Labell
 def _hold_out_again(
     run: RunDirectory, config: Config, classifier: Classifier, split: str
 ) -> Labelled:
+    """Return a split after reading train again and holding out the same rows as in training.
+
+    Raises:
+        CheckpointError: If `check_same_data` raises it.
+    """
     known = classifier.preprocessing if keeps_old_preprocessing(run) else None
     prepared = prepare(config, cache_folder=default_folder(), known=known, read_only=True)
     scored = ("data.validation", "data.test")
@@ -241,14 +249,7 @@ def _hold_out_again(
 def prepared_split(
     classifier: Classifier, config: Config, prepared: PreparedData, split: str
 ) -> Labelled:
-    """Return a split of data that is already encoded.
-
-    Args:
-        classifier: The classifier.
-        config: Config of the run.
-        prepared: Encoded data of the config.
-        split: test, validation or train.
-    """
+    """Return a split ("test", "validation" or "train") of data that is already encoded."""
     is_part = split in held_out_fractions(config.data)
     key = "train" if is_part else split
     named = getattr(config.data, key)
@@ -268,15 +269,15 @@ class Evaluation(Summarized):
         data: Name of the file or files that were read.
         scores: Scores of the model, or of the ensemble.
         warnings: Limits of the scores, one line each.
-        by_share: Accuracy after 10 %, 20 % … of each sequence, as `score_prefixes` returns it, or
-            None if it wasn't asked for.
+        by_share: Scores after 10 %, 20 % … of each sequence, as `score_prefixes` returns them, or
+            None if `steps` was False.
         parts: Maps the name of each branch to its scores. For an ensemble, maps the name of each
             run to its scores. Empty for one run with one branch.
         split: Split of the run's config, or None for other data.
-        ensemble: True if several runs predicted together, by the mean of their probabilities.
+        ensemble: True if several runs predicted together, by the mean of their probabilities. False
+            for one run, and for folds of which each row was predicted by one run.
         trained_on_rows: True if the model was trained on these rows, so that scores are too high.
-            False if it wasn't. None if the rows aren't a split of the run and no training file
-            equals their file.
+            False if it wasn't. None if it is unknown, because the rows aren't a split of the run.
     """
 
     run: Path
@@ -290,7 +291,7 @@ class Evaluation(Summarized):
     trained_on_rows: bool | None = None
 
     def summary(self) -> dict[str, str]:
-        """Return a dict that maps headings to texts: split, data, main metrics, and warnings."""
+        """Return split, data, main metrics, and warnings, as texts by heading."""
         source = {"split": self.split} if self.split else {}
         found = {**source, "data": display_name(self.data), **self.scores.summary()}
         return found | ({"warnings": "; ".join(self.warnings)} if self.warnings else {})
@@ -312,14 +313,16 @@ def evaluate(
         run: A run directory, a model folder, what `fit` returned, or None for the newest run.
         split: test, validation or train, as the run's config names them; or None for test, or
             validation if there is no test split.
-        data: A labelled file, a pattern of several, or a table as `fit` takes it, to score instead.
+        data: A labelled file, a pattern of several, or a table as `fit` takes it, to score in place
+            of a split; or None.
         steps: Also score predictions after 10 %, 20 % … of each sequence.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
-        CheckpointError: If there is no complete model.
-        ConfigError: If the run has no such split, there is no such device, or `steps` is set for an
-            ensemble or a multi-label task.
+        CheckpointError: If there is no complete model, or if rows are held out of data that
+            changed since training.
+        ConfigError: If the run has no such split, or there is no such device. Also if `steps` is
+            True for an ensemble or a multi-label task.
         DataError: If a file is missing or has rows that can't be used.
         RunError: If memory ran out, or a prediction isn't finite.
     """
@@ -347,11 +350,11 @@ def evaluate(
 
 
 def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[str, Scores]]:
-    """Return the scores of an ensemble, and a dict that maps the name of each run to its scores.
+    """Return the scores of an ensemble, and the scores of each run by its name.
 
     An ensemble predicts by the mean of the probabilities. On the validation splits of folds, each
-    row is predicted only by the model that held the row out. Then a warning is added to the first
-    item of `each`.
+    row is predicted only by the run that held the row out. The warning EACH_BY_ONE is then added to
+    the first item of `each`.
 
     Args:
         path: Directory of the ensemble.

@@ -15,14 +15,15 @@ def export(run: RunLike, folder: str | PathLike[str], *, force: bool = False) ->
 
     Args:
         run: A run directory, a model folder, what `fit` returned, or None for the newest run.
-        folder: New folder to write.
+        folder: New or empty folder to write.
         force: Replace an earlier export in `folder`.
 
     Returns:
         The folder, its size, and the difference of its predictions from the run's predictions.
 
     Raises:
-        ConfigError: If the folder isn't new, the model can't be exported, or a package is missing.
+        ConfigError: If the folder isn't empty. With `force`, it may hold an export. Also if the
+            model can't be exported, or a package is missing.
         CheckpointError: If there is no complete model.
         RunError: If the exported model predicts otherwise than the run, or the disk is full.
     """

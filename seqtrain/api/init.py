@@ -19,6 +19,7 @@ from seqtrain.text import printable
 Column: TypeAlias = str | int
 """Name of a column, or its index from 0."""
 EXPECTED = "a file, or a table: a DataFrame, a Dataset, a dict of lists, or a list of dicts"
+"""Description of allowed data for an error message."""
 
 
 def init(
@@ -40,30 +41,33 @@ def init(
 ) -> Config:
     """Return a config that suits the data, as the command ``seqtrain init`` writes it.
 
-    The columns that were chosen are printed on stderr. Doubts are issued as `SeqtrainWarning`.
+    The columns that were chosen are printed on stderr. If a choice is uncertain, a
+    `SeqtrainWarning` is issued.
 
     Args:
         data: File or folder, a list of these, or a table as `fit` takes it. Pass a table to `fit`
             again: ``fit(init(table), train=table)``.
-        label: Column of the label, or a list of columns that mark the label of their name with 1
-            or 0, or None to detect it.
-        sequence: Column of the sequence, or a list whose texts are joined, or None to detect it.
-        id: Column whose value the rows of one sequence share, if each row is a time step; or None
-            if each row is a sequence, or to detect it.
-        order: Column that sorts the rows of one id, or None.
+        label: Column of the label. A list names columns of 1 and 0, one for each label. None to
+            detect the column.
+        sequence: Column of the sequence. A list names columns whose texts are joined. None to
+            detect the column.
+        id: Column with the id of a sequence, if each row is a time step. None to detect if rows are
+            time steps, and the column.
+        order: Column that sorts the rows of one id, or None to detect it.
         steps: Columns of a time step, or None for all columns that vary within an id.
-        header: True if the first row names the columns, or None to detect it.
-        test: File or table to score once at the end, or None.
+        header: True if the first row names the columns, False if it doesn't, or None to detect it.
+        test: File or table to score once at the end of training, or None.
         settings: Further keys of the config, such as ``["training.lr=0.01"]``.
         format: Format of the files, such as csv, or auto.
         delimiter: Delimiter of a csv file: comma, semicolon, tab or pipe, or auto.
         encoding: Encoding of the files, or None to detect it.
         output: File to write the config to, with a reason for each choice, or None to write none.
-        force: Replace an existing file `output`.
+        force: Replace the file `output` if it exists.
 
     Raises:
-        ConfigError: If a setting is wrong, or the output exists.
+        ConfigError: If a setting is wrong, or `output` exists.
         DataError: If the data can't be read, or a column can't be detected.
+        RunError: If `output` can't be written.
     """
     if not isinstance(data, str | PathLike) and hasattr(data, "__len__") and not len(data):
         raise DataError(f"data: found an empty {type(data).__name__}; expected {EXPECTED}")
@@ -85,6 +89,7 @@ def init(
 
 
 def _listed(columns: Column | Sequence[Column] | None) -> list[Column] | None:
+    """Return one column or several columns as a list, or None for None."""
     if isinstance(columns, str | int):
         return [columns]
     return None if columns is None else [*columns]
@@ -98,7 +103,7 @@ def _files_of(name: str, data: Any, tables: list[TableSource]) -> list[str]:
     Args:
         name: Name of the split.
         data: File or folder, a list of these, or a table.
-        tables: List that is extended.
+        tables: List that receives the table. The table is readable by its path while it is there.
     """
     files = [*data] if isinstance(data, list | tuple) else [data]
     if all(isinstance(file, str | PathLike) for file in files):

@@ -17,10 +17,9 @@ from seqtrain.runs.run_directory import members, model_folder
 
 
 def load(run: RunLike | Classifier = None, *, device: str = "auto") -> Classifier:
-    """Load the classifier of a run.
+    """Load the classifier of a run, or of an ensemble.
 
-    In a process that is forked later, torch computes with one thread. In a spawned process, torch
-    chooses the number of threads.
+    From then on, torch computes with one thread in processes that are forked from this one.
 
     Args:
         run: A run directory, a model folder, what `fit` returned, or None for the newest run. A
@@ -28,7 +27,8 @@ def load(run: RunLike | Classifier = None, *, device: str = "auto") -> Classifie
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
-        CheckpointError: If there is no complete model.
+        CheckpointError: If there is no run, or no complete model. Also if the models of an ensemble
+            differ in their labels or kind of sequences.
         ConfigError: If there is no such device.
     """
     if isinstance(run, Classifier):
@@ -56,11 +56,14 @@ def load_one(run: RunLike = None, *, device: str = "auto") -> Classifier:
 
 
 def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
-    """Raise a CheckpointError if models differ in their labels or kind of sequences.
+    """Check that models can predict together: they need the same labels and kind of sequences.
 
     Args:
         fitted: Maps the name of each model to its preprocessing.
         path: Directory of the models, for messages.
+
+    Raises:
+        CheckpointError: If they differ.
     """
     tasks = {name: (x.labels, x.kind, x.multi_label) for name, x in fitted.items()}
     first, task = next(iter(tasks.items()))

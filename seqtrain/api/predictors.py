@@ -174,10 +174,10 @@ class Classifier(Summarized):
         An empty sequence gets no label, as an empty row of a file; see `Prediction.problem`.
 
         Args:
-            sequences: A list of sequences. A model of kind text reads strings, lists of sentences,
-                or chats; of kind tokens, lists of symbols; of kind features, arrays with a vector
-                for each time step, (T, F). Or a table with the columns that the model was trained
-                on: a DataFrame, a Dataset, a dict of lists, or a list of dicts.
+            sequences: A list of sequences, or a table with the columns that the model was trained
+                on: a DataFrame, a Dataset, a dict of lists, or a list of dicts. A sequence of kind
+                text is a string, a list of sentences, or a chat. Of kind tokens it is a list of
+                symbols. Of kind features it is an array with a vector for each time step, (T, F).
             groups: Name of each sequence's group, or None. A model with `initial_state: carried`
                 starts a sequence from the state at the end of the one before it in its group.
 
@@ -264,9 +264,8 @@ class Classifier(Summarized):
             label: Label whose predictions are counted, or None to count all predictions.
 
         Raises:
-            ConfigError: If no threshold reaches the precision, if training had no validation
-                split, if the classifier is an ensemble, or if it is multi-label and `label` is
-                None.
+            ConfigError: If no threshold reaches the precision, or training had no validation split.
+                If the classifier is an ensemble. If it is multi-label and `label` is None.
         """
         option, given, points = "--precision", "--min-probability", self.calibration.coverage
         if label is not None:

@@ -13,18 +13,18 @@ from seqtrain.text import counted, printable
 from seqtrain.training.events import EpochEvent, UpdateEvent
 
 SHOWN = ("loss", "accuracy", "macro_f1")
-"""Metrics of the validation split that each epoch shows."""
+"""Names of the metrics of validation that are shown for each epoch."""
 WIDTH = 12
-"""Characters of a column of text."""
+"""Width of a column on stderr, in characters."""
 SECONDS_BETWEEN = 0.5
-"""Seconds between two updates of a notebook's table within an epoch."""
+"""Least number of seconds between two updates of a notebook's table within an epoch."""
 
 
 class Progress:
     """Listener of `fit` that shows data, epochs and scores.
 
-    On a terminal or in a file it prints a line per epoch on stderr. In a notebook it shows one
-    table, which it updates; a saved notebook holds the finished table only.
+    Outside a notebook it prints a line per epoch on stderr. In a notebook it shows one table and
+    updates it. A saved notebook then has the last state of the table only.
     """
 
     def __init__(self) -> None:
@@ -51,6 +51,7 @@ class Progress:
             self._say(*_end_lines(event))
 
     def _say(self, *lines: str) -> None:
+        """Show lines of text: above the table in a notebook, or else on stderr."""
         self._lines += lines
         if self._is_notebook:
             self._show()
@@ -58,6 +59,7 @@ class Progress:
             print(*map(printable, lines), sep="\n", file=sys.stderr)
 
     def _add_row(self, row: dict[str, str]) -> None:
+        """Show the row of an epoch. On stderr, its headings precede it if they are new."""
         is_first = not self._rows or self._rows[-1].keys() != row.keys()
         self._rows.append(row)
         if self._is_notebook:
@@ -67,7 +69,11 @@ class Progress:
             print(*(f"{cell:>{WIDTH}}" for cell in cells), sep=" ", file=sys.stderr)
 
     def _show(self, status: str = "") -> None:
-        """Show or update the notebook's output; `status` is a line on the epoch under way."""
+        """Show all lines and rows in the notebook, in place of what was shown before.
+
+        Args:
+            status: Line about the current epoch, or "".
+        """
         display = import_module("IPython.display")
         lines = "<br>".join(escape(printable(line)) for line in [*self._lines, status] if line)
         headings = list(dict.fromkeys(name for row in self._rows for name in row))
@@ -85,13 +91,19 @@ class Progress:
 
 
 def _data_lines(event: DataEvent) -> list[str]:
+    """Return a line with the numbers of rows and classes."""
     rows = [f"{name} {summary.rows:,}" for name, summary in event.summaries.items()]
     classes = len(event.data.preprocessing.labels)
     return [f"rows: {', '.join(rows)}; classes: {classes:,}"]
 
 
 def start_lines(event: StartEvent, *, verbose: bool = False) -> list[str]:
-    """Return lines about the start of training, with what chose the engine if `verbose` is set."""
+    """Return lines about the start of training.
+
+    Args:
+        event: The start.
+        verbose: True to include the reason for the engine.
+    """
     reason = f" ({event.engine_reason})" if verbose else ""
     line = f"{event.parameters:,} parameters on {event.device}, engine {event.engine}{reason}"
     if event.resumed_at and not event.nothing_left:
@@ -106,7 +118,7 @@ def start_lines(event: StartEvent, *, verbose: bool = False) -> list[str]:
 
 
 def _epoch_row(event: EpochEvent) -> dict[str, str]:
-    """Return the cells of an epoch by their headings."""
+    """Return the cells of an epoch's row by their headings."""
     phase = "" if event.phase == "training" else f"{event.phase} "
     row = {
         "epoch": f"{phase}{event.epoch}{' *' if event.is_best else ''}",
@@ -119,7 +131,7 @@ def _epoch_row(event: EpochEvent) -> dict[str, str]:
 
 
 def best_epoch_line(run: Run) -> str:
-    """Return the best epoch, and why training ended or which model is kept."""
+    """Return a line about the best epoch of a finished run, early stopping, and a refit."""
     if run.refit:
         epochs = counted(run.epochs, "epoch")
         return f"best epoch {run.best_epoch}; the model of the refit is kept ({epochs})"
@@ -128,6 +140,7 @@ def best_epoch_line(run: Run) -> str:
 
 
 def _end_lines(run: Run) -> list[str]:
+    """Return lines about the best epoch, the scores on test, and advice, if there is any."""
     lines = [best_epoch_line(run)]
     if run.test is not None:
         scores = [f"{name} {value}" for name, value in run.test.summary().items()]

@@ -1,4 +1,7 @@
-"""Repeats: training one config once per seed or once per fold, also in worker processes."""
+"""Repeats: training one config once per seed or once per fold.
+
+The runs are trained one after another, or at the same time in worker processes.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +32,11 @@ POLL_SECONDS = 0.2
 
 
 def seeds_of(text: str) -> list[int]:
-    """Return the seeds of a text such as "0,1,2": two or more different numbers from 0."""
+    """Return the seeds in a text such as "0,1,2": two or more different numbers from 0.
+
+    Raises:
+        ConfigError: If the text isn't of this form.
+    """
     parts = [part.strip() for part in text.split(",")]
     if all(re.fullmatch("[0-9]{1,19}", part) for part in parts):
         seeds = [int(part) for part in parts]
@@ -43,12 +50,18 @@ def seeds_of(text: str) -> list[int]:
 def repeats_of(
     config: Config, *, seeds: Sequence[int] | None, folds: int | None
 ) -> dict[str, Config]:
-    """Return the config of each run by the name of the run.
+    """Return the config of each repeat by its name, such as "seed-1" or "fold-3".
 
-    Folds are scored on the part that they hold out, so they have no refit on it.
+    The configs of folds have no refit, because it would train on the rows to be scored.
+
+    Args:
+        config: Config to repeat.
+        seeds: Seed of each repeat, or None.
+        folds: Number of folds, each of which is the validation split of one repeat, or None.
 
     Raises:
-        ConfigError: If not exactly one of both is set, or the number of folds is out of range.
+        ConfigError: If `seeds` and `folds` are both None or both set, or if the number of folds is
+            out of range.
     """
     if (seeds is None) == (folds is None):
         raise ConfigError("--folds: trains on parts of train, --seeds on all; give one of them")
@@ -73,24 +86,28 @@ def fit_repeats(
     source: Path | None = None,
     init_from: str | Path | None = None,
 ) -> list[Run]:
-    """Train each config into a folder of a directory, which then is an ensemble.
+    """Train runs into folders of one directory, which is an ensemble when all have finished.
 
     Args:
-        configs: Config of each run, by the name of the run.
-        path: Directory of the ensemble.
-        resume: Resume the runs that have started.
+        configs: Maps the name of each run to its config.
+        path: Directory of the ensemble. The runs are in folders with their names.
+        resume: Resume the runs that have a config already, and start the others.
         force: Replace earlier runs.
-        jobs: Number of worker processes, which share the threads.
-        listener: Function that returns the listener of a run, by its name. It is called in the
-            process of the run.
-        cache: Keep encoded data between runs.
+        jobs: Number of runs to train at the same time, in worker processes that share the threads.
+            1 trains them in this process, one after another.
+        listener: Function that returns the listener of a run, given the run's name. With several
+            jobs, the listeners are called in the worker processes.
+        cache: Store encoded data in the user's cache folder, and load it from there.
         source: YAML file of the config, or None.
-        init_from: Run or model folder whose weights training starts from, or None.
+        init_from: Run directory or model folder with the initial weights, or None.
+
+    Returns:
+        The finished runs, in the order of `configs`.
 
     Raises:
-        ConfigError, DataError, CheckpointError: If the input is wrong.
-        RunError: If a run failed. All runs are saved.
-        Interrupted: If a signal came. All runs are saved.
+        ConfigError, DataError, CheckpointError: If `fit` raises it for a run.
+        RunError: If a run failed. The other runs can be resumed.
+        Interrupted: If a signal came. All runs can be resumed.
     """
     first = next(iter(configs.values()))
     if not resume:
@@ -100,7 +117,7 @@ def fit_repeats(
         prepare(first, cache_folder=default_folder() if cache else None)
         remove_earlier(path)  # the data can be read
     with suppress(OSError):
-        (path / ENSEMBLE).unlink()  # it names runs that are whole
+        (path / ENSEMBLE).unlink()  # it may only name finished runs
     each = partial(fit, cache=cache, source=source, force=force)
     fits = {}
     for name, config in configs.items():
@@ -118,7 +135,18 @@ def fit_repeats(
 
 
 def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Run]:
-    """Train runs in worker processes. If a signal comes or one of them fails, all save and stop."""
+    """Train runs in worker processes, and return them in order.
+
+    If a signal comes or one of the runs fails, all others save a checkpoint and stop.
+
+    Args:
+        fits: Function that trains each run.
+        jobs: Number of worker processes.
+
+    Raises:
+        RunError: If a process was killed. An error of a run is raised as it is.
+        Interrupted: If a signal came.
+    """
     with StopSignals() as signals, WorkerPool(jobs) as workers:
         calls = [workers.submit(train) for train in fits]
         waiting = {*calls}
@@ -143,5 +171,5 @@ def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Ru
 
 
 def _failed(call: Future[Run]) -> BaseException | None:
-    """Return the error of a call that failed, or None if it didn't, or hasn't ended."""
+    """Return the error of a call that ended with one, or None if it didn't or hasn't ended."""
     return call.exception() if call.done() and not call.cancelled() else None

@@ -23,8 +23,8 @@ class Report:
 
     Attributes:
         path: The HTML file.
-        runs: Directories of its runs.
-        warnings: Limits of its figures, one line each.
+        runs: Directories of the runs that the page describes.
+        warnings: Limits of the scores on the page, one line each.
     """
 
     path: Path
@@ -45,18 +45,21 @@ def report(
     """Write one offline HTML page about one or several runs.
 
     Args:
-        runs: A run as `evaluate` takes it, a list of these, or None for the newest run. A directory
-            of several runs means all of them.
+        runs: A run as `evaluate` takes it, a list of these, or None for the newest run. For the
+            directory of an ensemble, each of its runs is described.
         output: HTML file to write.
-        split: test, validation or train, or None as for `evaluate`.
-        data: Labelled file to score on instead.
-        steps: Also show how good predictions are before each sequence ends.
-        force: Replace the file.
+        split: test, validation or train; or None for test, or validation if there is no test split,
+            or else train.
+        data: Labelled file to score on in place of a split, or None.
+        steps: Also show scores after 10 %, 20 % … of each sequence.
+        force: Replace the file `output` if it exists.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
-        ConfigError: If the file exists, or isn't named as HTML; or as `evaluate`.
-        CheckpointError, DataError, RunError: As `evaluate`.
+        ConfigError: If the file exists, or if its name doesn't end in .html or .htm. Also if
+            `evaluate` would raise it.
+        CheckpointError, DataError, RunError: If `evaluate` would raise it, or if the file can't be
+            written.
     """
     target = Path(output)
     if target.suffix.lower() not in (".html", ".htm"):
@@ -82,7 +85,7 @@ def run_facts(
     steps: bool = False,
     device: str = "auto",
 ) -> RunFacts:
-    """Collect the facts of a run for a report; `evaluate` has the arguments and errors."""
+    """Return the facts of a run for a report. The arguments and errors are as for `report`."""
     directory = directory_of(run)
     config, environment = directory.config(), directory.environment()
     held_out = config.data.test or config.data.validation

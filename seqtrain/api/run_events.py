@@ -15,7 +15,13 @@ from seqtrain.training.events import EpochEvent, UpdateEvent
 
 @dataclass(frozen=True)
 class DataEvent:
-    """The end of reading and encoding, with the seconds that it took."""
+    """The end of reading and encoding the data.
+
+    Attributes:
+        data: Encoded splits.
+        config: Resolved config.
+        seconds: Time that reading and encoding took.
+    """
 
     data: PreparedData
     config: Config
@@ -23,12 +29,12 @@ class DataEvent:
 
     @cached_property
     def summaries(self) -> dict[str, SplitSummary]:
-        """Figures of each split."""
+        """Maps the name of each split to its size, lengths and shares."""
         return summarize(self.data)
 
     @cached_property
     def padding(self) -> tuple[float, float]:
-        """Share of padding of train in random batches, and in buckets."""
+        """Share of padding of train, in [0, 1): in random batches, and in batches by length."""
         return padding_shares(self.data, self.config.batching, self.config.seed)
 
     @cached_property
@@ -39,15 +45,23 @@ class DataEvent:
 
 @dataclass(frozen=True)
 class StartEvent:
-    """The start of training, or its continuation after a resume.
+    """The start of a new run, or of a run that resumes.
 
     Attributes:
+        run: Run directory.
         config: Resolved config.
-        epochs, updates: Limits of training.
-        resumed_at: Number of updates before the resume, or 0.
+        device: Name of the device.
+        engine: Name of the engine of the recurrence.
+        engine_reason: Reason why this engine is used.
+        parameters: Number of weights of the model.
+        epochs: Largest number of epochs of training.
+        updates: Largest number of updates of training.
+        resumed_at: Number of updates in the current phase before the resume, or 0.
         nothing_left: Reason why no epoch is left to train, or None if one is.
-        warnings: Reasons why the resume may not be exact to the bit, one line each.
-        origin: Summary of the weights that were kept of an earlier model, or None.
+        pretraining: True if the current phase is pretraining.
+        warnings: Damaged checkpoints, and reasons why the resume may not be exact to the bit; one
+            line each.
+        origin: Line on the weights that were copied from an earlier model, or None.
     """
 
     run: Path
@@ -66,4 +80,6 @@ class StartEvent:
 
 
 Event: TypeAlias = DataEvent | StartEvent | UpdateEvent | EpochEvent | Run
+"""An event of `fit`. A finished `Run` is the last one."""
 Listener: TypeAlias = Callable[[Event], None]
+"""Function that `fit` calls with each event, on rank 0."""

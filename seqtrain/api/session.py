@@ -34,18 +34,19 @@ def fit(
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
-        train: Data for training in place of ``data.train``: a table in memory (a DataFrame, a
-            Dataset of Hugging Face, a table of pyarrow, a dict of lists, or a list of dicts), whose
-            columns ``data.sequence`` and ``data.label`` name; or a file, or a list of files. To
-            resume a run, pass the same data again.
-        validation: The same for ``data.validation``; also a share such as 0.1, or a fold.
-        test: The same for ``data.test``.
+        train: Data for training, or None for the files in ``data.train``. It is a file, a list of
+            files, or a table in memory: a DataFrame, a Dataset of Hugging Face, a table of pyarrow,
+            a dict of lists, or a list of dicts. ``data.sequence`` and ``data.label`` name columns
+            of the table. To resume a run, pass the same data again.
+        validation: Data like `train` in place of ``data.validation``; also a share such as 0.1 to
+            hold out of train, or a fold.
+        test: Data like `train` in place of ``data.test``.
         run_dir: Directory of the run, or None for ``runs/<config name>-<time>``.
-        device: auto, cpu, cuda, cuda:N or mps, in place of ``training.device``.
+        device: auto, cpu, cuda, cuda:N or mps, in place of ``training.device``; or None.
         resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
         force: Replace an earlier run in `run_dir`.
-        cache: Keep encoded data in the user's cache folder, and look for it there.
-        init_from: Run directory or model folder with the initial weights.
+        cache: Store encoded data in the user's cache folder, and load it from there.
+        init_from: Run directory or model folder with the initial weights, or None.
         progress: Show data, epochs and scores on stderr, or as one table in a notebook.
         listener: Function that is called with each event.
 
@@ -53,11 +54,11 @@ def fit(
         The finished run. Its warnings are also issued as `SeqtrainWarning`.
 
     Raises:
-        ConfigError: If the config, an argument or the device is wrong; nothing was written.
-        DataError: If the data can't be used; nothing was written.
+        ConfigError: If the config, an argument or the device is wrong. Nothing was written.
+        DataError: If the data can't be used. Nothing was written.
         CheckpointError: If there is nothing to resume from, or it is damaged.
-        RunError: If training failed; what was saved stays valid.
-        Interrupted: If a signal stopped training; a checkpoint was saved.
+        RunError: If training failed. Checkpoints that were saved stay valid.
+        Interrupted: If a signal stopped training. A checkpoint was saved.
     """
     source = _source_of(config)
     data = {"train": train, "validation": validation, "test": test}
@@ -80,7 +81,7 @@ def _source_of(config: object) -> Path | None:
     """Return the path of a config, or None for a config in memory.
 
     Raises:
-        ConfigError: If it is neither.
+        ConfigError: If `config` is neither, such as a table of data.
     """
     is_table = isinstance(config, Mapping) and all(
         hasattr(column, "__len__") and not isinstance(column, str | Mapping)

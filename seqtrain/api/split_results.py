@@ -1,4 +1,4 @@
-"""Predictions of a run for a split: those that `fit` saved, or new ones of the model."""
+"""Predictions of a run for a split: loaded if `fit` saved them, or else computed."""
 
 from dataclasses import replace
 
@@ -16,9 +16,17 @@ def split_results(
 ) -> SplitResults:
     """Return the predictions of a run for a split or a file.
 
-    If `fit` saved them, and nothing changed since, torch isn't imported. The most confident errors,
-    `explain` of them, get the weights of their time steps. The other arguments and the errors are
-    those of `evaluate`.
+    If `fit` saved them, and nothing changed since, they are loaded without importing torch.
+
+    Args:
+        run: One run, as `evaluate` takes it, not an ensemble.
+        split: As for `evaluate`.
+        data: A labelled file in place of a split, or None.
+        explain: Number of the most confident errors whose weights of time steps are computed.
+        device: As for `evaluate`.
+
+    Raises:
+        CheckpointError, ConfigError, DataError, RunError: If `evaluate` would raise it.
     """
     directory = directory_of(run)
     chosen = split or (default_split(directory.path) if data is None else None)
