@@ -82,7 +82,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     - a list (or an array of objects) of texts, of lists of symbols, or of arrays (T, C),
     - an array (B, T) of series with one channel; NaN at the end of a series is padding,
     - an array (B, T, C) of series; trailing steps that are NaN in all channels are padding,
-    - a table as `seqtrain.fit` takes it, with a column `sequence`.
+    - a table as `seqtrain.fit` takes it, whose column `sequence` has the sequences.
 
     A fitted estimator is pickled as the files of its model folder.
 

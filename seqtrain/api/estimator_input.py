@@ -19,10 +19,7 @@ Array = npt.NDArray[Any]
 LAYOUTS = ("time_channels", "channels_time")
 """Orders of the axes of a series: (T, C) and (C, T)."""
 IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence )")
-"""Pattern of the start of a message about a table or list in memory.
-
-In messages of the estimator, X replaces this start.
-"""
+"""Pattern of the start of an error message about data in memory, which `renamed` replaces."""
 
 
 class InputError(DataError, ValueError):
@@ -39,9 +36,9 @@ def without_padding(series: Array) -> Array:
 
 
 def renamed(error: SeqtrainError) -> list[str]:
-    """Return the lines of an error about a table in memory as lines about X.
+    """Return the lines of an error. Lines about a table in memory are changed to lines about X.
 
-    "train:3: …" becomes "X: row 3: …". Other lines stay as they are.
+    For example, "train:3: …" becomes "X: row 3: …".
     """
     return [
         IN_MEMORY.sub(lambda found: "X: row " if found[0].endswith(":") else "X: ", line)
@@ -50,10 +47,10 @@ def renamed(error: SeqtrainError) -> list[str]:
 
 
 def checked_sequence(sequence: Any) -> Any:
-    """Return a text, list or array unchanged, or an empty sequence in place of None or NaN.
+    """Return a sequence after checking its type, or an empty text in place of None or NaN.
 
     Raises:
-        InputError: If the sequence has another type.
+        InputError: If the sequence is neither a text, a list, an array, None, nor NaN.
     """
     if not isinstance(sequence, str | Sequence | np.ndarray) and plain(sequence) is not None:
         raise InputError(
@@ -64,9 +61,9 @@ def checked_sequence(sequence: Any) -> Any:
 
 
 def are_lists(y: Any) -> bool:
-    """Return True if y is a list that has a list of labels for each example.
+    """Return True if y is a list with a list of labels for each example, as in a multi-label task.
 
-    A table of 0s and 1s, whose rows are equally long lists of numbers, gives False.
+    For 0s and 1s as equally long lists of numbers, return False.
     """
     is_list = isinstance(y, list | tuple)
     if not is_list or not all(isinstance(each, list | tuple | set) for each in y):
@@ -75,7 +72,7 @@ def are_lists(y: Any) -> bool:
 
 
 def are_whole_numbers(sequence: Any) -> bool:
-    """Return True if a sequence is a list or tuple of whole numbers that isn't empty."""
+    """Return True if a sequence is a list or tuple of whole numbers, at least one."""
     return (
         isinstance(sequence, list | tuple)
         and bool(sequence)
@@ -84,9 +81,9 @@ def are_whole_numbers(sequence: Any) -> bool:
 
 
 def kind_of_sequences(sequences: list[Any]) -> str:
-    """Return the value of data.kind for some sequences: "text", "tokens" or "features".
+    """Return the value of the config key data.kind for sequences: "text", "tokens" or "features".
 
-    The first sequence that isn't empty decides.
+    It is the kind of the first sequence that isn't empty, or "text" if all are empty.
     """
     first = next((each for each in sequences if hasattr(each, "__len__") and len(each)), "")
     if isinstance(first, str):
@@ -117,10 +114,10 @@ def series_of(array: Array, layout: str) -> list[Any]:
 
 
 def steps_first(series: list[Any], layout: str) -> list[Any]:
-    """Return sequences in which each array with two axes has time as its first axis, (T, C).
+    """Return sequences in which each array with two axes is (T, C).
 
     Args:
-        series: Sequences. In the layout channels_time, arrays with two axes are (C, T). Other
+        series: Sequences. Arrays with two axes are (C, T) in the layout "channels_time". All other
             sequences are returned unchanged.
         layout: Order of the axes of an array, one of LAYOUTS.
     """
@@ -130,10 +127,10 @@ def steps_first(series: list[Any], layout: str) -> list[Any]:
 
 
 def whole_numbers(sequences: list[Any], kind: str | None, *, is_training: bool) -> list[Any]:
-    """Return sequences in which lists of whole numbers became lists of texts, if `kind` is tokens.
+    """Return sequences for a kind of data: lists of whole numbers can be tokens or measurements.
 
-    With another kind, return the sequences unchanged. Warn if `kind` is None, `is_training` is
-    True, and the first sequence is a list of whole numbers, which may be ids of tokens.
+    If `kind` is "tokens", numbers become texts. Otherwise the sequences are returned unchanged. If
+    the kind isn't known in training, and the first sequence is a list of whole numbers, warn.
 
     Args:
         sequences: Sequences, at least one.
@@ -155,13 +152,14 @@ def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
 
     Args:
         table: A table as `seqtrain.fit` takes it.
-        names: Names of its columns.
+        names: Names of all columns of the table.
         sequence: Name of the column of the sequences, or None if the table has one column.
 
     Raises:
-        InputError: If the table has no column `sequence`, and several other columns.
+        InputError: If no column has the name `sequence`, or if it is None and there isn't exactly
+            one column.
     """
-    if sequence not in names and len(names) != 1:
+    if sequence not in names and (sequence is not None or len(names) != 1):
         found = quote(", ".join(names))
         raise InputError(f"X: found the columns {found}; name the sequence's: sequence='NAME'")
     name = sequence or names[0]

@@ -1,4 +1,7 @@
-"""Predictions of rows of a file or of standard input as they arrive; reconstruction of rows."""
+"""Predictions for the rows of a file or of standard input, and reconstructions of rows.
+
+Rows are predicted as they arrive. T steps of a sequence, C classes.
+"""
 
 import os
 import queue
@@ -40,19 +43,25 @@ from seqtrain.text import one_of, quote
 WITH_COLUMNS = (*formats_with("delimited"), *formats_with("named"))
 """Formats whose columns can be copied to the predictions."""
 READ_AHEAD = 1024
-"""Rows of standard input read while others are classified: memory stays flat."""
+"""Largest number of rows of standard input that wait in memory for their predictions."""
 STEP_ROWS = 128
-"""Sequences classified after every step at once: each has as many predictions as steps."""
+"""Number of sequences that are read together in `predict_steps`. Each has a prediction per step."""
 
 
 def input_source(
     given: Any, classifier: Classifier, options: PredictionOptions | None = None
 ) -> Source:
-    """Return a file or a table as a source, read as the training files of a classifier were.
+    """Return a source that reads an input as the training files of a classifier were read.
+
+    Args:
+        given: Path of a file or folder, or "-" for standard input; or a table in memory.
+        classifier: The classifier.
+        options: Differences in format, and columns to keep; or None for none.
 
     Raises:
-        ConfigError: If there is no such encoding, or the input has no columns to keep.
-        DataError: As `Preprocessing.input_source`.
+        ConfigError: If there is no such encoding, or columns are to be kept of a format without
+            columns.
+        DataError: If `Preprocessing.input_source` raises it.
     """
     options = options or PredictionOptions()
     check_encoding(options.encoding)
@@ -67,7 +76,14 @@ def input_source(
 
 
 def _columns_by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
-    """Return columns to keep, as indexes if the model names its columns by index."""
+    """Return the names of columns to keep as `Example.kept` needs them.
+
+    If the model names its columns by index, texts of digits become indexes.
+
+    Args:
+        keep: Names of columns, as the user wrote them.
+        schema: Columns that the model reads.
+    """
     if all(isinstance(column, int) for column in schema.sequence_columns()):
         return [int(x) if isinstance(x, str) and x.isdecimal() and len(x) < 5 else x for x in keep]
     if isinstance(schema.id, int):
@@ -101,10 +117,11 @@ def predict(
             run.
         device: auto, cpu, cuda, cuda:N or mps.
         ranks: Number of most probable labels that get a probability, or None for all.
-        report: Counts of rows that were read, cut or empty; it is updated.
+        report: Receives counts of the rows that were read, cut or empty, or None.
         input_format: csv, tsv, jsonl, fasttext, txt or lines, or None to go by the file's name.
-        delimiter: Delimiter of a csv file: comma, semicolon, tab or pipe.
-        encoding: Encoding of a file that isn't UTF-8, such as cp1252.
+        delimiter: Delimiter of a csv file: comma, semicolon, tab or pipe; or None for the one of
+            training.
+        encoding: Encoding of a file that isn't UTF-8, such as cp1252; or None.
         keep: Columns whose cells come with the predictions, as `Prediction.example.kept`.
         empty: error, unk or blank, for empty sequences, as in `Classifier.predict_examples`.
         bad_rows: error or blank, for rows that can't be read.
@@ -114,8 +131,12 @@ def predict(
         `to_frame()` and `probabilities` compute all of them.
 
     Raises:
-        ConfigError: If columns are to be kept of a format without columns.
-        DataError: If a row can't be read; predictions for the rows before it come first.
+        CheckpointError: If there is no complete model.
+        ConfigError: If columns are to be kept of a format without columns, or there is no such
+            device or encoding.
+        DataError: If a file is missing or a row can't be read. It is raised by the iterator, after
+            the predictions for the rows before it.
+        RunError: If memory ran out, or a prediction isn't finite.
     """
     classifier = load(run, device=device)
     options = PredictionOptions(input_format, delimiter, encoding, keep, empty, bad_rows)
@@ -127,7 +148,13 @@ def predict(
 def _bursts(
     source: Any, classifier: Classifier, options: PredictionOptions
 ) -> tuple[Iterable[Iterable[Example]], str]:
-    """Return the rows of a source as they arrive, and its name for messages."""
+    """Return the rows of a source as iterables of rows that arrive together, and its name.
+
+    Args:
+        source: Path, "-" for standard input, or sequences or a table in memory.
+        classifier: The classifier.
+        options: Format of the input, and columns to keep.
+    """
     if not isinstance(source, str | PathLike):
         rows = examples_of(source, classifier.preprocessing, keep=options.keep)
         return [rows], "sequences"
@@ -135,16 +162,17 @@ def _bursts(
     return arrivals(found), found.name
 
 
-def reading_doubts(
+def format_warnings(
     source: str, first: Example | None, fitted: Preprocessing, format: str | None = None
 ) -> list[str]:
-    """Return a warning if an input is read differently from the training files, or none.
+    """Return a warning if an input may be read in another format than it has, else an empty list.
 
     Args:
-        source: Path of the input.
-        first: Its first row, or None.
+        source: Path of the input, or "-" for standard input.
+        first: First row of the input as it was read, or None if it has none.
         fitted: Preprocessing of the model.
-        format: Format that was set for the input, or None. Then there is no warning.
+        format: Format that the user set for the input. There is no warning then. None if the user
+            set no format.
     """
     if format is not None or os.path.isdir(source):
         return []
@@ -170,9 +198,15 @@ def reading_doubts(
 
 
 def arrivals(source: Source) -> Iterator[Iterable[Example]]:
-    """Yield the examples of a file at once, and examples of standard input as they arrive.
+    """Yield iterables of the examples of a source that are available at the same time.
 
-    A burst holds the examples that a second thread has read: no prediction waits for a later row.
+    For a file, this is one iterable of all examples. Standard input is read by a second thread.
+    Each iterable then has the examples that this thread has read so far. So no example waits for a
+    later one.
+
+    Raises:
+        DataError: If the source can't be read.
+        RunError: If the thread can't be started.
     """
     examples = read_rows(source, labelled=False)
     if source.path != STDIN:
@@ -219,7 +253,7 @@ class StepPredictions:
         tokenizer: Name of the tokenizer that split the text, or None if it was already split.
         unknown: Share of the tokens that the model doesn't know, in [0, 1].
         example: The sequence, its line, file and kept columns.
-        thresholds: Threshold of each class, or nothing.
+        thresholds: Threshold of each class, or empty to predict the most probable class.
     """
 
     labels: tuple[str, ...]
@@ -232,13 +266,13 @@ class StepPredictions:
 
     @cached_property
     def predicted(self) -> list[int]:
-        """Index of the predicted label after every step."""
+        """Index in `labels` of the predicted label after every step."""
         indexes: list[int] = best_class(self.probabilities, self.thresholds).tolist()
         return indexes
 
     @property
     def decided(self) -> int:
-        """The first step, from 1, after which the predicted label doesn't change any more."""
+        """Number of the first step, from 1, after which the predicted label stays the same."""
         changes = enumerate(pairwise(self.predicted), start=2)
         return max((step for step, (a, b) in changes if a != b), default=1)
 
@@ -254,14 +288,17 @@ def predict_steps(
     encoding: str | None = None,
     keep: Sequence[str] = (),
 ) -> Iterator[StepPredictions]:
-    """Classify every row of a file, or of standard input, after every step.
+    """Classify every row of a file, or of standard input, after each of its time steps.
 
-    A model that reads in one direction reads each sequence once. A model that looks ahead reads
-    each prefix again, which is T (T + 1) / 2 steps for a sequence of T steps. Arguments and errors
-    are as for `predict`.
+    A model that only reads forward reads each sequence once. Another model reads each prefix again,
+    which is T (T + 1) / 2 steps for a sequence of T steps. Arguments are as for `predict`.
+
+    Returns:
+        An iterator that yields the predictions for each row, in input order.
 
     Raises:
-        ConfigError: Also if the run is an ensemble, or the task is multi-label.
+        ConfigError: If the run is an ensemble, or the task is multi-label.
+        CheckpointError, ConfigError, DataError, RunError: If `predict` would raise it.
     """
     one = one_model(load(run, device=device), "--steps")
     options = PredictionOptions(input_format, delimiter, encoding, keep)
@@ -291,7 +328,13 @@ def predict_steps(
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """A sequence as the model reads it, the decoder's tokens, and the share of equal steps."""
+    """A sequence that an autoencoder encoded and decoded.
+
+    Attributes:
+        sequence: Tokens of the sequence as the model reads them.
+        tokens: Tokens that the decoder returned.
+        agreement: Share of the steps at which both are equal, in [0, 1].
+    """
 
     sequence: tuple[str, ...]
     tokens: tuple[str, ...]
@@ -303,8 +346,16 @@ def reconstruct(
 ) -> Iterator[Reconstruction]:
     """Yield the reconstruction of each row of a file, of standard input, or of a table.
 
-    The run must have a pretrained autoencoder, which decodes at most `max_steps` tokens per row.
-    Other arguments and errors are as for `predict`.
+    Args:
+        source: As for `predict`.
+        run: Run with a pretrained autoencoder (``pretraining.objective: autoencoder``), as
+            `predict` takes it.
+        max_steps: Largest number of tokens to decode for each row.
+        device: As for `predict`.
+
+    Raises:
+        CheckpointError: If the run has no autoencoder.
+        ConfigError, DataError: If `predict` would raise it.
     """
     chosen = select_device(device)
     autoencoder, fitted = load_autoencoder(directory_of(run).pretrained)

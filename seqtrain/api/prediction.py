@@ -30,16 +30,19 @@ class Prediction(Summarized):
     """Prediction for one sequence.
 
     Attributes:
-        label: The predicted label, or an empty text if there is a problem. It has the type of the
-            labels of the table that `fit` was called with; after training on files it is text. In a
-            multi-label task it is the text of all labels, joined by ``data.label_separator``.
-        probability: Its probability, in [0, 1], or NaN if there is a problem. In a multi-label task
-            the probability that exactly these labels are right, if labels are independent.
-        probabilities: Probability of each label (or of the most probable ones, if only some were
-            asked for), most probable first.
+        label: The predicted label, or an empty text if there is a problem. It has the type that the
+            label has in the table that `fit` was called with. After training on files it is text.
+            In a multi-label task it is one text of all predicted labels, with
+            ``data.label_separator`` between them.
+        probability: Probability of the prediction, in [0, 1], or NaN if there is a problem. In a
+            multi-label task it is the probability that exactly these labels are right, if labels
+            are independent.
+        probabilities: Maps labels to their probabilities. The predicted label comes first, then
+            the others from the most to the least probable. In a multi-label task all are sorted by
+            probability. It has all labels, unless `ranks` limits their number.
         unknown: Share of the sequence's tokens that the model doesn't know, in [0, 1].
         example: The sequence, its line, file and kept columns.
-        labels: Each predicted label, in the order of the classes.
+        labels: Each predicted label, in the order of the classes. Empty if there is a problem.
     """
 
     label: Any
@@ -50,7 +53,7 @@ class Prediction(Summarized):
     labels: tuple[Any, ...] = ()
 
     def as_text(self) -> Prediction:
-        """Return the same prediction with labels as files have them."""
+        """Return the prediction with all labels as text, as files of predictions have them."""
         if isinstance(self.label, str) and all(isinstance(label, str) for label in self.labels):
             return self
         shares = {label_text(label): share for label, share in self.probabilities.items()}
@@ -58,7 +61,7 @@ class Prediction(Summarized):
         return replace(self, label=label_text(self.label), probabilities=shares, labels=labels)
 
     def summary(self) -> dict[str, str]:
-        """Return the prediction, or the problem."""
+        """Return label and probability, or else the problem, as texts by heading."""
         if self.problem is not None:
             return {"problem": self.problem}
         label = label_text(self.label) or "none, as no label reaches its threshold"
@@ -71,7 +74,7 @@ class Prediction(Summarized):
 
 
 def label_text(label: Any) -> str:
-    """Return a label as the text that files of predictions contain: "1" for 1, "true" for True."""
+    """Return a label as text, as in files of predictions: "1" for 1, "true" for True."""
     return name_of(label, "the label") or ""
 
 
@@ -132,8 +135,12 @@ def _ranked(probabilities: Tensor, first: list[list[int]] | None, ranks: int | N
 class Predictions(list[Prediction]):
     """A list of predictions, in the order of their sequences.
 
+    Args:
+        predictions: The predictions.
+        classes: All labels of the classifier.
+
     Attributes:
-        classes: The labels in the order of the columns of `probabilities`.
+        classes: All labels, in the order of the columns of `probabilities`.
     """
 
     def __init__(self, predictions: Iterable[Prediction], classes: tuple[Any, ...]) -> None:
@@ -147,7 +154,10 @@ class Predictions(list[Prediction]):
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
-        """Probability of each class, (B, C). A row is NaN if its sequence has a problem."""
+        """Probability of each class for each sequence, (B, C).
+
+        It is NaN for classes without a probability, and so for a sequence with a problem.
+        """
         rows = [
             [each.probabilities.get(label, math.nan) for label in self.classes] for each in self
         ]
@@ -184,11 +194,15 @@ class Predictions(list[Prediction]):
 class PredictionStream(Iterator[Prediction]):
     """Predictions of a file's rows, computed while they are iterated over.
 
-    `probabilities` and `to_frame` compute all predictions that weren't iterated over yet, and keep
-    them. After that, an iteration yields the predictions that were kept.
+    `probabilities` and `to_frame` compute all predictions that weren't iterated over yet. A later
+    iteration yields these predictions without computing them again.
+
+    Args:
+        predictions: Iterator that computes the predictions.
+        classes: All labels of the classifier.
 
     Attributes:
-        classes: The labels in the order of the columns of `probabilities`.
+        classes: All labels, in the order of the columns of `probabilities`.
     """
 
     def __init__(self, predictions: Iterator[Prediction], classes: tuple[Any, ...]) -> None:
@@ -199,16 +213,16 @@ class PredictionStream(Iterator[Prediction]):
 
     @cached_property
     def rest(self) -> Predictions:
-        """The list of all predictions that weren't iterated over yet."""
+        """List of all predictions that weren't iterated over when it was first used."""
         rest = Predictions(self._predictions, self.classes)
         self._predictions = iter(rest)
         return rest
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
-        """Probability of each class, as in `Predictions`."""
+        """Probability of each class, as in `Predictions`, for the predictions in `rest`."""
         return self.rest.probabilities
 
     def to_frame(self, library: Literal["pandas", "polars"] | None = None) -> Any:
-        """Return the predictions as a data frame, as `Predictions` does."""
+        """Return the predictions in `rest` as a data frame, as `Predictions` does."""
         return self.rest.to_frame(library)

@@ -1,4 +1,4 @@
-"""Predictions for every example of a split, and their results that are saved and shown."""
+"""Predictions for every example of a split, and the results that `errors` and `report` show."""
 
 import math
 import os
@@ -30,11 +30,11 @@ from seqtrain.text import duration
 from seqtrain.training.phases import TrainingSession
 
 BINS = 10
-"""Intervals of probability in which reliability is measured."""
+"""Number of intervals of probability in which reliability is measured."""
 LARGEST_INPUT = 2**26
-"""Largest number of bytes of files whose predictions `fit` saves."""
+"""Largest total size of data files whose predictions `fit` saves, in bytes."""
 CURVES, CURVE_POINTS = 6, 50
-"""Classes, the largest ones, whose precision is shown by recall, and its points."""
+"""Number of large classes with a curve of precision and recall, and largest number of points."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class SplitPredictions:
         rows: Prediction for each example, in the order of the files.
         probabilities: Probability of each class for each example, (B, C).
         scores: Scores of the model.
-        branches: Scores of each branch by name, or empty if there is one branch.
+        branches: Maps the name of each branch to its scores; empty if there is one branch.
     """
 
     found: Labelled
@@ -64,10 +64,17 @@ def predict_split(
     explain: int = 0,
     device: str = "auto",
 ) -> SplitPredictions:
-    """Return a run's prediction for every example of a split.
+    """Return a run's predictions for every example of a split or a file.
 
-    The most confident mistakes, `explain` of them, get the weights of their time steps. The other
-    arguments and the errors are as for `evaluate`.
+    Args:
+        run: One run, as `evaluate` takes it, not an ensemble.
+        split: As for `evaluate`.
+        data: A labelled file in place of a split, or None.
+        explain: Number of the most confident errors whose weights of time steps are computed.
+        device: As for `evaluate`.
+
+    Raises:
+        CheckpointError, ConfigError, DataError, RunError: If `evaluate` would raise it.
     """
     return _predictions_of(
         load_labelled(run, split=split, data=data, device=device), explain=explain
@@ -75,8 +82,12 @@ def predict_split(
 
 
 def _predictions_of(found: Labelled, *, explain: int = 0) -> SplitPredictions:
+    """Return the predictions for encoded examples, whose texts are read again.
+
+    Weights of time steps are computed for the `explain` most confident errors.
+    """
     classifier, store = found.classifier, found.store
-    logits, scores, alone = found.scores()
+    logits, scores, branches = found.scores()
     probabilities = classifier.network.probabilities(logits)
     decided, sure = classifier.decide(probabilities)
     examples, label_set = _read_again(found), classifier.preprocessing.label_set
@@ -97,11 +108,11 @@ def _predictions_of(found: Labelled, *, explain: int = 0) -> SplitPredictions:
     for row in most_confident_errors(rows)[:explain]:
         index = rows.index(row)
         rows[index] = replace(row, weights=_weights(found, index, examples[index]))
-    return SplitPredictions(found, rows, probabilities, scores, alone)
+    return SplitPredictions(found, rows, probabilities, scores, branches)
 
 
 def results_of(shown: SplitPredictions) -> SplitResults:
-    """Return what `errors` and `report` show of the predictions for a split."""
+    """Return the results to show or to save, computed from the predictions for a split."""
     found, scores, curves = shown.found, shown.scores, {}
     counted = class_counts(found.store.labels, len(scores.labels))
     for index in counted.argsort()[::-1][:CURVES].tolist():
@@ -132,7 +143,12 @@ def results_of(shown: SplitPredictions) -> SplitResults:
 def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
     """Save the predictions of a finished run for the split that `errors` shows by default.
 
-    Nothing is saved for tables in memory and for large files, whose rows take long to read again.
+    Nothing is saved for tables in memory, and for files of more than `LARGEST_INPUT` bytes, which
+    take long to read again. If anything fails, nothing is saved, and no error is raised.
+
+    Args:
+        session: Session whose training ended, with the best weights.
+        run: Run directory.
     """
     config, data = session.config, session.data
     split = default_split(run.path)
@@ -152,9 +168,15 @@ def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
 
 
 def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, float]]:
-    """Return each time step of a row as people read it, and its weight for the label.
+    """Return the time steps of a row as text, each with its weight for the prediction.
 
-    In a table of steps each cell has a weight, named step:column=cell. Row features follow.
+    In a table of steps each cell has a weight, with the text "step:column=cell". Row features
+    follow, with the text "column=cell".
+
+    Args:
+        found: The classifier, and the encoded examples.
+        index: Index of the row in the store.
+        example: The same row with its text.
     """
     classifier, rules = found.classifier, found.classifier.preprocessing
     model = classifier.network, found.store, index, classifier.device
@@ -162,7 +184,7 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
     weights, of_facts = occlusion_weights(*model, thresholds, rules.steps, rules.row_features)
     named = [] if rules.row_features is None else rules.row_features.names
     facts = [] if example.static is None or not named else example.static.cells()[0]
-    beside = [f"{name}={cell}" for name, cell in zip(named, facts, strict=True)]
+    features = [f"{name}={cell}" for name, cell in zip(named, facts, strict=True)]
     if rules.steps is not None and isinstance(example.sequence, Steps):
         kept = rules.lengths.cut(readable_cells(example.sequence, rules))
         names = [
@@ -173,11 +195,15 @@ def _weights(found: Labelled, index: int, example: Example) -> list[tuple[str, f
     else:
         tokens = rules.pieces(example.sequence)
         names = tokens or [f"step {step}" for step in range(1, len(weights) + 1)]
-    return list(zip([*names, *beside], [*weights, *of_facts], strict=True))
+    return list(zip([*names, *features], [*weights, *of_facts], strict=True))
 
 
 def _read_again(found: Labelled) -> list[Example]:
-    """Read the rows of a split again, because a store has no texts, and return them in order."""
+    """Return the rows of a store with their texts, in order, by reading the files again.
+
+    Raises:
+        DataError: If a file can't be read, or changed since it was encoded.
+    """
     wanted = dict.fromkeys(found.store.lines.tolist())
     examples: dict[int, Example] = {}
     for source, (_, start) in zip(found.files, found.store.files, strict=True):
@@ -189,11 +215,12 @@ def _read_again(found: Labelled) -> list[Example]:
 
 
 def readable_cells(steps: Steps, preprocessing: Preprocessing | None) -> list[list[str]]:
-    """Return the cells of each step as people read them; elapsed times are durations.
+    """Return the cells of each time step as text for people.
 
     Args:
         steps: Steps of one sequence.
-        preprocessing: Preprocessing of the model, or None to show elapsed times in seconds.
+        preprocessing: Preprocessing of the model, which says what columns have elapsed times.
+            These become texts such as "2 h". None to leave them as seconds.
     """
     rows = steps.cells()
     if preprocessing is None or preprocessing.steps is None:
@@ -211,7 +238,16 @@ def readable_cells(steps: Steps, preprocessing: Preprocessing | None) -> list[li
 def sequence_text(
     sequence: Any, id: str | None = None, preprocessing: Preprocessing | None = None
 ) -> str:
-    """Return a sequence as people read it: symbols joined by spaces, vectors by their size."""
+    """Return a sequence as text for people.
+
+    Symbols are joined by spaces. Of feature vectors, only the size is shown, such as "90 × 3
+    values".
+
+    Args:
+        sequence: Sequence as a reader returns it.
+        id: Id of the sequence in a table of time steps, or None.
+        preprocessing: As for `readable_cells`.
+    """
     if isinstance(sequence, Steps):
         return " ".join([f"{id}:", *map(",".join, readable_cells(sequence, preprocessing))])
     if isinstance(sequence, str):

@@ -197,6 +197,11 @@ def test_columns_of_a_table(sequence):
     np.testing.assert_array_equal(of_table.predict_proba(rows), expected)
 
 
+def test_a_table_must_have_the_named_column():
+    with pytest.raises(ValueError, match=r"^X: .*'title'"):
+        small(sequence="text").fit({"title": TEXTS}, LABELS)
+
+
 def test_keys_of_the_config_are_parameters():
     estimator = small(model__num_layers=2, training__patience=1)
     assert clone(estimator).get_params()["model__num_layers"] == 2

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
-from seqtrain.api.predict import predict, predict_steps, reading_doubts
+from seqtrain.api.predict import format_warnings, predict, predict_steps
 from seqtrain.api.predictors import Classifier, one_model
 from seqtrain.cli.output.console import note, warn
 from seqtrain.cli.output.prediction_rows import PredictionColumns
@@ -65,7 +65,7 @@ def write_predictions(
         if not keeps_all(columns.keep) or prediction.example.kept is not None:
             break
     fitted, row = classifier.preprocessing, first[0].example if first else None
-    warn(*reading_doubts(source, row, fitted, options.input_format))
+    warn(*format_warnings(source, row, fitted, options.input_format))
     columns = columns.completed(first, whole_files=fitted.file_format.whole_files)
     with open_file() as file:
         made = columns.begin(file)
