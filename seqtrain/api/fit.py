@@ -2,8 +2,8 @@
 
 import os
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -40,6 +40,7 @@ from seqtrain.runs.run_directory import RUNS
 from seqtrain.runs.run_writer import RunWriter
 from seqtrain.runs.starting_point import (
     LINEAGE,
+    ResumePoint,
     StartingPoint,
     find_starting_point,
 )
@@ -95,33 +96,38 @@ def fit(
     directory = None if run_dir is None else Path(run_dir)
     name = "run" if source is None else source.stem
     with ExitStack() as stack:
-        stack.enter_context(torch.inference_mode(False))
-        stack.enter_context(torch.enable_grad())
         chosen = select_device(config.training.device)
         processes, chosen = stack.enter_context(connected(chosen))
-        with processes.first_before_others():
-            config = _checked_config(config, source, chosen, processes)
+        config = _checked_config(config, source, chosen, processes)
         start = find_starting_point(
             config, processes, stack, directory, source, name, init_from, resume=resume, force=force
         )
-        began = time.perf_counter()
-        data = _read_data(config, start, processes, default_folder() if cache else None)
+        data = _read_data(config, start, processes, default_folder() if cache else None, listener)
         _check_data(config, data, chosen, processes)
-        if processes.is_first:
-            listener(DataEvent(data, config, time.perf_counter() - began))
-        stack.enter_context(deterministic_algorithms(config.training.deterministic))
-        stack.enter_context(processes.signals)
-        with processes.first_before_others():
-            session, origin = _start_session(config, data, chosen, processes, start)
-        session.copy_rank_zero()
-        if sample_weight is not None:
-            session.weigh_examples(sample_weight)
+        stack.enter_context(_training_mode(config, processes))
+        session, origin = _start_session(config, data, chosen, processes, start, sample_weight)
         if not processes.is_first:
-            for _ in train_session(session, finish=finish):
-                processes.raise_if_stopped()
-            return _finished_run(session, Path(), [])
+            return _follow(session, finish=finish)
         writer = _start_writer(session, start, directory, name, origin, listener, stack)
         return _write_run(session, writer, listener, finish=finish)
+
+
+@contextmanager
+def _training_mode(config: Config, processes: Processes) -> Iterator[None]:
+    """Enable gradients, torch's deterministic algorithms if the config asks for them, and signals.
+
+    A stop signal that arrives in the block is answered after an update.
+    """
+    deterministic = deterministic_algorithms(config.training.deterministic)
+    with torch.inference_mode(False), torch.enable_grad(), deterministic, processes.signals:
+        yield
+
+
+def _follow(session: TrainingSession, *, finish: bool) -> Run:
+    """Train together with rank 0, without writing a file. The returned run has an empty path."""
+    for _ in train_session(session, finish=finish):
+        session.processes.raise_if_stopped()
+    return _finished_run(session, Path(), [])
 
 
 def _write_run(
@@ -176,19 +182,26 @@ def _checked_config(
             convolutions.
         DataError: If a data file is missing.
     """
-    check_files(config, None if source is None else source.parent)
-    config = with_width(config)
-    choose_engine(config.model, device)
-    if processes.size > 1 and config.model.convolutions is not None:
-        problem = "their batch normalisation must see whole batches; train with one process"
-        raise ConfigError(f"model.convolutions: {problem}")
+    with processes.first_before_others():
+        check_files(config, None if source is None else source.parent)
+        config = with_width(config)
+        choose_engine(config.model, device)
+        if processes.size > 1 and config.model.convolutions is not None:
+            problem = "their batch normalisation must see whole batches; train with one process"
+            raise ConfigError(f"model.convolutions: {problem}")
     return config
 
 
 def _read_data(
-    config: Config, start: StartingPoint, processes: Processes, cache_folder: Path | None
+    config: Config,
+    start: StartingPoint,
+    processes: Processes,
+    cache_folder: Path | None,
+    listener: Listener,
 ) -> PreparedData:
     """Return the encoded data, read once per host; the other processes load it from the cache.
+
+    Also call the listener with the `DataEvent` on rank 0.
 
     Args:
         config: The config.
@@ -196,25 +209,27 @@ def _read_data(
         processes: All training processes.
         cache_folder: Folder of the cache, or None to store nothing in it. Several processes on one
             host then use a temporary folder.
+        listener: Function that is called with the event.
     """
-    data = None
+    began, data, own = time.perf_counter(), None, config
     if start.resumes and start.preprocessing_folder is not None:
         # The vocabulary that is kept has the words of a file of vectors already.
-        config = config.model_copy(update={"model": config.model.architecture})
+        own = config.model_copy(update={"model": config.model.architecture})
     with ExitStack() as resources:
-        if processes.local_rank == 0:
+        if processes.is_first_of_host:
             if processes.local_size > 1 and cache_folder is None:
                 cache_folder = Path(resources.enter_context(TemporaryDirectory()))
             known = start.known_preprocessing()
-            data = prepare(config, cache_folder=cache_folder, known=known)
-        processes.broadcast()  # which may take hours
-        entries = processes.gather(b"" if data is None else os.fsencode(data.entry or ""))
-        entry = entries[processes.rank - processes.local_rank]
+            data = prepare(own, cache_folder=cache_folder, known=known)
+        written = None if data is None else data.entry
+        entry = processes.from_first_of_host(os.fsencode(written or ""))
         if data is None and entry:
-            data = load_prepared(config, Path(os.fsdecode(entry)))
+            data = load_prepared(own, Path(os.fsdecode(entry)))
         if data is None:
-            data = prepare(config, cache_folder=None, known=start.known_preprocessing())
+            data = prepare(own, cache_folder=None, known=start.known_preprocessing())
         processes.broadcast()  # before a temporary entry is removed
+    if processes.is_first:
+        listener(DataEvent(data, config, time.perf_counter() - began))
     return data
 
 
@@ -247,22 +262,39 @@ def _start_session(
     device: torch.device,
     processes: Processes,
     start: StartingPoint,
+    sample_weight: Array | None,
 ) -> tuple[TrainingSession, str | None]:
-    """Return the session of a new or resumed run, and a line on the weights that were copied.
+    """Return the session of a new or resumed run, with the training state of rank 0.
 
-    The line tells which weights of an earlier model the new model starts from. It is None if no
-    weights were copied.
+    Also return a line that tells which weights of an earlier model were copied, or None if none
+    were.
 
     Raises:
         CheckpointError: If the training state of a resumed run is damaged or doesn't fit the model.
     """
-    point, old = start.point, start.old_model
-    if point is None:
-        session = TrainingSession(config, data, device, processes)
-        if old is None:
-            return session, None
-        new, rules = session.network, data.preprocessing
-        return session, copy_old_weights(old.network, old.preprocessing, new, rules, data.vectors)
+    old, origin = start.old_model, None
+    with processes.first_before_others():
+        if start.point is not None:
+            session = _resumed_session(config, data, device, processes, start.point)
+        else:
+            session = TrainingSession(config, data, device, processes)
+        if old is not None:
+            new, rules = session.network, data.preprocessing
+            origin = copy_old_weights(old.network, old.preprocessing, new, rules, data.vectors)
+    session.copy_rank_zero()
+    if sample_weight is not None:
+        session.weigh_examples(sample_weight)
+    return session, origin
+
+
+def _resumed_session(
+    config: Config,
+    data: PreparedData,
+    device: torch.device,
+    processes: Processes,
+    point: ResumePoint,
+) -> TrainingSession:
+    """Return the session of a resumed run, with the training state of its last checkpoint."""
     model, progress = point.checkpoint.model, point.checkpoint.progress
     check_same_data(point.run, config, data, model.preprocessing)
     if model.network.config != config.model.architecture:
@@ -283,7 +315,7 @@ def _start_session(
         raise CheckpointError(f"{point.folder / STATE}: not a training state ({error})") from None
     if point.best is not None and session.learner.progress.phase == "training":
         session.learner.best_weights = point.best.network.state_dict()
-    return session, None
+    return session
 
 
 def _start_writer(

@@ -69,8 +69,7 @@ def init(
         DataError: If the data can't be read, or a column can't be detected.
         RunError: If `output` can't be written.
     """
-    if not isinstance(data, str | PathLike) and hasattr(data, "__len__") and not len(data):
-        raise DataError(f"data: found an empty {type(data).__name__}; expected {EXPECTED}")
+    _check_not_empty(data)
     if output is not None:
         check_destination(Path(output), "file", "output", force=force)
     tables = list[TableSource]()  # held until the config is written
@@ -86,6 +85,12 @@ def init(
     if output is not None:
         write_file(Path(output), proposal.text.encode())
     return parse_config(proposal.text)
+
+
+def _check_not_empty(data: Any) -> None:
+    """Raise DataError if `data` is an empty list or table."""
+    if not isinstance(data, str | PathLike) and hasattr(data, "__len__") and not len(data):
+        raise DataError(f"data: found an empty {type(data).__name__}; expected {EXPECTED}")
 
 
 def _listed(columns: Column | Sequence[Column] | None) -> list[Column] | None:

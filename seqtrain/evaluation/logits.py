@@ -187,25 +187,17 @@ def branch_logits(
     collate: Callable[[SequenceStore], Batch] = collate,
     before_batch: Callable[[], None] = lambda: None,
     engine: Engine | None = None,
-    share: tuple[int, int] = (0, 1),
     names: Collection[str] | None = None,
 ) -> list[Tensor]:
     """Return the logits of each branch for all sequences. They don't depend on the batches.
 
     Most arguments are passed to `run_batches`. `names` are the branches to compute, or None for all
-    branches. `share` is the rank of this process and the number of processes, which divide the
-    batches among them if `plan` is None. If states are carried, rank 0 computes all batches.
+    branches.
 
     Returns:
-        One tensor per branch, (B, C) float32 on the CPU. Rows that this process doesn't compute
-        are 0, so that the sum over the processes has all rows.
+        One tensor per branch, (B, C) float32 on the CPU. Rows that aren't in `plan` are 0, so that
+        the sum over processes with parts of a plan has all rows.
     """
-    rank, size = share
-    if plan is None and size > 1:
-        groups = carried_groups(model, store)
-        whole = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
-        # If states are carried, a batch starts from the states of earlier ones.
-        plan = whole[rank::size] if groups is None else whole if rank == 0 else []
 
     def compute(batch: Batch, context: ForwardContext) -> list[Tensor]:
         branches = model.branch_logits(batch, context, names)

@@ -141,20 +141,25 @@ def find_starting_point(
     if directory is not None and _is_restarted(directory, processes):
         resume = RunDirectory(directory).holds(CONFIG)
         force, init_from = not resume, None if resume else init_from
-    for option, does, is_given in (
-        ("--force", "replaces", force),
-        ("--init-from", "starts", init_from is not None),
-    ):
-        if resume and is_given:
-            what = f"{option} {does} a run, --resume continues one"
-            raise ConfigError(f"{option} and --resume exclude each other: {what}")
     if resume:
+        _check_only_resumed(force, init_from)
         found = _resumed_run(find(directory, name), config, resources)
     else:
         check_destination(directory, "run", "--run-dir", force=force, sources=[source])
         found = replace(_new_run(config, directory, init_from), force=force)
     processes.broadcast(json.dumps([found.resumes, str(found.preprocessing_folder or "")]).encode())
     return found
+
+
+def _check_only_resumed(force: bool, init_from: str | Path | None) -> None:
+    """Raise ConfigError if an option of a new run was given with --resume."""
+    for option, does, is_given in (
+        ("--force", "replaces", force),
+        ("--init-from", "starts", init_from is not None),
+    ):
+        if is_given:
+            what = f"{option} {does} a run, --resume continues one"
+            raise ConfigError(f"{option} and --resume exclude each other: {what}")
 
 
 def _is_restarted(directory: Path, processes: Processes) -> bool:

@@ -69,6 +69,11 @@ class Processes:
         return self.rank == 0
 
     @property
+    def is_first_of_host(self) -> bool:
+        """True for the process that reads the data for all processes of its host."""
+        return self.local_rank == 0
+
+    @property
     def stop_signal(self) -> int | None:
         """The signal that asked all processes to stop, or None."""
         return self.signals.received
@@ -104,6 +109,13 @@ class Processes:
         They have at most `MAX_GATHERED` bytes, none of them zero.
         """
         return [content]
+
+    def from_first_of_host(self, content: bytes) -> bytes:
+        """Wait for all processes, and return the bytes of the first process of this host.
+
+        They are limited as in `gather`.
+        """
+        return content
 
     def tensors_of_first(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """Return the tensors that rank 0 passed, by name."""
@@ -188,6 +200,11 @@ class ConnectedProcesses(Processes):
         table[self.rank, : len(row)] = row
         (table,) = self.sum(table)
         return [row.numpy().tobytes().rstrip(b"\0") for row in table]
+
+    def from_first_of_host(self, content: bytes) -> bytes:
+        """Wait, for hours if needed, and return the bytes of the first process of this host."""
+        self.broadcast()
+        return self.gather(content)[self.rank - self.local_rank]
 
     def tensors_of_first(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """Return the tensors that rank 0 passed, by name, on the CPU."""

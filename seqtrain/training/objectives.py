@@ -10,9 +10,11 @@ from torch.nn import functional
 from seqtrain.config.schema import Config, TrainingConfig
 from seqtrain.data.batch import Batch, augmented
 from seqtrain.data.labels import class_counts, rare_class
+from seqtrain.data.plan import plan_in_order_of_length
 from seqtrain.data.store import Array, Ints, SequenceStore
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.logits import (
+    EVALUATION_BATCHING,
     CarriedStates,
     are_right,
     branch_logits,
@@ -279,12 +281,18 @@ def shared_logits(
 ) -> list[Tensor]:
     """Return the logits of each branch, as `branch_logits` does, computed by all processes.
 
+    If states are carried, rank 0 computes all batches.
+
     Raises:
         RunError: If memory ran out, or a process is lost.
     """
-    share = processes.rank, processes.size
-    stop = processes.raise_if_stopped
-    branches = branch_logits(model, store, device, before_batch=stop, share=share, names=names)
+    groups, stop = carried_groups(model, store), processes.raise_if_stopped
+    plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
+    if groups is None:
+        plan = processes.share(plan)
+    elif not processes.is_first:  # a batch starts from the states of earlier ones
+        plan = []
+    branches = branch_logits(model, store, device, plan=plan, before_batch=stop, names=names)
     processes.broadcast()  # unlike a sum, it waits without end
     return processes.sum(*branches)
 

@@ -120,8 +120,7 @@ def predict_files(
             raise ConfigError(f"--output-dir: {folder} holds {file}; choose another folder")
     with path_problems(f"--output-dir: {folder}", ConfigError):
         folder.mkdir(parents=True, exist_ok=True)
-    processes = launched()
-    own = list(every.items())[processes.rank :: processes.size]
+    own = launched().share([*every.items()])
     left = [(path, file) for path, file in own if force or not path.exists()]
     for path, file in left:
         with replacing(path) as unfinished:
