@@ -60,7 +60,7 @@ _MODULES = {
     "report": "seqtrain.api.report",
     "tune": "seqtrain.tuning.tune",
 }
-"""Module of each public name; `__getattr__` imports it on first use."""
+"""Maps each public name to its module, which `__getattr__` imports on first use."""
 
 # OpenMP reads this when torch is loaded. Threads that spin for long make small batches many times
 # slower while other programs use the processor; without spinning they are a third slower when idle.

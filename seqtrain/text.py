@@ -34,8 +34,8 @@ class Summarized:
 
     def __repr__(self) -> str:
         """Return the class name and the summary on one line."""
-        figures = [f"{name}: {printable(value)}" for name, value in self.summary().items()]
-        return f"{type(self).__name__}({', '.join(figures)})"
+        parts = [f"{name}: {printable(value)}" for name, value in self.summary().items()]
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
         """Return the summary as an HTML table, for a notebook."""

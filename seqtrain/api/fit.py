@@ -75,7 +75,8 @@ def fit(
         resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
         force: Replace an earlier run in `run_dir`.
         cache: Store encoded data in the user's cache folder, and load it from there.
-        source: YAML file that a Config was read from, or None. Its name becomes the run's name.
+        source: YAML file that a Config was read from, or None. The default run directory is named
+            after it.
         init_from: Run directory or model folder with the initial weights, or None.
         listener: Function that is called with each event, on rank 0.
         finish: True to calibrate, refit and score test after training. If False, the run ends after
@@ -87,8 +88,8 @@ def fit(
         ConfigError: If the config, an argument or the device is wrong.
         DataError: If the data can't be used.
         CheckpointError: If there is nothing to resume from, or it is damaged.
-        RunError: If training failed.
-        Interrupted: If a signal stopped training; a checkpoint was saved.
+        RunError: If training failed, for example because a loss isn't finite or memory ran out.
+        Interrupted: If a signal stopped training. A checkpoint was saved.
     """
     if source is None and isinstance(config, str | Path):
         source = Path(config)
@@ -142,7 +143,7 @@ def _write_run(
         finish: As for `fit`.
 
     Raises:
-        Interrupted: If a signal stopped training; a checkpoint was saved.
+        Interrupted: If a signal stopped training. A checkpoint was saved.
     """
     processes = session.processes
     session.must_settle = lambda update: bool(processes.stop_signal) or writer.is_due(update)
@@ -199,7 +200,7 @@ def _read_data(
     cache_folder: Path | None,
     listener: Listener,
 ) -> PreparedData:
-    """Return the encoded data, read once per host; the other processes load it from the cache.
+    """Return the encoded data. One process per host reads it, and others load it from the cache.
 
     Also call the listener with the `DataEvent` on rank 0.
 

@@ -25,8 +25,9 @@ class Run(Summarized):
     Attributes:
         path: Run directory. Its folder `best` holds the model to predict with.
         epochs: Number of epochs of training, or of the refit if there was one.
-        best_epoch: Epoch of training with the best monitored value, from 1.
-        best_value: Monitored value of the best epoch, or NaN if nothing was monitored.
+        best_epoch: Number of the epoch of training with the best monitored value, from 1.
+        best_value: Monitored value of the best epoch (``training.monitor``), or NaN if nothing was
+            monitored.
         stopped_early: True if the stopping rule ended training before the last epoch.
         test: Scores on test, or None without a test split.
         validation: Scores of the calibrated model of the best epoch on validation, or None without
@@ -55,7 +56,7 @@ class Run(Summarized):
     tables: tuple[TableSource, ...] = field(default=(), compare=False)
 
     def summary(self) -> dict[str, str]:
-        """Return a dict that maps headings to texts: path, epochs, and accuracy on test if any."""
+        """Return path, epochs, and accuracy on test (if it was scored), as texts by heading."""
         found = {"path": str(self.path), "best epoch": f"{self.best_epoch} of {self.epochs}"}
         if self.refit:
             found = {"path": str(self.path), "epochs of the refit": f"{self.epochs}"}
@@ -76,10 +77,14 @@ def directory_of(run: RunLike) -> RunDirectory:
 
 
 def default_split(*runs: RunLike) -> str:
-    """Return the split to score by default: "test" if every run has it, else "validation".
+    """Return the split to score by default, "test" or "validation".
 
-    Model folders, which name no splits, are ignored. If neither split is in every run, return
-    "test".
+    It is "validation" if every run has this split, but not every run has a test split. Model
+    folders, which name no splits, are ignored.
+
+    Raises:
+        CheckpointError: If a run doesn't exist.
+        ConfigError: If the config of a run isn't valid.
     """
     configs = [run.config() for run in (directory_of(run) for run in runs) if run.holds(CONFIG)]
     for name in ("test", "validation"):
@@ -91,13 +96,11 @@ def default_split(*runs: RunLike) -> str:
 def learned_rows(config: Config, split: str | None) -> str:
     """Return words for a message if the model was trained on the rows of a split, else "".
 
+    It was trained on train, and with ``training.refit`` also on validation.
+
     Args:
         config: Config of the run.
         split: test, validation, train, or None for other data.
-
-    Returns:
-        "these rows" for train, "these rows too (training.refit)" for validation if the run trained
-        a new model on train and validation together, or "".
     """
     if split == "validation" and config.training.refit:
         return "these rows too (training.refit)"

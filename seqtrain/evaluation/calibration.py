@@ -96,8 +96,8 @@ class Calibration(Section):
 def fit_temperature(logits: Tensor, labels: Tensor) -> float:
     """Return the temperature with the least mean cross-entropy, from COOLEST to HOTTEST.
 
-    It is 1 if no label is known. The target of the label of N examples is (N + 1) / (N + 2) instead
-    of 1, because few examples may all be right, or nearly all, by chance.
+    It is 1 if no label is known. With N known labels, the target probability of each label is
+    (N + 1) / (N + 2) instead of 1, because few examples may all be right by chance.
 
     Args:
         logits: Logits, (B, C).

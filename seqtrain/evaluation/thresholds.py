@@ -85,7 +85,7 @@ def best_threshold(probabilities: Tensor, correct: Tensor) -> float:
 
 
 def threshold_reached_by(number: int, probabilities: Tensor) -> float:
-    """Return a threshold that this number of examples reach, or one that is as near as possible.
+    """Return a threshold that `number` examples reach, or as near to this number as possible.
 
     Args:
         number: Number of examples, from 0 to B.
@@ -98,15 +98,15 @@ def threshold_reached_by(number: int, probabilities: Tensor) -> float:
 
 
 def _below_best(thresholds: Tensor, quality: Tensor) -> float:
-    """Return a threshold right below the one of the greatest quality.
+    """Return a threshold that decides as the best of some probabilities would as a threshold.
 
-    It is the middle between two probabilities that are at least `MARGIN` apart, or between the
-    lowest one and 0. So a prediction stays the same if another program rounds its probability
-    otherwise.
+    It is the middle between the best one and the next lower one (or 0). So a prediction stays the
+    same if another program rounds its probability otherwise. Two probabilities that are less than
+    `MARGIN` apart aren't separated.
 
     Args:
-        thresholds: Probabilities, descending, (K,).
-        quality: Quality of deciding by each of them, (K,).
+        thresholds: Probabilities that may be thresholds, descending, (K,).
+        quality: Number for each of them, (K,). The best one has the greatest.
     """
     following = torch.cat((thresholds[1:], thresholds.new_zeros(1)))
     is_apart = thresholds - following > MARGIN * thresholds

@@ -27,7 +27,8 @@ COUNTERS = 2**20
 LONGEST_METRICS = 2**62
 """Largest length of metrics.jsonl that a checkpoint may name, in bytes."""
 KEPT = 2**30
-"""Largest total size of carried hidden states, or of the logits kept for a refit, in bytes."""
+"""Largest total size, in bytes, of hidden states that are carried over between sequences, or of
+logits that are saved for a refit."""
 
 
 @dataclass(frozen=True)

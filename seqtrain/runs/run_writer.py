@@ -178,7 +178,7 @@ class RunWriter:
     def single_class_warnings(self) -> list[str]:
         """Return at most one warning: that all predictions for a split are of one class.
 
-        Validation (at the best epoch of this session) is looked at first, and then test.
+        Validation is looked at first, and then test. Splits that weren't scored are skipped.
         """
         session = self.session
         scored = {"validation": session.validation_scores, "test": session.test_scores}
