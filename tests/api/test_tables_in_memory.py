@@ -374,3 +374,18 @@ def test_init_says_what_is_wrong(tmp_path: Path) -> None:
 def test_a_table_in_place_of_a_config_is_refused_with_advice(table: Any) -> None:
     with pytest.raises(ConfigError, match=r"fit\(init\(data\), train=data\)"):
         seqtrain.fit(table)
+
+
+def test_paths_lists_of_paths_and_folds_are_given_as_in_a_config(tmp_path: Path) -> None:
+    whole = Path(write_csv(tmp_path / "a.csv", ROWS))
+    parts = [
+        write_csv(tmp_path / f"{name}.csv", own) for name, own in (("b", ROWS[:9]), ("c", ROWS[9:]))
+    ]
+    expected = weights(fit(tmp_path / "r", train=str(whole)))
+    given: tuple[Any, ...] = (whole, [whole], parts, [Path(part) for part in parts])
+    for number, train in enumerate(given):
+        assert weights(fit(tmp_path / f"{number}", train=train)) == expected
+    fold = {"fold": 1, "of": 2}
+    run = fit(tmp_path / "fold", train=parts, validation=fold)
+    assert seqtrain.evaluate(run, split="validation").scores.num_examples == len(ROWS) // 2
+    assert weights(fit(tmp_path / "rows", train=ROWS, validation=fold)) == weights(run)

@@ -18,8 +18,8 @@ from tests.helpers.reading import file_source
 Series = list[tuple[np.ndarray, str | None]]
 LABELS = ("a", "0", "-1", "1.0", "Café", "not up", "x,y", "?", "NaN", "#1", "@b")
 NUMBERS = ("0", "-1", "+2.5", "1e-3", "-7E+2", ".5", "3.", "1e-45", "3.4e38", "-0.0", "16777217")
-MISSING = ("?", "NaN", "nan")
-ALSO_MISSING = ("", "-", "na", "n/a", "null", "none", *MISSING)
+MISSING = ("?", "nan", "", "-", "na", "n/a", "null", "none")
+
 KEYS = ("@problemName Odd One", "@timeStamps false", "@missing true", "@univariate false",
         "@equalLength false", "@seriesLength 3", "@dimensions 2", "# a comment", "")  # fmt: skip
 
@@ -34,7 +34,9 @@ def ts_text(draw: random.Random) -> str:
     for _ in range(draw.randint(1, 9)):
         length, gap = draw.randint(0 if channels > 1 else 1, 6), draw.choice(["", " "])
         cells = [
-            f",{gap}".join(draw.choice([*NUMBERS, *NUMBERS, *MISSING]) for _ in range(length))
+            f",{gap}".join(
+                draw.choice([*NUMBERS, *NUMBERS, "?", "NaN", "nan"]) for _ in range(length)
+            )
             for _ in range(channels)
         ]
         lines.append(f"{gap}:{gap}".join([*cells, draw.choice(LABELS)]))
@@ -50,7 +52,9 @@ def read_ts(text: str) -> Series:
         if in_data and line.strip() and line[0] not in "#%":
             *channels, label = line.split(":")
             cells = [[*map(str.strip, x.split(","))] if x.strip() else [] for x in channels]
-            numbers = [[math.nan if x in ALSO_MISSING else float(x) for x in own] for own in cells]
+            numbers = [
+                [math.nan if x.lower() in MISSING else float(x) for x in own] for own in cells
+            ]
             with np.errstate(over="ignore"):
                 values = np.array(numbers, np.float64).astype(np.float32).T
             if np.isinf(values).any():
