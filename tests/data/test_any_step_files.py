@@ -77,6 +77,10 @@ class File(NamedTuple):
                 cells.setdefault((name, column), set()).add(row[column])
         return bad | {name for (name, _), found in cells.items() if len(found) > 1}
 
+    def without_labels(self) -> "File":
+        """Return the file without the damage of its labels."""
+        return self._replace(damage={i: x for i, x in self.damage.items() if x != "label"})
+
     def good(self, bad: set[str]) -> list[tuple[Any, ...]]:
         """Return what is read of the ids that aren't bad."""
         values = {"l": "label", "land": "land", "age": "age"}
@@ -164,22 +168,19 @@ def test_ids_with_a_bad_row_are_left_out_and_others_are_whole(ending, tmp_path):
 
 
 def check_each(files: list[File], seed: int) -> None:
-    """Each file is read as if it were the only one."""
+    """Each file is read as if it were the only one, with its labels and without."""
     for file in files:
-        form, bad, names = (
-            file.path.suffix[1:].replace("json", "jsonl"),
-            file.bad_ids(),
-            file.owners(),
-        )
-        form = form.removesuffix("l") if form == "jsonll" else form
-        for bad_rows in ("drop", "blank"):
+        form = "jsonl" if file.path.suffix == ".json" else file.path.suffix[1:]
+        names, bad = file.owners(), file.bad_ids()
+        for bad_rows, is_labelled in (("drop", True), ("blank", False)):
             source = file_source(str(file.path), form, bad_rows=bad_rows, **SCHEMA)
-            found = list(read_rows(source, labelled=bad_rows == "drop"))
+            found = list(read_rows(source, labelled=is_labelled))
             assert [x.id or "" for x in found] == [*dict.fromkeys(names)], seed
             wrong = {x.id or "" for x in found if x.problem is not None}
-            assert wrong == bad & {*names}, (seed, [x.problem for x in found])
-            own = [content(x) for x in found if x.problem is None]
-            assert_equal(own, file.good(bad), (seed, file.path, bad_rows))
+            expected_wrong = bad if is_labelled else file.without_labels().bad_ids()
+            assert wrong == expected_wrong & {*names}, (seed, [x.problem for x in found])
+            good = [content(x) for x in found if (x.id or "") not in bad]
+            assert_equal(good, file.good(bad), (seed, file.path, bad_rows))
 
 
 def check_all(files: list[File], seed: int) -> None:

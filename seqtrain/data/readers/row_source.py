@@ -182,17 +182,25 @@ class RowSource:
         """Return the labels in the label cell of a row, or None if the cell is blank.
 
         A list, or the text of a JSON list, has any number of labels. If data.label_separator is
-        set, a text is split at it and has any number of labels, none if it is blank.
+        set, a text is split at it and has any number of labels, none if it is blank. In an
+        unlabelled input, a cell that can't be read has no labels.
 
         Args:
             value: The cell.
 
         Raises:
-            BadRow: If a label is no text, integer, true or false. Also if the cell is blank, the
-                input is labelled, and rows aren't time steps.
+            BadRow: If the input is labelled, and a label is no text, integer, true or false. Also
+                if the cell is blank, unless rows are time steps.
         """
-        if value is None and not self.labelled:
+        try:
+            return None if value is None and not self.labelled else self._labels_in(value)
+        except BadRow:
+            if self.labelled:
+                raise
             return None
+
+    def _labels_in(self, value: Any) -> Labels | None:
+        """Return the labels in a cell; raise BadRow if it can't be read."""
         if isinstance(value, str) and value[:1] == "[":
             value = self._label_list(value)
         if isinstance(value, list):

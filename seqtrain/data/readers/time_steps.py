@@ -143,13 +143,17 @@ class SequenceBuilder:
         return Example(read, labels, lines[0], **fields, static=static)
 
     def _labels(self, cells: Cells, name: str, lines: Sequence[int]) -> Labels | None:
-        """Return the labels of an id, which all of its rows that aren't blank have."""
+        """Return the labels of an id, which all of its rows that aren't blank have.
+
+        In an unlabelled input they are those of the first row that isn't blank.
+        """
         is_equal = cells.count(cells[0]) == len(cells)
         found = _each(self.source.labels, cells[:1] if is_equal else cells)
         labels: Labels | None = next((own for own in found if own), found[0])
         if labels is None and self.source.labelled:
             raise BadRow(BLANK_LABEL)
-        _check_equal([own or labels for own in found], "label ", name, lines)
+        if self.source.labelled:
+            _check_equal([own or labels for own in found], "label ", name, lines)
         return labels
 
     def _row_features(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqtrain.data.readers import read_rows
 from tests.helpers.reading import file_source, only_label, read_examples
 
 OPTIONS: dict[str, Any] = {"format": "jsonl", "sequence": "text", "label": "label"}
@@ -123,3 +124,13 @@ def test_a_missing_text_is_empty_as_a_blank_cell_is(read):
     assert [row.sequence for row in rows] == ["", "x"]
     both = read('{"t": null, "u": "x", "l": "a"}\n', "a", sequence=["t", "u"], **keys)
     assert [row.sequence.strip() for row in both] == ["x"]
+
+
+@pytest.mark.parametrize("label", [1.5, {"a": 1}, [[1]], "[x"])
+def test_a_label_that_cannot_be_read_plays_no_part_in_prediction(label, tmp_path):
+    (tmp_path / "a.jsonl").write_text(row("one", label))
+    options: dict[str, Any] = {"sequence": "text", "label": "label", "label_separator": "|"}
+    source = file_source(str(tmp_path / "a.jsonl"), "jsonl", **options)
+    (labelled,), (unlabelled,) = read_rows(source), read_rows(source, labelled=False)
+    assert (labelled.problem is None) == (label == "[x")
+    assert (unlabelled.sequence, unlabelled.problem) == ("one", None)

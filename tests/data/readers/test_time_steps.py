@@ -182,3 +182,12 @@ def test_bad_cells_are_named_in_the_order_of_their_lines(tmp_path: Path) -> None
     with pytest.raises(DataError) as caught:
         list(read_examples(source_at(path)))
     assert [problem.removeprefix(f"{path}:")[0] for problem in caught.value.problems] == [*"234"]
+
+
+def test_labels_that_change_within_an_id_play_no_part_in_prediction(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,place,l\na,p,x\na,q,y\n")
+    schema: dict[str, Any] = {"id": "id", "steps": {"place": "token"}, "label": "l"}
+    source = file_source(str(tmp_path / "a.csv"), "csv", "steps", **schema)
+    (labelled,), (unlabelled,) = read_rows(source), read_rows(source, labelled=False)
+    assert labelled.problem is not None
+    assert [*unlabelled.sequence.tokens[0]] == ["p", "q"]
