@@ -27,14 +27,20 @@ SomeGrams = TypeVar("SomeGrams", bound="Grams")
 Result = TypeVar("Result")
 Results = TypeVar("Results", Tensor, list[Any])
 DRAWS = 0x617567
-"""Part of the seed that makes these draws differ from those of the batch plan."""
+"""Part of the seed of `augmented`, so that its random numbers differ from the batch plan's."""
 SHORTER = "data.max_length, or cut the sequences"
-"""Keys to lower if memory runs out without training."""
+"""Advice if memory runs out in prediction: the config keys to lower."""
 
 
 @dataclass(frozen=True)
 class Grams:
-    """`WordGrams` as tensors: buckets (G,) int64, offsets (U + 1,) int64."""
+    """Character n-grams of U words: `WordGrams` as tensors.
+
+    Attributes:
+        buckets: Bucket of each n-gram, word after word, (G,) int64.
+        offsets: Index in `buckets` of the first n-gram of each word; the last entry is G.
+            (U + 1,) int64.
+    """
 
     buckets: Tensor
     offsets: Tensor
@@ -48,17 +54,29 @@ class Grams:
         return type(self)(*(tensor.to(device) for tensor in vars(self).values()))
 
     def gather(self, words: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the buckets of some words one after another, and how many each has."""
+        """Return the n-grams of some words.
+
+        Args:
+            words: Index of each word, (W,).
+
+        Returns:
+            The buckets of all these words, word after word; and the number of n-grams of each word,
+            (W,).
+        """
         index, counts = entries_of(self.offsets, words)
         return self.buckets[index], counts
 
 
 def entries_of(offsets: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the indices of the entries of some rows, row after row, and their number by row.
+    """Return the positions of the entries of some rows in a flat array of entries.
 
-    Shape:
-        offsets: start of the entries of each row, and the end: (R + 1,). rows: (B,). Returns:
-        (P,) and (B,).
+    Args:
+        offsets: Position of the first entry of each row; the last item is the total number of
+            entries. (R + 1,).
+        rows: Index of each row, (B,).
+
+    Returns:
+        The positions, row after row, (P,); and the number of entries of each row, (B,).
     """
     starts = offsets[rows]
     counts = offsets[rows + 1] - starts
@@ -69,23 +87,29 @@ def entries_of(offsets: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
 
 @dataclass(frozen=True)
 class Spellings(Grams):
-    """N-grams of unknown words, and the number of the unknown word of each step, or -1.
+    """Character n-grams of the unknown words of a batch.
 
-    The numbers have the layout of the ids: packed or padded.
+    Attributes:
+        numbers: Index of the unknown word at each step, or -1. It has the shape of the batch's
+            ids: packed (N,) or padded (B, T).
     """
 
     numbers: Tensor
 
     def packed(self, lengths: Tensor) -> Spellings:
-        """Return the same spellings, with padded numbers sorted and packed by `sort_and_pack`."""
+        """Return a copy whose padded `numbers` are sorted and packed by `sort_and_pack`.
+
+        Args:
+            lengths: Number of steps of each row, (B,), on the CPU.
+        """
         return replace(self, numbers=sort_and_pack(self.numbers, lengths)[0].data)
 
 
 def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings | None:
-    """Return the unknown words of a batch, or None if it has none.
+    """Return the character n-grams of the unknown words of a batch, or None if it has none.
 
     Args:
-        numbers: Number of the unknown word of each step in the store, or -1.
+        numbers: Index in `words` of the unknown word at each step of the batch, or -1.
         words: Character n-grams of all unknown words of the store.
     """
     if numbers.max(initial=-1) < 0:
@@ -101,22 +125,28 @@ def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings | N
 class Batch:
     """Sequences as the classifier takes them.
 
+    Packed sequences are sorted by length, longest first. Padded ones are in the order of the
+    examples. This order is that of the rows of the batch. All attributes use it, except
+    `unsorted_indices` and `examples`.
+
     Attributes:
-        inputs: Steps, packed with the longest sequence first, or padded with 0 in the order of the
-            examples.
+        inputs: Steps, packed, or padded with 0.
         lengths: Number of steps of each sequence, on the CPU.
         labels: Encoded labels of each sequence, as `LabelSet.encode` returns them.
-        groups: Number of the group of each sequence, or -1.
+        groups: Number of the group of each sequence, or -1 without one; None if no sequence of the
+            store has a group.
         sorted_indices: Index in `examples` of each row of the batch, on the CPU.
         unsorted_indices: Row in the batch of each of the `examples`, on the CPU.
         examples: Row numbers in the store, in the order in which they were requested.
-        spellings: Spelling of unknown words, or None if there are none or it isn't used.
-        static: Row features of each sequence, row by row of the inputs.
+        spellings: Character n-grams of unknown words. None if there are no such words, or without
+            subwords.
+        static: Row features of each sequence, or None without any.
         on_host: The batch on the CPU that this one is a copy of, or None.
 
     Shape:
         static: (B, K) float32.
         inputs: (N,) or (N, C) packed, (B, T) or (B, T, C) padded; int64, or float32 with channels.
+        labels: (B,) int64; in a multi-label task (B, number of classes) int8.
         All others: (B,) int64.
     """
 
@@ -151,13 +181,21 @@ class Batch:
         return self.inputs
 
     def restore(self, results: Results) -> Results:
-        """Return results, a tensor (B, …) or a list in the batch's order, in that of `examples`."""
+        """Return results in the order of `examples`.
+
+        Args:
+            results: One result per row of the batch: a tensor (B, …) or a list.
+        """
         if isinstance(results, Tensor):
             return results[self.unsorted_indices]
         return [results[row] for row in self.unsorted_indices.tolist()]
 
     def to(self, device: torch.device) -> Batch:
-        """Return the batch with inputs and labels on a device. Copies to CUDA overlap."""
+        """Return the batch with its inputs, labels, spellings and row features on a device.
+
+        On CUDA the copy is asynchronous: the CPU doesn't wait for it. If the batch is on the device
+        already, it is returned itself.
+        """
         own = self.inputs.data.device
         if own == device or own.type == device.type == "cpu":
             return self
@@ -180,13 +218,15 @@ class Batch:
 
 
 def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate") -> Batch:
-    """Return the sequences of one batch on the CPU. It is a `collate_fn` of a torch DataLoader.
+    """Make a batch on the CPU. The function can be the `collate_fn` of a torch DataLoader.
 
     Args:
-        rows: Sequences of one store, or a list of items of any stores, as a DataLoader of a
-            ConcatDataset has them.
+        rows: All sequences of the batch: a store, or a list of items of one or more stores.
         sort: "collate" sorts by length (stable, longest first) and packs. "module" pads the
-            sequences in their order, for the classifier to sort.
+            sequences in their order, and the classifier sorts them.
+
+    Returns:
+        The batch. Its `examples` are 0, 1, 2, …: positions in `rows`.
     """
     if not isinstance(rows, SequenceStore):
         rows = store_of_items(rows)
@@ -228,14 +268,17 @@ def map_batches(
     On CUDA, a thread collates the next batch while the device computes.
 
     Args:
-        compute: Function of a batch. `Batch.restore` sorts its results like `Batch.examples`.
+        compute: Function that is called with each batch.
         store: Store of all sequences.
-        plan: Row numbers of each batch.
+        plan: Row numbers of each batch. They become `Batch.examples`.
         device: Device that computes.
         collate: Function that makes a batch on the CPU.
-        lower: Keys of the config to lower if memory runs out, for the RunError.
-        before_batch: Function that is called before each batch is computed.
-        tf32: Compute float32 products in TF32 on CUDA.
+        lower: Names of config keys to lower if memory runs out, for the error message.
+        before_batch: Function that is called before `compute`, once per batch.
+        tf32: True to compute float32 matrix products in TF32 on CUDA.
+
+    Raises:
+        RunError: If memory runs out.
     """
     batches = _batches(store, plan, device, collate, lower)
     if device.type == "cuda":
@@ -254,7 +297,7 @@ def _batches(
     collate: Callable[[SequenceStore], Batch],
     lower: str,
 ) -> Iterator[Batch]:
-    """Yield the batches of a plan on a device."""
+    """Yield the batches of a plan on a device: see `map_batches` for the arguments."""
     for rows in plan:
         examples = np.asarray(rows, dtype=np.int64)  # a plan may have them in 32 bits
         with memory_errors(store.lengths[examples], lower):
@@ -263,7 +306,7 @@ def _batches(
 
 
 def _one_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Make each batch in a thread while the caller uses the one before."""
+    """Yield the same batches. A thread makes the next one while the caller uses the last one."""
     with ThreadPoolExecutor(max_workers=1) as thread:
         coming = thread.submit(next, batches, None)
         while True:
@@ -276,11 +319,11 @@ def _one_ahead(batches: Iterator[Batch]) -> Iterator[Batch]:
 
 @contextmanager
 def memory_errors(lengths: Ints, lower: str) -> Iterator[None]:
-    """Raise RunError with the size of the batch if the block runs out of memory.
+    """Raise RunError with the size of the batch if the body of the `with` runs out of memory.
 
     Args:
-        lengths: Steps of each sequence of the batch.
-        lower: Keys of the config to lower.
+        lengths: Number of steps of each sequence of the batch.
+        lower: Names of config keys to lower, for the message.
     """
     try:
         yield
@@ -296,10 +339,15 @@ def memory_errors(lengths: Ints, lower: str) -> Iterator[None]:
 def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tensor, Tensor]:
     """Sort padded rows by length, stable, longest first, and pack them.
 
-    Returns the packed rows; then `sorted_indices` and `unsorted_indices` as in `Batch`.
+    Args:
+        padded: The rows, (B, T) or (B, T, C).
+        lengths: Number of valid steps of each row, (B,) int64, on the CPU.
 
-    Shape:
-        padded: (B, T) or (B, T, C). lengths: (B,) int64, on the CPU; others raise a ValueError.
+    Returns:
+        The packed rows; then, both (B,), `sorted_indices` and `unsorted_indices` as in `Batch`.
+
+    Raises:
+        ValueError: As `check_lengths`.
     """
     check_lengths(lengths, *padded.shape[:2])
     order = lengths.argsort(descending=True, stable=True)
@@ -309,7 +357,10 @@ def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tens
 
 
 def check_lengths(lengths: Tensor, rows: int, longest: int) -> None:
-    """Raise ValueError if lengths don't fit padded sequences of shape (rows, longest, …)."""
+    """Raise ValueError if lengths don't fit padded sequences of shape (rows, longest, …).
+
+    They must be `rows` numbers from 1 to `longest`, int64, on the CPU.
+    """
     if lengths.dtype != torch.int64 or lengths.device.type != "cpu":
         raise ValueError(
             f"lengths: found {lengths.dtype} on {lengths.device}; expected torch.int64 on cpu"
@@ -353,13 +404,22 @@ def augmented(
     epoch: int,
     batch: int,
 ) -> SequenceStore:
-    """Return the sequences of a batch after random changes: augmentation of the training data.
+    """Return randomly changed copies of sequences: augmentation of the training data.
 
-    First a window of steps is cut out of each sequence, anywhere within it. Its share of the steps
+    First a window of steps is cut out of each sequence, at a random place. Its share of the steps
     is drawn from U(1 - slice, 1); it has at least one step. Then each channel of each sequence is
-    shifted by one number from N(0, shift²), in standard deviations of the channel in train. Only
-    the first `channels` numbers of a step are shifted. Indicators of missing values, and times
-    since a value was seen, follow them.
+    shifted by one number from N(0, shift²).
+
+    Args:
+        rows: Sequences of a batch. Their numbers are standardized, so that `shift` is in standard
+            deviations of the channel in train.
+        shift: Standard deviation of the shift, or 0 for none.
+        slice: Largest share of the steps that is cut away, or 0 for none.
+        channels: Number of channels. They are the first numbers of a step. Indicators of missing
+            values, and times since a value was seen, follow them and aren't shifted.
+        seed: Seed of the run. The changes depend on it, the epoch and the batch.
+        epoch: Number of the epoch.
+        batch: Number of the batch in the epoch.
     """
     generator = np.random.default_rng([seed, epoch, batch, DRAWS])
     share, left = generator.random((2, len(rows)))

@@ -1,4 +1,8 @@
-"""Cache of encoded data in the user's cache folder: one verified folder per recipe."""
+"""Cache of encoded data in the user's cache folder.
+
+An entry is a folder. Its name is a hash of the recipe: all settings and source files on which the
+encoded data depends.
+"""
 
 import hashlib
 import json
@@ -26,33 +30,44 @@ from seqtrain.files.writing import (
 
 PACKAGE = Path(__file__).parents[1]
 SOURCES = ("data/**/*.py", "files/*.py", "text.py")
-"""Files of the package that read and encode rows."""
+"""Patterns of the package's source files that read and encode rows."""
 MOST_BYTES = 10 * 2**30
-"""Largest size of all entries together. Those that were used least recently are removed."""
+"""Largest size of all entries together, in bytes. The least recently used ones are removed."""
 ABANDONED_SECONDS = 86400
-"""Age at which an entry that was never finished counts as abandoned."""
+"""Age in seconds from which on an unfinished entry counts as abandoned."""
 ENTRY = "entry.json"
 
 
 class Entry(NamedTuple):
-    """Content of an entry: JSON values by name, and arrays by part and name."""
+    """Content of an entry.
+
+    Attributes:
+        values: JSON values by name.
+        arrays: Maps the name of a part, such as "train", to its arrays by name.
+    """
 
     values: dict[str, Any]
     arrays: dict[str, dict[str, Array]]
 
 
 def default_folder() -> Path | None:
-    """Return $SEQTRAIN_CACHE or the system's cache folder, or None without a home folder."""
+    """Return the folder of the cache, or None if the system has no folder for it.
+
+    It is $SEQTRAIN_CACHE if this variable is set, else the user's cache folder.
+    """
     chosen = os.environ.get("SEQTRAIN_CACHE")
     folder = Path(chosen) if chosen else user_cache_path("seqtrain", appauthor=False)
     return folder if chosen or folder.is_absolute() else None
 
 
 def entry_name(recipe: Any) -> str:
-    """Return the name of the entry for a recipe, a JSON value.
+    """Return the name of the entry for a recipe.
 
-    The name also depends on the source code that reads and encodes, so that another version of it
-    has other entries.
+    The name also depends on `source_digest`, so that another version of the code uses other
+    entries.
+
+    Args:
+        recipe: JSON value with all settings on which the data depends.
     """
     content = json.dumps([source_digest(), recipe], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
@@ -69,7 +84,10 @@ def source_digest() -> str:
 
 
 def load(path: Path) -> Entry | None:
-    """Return an entry, or None if it is absent or damaged. Large arrays are memory-mapped."""
+    """Return the entry in a folder, or None if it is absent or damaged.
+
+    Large arrays are memory-mapped.
+    """
     try:
         return read_folder(path, _read_entry)
     except (OSError, LookupError, TypeError, ValueError, SeqtrainError):
@@ -77,7 +95,11 @@ def load(path: Path) -> Entry | None:
 
 
 def save(path: Path, entry: Entry) -> bool:
-    """Write an entry, whole or not at all; return True if it was written."""
+    """Write an entry to a folder, completely or not at all. Return True if it was written.
+
+    It isn't written if it is too large or the folder isn't writable. Afterwards the least recently
+    used entries of the cache are removed if all are too large together.
+    """
     arrays = {f"{part}.{name}": x for part, own in entry.arrays.items() for name, x in own.items()}
     if sum(array.nbytes for array in arrays.values()) > MOST_BYTES:
         return False
@@ -114,9 +136,9 @@ def _read_array(saved: VerifiedFolder, file: str, kind: str, shape: list[int]) -
 
 
 def _remove_oldest(folder: Path) -> None:
-    """Remove abandoned entries, and the entries used least recently above MOST_BYTES together.
+    """Remove abandoned entries, and the least recently used ones until MOST_BYTES are left.
 
-    Entries that another process is writing stay.
+    Entries that another process may still be writing are kept.
     """
     used = {entry.name: entry.stat().st_mtime for entry in os.scandir(folder)}
     abandoned = time.time() - ABANDONED_SECONDS

@@ -47,13 +47,17 @@ class PreparedData:
     Attributes:
         splits: Stores of train and, if the config has them, validation and test.
         preprocessing: The fitted preprocessing.
-        reports: Counts of encoding, by split and by file of pretraining.data.
-        eligible_tokens: Number of distinct tokens that could be in the vocabularies.
-        digests: SHA-256 of each data file, by its path in the config.
+        reports: Counts of encoding, by the name of a split or the config key of a file of
+            pretraining.data.
+        eligible_tokens: Number of distinct tokens that are frequent enough for the vocabularies.
+            Some of them may not fit into it.
+        digests: Maps the path of each data file to its SHA-256.
         from_cache: True if the data was loaded from the cache.
-        entry: Entry of the cache, which other processes load, or None.
-        unlabelled: Sequences of train and pretraining.data for pretraining, or None.
-        vectors: Initial word vectors, or None.
+        entry: Folder of the data's entry in the cache, from which other processes load it; or None
+            if it wasn't saved.
+        unlabelled: Sequences of train and pretraining.data for pretraining, or None without
+            pretraining.
+        vectors: Initial word vectors, or None without model.vectors.
     """
 
     splits: dict[str, SequenceStore]
@@ -79,12 +83,13 @@ def prepare(
     Args:
         config: The config.
         cache_folder: Folder of the cache, or None for no cache.
-        known: Preprocessing of an earlier model, or None. It is kept and grows by the tokens and
-            labels of train. Then entries of the cache are written but not loaded.
-        read_only: True to write no entry.
+        known: Preprocessing of an earlier model, or None. The result then keeps its ids, classes
+            and scales, and adds the tokens and labels of train. An entry of the cache is written
+            but not loaded.
+        read_only: True to write nothing to the cache.
 
     Raises:
-        DataError: If a file is missing, has bad rows (all are named by line), or changes meanwhile.
+        DataError: If a file is missing, has rows that can't be used, or changes while it is read.
     """
     sources = data_sources(config)
     files = [(key, source.path) for key, source in sources]
@@ -99,7 +104,12 @@ def prepare(
 
 
 def load_prepared(config: Config, entry: Path) -> PreparedData | None:
-    """Return the data that `prepare` saved as this entry, or None if it is absent or damaged."""
+    """Return the data that `prepare` saved in the cache, or None if it is absent or damaged.
+
+    Args:
+        config: The config for which the data was prepared.
+        entry: Folder of the entry.
+    """
     found = cache.load(entry)
     if found is None:
         return None
@@ -128,9 +138,10 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
 
 
 def held_out_fractions(data: DataConfig) -> dict[str, Part]:
-    """Return the splits that are held out of train's file, with the part of it.
+    """Return a dict that maps each split that is held out of train to its size.
 
-    A fold comes last, so that the test split is the same for every fold.
+    The size is a value of data.validation or data.test: a fraction or a fold. A fold comes last, so
+    that the test split is the same for every fold.
     """
     both = [("validation", data.validation), ("test", data.test)]
     both.sort(key=lambda part: isinstance(part[1], dict))
@@ -160,7 +171,13 @@ def _entry_of(data: PreparedData) -> cache.Entry:
 
 
 def _entry_name(config: Config, files: list[tuple[str, str]], known: Preprocessing | None) -> str:
-    """Return the name of the cache entry. It depends on all settings that encoding depends on."""
+    """Return the name of the cache entry. It depends on all settings that change the encoded data.
+
+    Args:
+        config: The config.
+        files: Config key and path of each data file.
+        known: Preprocessing of an earlier model, or None.
+    """
     data, model, pretraining = config.data, config.model, config.pretraining
     recipe = {
         "data": data.model_dump(),
@@ -182,7 +199,13 @@ def _is_bpe(data: DataConfig) -> bool:
 
 @dataclass(frozen=True)
 class _Preparation:
-    """The steps of preparation that share a config and an earlier preprocessing."""
+    """Preparation of the data of a config, without the cache: see `prepare`.
+
+    Attributes:
+        config: The config.
+        known: Preprocessing of an earlier model, or None.
+        sources: Config key and source of each data file.
+    """
 
     config: Config
     known: Preprocessing | None
@@ -239,7 +262,7 @@ class _Preparation:
         return [source for name, source in self.sources if name == key]
 
     def _rules(self, format: FileFormat, schema: Schema) -> Preprocessing:
-        """Return the unfitted preprocessing, with what an earlier model fixes."""
+        """Return the unfitted preprocessing. An earlier model's byte-pair merges are kept."""
         data, known = self.config.data, self.known
         if format.name == IN_MEMORY:  # a model says how files are read; tables have no format
             format = replace(format, name="jsonl")
@@ -260,7 +283,10 @@ class _Preparation:
         )
 
     def _trained_bpe(self, rules: Preprocessing, sources: list[Source]) -> str:
-        """Learn merges from the rows of train that aren't held out. Files are read twice for it."""
+        """Learn byte-pair merges from the rows of train that aren't held out; return them as JSON.
+
+        The files are read twice: to choose the rows, and to learn.
+        """
         by_words = replace(
             rules,
             sequence=TextColumn(tokenizer_name="whitespace"),
@@ -279,7 +305,11 @@ class _Preparation:
         )
 
     def _refuse_same_files(self, digests: Digests) -> None:
-        """Raise DataError if a split to score on has the same content as a file of train."""
+        """Raise DataError if a file of validation or test has the same content as one of train.
+
+        Args:
+            digests: Maps the path of each file to its SHA-256.
+        """
         learned = {digests[x.path]: x.name for x in self._sources_of("data.train")}
         for key, source in self.sources:
             same = learned.get(digests[source.path])
@@ -308,7 +338,16 @@ class _Preparation:
     def _held_out(
         self, combinations: list[Labels], read: SequenceStore
     ) -> tuple[dict[str, Ints], Mask]:
-        """Return the rows of each part that is held out, and a mask of the other rows, (B,)."""
+        """Choose the rows of train's file that are held out: see `hold_out`.
+
+        Args:
+            combinations: Tuples of labels, by their provisional numbers.
+            read: Encoded rows with provisional labels.
+
+        Returns:
+            The row numbers of each held-out split, by its name; and a mask of the rows that stay
+            in train, (B,).
+        """
         _, inverse = np.unique(_strata(combinations, read.labels), return_inverse=True)
         ranks: Ints = inverse.astype(np.int32)
         keys = read.keys
@@ -346,7 +385,12 @@ def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Prep
 
 
 def _strata(combinations: list[Labels], labels: Ints) -> npt.NDArray[np.str_]:
-    """Return the class by which each combination of labels is held out: its rarest one."""
+    """Return the rarest label of each combination of labels. Rows are held out by this class.
+
+    Args:
+        combinations: Tuples of labels, by their provisional numbers.
+        labels: Number of the combination of each row, (B,).
+    """
     rows = Counter[str]()
     for names, count in zip(
         combinations, counts_of(labels, len(combinations)).tolist(), strict=True

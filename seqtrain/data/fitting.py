@@ -1,4 +1,8 @@
-"""Fitting of the preprocessing on train: classes, columns, n-grams, and initial word vectors."""
+"""Fitting of the preprocessing on train: classes, columns, n-grams, and initial word vectors.
+
+While files are read, tokens and labels get provisional numbers. Fitting replaces these by final
+ones.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +41,19 @@ def fit(
 
     Args:
         config: The config.
-        known: Preprocessing of an earlier model, or None. It keeps its ids, classes and scales.
+        known: Preprocessing of an earlier model, or None. The result keeps its ids, classes and
+            scales.
         rules: The unfitted preprocessing.
         encoder: The encoder of `rules` that encoded the parts.
-        parts: Stores with provisional numbers and labels, by name.
+        parts: Stores with provisional numbers and labels, by name; "train" decides.
 
     Returns:
-        The fitted preprocessing, the stores with final numbers, how many distinct tokens could be
-        in the vocabularies, and the initial word vectors or None.
+        The fitted preprocessing; the stores with final numbers and labels, by name; the number of
+        distinct tokens that are frequent enough for the vocabularies; and the initial word vectors,
+        or None without model.vectors.
+
+    Raises:
+        DataError: If train has fewer than two classes or no rows, or doesn't fit the earlier model.
     """
     assert isinstance(encoder.labels, ProvisionalLabels)
     rules, parts = _fit_labels(known, rules, encoder.labels, parts)
@@ -84,12 +93,16 @@ def fit(
 def _fit_labels(
     known: Preprocessing | None, rules: Preprocessing, found: ProvisionalLabels, parts: Parts
 ) -> tuple[Preprocessing, Parts]:
-    """Collect the classes of train, and encode the labels of all splits.
+    """Collect the classes of train, and replace the provisional labels of all parts.
 
-    Classes of an earlier model (`known`) keep their indices; new ones follow.
+    Args:
+        known: Preprocessing of an earlier model, or None. Its classes keep their indices.
+        rules: The unfitted preprocessing.
+        found: Numbers of the tuples of labels in the parts.
+        parts: Stores with provisional labels, by name.
 
     Returns:
-        The preprocessing with its label set, and the splits with labels.
+        The preprocessing with its label set, and the stores with encoded labels.
     """
     combinations = [*found.combinations]
     counts = counts_of(parts["train"].labels, len(combinations))
@@ -115,14 +128,12 @@ def _fit_labels(
 
 
 def _with_coverage(vectors: WordVectors, rules: Preprocessing, train: SequenceStore) -> WordVectors:
-    """Return a copy of all vectors in which `coverage` is computed for train.
-
-    Its fields `tokens`, `found` and `share` are set; see `Coverage`.
+    """Return the word vectors with `tokens`, `found` and `share` of their `coverage` set.
 
     Args:
         vectors: The vectors as read from their file.
-        rules: The fitted preprocessing with the vocabulary.
-        train: The training split with final ids.
+        rules: The fitted preprocessing, which has the vocabulary.
+        train: The training split with final ids, for the counts of tokens.
     """
     assert rules.vocabulary is not None
     more, size = vectors.coverage.more, len(rules.vocabulary)
@@ -140,7 +151,17 @@ def _with_coverage(vectors: WordVectors, rules: Preprocessing, train: SequenceSt
 def _fit_ngrams(
     config: Config, known: Preprocessing | None, rules: Preprocessing, train: SequenceStore
 ) -> NgramVocabulary | None:
-    """Return the n-grams of train, or the n-grams of an earlier model if there is one."""
+    """Return the n-grams of train, or None without model.ngrams.
+
+    With an earlier model (`known`), its n-grams are returned. Tokens that are new in train count as
+    <unk> for them.
+
+    Args:
+        config: The config.
+        known: Preprocessing of an earlier model, or None.
+        rules: The preprocessing with fitted columns.
+        train: The training split with final ids.
+    """
     model, sizes = config.model, config.model.ngrams
     if known is not None:
         return None if known.ngrams is None else _limited(known.ngrams, known)
@@ -161,7 +182,7 @@ def _fit_ngrams(
 
 
 def _limited(ngrams: NgramVocabulary, known: Preprocessing) -> NgramVocabulary:
-    """Return n-grams for which ids that the known vocabularies lack count as <unk>."""
+    """Return n-grams for which ids beyond the vocabularies of `known` count as <unk>."""
     limits = [known.input_size]
     if known.steps is not None:
         limits = [len(vocabulary) for vocabulary in known.steps.vocabularies]

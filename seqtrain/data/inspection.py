@@ -1,4 +1,7 @@
-"""Inspection of data for `seqtrain data`: every row is read again as it is written."""
+"""Inspection of data for `seqtrain data`: rows that fit refuses, equal rows, and labels.
+
+The files are read a second time, because the encoded data doesn't have the texts.
+"""
 
 import unicodedata
 from collections import Counter, defaultdict
@@ -16,28 +19,33 @@ from seqtrain.data.summary import padding_shares, summarize, warnings
 from seqtrain.data.word_vectors import with_width
 
 RARE = 5
-"""Rows of train below which a label is rare."""
+"""Number of rows in train below which a label is rare."""
 LENGTH_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 LENIENT = {"bad_rows": "drop", "empty": "drop", "overlong": "head"}
-"""Policies with which rows that fit refuses can be counted."""
+"""Policies that leave out rows that fit refuses, so that the others can be inspected."""
 
 RowPlace = tuple[str, str | None, int]
 """Split, file (or None if the split is one file), and line."""
 
 
 class Inspection:
-    """Figures of all rows of a config's data. Of sequences only hashes are kept.
+    """Counts and places of all rows of a config's data. Only hashes of sequences are stored.
+
+    Args:
+        config: The config.
+        cache_folder: Folder of the cache, or None for no cache.
 
     Attributes:
+        config: The config, with the size of its word vectors.
         data: The encoded splits, without rows that fit refuses.
-        summaries: The figures that fit shows, by split.
+        summaries: Summary of each split, as fit shows it.
         padding: Result of `padding_shares`.
         warnings: Warnings that fit gives.
-        labels: Number of rows of each label, by split.
-        lengths: Quantiles of the number of steps before any cut, by split.
-        cut: Number and share of rows that data.max_length cuts, by split.
-        refused: The first rows of each split that fit refuses, as ``FILE:LINE: …`` lines.
-        num_refused: Number of rows that fit refuses, by split.
+        labels: Maps each split to a dict of the number of rows of each label.
+        lengths: Maps each split to LENGTH_QUANTILES of the number of steps, before any cut.
+        cut: Maps each split to the number and the share of rows that data.max_length cuts.
+        refused: Messages about the first rows of each split that fit refuses, as ``FILE:LINE: …``.
+        num_refused: Maps each split that has files to the number of rows that fit refuses.
     """
 
     def __init__(self, config: Config, *, cache_folder: Path | None) -> None:
@@ -69,38 +77,48 @@ class Inspection:
 
     @property
     def rare_labels(self) -> dict[str, int]:
-        """Labels with fewer than `RARE` rows in train."""
+        """Number of rows in train of each label that has fewer than `RARE` rows."""
         return {name: n for name, n in self.labels["train"].items() if n < RARE}
 
     @property
     def unseen_labels(self) -> dict[str, list[str]]:
-        """Labels that train lacks, by split."""
+        """Labels that train lacks, sorted, for each split except train."""
         train = self.labels["train"].keys()
         others = {name: own for name, own in self.labels.items() if name != "train"}
         return {name: sorted(own.keys() - train) for name, own in others.items()}
 
     @property
     def duplicates(self) -> list[list[RowPlace]]:
-        """Places of each sequence that occurs more than once."""
+        """One list of places for each sequence that occurs more than once."""
         return [[*places] for places in self._places.values() if len(places) > 1]
 
     @property
     def near_duplicates(self) -> list[list[RowPlace]]:
-        """Places of sequences that differ only in case, punctuation, whitespace or digits."""
+        """One list of places for each set of different texts with the same `plain_form`.
+
+        Each text is represented by its first place.
+        """
         firsts = {key: next(iter(places)) for key, places in self._places.items()}
         several = (keys for keys in self._plain.values() if len(keys) > 1)
         return [sorted(firsts[key] for key in keys) for keys in several]
 
     @property
     def conflicts(self) -> list[tuple[list[RowPlace], list[str]]]:
-        """Places and labels of each sequence that has different labels."""
+        """The places and the labels of each sequence that occurs with different labels."""
         found = (([*places], sorted({*places.values()})) for places in self._places.values())
         return [(places, labels) for places, labels in found if len(labels) > 1]
 
     def _rows(self, named: str, held_out: Iterable[str]) -> Iterator[tuple[str, Example, int]]:
-        """Yield the rows of the files of a split, each with its split and its number of steps.
+        """Yield the rows of the files of a split, and add their places.
 
         Rows that fit refuses are counted in `refused` and `num_refused`.
+
+        Args:
+            named: Split that has files.
+            held_out: Splits that are held out of these files.
+
+        Yields:
+            The split of a row, the row, and its number of steps.
         """
         keys, pieces = self.config.data, self.data.preprocessing.sequence.pieces
         policy = LengthPolicy(keys.max_length, keys.overlong, keys.empty)
@@ -133,7 +151,7 @@ class Inspection:
 
 
 def plain_form(text: str) -> str:
-    """Return the form of a text by which near duplicates are found.
+    """Return a simplified text, which is equal for texts that are nearly equal.
 
     The text is NFKC-normalized and case-folded. Punctuation becomes blanks, and each word of digits
     becomes 0.

@@ -1,7 +1,9 @@
 """N-grams of encoded sequences: their keys, and the choice of a vocabulary on train.
 
-A boundary before the first step and after the last step counts as a step for n-grams of two ids and
-more. The key of an n-gram has 64 bits, is computed id by id, and is the same on every machine.
+An n-gram is a run of consecutive token ids of a sequence. For n-grams of two ids and more, a
+boundary before the first step and after the last step counts as an id. The key of an n-gram is a
+hash of 64 bits, which is computed id by id and is the same on every machine. With spelling, the
+character n-grams within words are features, too.
 
 N steps of all sequences, B sequences, K n-grams of ids.
 """
@@ -23,31 +25,31 @@ from seqtrain.errors import DataError
 BOUNDARY = PAD
 """Id of the boundary before the first and after the last step. No step has it."""
 NO_KEY = 0
-"""Key of an n-gram of no ids, with which `folded` starts."""
+"""Key of the empty n-gram, from which `folded` computes all others."""
 MULTIPLIER = -7046029254386353131
 """2^64 divided by the golden ratio, odd, as a signed number (Knuth, volume 3, section 6.4)."""
 LOW_HALF = 0xFFFF_FFFF
 SPELLING_SHARE = 1 / 3
-"""Share of n-grams of characters in the squared norm of a sequence's values."""
+"""Share of character n-grams in the squared norm of a sequence's values."""
 CHUNK_STEPS = 2**21
-"""Steps whose n-grams are counted at a time."""
+"""Approximate number of steps whose n-grams are counted at a time."""
 MOST_DISTINCT = 2**24
-"""Largest number of distinct n-grams counted at a time. The rarest so far are dropped above it."""
+"""Largest number of distinct n-grams that are counted. Beyond it, the rarest ones are dropped."""
 ONLY = -1
-"""Number of the column if a step is a single id."""
+"""Value of `GramColumn.column` if a step is a single id."""
 COLUMN = 2**32
-"""Distance between the ids of two columns."""
+"""Distance between the ids of different columns in n-grams, which keeps their n-grams apart."""
 
 
 class GramColumn(NamedTuple):
-    """N-grams of one column of tokens.
+    """A column of tokens whose n-grams are features, and the sizes of these n-grams.
 
     Attributes:
-        column: Number of the column, or `ONLY` if a step is a single id.
+        column: Index of the column in a step, or `ONLY` if a step is a single id.
         shortest: Number of ids of the shortest n-gram.
         longest: Number of ids of the longest n-gram.
-        tokens: First id that counts as <unk>, because the vocabulary got it later (`--init-from`);
-            or None.
+        tokens: Id from which on ids count as <unk>, because they were added to the vocabulary after
+            the n-grams were chosen (`--init-from`); or None.
     """
 
     column: int
@@ -61,14 +63,16 @@ class NgramVocabulary:
     """The n-grams that a model knows.
 
     Attributes:
-        columns: Token columns whose n-grams count, at least one.
-        keys: Keys in ascending order, (K,) int64.
-        idf: Inverse document frequency of each n-gram, (K,) float32:
-            ln((1 + sequences) / (1 + sequences with it)) + 1. With n-grams of characters their
-            buckets follow, (K + BUCKETS,); a bucket that train lacks has 0.
+        columns: Token columns whose n-grams are features, at least one.
+        keys: Keys of the n-grams of ids in ascending order, (K,) int64. The index of a key is the
+            n-gram's id.
+        idf: Inverse document frequency of each n-gram, (K,) float32: ln((1 + number of sequences)
+            / (1 + number of sequences with the n-gram)) + 1. With spelling it has shape
+            (K + BUCKETS,): an entry follows for each bucket of character n-grams. It is 0 for a
+            bucket that doesn't occur in train.
 
     Raises:
-        ValueError: If the arrays can't be those of a vocabulary.
+        ValueError: If no fit returns such arrays.
     """
 
     columns: tuple[GramColumn, ...]
@@ -95,12 +99,12 @@ class NgramVocabulary:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Ids of the shortest and of the longest n-gram."""
+        """Number of ids of the shortest n-gram, and of the longest one, over all columns."""
         return min(x.shortest for x in self.columns), max(x.longest for x in self.columns)
 
     @property
     def has_spelling(self) -> bool:
-        """True if it also holds n-grams of characters within words."""
+        """True if character n-grams within words are features, too."""
         return len(self.idf) > len(self.keys)
 
     def __eq__(self, other: object) -> bool:
@@ -112,7 +116,7 @@ class NgramVocabulary:
     __hash__ = None  # type: ignore[assignment] # as of all that hold arrays
 
     def description(self) -> dict[str, Any]:
-        """Return the vocabulary without its arrays as JSON values, for `described`."""
+        """Return JSON values from which, with the arrays, `described` builds the vocabulary."""
         shortest, longest = self.sizes
         found = {"shortest": shortest, "longest": longest, "number": len(self.keys)}
         column, *_, tokens = self.columns[0]
@@ -122,7 +126,16 @@ class NgramVocabulary:
 
     @classmethod
     def described(cls, values: Mapping[str, Any], keys: Ints, idf: Any) -> NgramVocabulary:
-        """Build a vocabulary from the values of `description` and its arrays."""
+        """Build a vocabulary from saved values.
+
+        Args:
+            values: Result of `description`.
+            keys: Attribute `keys`.
+            idf: Attribute `idf`.
+
+        Raises:
+            ValueError: If no fit returns such a vocabulary.
+        """
         one = ONLY, values["shortest"], values["longest"], values.get("tokens")
         columns = tuple(GramColumn(*column) for column in values.get("columns", [one]))
         return cls(columns, keys, idf)
@@ -133,10 +146,11 @@ def streams(
 ) -> Iterator[tuple[Ints, int, int]]:
     """Yield the ids of each column, and the sizes of its shortest and longest n-gram.
 
-    The ids of different columns are disjoint, so that their n-grams differ.
+    The ids of different columns are made disjoint, so that their n-grams differ.
 
-    Shape:
-        values: (N,) ids, or (N, K) with columns. Yields (N,) int64 each.
+    Args:
+        values: Ids of all steps, (N,); or vectors of several columns, (N, F).
+        columns: The columns, whose ids are yielded as (N,) int64.
     """
     for column, shortest, longest, limit in columns:
         ids = (values if column == ONLY else values[:, column]).astype(np.int64)
@@ -146,11 +160,11 @@ def streams(
 
 
 def folded(keys: Ints, ids: Ints) -> Ints:
-    """Return the keys of n-grams that are one id longer, int64.
+    """Return the keys of n-grams that are extended by one id, (P,) int64.
 
     Args:
-        keys: Keys of the n-grams.
-        ids: Id that follows each n-gram.
+        keys: Key of each n-gram, (P,).
+        ids: Id that follows each n-gram, (P,).
     """
     mixed: Ints = (keys + ids + 1) * MULTIPLIER  # wraps around
     return mixed ^ ((mixed >> 32) & LOW_HALF)
@@ -159,10 +173,15 @@ def folded(keys: Ints, ids: Ints) -> Ints:
 def fit_ngrams(
     values: npt.NDArray[Any], offsets: Ints, *columns: GramColumn, most: int
 ) -> NgramVocabulary:
-    """Choose the most frequent n-grams. Equally frequent ones are chosen by ascending key.
+    """Return the vocabulary of the most frequent n-grams of sequences.
 
-    Shape:
-        values: (N,), or with columns (N, K). offsets: (B + 1,).
+    Among equally frequent n-grams, smaller keys are chosen first.
+
+    Args:
+        values: Ids of all steps, (N,); or vectors of several columns, (N, F).
+        offsets: Index of the first step of each sequence; the last entry is N. (B + 1,).
+        *columns: Token columns whose n-grams are features.
+        most: Largest number of n-grams.
 
     Raises:
         DataError: If all sequences are too short for an n-gram.
@@ -194,10 +213,13 @@ def _idf(holders: Ints, offsets: Ints) -> npt.NDArray[np.float32]:
 def with_spelling(
     vocabulary: NgramVocabulary, words: npt.NDArray[np.int64], offsets: Ints, grams: WordGrams
 ) -> NgramVocabulary:
-    """Return a vocabulary that also holds the n-grams of characters within words.
+    """Return the vocabulary with character n-grams within words as additional features.
 
-    Shape:
-        words: word at each step, (N,). offsets: (B + 1,).
+    Args:
+        vocabulary: A vocabulary without spelling.
+        words: Index in `grams` of the word at each step of train, (N,).
+        offsets: Index of the first step of each sequence; the last entry is N. (B + 1,).
+        grams: Character n-grams of all words of train.
     """
     holders = np.zeros(BUCKETS, dtype=np.int64)
     for some, starts in _parts(words, offsets):
@@ -213,7 +235,16 @@ def with_spelling(
 def row_keys(
     values: npt.NDArray[Any], offsets: Ints, columns: Iterable[GramColumn]
 ) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the row and the key of every n-gram, for each size of n-grams, in order."""
+    """Yield the n-grams of sequences: one pair of arrays for each column and size of n-grams.
+
+    Args:
+        values: Ids of all steps, (N,); or vectors of several columns, (N, F).
+        offsets: Index of the first step of each sequence; the last entry is N. (B + 1,).
+        columns: Token columns whose n-grams are features.
+
+    Yields:
+        The sequence of each n-gram, ascending, and its key. Both (P,) for P n-grams.
+    """
     lengths = np.diff(offsets)
     row = np.arange(len(lengths)).repeat(lengths + 2)
     steps = np.arange(len(values)) + 2 * np.arange(len(lengths)).repeat(lengths) + 1
@@ -231,7 +262,12 @@ def row_keys(
 
 
 def _counted(rows: Ints, keys: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return distinct keys, how often each occurs, and in how many rows; rows ascend."""
+    """Return distinct keys, the number of occurrences of each, and in how many rows it occurs.
+
+    Args:
+        rows: Row of each n-gram, ascending, (P,).
+        keys: Key of each n-gram, (P,).
+    """
     order = np.argsort(keys, kind="stable")
     keys, rows = keys[order], rows[order]
     is_new = np.ones(len(keys), dtype=np.int64)
@@ -255,7 +291,10 @@ def _total(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
 
 
 def _parts(values: npt.NDArray[Any], offsets: Ints) -> Iterator[tuple[npt.NDArray[Any], Ints]]:
-    """Yield sequences in parts of about CHUNK_STEPS. A longer sequence is a part."""
+    """Yield the values and the offsets of consecutive sequences, in parts of about CHUNK_STEPS.
+
+    A longer sequence is a part by itself. The offsets of a part start at 0.
+    """
     chunk: Ints = offsets[1:] // CHUNK_STEPS
     cuts = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), len(chunk)]
     for first, stop in pairwise(cuts):
@@ -266,14 +305,15 @@ def _parts(values: npt.NDArray[Any], offsets: Ints) -> Iterator[tuple[npt.NDArra
 
 @dataclass(frozen=True, eq=False)
 class NgramValues:
-    """Known n-grams of sequences, ordered by row and n-gram id.
+    """Known n-grams of sequences: a sparse matrix of sequences and n-gram ids, sorted by both.
 
     Attributes:
-        rows: sequence of each n-gram, (P,) int64.
-        ngrams: n-gram ids, (P,) int64.
-        values: (1 + ln(occurrences)) * idf, scaled so that the values of a sequence are a vector of
-            length 1, (P,) float32. With spelling, character n-grams have a fixed share of its
-            square.
+        rows: Sequence of each entry, (P,) int64.
+        ngrams: N-gram id of each entry, (P,) int64. With spelling, id K + b is bucket b of
+            character n-grams.
+        values: Value of each entry, (P,) float32: (1 + ln(number of occurrences)) * idf, scaled so
+            that the values of a sequence are a vector of length 1. With spelling, character n-grams
+            have SPELLING_SHARE of the squared length.
     """
 
     rows: Ints
@@ -292,15 +332,13 @@ def ngram_values(
     """Return the known n-grams of sequences, and their values.
 
     Args:
-        ids: ids of all sequences, one sequence after another.
-        offsets: beginning of each sequence, and the end of the last.
-        vocabulary: the known n-grams.
-        words: character n-grams of the words of the vocabulary, or None without subwords.
-        spellings: number of the unknown word at each step, -1 for other steps, or None.
-        unknown: character n-grams of the unknown words, or None.
-
-    Shape:
-        ids: (N,), or (N, K) with K columns. offsets: (B + 1,). spellings: (N,).
+        ids: Ids of all steps, (N,); or vectors of several columns, (N, F).
+        offsets: Index of the first step of each sequence; the last entry is N. (B + 1,).
+        vocabulary: The known n-grams.
+        words: Character n-grams of the words that ids stand for, or None without subwords.
+        spellings: Index in `unknown` of the unknown word at each step, or -1, (N,). None if there
+            are no unknown words.
+        unknown: Character n-grams of the unknown words, or None.
     """
     count, known = len(offsets) - 1, len(vocabulary.keys)
     found = zip(*row_keys(ids, offsets, vocabulary.columns), strict=True)

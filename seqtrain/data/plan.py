@@ -6,17 +6,26 @@ from seqtrain.config.schema import BatchingConfig
 from seqtrain.data.store import Ints, row_numbers
 
 POOL_BATCHES = 50
-"""Batches of a pool. Rows are sorted by length within a pool only, so that epochs differ."""
+"""Number of batches of a pool: the rows that `plan_epoch` sorts by length together."""
 GROUP_BATCHES = 8
-"""Batches that the first rows of the current groups fill. Groups advance in parallel."""
+"""Number of batches that determines how many groups advance in parallel: their rows fill it."""
 
 
 def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int) -> list[Ints]:
-    """Return the batches of one epoch of training, which hold every row exactly once.
+    """Return the batches of one epoch of training. Each row is in exactly one batch.
 
     Rows are shuffled, sorted by length within pools if `bucketing` is on, and cut into batches.
-    Then the batches are shuffled. In epoch 0 the batch with most padded steps comes first: if
+    Then the batches are shuffled. In epoch 0 the batch with the most padded steps comes first: if
     memory is too small, training fails at once.
+
+    Args:
+        lengths: Number of steps of each row, (B,).
+        batching: Section batching of the config.
+        seed: Seed of the run.
+        epoch: Number of the epoch, from 0. Each epoch has other batches.
+
+    Returns:
+        The row numbers of each batch.
     """
     generator = np.random.default_rng([seed, epoch])
     order = row_numbers(len(lengths))
@@ -35,11 +44,22 @@ def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int
 def plan_epoch_of_groups(
     lengths: Ints, groups: Ints, batching: BatchingConfig, *, seed: int, epoch: int
 ) -> list[Ints]:
-    """Return the batches of one epoch, each row in a later batch than its group's row before it.
+    """Return the batches of one epoch of training that keeps the order of rows within groups.
 
-    Groups are shuffled. Several groups advance together: first their first rows, then their second
-    rows, and so on. Each of these rounds is cut into batches as in `plan_epoch`. A row with group
-    -1 is a group of one row.
+    Each row is in a later batch than the preceding row of its group, so that a model can carry its
+    state from one to the other. Groups are shuffled. Several groups advance in parallel: first
+    their first rows, then their second rows, and so on. Each of these rounds is shuffled and cut
+    into batches as in `plan_epoch`.
+
+    Args:
+        lengths: Number of steps of each row, (B,).
+        groups: Number of the group of each row, (B,). A row with -1 is a group by itself.
+        batching: Section batching of the config.
+        seed: Seed of the run.
+        epoch: Number of the epoch, from 0.
+
+    Returns:
+        The row numbers of each batch.
     """
     generator = np.random.default_rng([seed, epoch])
     rank, group = rows_in_groups(groups)
@@ -59,7 +79,17 @@ def plan_epoch_of_groups(
 def plan_in_order_of_length(
     lengths: Ints, batching: BatchingConfig, groups: Ints | None = None
 ) -> list[Ints]:
-    """Return batches of all rows, longest first. The rows of a group keep their order."""
+    """Return batches of all rows in descending order of length, for evaluation and prediction.
+
+    Args:
+        lengths: Number of steps of each row, (B,).
+        batching: Section batching of the config.
+        groups: Number of the group of each row, (B,), or -1; or None without groups. All first
+            rows of groups come first, then all second rows, and so on, each round by length.
+
+    Returns:
+        The row numbers of each batch.
+    """
     order = np.argsort(-lengths, kind="stable")
     if groups is None:
         return _cut(order, lengths, batching)
@@ -69,7 +99,15 @@ def plan_in_order_of_length(
 
 
 def rows_in_groups(groups: Ints) -> tuple[Ints, Ints]:
-    """Return the number of earlier rows of the same group for each row, and its group from 0."""
+    """Number the rows within their groups.
+
+    Args:
+        groups: Number of the group of each row, (B,). A row with -1 is a group by itself.
+
+    Returns:
+        For each row the number of earlier rows of its group; and the index of its group, counted
+        from 0 without gaps. Both (B,).
+    """
     alone = groups < 0
     distinct = np.where(alone, groups.max(initial=0) + 1 + np.arange(len(groups)), groups)
     _, group, count = np.unique(distinct, return_inverse=True, return_counts=True)
@@ -80,13 +118,22 @@ def rows_in_groups(groups: Ints) -> tuple[Ints, Ints]:
 
 
 def padding_fraction(batches: list[Ints], lengths: Ints) -> float:
-    """Return the share of padding in the padded form of these batches, in [0, 1)."""
+    """Return the share of steps that are padding if each batch is padded, in [0, 1).
+
+    Args:
+        batches: Row numbers of each batch. Together they must hold every row once.
+        lengths: Number of steps of each row, (B,).
+    """
     padded = sum(len(rows) * int(lengths[rows].max()) for rows in batches)
     return 1.0 - int(lengths.sum()) / padded if padded else 0.0
 
 
 def _rounds(*keys: Ints) -> list[Ints]:
-    """Return the rows with equal keys together, sorted by the keys; the first key counts most."""
+    """Return one array of row numbers per combination of keys, in ascending order of the keys.
+
+    Args:
+        *keys: Keys of each row, (B,). The first key counts most.
+    """
     order = np.lexsort(keys[::-1])
     changes = [np.diff(key[order]) != 0 for key in keys]
     return np.split(order, np.flatnonzero(np.logical_or.reduce(changes)) + 1) if len(order) else []
@@ -99,7 +146,11 @@ def _pool_size(lengths: Ints, batching: BatchingConfig) -> int:
 
 
 def _sort_within_pools(order: Ints, lengths: Ints, pool_size: int) -> Ints:
-    """Sort each pool by length, in turn descending and ascending; equal lengths stay shuffled."""
+    """Sort each pool of consecutive rows by length, in place, and return the order.
+
+    Pools are sorted in descending and ascending order by turns. Rows of equal length keep their
+    order.
+    """
     for number, start in enumerate(range(0, len(order), pool_size)):
         pool = order[start : start + pool_size]
         sign = 1 if number % 2 else -1
@@ -108,7 +159,10 @@ def _sort_within_pools(order: Ints, lengths: Ints, pool_size: int) -> Ints:
 
 
 def _cut(order: Ints, lengths: Ints, batching: BatchingConfig) -> list[Ints]:
-    """Cut sorted rows into batches by count, or by padded steps. An overlong row is one batch."""
+    """Cut consecutive rows into batches of `batch_size` rows, or of at most `max_tokens` steps.
+
+    Padding counts. A row longer than `max_tokens` is a batch by itself.
+    """
     if batching.max_tokens is None:
         return np.split(order, range(batching.batch_size, len(order), batching.batch_size))
     batches, start = [], 0

@@ -1,4 +1,4 @@
-"""Precision of float32 matrix products on a GPU: full float32, or TF32 where a run asks for it."""
+"""Precision of float32 matrix products on a GPU: full float32, or TF32 if a run allows it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +12,13 @@ def float32_products(device: torch.device, *, tf32: bool = False) -> Iterator[No
     """Compute float32 products and recurrences on CUDA with full precision, or in TF32.
 
     TF32 keeps 10 of the 23 bits of a float32's mantissa. torch allows it by default for cuDNN's
-    recurrences, so that results would depend on the device and on the batch. The setting belongs
-    to the process and also counts for the backward pass: enter this block around both.
+    recurrences, so that results would depend on the device and on the batch. The setting applies to
+    the whole process while the body of the `with` runs, and the earlier one is restored at its end.
+    Forward and backward pass both need it.
 
     Args:
-        device: Device that computes. Only CUDA has TF32.
-        tf32: Allow TF32.
+        device: Device that computes. On devices other than CUDA nothing changes.
+        tf32: True to allow TF32.
     """
     if device.type != "cuda":
         yield
@@ -31,7 +32,7 @@ def float32_products(device: torch.device, *, tf32: bool = False) -> Iterator[No
 
 
 def _allowed() -> tuple[bool, bool]:
-    """Return True for cuDNN and for cuBLAS if TF32 is allowed now."""
+    """Return the pair (TF32 is allowed for cuDNN, TF32 is allowed for cuBLAS)."""
     backends: tuple[Any, Any] = torch.backends.cudnn.rnn, torch.backends.cuda.matmul
     if all(hasattr(backend, "fp32_precision") for backend in backends):  # torch 2.9 or newer
         # The older attributes can't be read if the newer ones were set.

@@ -1,6 +1,6 @@
-"""Preprocessing: the encoding of a user's rows, fitted on train and saved with the model.
+"""Preprocessing: how rows are read and encoded. It is fitted on train and saved with the model.
 
-The vocabulary also counts the tokens of pretraining.data. Nothing looks at validation or test.
+The counts of tokens also include pretraining.data. Validation and test are never used for fitting.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ CHUNK_ROWS = 4096
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """Reading and encoding of rows.
+    """Rules for reading and encoding rows.
 
     Attributes:
         file_format: How the training files were written.
         schema: Which columns mean what.
         sequence: Column of the sequences.
         lengths: Policy for overlong and empty sequences.
-        label_set: Classes of train.
+        label_set: Classes of train. Empty before the fit.
         row_features: Columns with one value per row, or None.
-        ngrams: N-grams of train for the branch of n-grams, or None.
+        ngrams: Vocabulary of n-grams for the n-gram branch, or None without model.ngrams.
         bad_rows: Policy for rows that can't be read: "error" or "drop"; in prediction "error" or
             "blank".
     """
@@ -71,12 +71,12 @@ class Preprocessing:
 
     @property
     def input_size(self) -> int:
-        """Size of the vocabulary if steps are token ids, else the count of numbers in a step."""
+        """Size of the vocabulary if a step is a token id, else the number of values per step."""
         return self.sequence.input_size
 
     @property
     def steps(self) -> ColumnTable | None:
-        """Columns of a step if it has several, else None."""
+        """Columns of a step if data.steps is set, else None."""
         return self.sequence if isinstance(self.sequence, ColumnTable) else None
 
     @property
@@ -86,16 +86,19 @@ class Preprocessing:
 
     @property
     def token_columns(self) -> int:
-        """Number of token columns of a step of several columns, else 0."""
+        """Number of token columns if data.steps is set, else 0."""
         return 0 if self.steps is None else len(self.steps.tokens)
 
     @property
     def reads_tables(self) -> bool:
-        """True if an example has several named columns, so that only a table can hold it."""
+        """True if data.steps or data.static is set, so that only a table can hold an example."""
         return self.steps is not None or self.row_features is not None
 
     def data_settings(self) -> dict[str, Any]:
-        """Return the keys of the data section that fix the meaning of a model's weights."""
+        """Return the config settings that fix the meaning of a model's weights.
+
+        The result maps keys of the section data to their values.
+        """
         found = {"kind": self.kind, "static": self.schema.static}
         if self.row_features is not None:
             found["missing"] = self.row_features.missing
@@ -105,9 +108,13 @@ class Preprocessing:
         return found
 
     def pieces(self, sequence: Any) -> list[str] | None:
-        """Return the steps of a sequence that are encoded, as texts for people.
+        """Return the steps of a sequence as texts for people, cut as they are for encoding.
 
-        None if steps are bare numbers.
+        Args:
+            sequence: A sequence as read.
+
+        Returns:
+            One text per step, or None if steps are vectors of numbers. An empty sequence is <unk>.
         """
         whole = self.sequence.pieces(sequence)
         return None if whole is None else self.lengths.cut(whole) or [SPECIAL[UNK]]
@@ -124,7 +131,10 @@ class Preprocessing:
         Args:
             sources: Files or tables.
             labelled: True if every row must have a label.
-            learned: Ids of train. The report counts sequences that have one of them.
+            learned: Ids of train. The report counts the sequences with one of these ids.
+
+        Returns:
+            The encoded rows, and counts of them.
 
         Raises:
             DataError: If rows can't be used.
@@ -144,17 +154,19 @@ class Preprocessing:
         """Encode examples for prediction in chunks, as they arrive. Labels are ignored.
 
         Args:
-            bursts: Examples that arrive together. A burst doesn't wait for the next one.
+            bursts: Groups of examples that arrive together. Chunks never span groups, so that a
+                group is encoded before the next one arrives.
             source: Name of the input for messages.
-            report: Counts, which the method increases.
+            report: Counts, which the method increases; or None to count nothing.
             rows: Largest number of rows of a chunk.
 
         Yields:
-            The examples of a chunk and their store, row for row. If an example has a problem, its
-            row of the store means nothing.
+            The examples of a chunk and their encoded rows, in the same order. An example that gets
+            no prediction has a `problem`, and its encoded row is meaningless.
 
         Raises:
-            DataError: If a row can't be used. The rows before it come first.
+            DataError: If a row can't be used and `bad_rows` isn't "blank", or if reading fails. The
+                rows before it are yielded first.
         """
         report, groups = report or EncodingReport(), dict[str, int]()
         for chunk, fault in chain.from_iterable(chunked(burst, rows) for burst in bursts):
@@ -176,7 +188,7 @@ class Preprocessing:
                 raise fault
 
     def encoder(self) -> RowEncoder:
-        """Return an encoder of rows; before `fit` its ids and labels are provisional."""
+        """Return an encoder of rows. Before the fit its ids and labels are provisional."""
         labels = self.label_set if len(self.label_set) else ProvisionalLabels()
         static = None if self.row_features is None else self.row_features.encoder()
         return RowEncoder(self.lengths, self.sequence.encoder(), labels, static)
@@ -187,19 +199,23 @@ class Preprocessing:
         return self.sequence.finish(store, encoder.sequence)
 
     def for_prediction(self, *, empty: str | None = None, bad_rows: str = "error") -> Preprocessing:
-        """Return the same preprocessing for prediction, which leaves out no row.
+        """Return a copy for prediction, in which no row is left out.
 
         Args:
-            empty: "error", "unk" or "blank" for empty sequences. None means as in training, with
-                "unk" in place of "drop".
-            bad_rows: "error" or "blank".
+            empty: Policy for empty sequences: "error", "unk" or "blank". None to use the policy of
+                training, with "unk" in place of "drop".
+            bad_rows: Policy for rows that can't be read: "error" or "blank".
         """
         trained = "unk" if self.lengths.empty == "drop" else self.lengths.empty
         lengths = replace(self.lengths, empty=empty or trained)
         return replace(self, bad_rows=bad_rows, lengths=lengths)
 
     def input_source(self, given: Any, options: PredictionOptions | None = None) -> Source:
-        """Return a file or a table whose sequences are to be classified as a source.
+        """Return a source that reads an input of prediction.
+
+        Args:
+            given: Path of a file, or a table.
+            options: Options of the prediction, or None for the defaults.
 
         Raises:
             DataError: As `PredictionOptions.file_format` and `TableSource`.
@@ -212,7 +228,7 @@ class Preprocessing:
         return FileSource(path, format, self.schema, options.keep, options.bad_rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but vocabularies and arrays as JSON values."""
+        """Return the preprocessing as JSON values, without its vocabularies and arrays."""
         return {
             "file_format": asdict(self.file_format),
             "schema": asdict(self.schema),
@@ -225,7 +241,7 @@ class Preprocessing:
         }
 
     def token_lists(self) -> dict[str, Any]:
-        """Return the vocabularies by name: the tokens in the order of their ids."""
+        """Return the vocabularies of all columns as JSON values: see `Column.vocabulary_dict`."""
         own = {} if self.row_features is None else self.row_features.vocabulary_dict()
         return {**self.sequence.vocabulary_dict(), **own}
 
@@ -236,9 +252,9 @@ class Preprocessing:
         """Build a preprocessing from saved values, which may come from anyone.
 
         Args:
-            values: Values of `to_dict`.
-            tokens: Values of `token_lists`.
-            ngrams: The n-grams that go with the values, or None.
+            values: Result of `to_dict`.
+            tokens: Result of `token_lists`.
+            ngrams: The attribute `ngrams`.
 
         Raises:
             ValueError: If no fit returns such a preprocessing.
@@ -263,7 +279,10 @@ class Preprocessing:
 def chunked(
     examples: Iterable[Example], rows: int
 ) -> Iterator[tuple[list[Example], DataError | None]]:
-    """Yield lists of examples; if reading fails, the last list comes with the error."""
+    """Yield lists of at most `rows` examples, each with the error of reading or None.
+
+    If reading raises a DataError, the list has the examples before it and is the last one.
+    """
     iterator = iter(examples)
     while True:
         chunk: list[Example] = []

@@ -1,4 +1,4 @@
-"""Options of reading: the format of a file, the schema of its rows, and requests of prediction."""
+"""Options of reading: the format of a file, the schema of its rows, and options of prediction."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 Column: TypeAlias = int | str
 """Name of a column, or its index from 0."""
 ColumnKinds: TypeAlias = dict[str, Any]
-"""Kind of each column of data.steps or data.static, as the config has it."""
+"""Value of data.steps or data.static: maps the name of each column to its kind."""
 
 EVERY_COLUMN = "all"
-"""Value of `keep` that asks for every column of the input."""
+"""The only entry of `keep` if every column of the input is copied."""
 STDIN = "-"
 """Name of standard input in place of a path."""
 
@@ -38,17 +38,18 @@ class FileFormat:
 
     Attributes:
         name: Name of the format, a key of `FORMATS`.
-        header: csv, tsv: True if the first row names the columns; ``"auto"``: if a column is
-            named.
-        quoting: csv, tsv: ``"standard"``, ``"none"``, or ``"auto"`` (standard for csv, none for
-            tsv).
-        delimiter: csv, tsv: ``"comma"``, ``"semicolon"``, ``"tab"``, ``"pipe"``, or ``"auto"``
-            (detected from the first lines).
-        encoding: Encoding of lines that aren't UTF-8; ``"utf-16"``: of the whole file.
+        header: For csv and tsv: True if the first row has the names of the columns. ``"auto"``
+            means True if the schema names a column, rather than giving its index.
+        quoting: For csv and tsv: ``"standard"`` if double quotes enclose fields, ``"none"`` if they
+            are ordinary characters. ``"auto"`` means standard for csv and none for tsv.
+        delimiter: For csv and tsv: ``"comma"``, ``"semicolon"``, ``"tab"`` or ``"pipe"``.
+            ``"auto"`` detects it from the first lines.
+        encoding: Encoding of lines that aren't valid UTF-8. Only ``"utf-16"`` applies to the whole
+            file.
         decimal: Decimal mark of numbers in text: ``"."`` or ``","``.
-        by_name: True if the format of another file follows from its own name; False if one format
-            was set for all files.
-        whole_files: True if each file below a folder is one sequence.
+        by_name: True if the name of another file determines its format. False if data.format set
+            one format for all files.
+        whole_files: True if each file in a folder and its sub-folders is one sequence.
     """
 
     name: str
@@ -62,7 +63,13 @@ class FileFormat:
 
     @classmethod
     def from_config(cls, data: DataConfig, path: str, *, whole_files: bool = False) -> FileFormat:
-        """Return the format of a file that a config names."""
+        """Return the format of a file that a config names.
+
+        Args:
+            data: Section data of the config.
+            path: Path of the file.
+            whole_files: Attribute `whole_files` of the result.
+        """
         return cls(
             name=resolve_format(path, data.format) or data.format,
             header=data.header,
@@ -75,7 +82,10 @@ class FileFormat:
         )
 
     def for_file(self, path: str) -> FileFormat:
-        """Return the format of another labelled file."""
+        """Return the format of another labelled file.
+
+        It differs only in `name`, and only if `by_name` is True and the path has a known ending.
+        """
         if not self.by_name:
             return self
         return replace(self, name=resolve_format(path, "auto") or self.name)
@@ -87,16 +97,18 @@ class Schema:
 
     Attributes:
         kind: Kind of the sequences: ``"text"``, ``"tokens"``, ``"features"`` or ``"steps"``.
-        sequence: Column of the sequence. Several columns of text are joined; several columns of
-            features are channels or time steps. None if the format fixes the place, or, for
-            features in a csv file, if all other columns are time steps.
-        label: Column of the label, or None if the format fixes its place.
-        one_hot: Columns that mark the label of their name with 1 or 0, in place of `label`, or
-            None.
-        group: Column whose value rows of one group share, or None.
-        id: Column whose value the rows of one sequence share, or None if a row is a sequence.
-        order: Column that sorts the rows of an id, or None if they are sorted as in the file.
-        order_type: How `order` is written in train, a value of `OrderType`, or None if not known.
+        sequence: Column or columns of the sequence. Several columns of text are joined. Several
+            columns of features are channels or time steps. None if the format determines the place
+            of the sequence. For features in a csv file, None means that all columns other than
+            the label's are time steps.
+        label: Column of the label, or None if the format determines its place.
+        one_hot: Columns that have 1 for a row with the label of the column's name, else 0. They
+            replace `label`. None if labels are written out.
+        group: Column with the name of the row's group, or None.
+        id: Column with the id of the sequence to which a row belongs, or None if a row is a
+            sequence.
+        order: Column by which the rows of an id are sorted, or None if they are in order already.
+        order_type: Type of the values in `order`, one of `ORDER_TYPES`, or None if unknown.
         steps: Kinds of the columns of a time step, or None if a row is a sequence.
         static: Kinds of the columns of row features, or None.
         label_separator: Text between the labels of a multi-label row, or None if a row has one
@@ -117,7 +129,7 @@ class Schema:
 
     @classmethod
     def from_config(cls, data: DataConfig) -> Schema:
-        """Return the schema that a config describes."""
+        """Return the schema that a config describes. `order_type` is None."""
         return cls(
             kind=data.kind,
             sequence=data.sequence,
@@ -133,13 +145,13 @@ class Schema:
 
     @property
     def label_columns(self) -> list[Column]:
-        """Columns of the labels; none if the format fixes their place."""
+        """Columns of the labels. Empty if the format determines their place."""
         return self.one_hot or ([] if self.label is None else [self.label])
 
     def sequence_columns(self) -> list[Column]:
-        """Return the columns of the sequence; none if the format fixes its place.
+        """Return the columns of the sequence. Empty if the format determines its place.
 
-        If a row is a time step, they are id and order, then columns of tokens, then numbers.
+        If a row is a time step, they are id and order, then token columns, then number columns.
         """
         if self.steps is not None:
             growing = [name for name, kind in self.steps.items() if kind == "order"]
@@ -149,7 +161,12 @@ class Schema:
         return columns if isinstance(columns, list) else [columns]
 
     def columns_read(self, present: Listed[str], keep: Listed[Column] = ()) -> list[str]:
-        """Return the columns that reading needs, of all that are present."""
+        """Return the columns of a table that must be read.
+
+        Args:
+            present: Names of all columns of the table.
+            keep: Columns that are copied to predictions.
+        """
         if keeps_all(keep) or (self.kind == "features" and self.sequence is None):
             return [*present]
         needed = [*self.sequence_columns(), *self.label_columns, self.group, *keep]
@@ -158,7 +175,13 @@ class Schema:
         return [column for column in present if column in names]
 
     def check_format(self, format: str, name: str, keep: Listed[Column] = ()) -> None:
-        """Raise DataError if a file's format can't hold such sequences or has no such columns."""
+        """Raise DataError if files of a format can't have sequences and columns of this schema.
+
+        Args:
+            format: Name of the format.
+            name: Name of the file, for the message.
+            keep: Columns that are copied to predictions.
+        """
         is_named = self.sequence is not None or keeps_all(keep) or self.kind == "steps"
         is_wide = self.kind == "features" and bool(self.label_columns)
         expected = [
@@ -181,15 +204,15 @@ class Schema:
 
 @dataclass(frozen=True)
 class PredictionOptions:
-    """Requests of one call of prediction. They aren't saved.
+    """Options of reading in one call of prediction. They aren't saved.
 
     Attributes:
-        input_format: Format of the input, or None if its name says it.
-        delimiter: Delimiter of a csv file, or None if it is written as the training file was.
-        encoding: Encoding of lines that aren't UTF-8, or None if as in training.
+        input_format: Name of the input's format, or None to derive it from the input's name.
+        delimiter: Delimiter of a csv file, or None to use that of training.
+        encoding: Encoding of lines that aren't UTF-8, or None to use that of training.
         keep: Columns that are copied to the predictions, as `Example.kept`.
-        empty: Policy for empty sequences: ``"error"``, ``"unk"``, ``"blank"``, or None if as in
-            training.
+        empty: Policy for empty sequences: ``"error"``, ``"unk"`` or ``"blank"``. None to use that
+            of training.
         bad_rows: Policy for rows that can't be read: ``"error"``, or ``"blank"`` for a row
             without a prediction.
     """
@@ -202,10 +225,16 @@ class PredictionOptions:
     bad_rows: str = "error"
 
     def file_format(self, path: str, trained: FileFormat, schema: Schema) -> FileFormat:
-        """Return how an input is read by a model whose training files had a certain format.
+        """Return the format in which an input file is read.
 
-        Standard input and .txt files hold a sequence per line, unless the training files were of
-        format txt or whole files.
+        It is that of the training files, except for these options and for the ending of the file's
+        name. Standard input and .txt files have a sequence per line, unless the model was trained
+        on format txt or on whole files.
+
+        Args:
+            path: Path of the input, or STDIN.
+            trained: Format of the training files.
+            schema: Schema of the model.
 
         Raises:
             DataError: If the input is a config, or a folder that such a model can't read.
@@ -238,7 +267,7 @@ class PredictionOptions:
 
 
 def keeps_all(columns: Listed[Column]) -> bool:
-    """Return True if `keep` asks for every column of the input."""
+    """Return True if a value of `keep` means every column of the input."""
     return [*columns] == [EVERY_COLUMN]
 
 
@@ -254,7 +283,13 @@ def column_names(columns: ColumnKinds | None) -> list[str]:
 
 
 def missing_name(what: str, name: str, present: Iterable[str]) -> str:
-    """Return the message that a column or field is missing, with the names that are present."""
+    """Return the error message for a missing column or field.
+
+    Args:
+        what: What is missing, such as "column".
+        name: Name of it.
+        present: Names that were found instead. The message lists them.
+    """
     names = list(present)
     near = nearest(name, names)
     hint = f"; did you mean {quote(near)}?" if near else ""

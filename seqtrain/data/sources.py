@@ -1,4 +1,4 @@
-"""Sources that a config names: files, patterns and tables, and how each is read."""
+"""Sources of data that a config names: files, patterns of files, and tables in memory."""
 
 import glob
 import os
@@ -27,7 +27,9 @@ SPLITS = ("train", "validation", "test")
 
 
 def data_sources(config: Config) -> list[tuple[str, Source]]:
-    """Return the config key and the source of each data file of a config.
+    """Return each data file of a config as a pair of its config key and its source.
+
+    Files of pretraining.data and model.vectors are included.
 
     Raises:
         DataError: As `files_of`.
@@ -40,7 +42,12 @@ def data_sources(config: Config) -> list[tuple[str, Source]]:
 
 
 def config_source(data: DataConfig, path: str) -> Source:
-    """Return the source with a path that a config names, read as the config says."""
+    """Return a source that reads a file or table as a config says.
+
+    Args:
+        data: Section data of the config.
+        path: Path of a file, or name of a registered table.
+    """
     schema = Schema.from_config(data)
     if path.startswith(MEMORY):
         return table_named(path).with_schema(schema)
@@ -49,37 +56,55 @@ def config_source(data: DataConfig, path: str) -> Source:
 
 
 def split_sources(data: DataConfig, split: str) -> list[Source]:
-    """Return the sources of a split; none if its rows are held out of train."""
+    """Return the files or tables of a split: "train", "validation" or "test".
+
+    The list is empty if the config has no such split, or holds its rows out of train.
+    """
     paths = files_of(f"data.{split}", getattr(data, split))
     return [config_source(data, path) for path in paths]
 
 
 def source_of(path: str, format: FileFormat, schema: Schema, bad_rows: str = "error") -> Source:
-    """Return a file, written as another one or as its name says, or a table as a source."""
+    """Return a source that reads a file or table.
+
+    Args:
+        path: Path of a file, or name of a registered table.
+        format: Format of other files. The file's own name can override its `name`: see
+            `FileFormat.for_file`.
+        schema: Schema of the rows.
+        bad_rows: Policy for rows that can't be read: "error" or "drop".
+    """
     if path.startswith(MEMORY):
         return table_named(path).with_schema(schema)
     return FileSource(path, format.for_file(path), schema, bad_rows=bad_rows)
 
 
 def labelled_source(fitted: Preprocessing, path: str) -> Source:
-    """Return the source with a path, read as the training files of a model were."""
+    """Return a source that reads a labelled file as a model's training files were read.
+
+    Args:
+        fitted: Preprocessing of the model.
+        path: Path of a file, or name of a registered table.
+    """
     return source_of(path, fitted.file_format, fitted.schema, fitted.bad_rows)
 
 
 def with_given_data(
     config: Config | Mapping[str, Any] | str | PathLike[str], given: Mapping[str, Any]
 ) -> tuple[Config, tuple[TableSource, ...]]:
-    """Return a config that names data given from Python, and the tables among these data.
+    """Return a config that names data from Python, and the tables among these data.
 
-    The config finds the tables only as long as the caller holds them.
+    Tables are registered under names, which the config has as values. They are found only as long
+    as the caller keeps references to the returned tables.
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
-        given: Data by the name of a split. Each is a table, or a value of the config's key, such
-            as a path or a fraction; or None to leave the config's value.
+        given: Maps "train", "validation" or "test" to a table; or to a value of the config's key,
+            such as a path or a fraction; or to None to keep the config's value.
 
     Raises:
-        DataError: If something given is no table, or lacks columns.
+        DataError: If a value can't be used as a table, or a table lacks columns.
+        ConfigError: If the config isn't valid.
     """
     given = {name: value for name, value in given.items() if value is not None}
     tables = {name: value for name, value in given.items() if _config_value(value) is None}
@@ -96,7 +121,7 @@ def with_given_data(
 
 
 def _config_value(given: Any) -> Any:
-    """Return data given from Python as a value of the config, or None if it is a table."""
+    """Return a Python value as a value of a config key of data, or None if it is a table."""
     if isinstance(given, str | PathLike):
         return fspath(given)
     if isinstance(given, float | int) or (isinstance(given, dict) and {*given} == {"fold", "of"}):
@@ -112,10 +137,11 @@ def check_files(config: Config, folder: Path | None) -> None:
 
     Args:
         config: Config that names them.
-        folder: Folder of the YAML file, which the message names if a missing file is there.
+        folder: Folder of the YAML file, or None. If a missing file exists relative to this folder,
+            the message says so.
 
     Raises:
-        DataError: If files are missing; all are named.
+        DataError: If files are missing. The error has a line for each of them.
     """
     problems: list[str] = []
     for key, value in _named(config):
@@ -131,7 +157,14 @@ def check_files(config: Config, folder: Path | None) -> None:
 
 
 def files_of(key: str, value: object) -> list[str]:
-    """Return the files that a config key names, in its order; a pattern's files sorted by name.
+    """Return the paths of the files that a config key names, in its order.
+
+    A pattern stands for the files that match it, sorted by name.
+
+    Args:
+        key: Name of the key, for messages.
+        value: Value of the key: a path, a pattern, a list of these, or the name of a registered
+            table. Other values, such as a fraction or None, name no file.
 
     Raises:
         DataError: If a pattern matches no file, or a file is named twice.
@@ -153,9 +186,10 @@ def files_of(key: str, value: object) -> list[str]:
 
 
 def matching_files(name: str) -> list[str]:
-    """Return the files that match a pattern, sorted. A path that exists is no pattern.
+    """Return the files that match a pattern, sorted by name.
 
-    `**` matches any number of folders, and follows no links.
+    A name without wildcards, or of an existing path, is returned as it is. `**` matches any number
+    of folders, doesn't follow links, and doesn't match hidden files or folders.
     """
     if not glob.has_magic(name) or os.path.lexists(name):
         return [name]
@@ -171,7 +205,11 @@ def matching_files(name: str) -> list[str]:
 
 
 def named_text(value: str | Sequence[str]) -> str:
-    """Return a path, a pattern, a list of these, or a table as text for messages and screens."""
+    """Return a value of a key such as data.train as text for messages and screens.
+
+    Args:
+        value: A path, a pattern, a list of these, or the name of a registered table.
+    """
     if not isinstance(value, str):
         return listed(list(value))
     is_table = value.startswith(MEMORY)
@@ -179,14 +217,18 @@ def named_text(value: str | Sequence[str]) -> str:
 
 
 def completed_schema(sources: Sequence[Source]) -> Schema:
-    """Return the schema of the training files, with what only their rows say.
+    """Return the schema of the training files, completed by a look at their rows.
 
-    If each column except the label's is a time step, all files have the columns that the first row
-    of train names. The type of the order is that of train's first row; for dates whose day and
-    month could be either number, all rows of train decide.
+    - If no sequence columns are set and all columns of a csv file are time steps, the header of the
+      first file names them.
+    - If rows are sorted by a column, its first cell determines the type of the order. If this cell
+      is a date whose first two numbers could both be the month, all rows of train decide.
+
+    Args:
+        sources: The training files or tables.
 
     Raises:
-        DataError: If dates fit no order of day and month, or both.
+        DataError: If neither order of day and month fits all dates, or both do.
     """
     first = sources[0]
     schema, format = first.schema, first.format
@@ -218,12 +260,12 @@ def completed_schema(sources: Sequence[Source]) -> Schema:
 
 
 def numbered_rows(source: Source, start: int, digests: Digests) -> Iterator[tuple[int, Example]]:
-    """Yield the rows of a file that was encoded before, each with its line number in the store.
+    """Yield the rows of a file that was encoded before, each after its line number in the store.
 
     Args:
         source: The file.
-        start: Line number in the store that precedes the file.
-        digests: Digests of the files when they were encoded.
+        start: Number of lines of the files before it.
+        digests: Maps the path of each file to its digest when it was encoded.
 
     Raises:
         DataError: If the file has changed since.
@@ -237,12 +279,12 @@ def numbered_rows(source: Source, start: int, digests: Digests) -> Iterator[tupl
 
 
 def _first_row(source: Source, *, has_header: Any) -> dict[str, Any]:
-    """Return the cells of the first row that can be read, by column."""
+    """Return the first row that can be read as a dict of cells by column. {} without such a row."""
     return next(_every_row(source, has_header=has_header), {})
 
 
 def _every_row(source: Source, *, has_header: Any) -> Iterator[dict[str, Any]]:
-    """Yield the cells, by column, of each row that can be read."""
+    """Yield each row that can be read as a dict of cells by column."""
     anything = Schema(sequence=[])
     if isinstance(source, TableSource):
         everything: Source = TableSource(source.data, anything, source.name, keep=[EVERY_COLUMN])

@@ -1,9 +1,8 @@
 """Splits: the choice of the rows of train that are held out for validation and test.
 
 Rows are chosen by class, so that each part has about the same share of each class. Rows with equal
-sequences, or of one group, form a set. All rows of a set belong to the same split.
-
-B rows.
+sequences, or of one group, form a set. All rows of a set belong to the same split. A mask is an
+array of B booleans, one for each of the B rows of train's file.
 """
 
 from collections.abc import Mapping
@@ -15,31 +14,34 @@ import numpy.typing as npt
 from seqtrain.data.store import Ints, blocks, equal_keys, row_numbers, true_rows
 
 Part: TypeAlias = float | Mapping[Any, int]
-"""A fraction; or {fold: I, of: N}."""
+"""Size of a held-out part: a fraction; or {"fold": I, "of": N}, the I-th of N parts, from 1."""
 Mask: TypeAlias = npt.NDArray[np.bool_]
 BLANK = 0
-"""Key of blank rows. They are never held out, since data.empty may drop them later."""
+"""Key of empty sequences. They are never held out, because data.empty may drop them later."""
 LEAST_OF_CLASS, ENOUGH_OF_CLASS = 10, 30
-"""Smallest number of rows of a class in validation, if the class has the second number of rows."""
+"""Smallest number of rows of a class in validation, and of the class for this to apply."""
 MANY_ROWS = 100
-"""Rows of validation from which on all of them are hardly right by chance."""
+"""Number of validation rows from which on predicting all correctly is hardly chance."""
 
 
 def hold_out(
     labels: Ints, parts: Mapping[str, Part], seed: int, keys: Ints | None = None
 ) -> dict[str, Ints]:
-    """Return the rows of each held-out part, ascending. Each part has its share of each class.
+    """Choose the rows that are held out. Each part has its share of each class.
 
     The choice among the rows of a class depends only on the seed and on that class. Parts are
     chosen in their order: a later part doesn't change an earlier one.
 
     Args:
         labels: Class of each row, from 0, (B,).
-        parts: Parts by name. A part is a fraction of all rows; or a number of a fold and the number
-            of folds, which divide the rows that earlier parts leave.
+        parts: Size of each part, by its name. A fraction counts all rows. Folds divide the rows
+            that earlier parts leave.
         seed: Seed of the choice.
         keys: Key of each row, (B,), equal for the rows of a set; or None if all rows differ. Rows
             with the key `BLANK` aren't held out.
+
+    Returns:
+        The row numbers of each part, ascending, by its name.
     """
     first = row_numbers(len(labels)) if keys is None else first_alike(keys)
     left = np.ones(len(labels), dtype=bool) if keys is None else np.asarray(keys != BLANK)
@@ -57,7 +59,7 @@ def hold_out(
 
 
 def first_alike(keys: Ints) -> Ints:
-    """Return for each row the first one that has the same key."""
+    """Return for each row the number of the first row that has the same key, (B,)."""
     first = row_numbers(len(keys))
     for rows, starts in equal_keys(keys):
         sizes = np.diff(np.append(starts, len(rows)))
@@ -68,10 +70,18 @@ def first_alike(keys: Ints) -> Ints:
 def _fraction(
     labels: Ints, first: Ints, left: Mask, share: float, seed: int, *, least: int
 ) -> Mask:
-    """Return the mask of a share of the remaining rows of each class.
+    """Return a mask of rows that are held out: a share of the remaining rows of each class.
 
     The rarest class comes first. The rounding error is carried to the next class, so that small
     classes add up to the share. Every class keeps a row in train.
+
+    Args:
+        labels: Class of each row, from 0, (B,).
+        first: Number of the first row of each row's set, (B,).
+        left: Mask of the remaining rows: rows that can be held out.
+        share: Share of the remaining rows, in [0, 1].
+        seed: Seed of the choice.
+        least: Smallest number of rows of each class with ENOUGH_OF_CLASS rows.
     """
     held, free = np.zeros(len(labels), dtype=bool), np.ones(len(labels), dtype=bool)
     carry = 0.0
@@ -93,7 +103,16 @@ def _fraction(
 
 
 def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: int) -> Mask:
-    """Return the mask of one fold. The sets of each class are dealt out evenly to the folds."""
+    """Return the mask of one fold of several. The sets of each class are dealt out evenly.
+
+    Args:
+        labels: Class of each row, from 0, (B,).
+        first: Number of the first row of each row's set, (B,).
+        left: Mask of the rows that are divided into folds.
+        fold: Number of the fold, from 1.
+        folds: Number of folds.
+        seed: Seed of the division.
+    """
     is_first, order = left & (first == row_numbers(len(first))), [row_numbers(0)]
     for label in range(int(labels.max(initial=-1)) + 1):
         sets = true_rows(is_first & (labels == label))
@@ -106,7 +125,16 @@ def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: in
 
 
 def _learnable(labels: Ints, first: Ints, left: Mask, held: Mask) -> Mask:
-    """Return the mask without the first set of each class that train would otherwise lack."""
+    """Return a mask of held-out rows that leaves each class in train.
+
+    If all rows of a class are held out, the set of its first row is given back to train.
+
+    Args:
+        labels: Class of each row, (B,).
+        first: Number of the first row of each row's set, (B,).
+        left: Mask of the rows that can be held out.
+        held: Mask of the rows that were chosen.
+    """
     lost = np.setdiff1d(labels[held], labels[left & ~held])
     rows = true_rows(held & np.isin(labels, lost))
     _, index = np.unique(labels[rows], return_index=True)
@@ -114,7 +142,13 @@ def _learnable(labels: Ints, first: Ints, left: Mask, held: Mask) -> Mask:
 
 
 def _up_to(rows: int, sizes: Ints, order: Ints) -> Ints:
-    """Return the sets, chosen in this order, that together have about this number of rows."""
+    """Return the indices of sets that together have about `rows` rows.
+
+    Args:
+        rows: Wanted number of rows.
+        sizes: Number of rows of each set.
+        order: Indices of the sets in the order in which they are tried.
+    """
     chosen: list[int] = []
     total = 0
     for block in blocks(order):

@@ -281,7 +281,7 @@ class SequenceStore:
         return stacked(parts(), self.files, self.words)
 
     def arrays(self) -> dict[str, Array]:
-        """Return the arrays of the store, and those of `words`, by name, for `from_arrays`.
+        """Return a dict of arrays for `from_arrays`: the store's own ones and the two of `words`.
 
         Attributes that are None are left out.
         """
@@ -361,7 +361,7 @@ def store_of_items(items: Sequence[StoredSequence]) -> SequenceStore:
     """Return sequences as one store.
 
     Args:
-        items: Items of one or more stores, such as those of a torch ConcatDataset.
+        items: Items of one or more stores, as a torch ConcatDataset returns them.
     """
     parts = [store.__getitems__(np.array([row])) for store, row in (x.source for x in items)]
     return joined_stores(parts)

@@ -1,4 +1,4 @@
-"""Figures and warnings about a data set before training."""
+"""Summaries of the splits of a data set, and warnings about it, before training."""
 
 import re
 import unicodedata
@@ -28,36 +28,38 @@ from seqtrain.text import counted, listed, quote
 
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 MOSTLY = 0.9
-"""Share of sequences above which they all count as being of one kind."""
+"""Share of train's sequences that must have one token for the tokenizer to be doubted."""
 FEWEST = 20
-"""Smallest number of rows from which their kind can be judged."""
+"""Smallest number of rows of a split for a warning about its unknown tokens."""
 SHOWN = 3
 WORDS = ("word", "whitespace")
 """Tokenizers whose tokens are words, numbers and marks."""
 MARKS = "|;,"
-"""Separators that lists of labels may have."""
+"""Characters that may separate the labels of a list."""
 MANY_NUMBERS = 20
-"""Number of numeric labels above which they may be a quantity."""
+"""Number of different numeric labels above which they may be a quantity."""
 FEW_STEPS = 32
-"""Smallest standard deviation, in distances between neighboring float32 numbers."""
+"""Smallest standard deviation without a warning, as a multiple of float32's spacing at the mean."""
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
 UNEVEN = 20
-"""Ratio of the largest to the smallest class above which classes are very uneven."""
+"""Ratio of the largest to the smallest class above which classes can be very uneven."""
 ROUNDING = 0.01
-"""Largest error of a whole number that was scaled and scaled back."""
+"""Largest difference from a whole number after standardization is reversed."""
 
 
 @dataclass(frozen=True)
 class SplitSummary:
-    """Figures of one split.
+    """Summary of one split.
 
     Attributes:
         rows: Number of sequences.
         steps: Number of steps of all sequences.
-        length_quantiles: Steps of the shortest sequence, at 5 %, 50 % and 95 %, and of the longest.
+        length_quantiles: Number of steps of a sequence: minimum, 5 %, median, 95 %, maximum.
         unknown: Share of steps that are <unk>, in [0, 1].
-        repeats: Sequences that train also has, apart from case and outer whitespace. 0 for train.
-        majority: Accuracy of the majority-class baseline.
+        repeats: Number of sequences that also occur in train, apart from case and outer whitespace.
+            0 for train.
+        majority: Accuracy on the split of the baseline that always predicts train's most frequent
+            label or set of labels.
     """
 
     rows: int
@@ -69,7 +71,7 @@ class SplitSummary:
 
 
 def summarize(data: PreparedData) -> dict[str, SplitSummary]:
-    """Return the figures of every split, by name."""
+    """Return the summary of each split, by its name."""
     train = data.splits["train"]
     sets, times = np.unique(train.combinations, return_counts=True)
     majority = sets[times.argmax()]
@@ -89,14 +91,23 @@ def summarize(data: PreparedData) -> dict[str, SplitSummary]:
 
 
 def unknown_share(store: SequenceStore) -> float:
-    """Return the share of a store's tokens that are <unk>, in [0, 1]; 0 of feature vectors."""
+    """Return the share of a store's tokens that are <unk>, in [0, 1].
+
+    It is 0 if steps are vectors.
+    """
     if store.values.ndim > 1:
         return 0.0
     return sum(int((block == UNK).sum()) for block in blocks(store.values)) / len(store.values)
 
 
 def padding_shares(data: PreparedData, batching: BatchingConfig, seed: int) -> tuple[float, float]:
-    """Return the share of padding of train in random batches and in buckets, each in [0, 1)."""
+    """Return the share of padding in train's batches without and with bucketing, each in [0, 1).
+
+    Args:
+        data: Prepared splits.
+        batching: Section batching of the config. Its `bucketing` is ignored.
+        seed: Seed of the batches.
+    """
     lengths = data.splits["train"].lengths
     shares = [
         padding_fraction(
@@ -113,11 +124,11 @@ def warnings(
     summaries: dict[str, SplitSummary],
     config: Config,
 ) -> list[str]:
-    """Return what a user should know before trusting a score, one line each.
+    """Return warnings about a data set, one line each.
 
     Args:
         data: Prepared splits.
-        summaries: Figures of each split.
+        summaries: Summary of each split, by its name.
         config: Config of the data.
     """
     rules, said = data.preprocessing, list[str]()
@@ -138,7 +149,7 @@ def warnings(
 
 
 def _missing_labels(data: PreparedData) -> Iterator[str]:
-    """Yield a warning if a class is named like a missing label while other labels are blank."""
+    """Yield a warning if a class is named like a missing value and other labels are blank."""
     names = [name for name in data.preprocessing.labels if name.lower() in MISSING]
     labels, report = data.splits["train"].labels, data.reports["train"]
     blank = report.blank_labels
@@ -200,7 +211,7 @@ def _unknown(data: PreparedData) -> Iterator[str]:
 
 
 def _symbols(data: PreparedData, settings: DataConfig) -> Iterator[str]:
-    """Yield a warning if features of an npz file look like symbols: few whole numbers."""
+    """Yield a warning if series of an npz file look like symbols: few different whole numbers."""
     series, is_set = data.preprocessing.sequence, "kind" in settings.model_fields_set
     is_npz = data.preprocessing.file_format.name == "npz"
     if not isinstance(series, SeriesColumn) or is_set or not is_npz or series.channels > 1:
@@ -285,7 +296,7 @@ def number_doubts(data: PreparedData) -> Iterator[str]:
 
 
 def _narrow(rules: Preprocessing) -> Iterator[str]:
-    """Yield a warning for each number whose values float32 can hardly tell apart."""
+    """Yield a warning for each number column or channel whose values are too close for float32."""
     for columns in (rules.sequence, rules.row_features):
         scales = {} if columns is None else columns.scales()
         for name, (mean, std) in scales.items():
@@ -312,7 +323,7 @@ def static_doubts(data: PreparedData) -> list[str]:
 
 
 def are_uneven(counts: Mapping[str, int]) -> bool:
-    """Return True if accuracy says little about the smallest class, since it is too rare.
+    """Return True if classes are so uneven that accuracy says little about the smallest one.
 
     Args:
         counts: Number of rows of each class.
@@ -322,10 +333,11 @@ def are_uneven(counts: Mapping[str, int]) -> bool:
 
 
 def separator_of(counts: Mapping[str, int]) -> str | None:
-    """Return the separator of labels that look like lists of labels, or None.
+    """Return the separator if labels look like lists of labels, or None.
 
-    Most parts of such lists occur more than once. A bar is rare in names: it is the separator if
-    one of the parts is also a label. Numbers with a decimal comma are no lists.
+    Labels look like lists if most of the parts occur more than once. For a bar, which is rare in
+    names, it suffices that one of the parts is also a label. Numbers with a decimal comma aren't
+    lists.
 
     Args:
         counts: Number of rows of each label.
@@ -342,7 +354,7 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
 
 
 def label_doubts(counts: Mapping[str, int], config: Config, *, multi_label: bool) -> Iterator[str]:
-    """Yield a warning if labels look like lists of labels or a quantity, or are very uneven.
+    """Yield warnings if labels look like lists of labels or a quantity, or if classes are uneven.
 
     Args:
         counts: Number of rows of each label.

@@ -1,7 +1,7 @@
 """Tokenizers: splitting of texts into tokens, in two steps.
 
 A text is divided into pieces (at whitespace and punctuation, or between characters). Then each
-piece is split into its tokens. So the tokens of a piece can be remembered.
+piece is split into tokens. Pieces repeat often, so that their tokens can be cached.
 """
 
 import re
@@ -17,17 +17,17 @@ from seqtrain.files.reading import parse_json
 from seqtrain.text import shorten
 
 WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
-"""A run of letters, digits and underscores (with inner apostrophes), or one other mark."""
+"""A token of "word": letters, digits and underscores with inner apostrophes, or one other mark."""
 SET_OFF = '.,"()?!-/<>:;'
-"""Punctuation marks that are set off by spaces, so that pieces repeat more often."""
+"""Punctuation marks that are surrounded by spaces first, so that pieces repeat more often."""
 _SHOWN = [*range(33, 127), *range(161, 173), *range(174, 256)]
 _HIDDEN = [byte for byte in range(256) if byte not in _SHOWN]
 ALPHABET = {b: chr(b) for b in _SHOWN} | {b: chr(256 + i) for i, b in enumerate(_HIDDEN)}
-"""Character that represents each byte in byte-pair encoding."""
+"""Maps each byte to the character that represents it in byte-pair encoding."""
 BPE_PIECE = re.compile(
     r"'(?:[stmd]|re|ve|ll)| ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+", re.ASCII
 )
-"""Pieces that merges don't cross. Characters beyond ASCII are replaced by similar ones before."""
+"""A piece of "bpe", which merges don't cross. It is matched after `_ascii_like`."""
 STAND_INS = {"L": "a", "N": "0", "Z": "\t"}
 BLANKS = "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
@@ -36,10 +36,13 @@ BLANKS = "\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range
 class Tokenizer:
     """A tokenizer: normalization of texts, division into pieces, and splitting of pieces.
 
+    Calling it with a text returns the text's tokens.
+
     Attributes:
-        divide: Function that divides a text into pieces.
+        divide: Function that divides a normalized text into pieces.
         split: Function that splits a piece into tokens.
-        ready: Function that normalizes texts joined by NUL, or None.
+        ready: Function that normalizes a text, or None. For speed it is called with many texts
+            joined by NUL characters, which it must keep.
     """
 
     divide: Callable[[Any], Iterable[str]]
@@ -51,7 +54,7 @@ class Tokenizer:
         return list(chain.from_iterable(map(self.split, pieces)))
 
     def pieces(self, texts: Sequence[Any]) -> Iterable[Iterable[str]]:
-        """Return the pieces of each text."""
+        """Return the pieces of each text. Texts can also be lists of symbols for `SYMBOLS`."""
         if self.ready is None:
             return map(self.divide, texts)
         whole = "\0".join(texts)
@@ -75,12 +78,12 @@ def _whole(piece: str) -> tuple[str]:
 
 
 def _bytes(character: str) -> str:
-    """Return the UTF-8 bytes of a character, each as the character of that number."""
+    """Return the UTF-8 bytes of a character, each as the character with the byte's number."""
     return character.encode("utf-8", "surrogatepass").decode("latin-1")
 
 
 SYMBOLS = Tokenizer(_characters, _whole)
-"""For lists of symbols, which are tokens already."""
+"""Tokenizer of lists of symbols, which are tokens already."""
 TOKENIZERS = {
     "word": Tokenizer(str.split, WORD.findall, _set_off),
     "whitespace": Tokenizer(str.split, _whole),
@@ -90,7 +93,7 @@ TOKENIZERS = {
 
 
 BPE = "bpe"
-"""The tokenizer that is trained on train."""
+"""Name of the tokenizer that is trained: byte-pair encoding."""
 
 
 def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) -> Tokenizer:
@@ -99,7 +102,7 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
     Args:
         name: Name of the tokenizer, a value of data.tokenizer.
         lowercase: True to convert texts to lower case first.
-        bpe_model: Merges as JSON for "bpe", else None.
+        bpe_model: Trained model of "bpe" as JSON, else None.
 
     Raises:
         ValueError: If the merges aren't valid.
@@ -118,7 +121,10 @@ def make_tokenizer(name: str, *, lowercase: bool, bpe_model: str | None = None) 
 
 
 def read_merges(model: str) -> list[tuple[str, str]]:
-    """Return the pairs of tokens that a trained model joins.
+    """Return the pairs of tokens that a trained byte-pair model joins, in the order of learning.
+
+    Args:
+        model: The model as JSON, as `train_bpe` returns it.
 
     Raises:
         ValueError: If the JSON has no merges, or a pair joins something that is no token.
@@ -146,7 +152,12 @@ def _bpe_pieces(text: str) -> list[str]:
 
 
 def _merged(piece: str, ranks: dict[tuple[str, str], int]) -> list[str]:
-    """Return the tokens of a piece: bytes, joined pair by pair in the order of learning."""
+    """Return the tokens of a piece. Its bytes are joined pair by pair in the order of learning.
+
+    Args:
+        piece: A piece of a text.
+        ranks: Maps each pair of tokens that is joined to its place in the order of learning.
+    """
     tokens = [ALPHABET[byte] for byte in piece.encode()]
     while len(tokens) > 1:
         best = min(pairwise(tokens), key=lambda pair: ranks.get(pair, len(ranks)))
@@ -164,7 +175,10 @@ def _merged(piece: str, ranks: dict[tuple[str, str], int]) -> list[str]:
 
 @cache
 def _ascii_like(character: str) -> str:
-    """Return a letter, digit, blank or mark of ASCII in place of a character beyond ASCII."""
+    """Return an ASCII character of the same kind: a letter, a digit, a blank or a mark.
+
+    ASCII characters are returned unchanged.
+    """
     if character.isascii():
         return character
     kind = "Z" if character in BLANKS else unicodedata.category(character)[0]
@@ -172,12 +186,20 @@ def _ascii_like(character: str) -> str:
 
 
 def bpe_version() -> str:
-    """Return the version of the package that learns and applies merges."""
+    """Return the version of the package tokenizers, which learns byte-pair merges."""
     return str(_import_tokenizers().__version__)
 
 
 def train_bpe(texts: Iterable[str], *, vocab_size: int, lowercase: bool) -> str:
-    """Learn byte-pair merges from texts; return the trained model as JSON, for `make_tokenizer`.
+    """Learn byte-pair merges from texts, and return the model as JSON for `make_tokenizer`.
+
+    Args:
+        texts: The texts.
+        vocab_size: Largest size of the vocabulary, including <pad> and <unk>.
+        lowercase: True to convert texts to lower case first.
+
+    Raises:
+        ConfigError: If the package tokenizers isn't installed.
 
     Reference:
         Sennrich, Haddow, Birch 2016, arXiv:1508.07909; on bytes, so that no text is unknown.

@@ -8,20 +8,25 @@ import torch
 from torch import Tensor
 
 ALIGNMENT = 16
-"""Bytes: the address of each tensor in a shared buffer is a multiple of it."""
+"""Number of bytes of which the address of each tensor in the shared buffer is a multiple."""
 
 
 def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return a tensor on a device."""
+    """Return the tensor on a device. A copy from the CPU to CUDA is queued."""
     if device.type == "cuda" and tensor.is_cpu:
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
 
 def move_together(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """Return tensors of the CPU on a device. To CUDA they travel in one pinned buffer.
+    """Return copies of tensors on a device.
 
-    There the results share memory: don't change them in place.
+    For CUDA they are copied as one pinned buffer, in which the results share memory. Don't change
+    them in place.
+
+    Args:
+        tensors: Tensors on the CPU.
+        device: The target device.
     """
     if device.type != "cuda":
         return [tensor.to(device) for tensor in tensors]
@@ -38,5 +43,5 @@ def move_together(tensors: Sequence[Tensor], device: torch.device) -> list[Tenso
 
 
 def _part(buffer: Tensor, like: Tensor, end: int) -> Tensor:
-    """Return the bytes of a buffer up to `end` as a tensor of the shape and type of `like`."""
+    """Return a view of the bytes of a buffer that end at `end`, with shape and type of `like`."""
     return buffer[end - like.nbytes : end].view(like.dtype).view(like.shape)

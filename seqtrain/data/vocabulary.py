@@ -221,8 +221,8 @@ class WordGrams:
 def word_grams(words: Iterable[str], shortest: int, longest: int) -> WordGrams:
     """Return the character n-grams of words.
 
-    The n-grams are those of the text "<word>", with the angle brackets. The bucket of an n-gram is
-    the CRC-32 of its UTF-8 bytes, modulo BUCKETS. An empty word has no n-grams.
+    Angle brackets mark both ends of a word before it is cut: "word" becomes "<word>". The bucket of
+    an n-gram is the CRC-32 of its UTF-8 bytes, modulo BUCKETS. An empty word has no n-grams.
 
     Args:
         words: The words.

@@ -26,22 +26,24 @@ from seqtrain.text import counted, display_name, quote
 
 BLANKS = re.compile("[ \t]+")
 FEW = 0.5
-"""Share of train's tokens with a vector below which a warning is given."""
+"""Share of train's steps with a vector below which there is a warning."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Coverage of a vocabulary by a file of vectors.
+    """Figures about a file of word vectors, and how much of train it covers.
+
+    `read_vectors` leaves `tokens`, `found` and `share` at 0, because they need the encoded train.
 
     Attributes:
         file: Path of the file.
         words: Number of words in the file.
-        counted: Number of words according to its first line, or None if it doesn't say.
-        size: Numbers of a vector.
-        tokens: Number of tokens of train in the vocabulary.
+        counted: Number of words according to the file's first line, or None if that line is a word.
+        size: Number of dimensions of a vector.
+        tokens: Number of tokens that the vocabulary took from train.
         found: Number of these tokens that have a vector.
         share: Share of train's steps whose token has a vector, in [0, 1].
-        more: Number of words that the file adds to the vocabulary.
+        more: Number of other words of the file that were added to the vocabulary.
     """
 
     file: str
@@ -54,14 +56,14 @@ class Coverage:
     more: int = 0
 
     def line(self) -> str:
-        """Return the coverage in one line for people."""
+        """Return a line for people with the counts of tokens with a vector and of added words."""
         return (
             f"vectors: {display_name(self.file)} has {self.found:,} of {self.tokens:,} tokens "
             f"({self.share:.1%} of train's text); {self.more:,} of its other words are kept"
         )
 
     def doubts(self) -> list[str]:
-        """Return warnings about the file, one per line."""
+        """Return warnings: few tokens have a vector, or the file's count of words is wrong."""
         name, lines = display_name(self.file), []
         if self.share < FEW:
             lines.append(
@@ -78,7 +80,13 @@ class Coverage:
 
 @dataclass(frozen=True)
 class WordVectors:
-    """The vectors that a vocabulary takes from a file: ids, (K,), and values, (K, E)."""
+    """Vectors of tokens of a vocabulary, from a file.
+
+    Attributes:
+        rows: Id of each token that has a vector, (K,).
+        values: Vector of each of these tokens, (K, E).
+        coverage: Figures about the file.
+    """
 
     rows: npt.NDArray[np.int64]
     values: npt.NDArray[np.float32]
@@ -86,7 +94,14 @@ class WordVectors:
 
 
 def with_width(config: Config) -> Config:
-    """Return a config whose model.embedding_dim is that of its file of vectors, if it has one."""
+    """Return a config whose model.embedding_dim is the size of the vectors in model.vectors.
+
+    Without model.vectors the config is returned unchanged.
+
+    Raises:
+        ConfigError: If model.embedding_dim has another value.
+        DataError: If the first line of the file isn't valid.
+    """
     path, asked = config.model.vectors, config.model.embedding_dim
     if path is None:
         return config
@@ -103,10 +118,19 @@ def with_width(config: Config) -> Config:
 def read_vectors(
     path: str, vocabulary: Vocabulary, *, keep: int, is_token: Callable[[str], bool]
 ) -> tuple[WordVectors, list[str]]:
-    """Read the vectors of a vocabulary's words, and `keep` other words that are tokens.
+    """Read the vectors of a vocabulary's tokens and of some other words.
 
-    The ids of other words follow the vocabulary's. A line that isn't a word and its numbers is a
-    DataError.
+    Args:
+        path: Path of the file.
+        vocabulary: The vocabulary.
+        keep: Largest number of other words. The first ones of the file are taken.
+        is_token: Function that returns True if another word can be a token.
+
+    Returns:
+        The vectors, and the other words. Their ids follow those of the vocabulary.
+
+    Raises:
+        DataError: If a line isn't a word and its numbers, or no word is in the vocabulary.
     """
     rows = {token: i for i, token in enumerate(vocabulary.tokens) if i != PAD}
     values: dict[int, npt.NDArray[np.float32]] = {}
@@ -143,7 +167,15 @@ def read_vectors(
 
 @contextmanager
 def _opened(path: str) -> Iterator[tuple[Numbered, RowProblems, int | None, int]]:
-    """Open a file behind its first line; yield what that counts: words, if it does, and numbers."""
+    """Open a file of vectors, and read its first line.
+
+    Yields:
+        The numbered lines that have words; the collector of problems; the number of words that the
+        first line states, or None if that line has a word; and the size of the vectors.
+
+    Raises:
+        DataError: If the first line isn't valid.
+    """
     problems, words = RowProblems(display_name(path)), None
     with open_input(path) as stream:
         form = FileFormat("lines")
@@ -167,7 +199,16 @@ def _opened(path: str) -> Iterator[tuple[Numbered, RowProblems, int | None, int]
 
 
 def _split(text: str, size: int, expected: int | None) -> tuple[str, str]:
-    """Return the word of a line and its numbers, with single blanks between."""
+    """Split a line into its word and its numbers, which are separated by single blanks.
+
+    Args:
+        text: The line.
+        size: Size of the vectors.
+        expected: Number of words that the first line states, or None. It only changes the message.
+
+    Raises:
+        BadRow: If the line has too few or too many numbers.
+    """
     word, _, numbers = text.rstrip(" \t").partition(" ")
     if numbers.count(" ") == size - 1 and numbers and "  " not in text:
         return word, numbers
@@ -181,7 +222,15 @@ def _split(text: str, size: int, expected: int | None) -> tuple[str, str]:
 
 
 def _parse(word: str, fields: list[str]) -> npt.NDArray[np.float32]:
-    """Return the numbers of a word, (E,)."""
+    """Return the vector of a word, (E,).
+
+    Args:
+        word: The word, for messages.
+        fields: Texts of its numbers.
+
+    Raises:
+        BadRow: If a field isn't a finite number that float32 can hold.
+    """
     try:
         values = np.array(fields, dtype=np.float64)
     except ValueError:

@@ -53,7 +53,7 @@ def to_json(value: Any) -> bytes:
 
 
 def blocks_of(content: Content) -> Iterable[bytes | memoryview]:
-    """Return the content of a file in blocks."""
+    """Return the content of a file as blocks. Bytes are one block."""
     return (content,) if isinstance(content, bytes) else content
 
 
@@ -93,7 +93,7 @@ def free_path(path: Path) -> Path:
 
 
 def is_stray(name: str) -> bool:
-    """Return True if a name is one of `free_path`, of a file or folder not yet complete."""
+    """Return True if a name has the form that `free_path` gives to an unfinished file or folder."""
     return re.fullmatch(r"\..+-[0-9]+", name) is not None
 
 

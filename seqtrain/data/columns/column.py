@@ -78,7 +78,7 @@ class FitOptions:
         min_count: Smallest number of occurrences of a token in the vocabulary.
         max_size: Largest size of a vocabulary, including <pad> and <unk>.
         extend: Function that takes the chosen vocabulary and returns more words for it, or None.
-            The ids of these words follow those of the vocabulary.
+            These words get the ids after the vocabulary.
         bins: Largest number of bins of each number column of a table, or None for no bins.
     """
 
@@ -152,8 +152,8 @@ class Column(ABC):
                 vocabularies grow.
 
         Returns:
-            The fitted column, the stores with final numbers by name, and the number of distinct
-            tokens that are frequent enough for a vocabulary, whether or not it has room for them.
+            The fitted column; the stores with final numbers, by name; and the number of distinct
+            tokens that are frequent enough for a vocabulary. Some of them may not fit into it.
         """
 
     @abstractmethod

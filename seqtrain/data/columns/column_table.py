@@ -4,8 +4,9 @@ The vector of a step holds the ids of all token columns, then the numbers of all
 then the indicators of missing numbers, then the times since numbers were seen. Row features are
 encoded in the same way, as one step per example.
 
-N steps (or rows), K values of the encoded vector. "Columns" in a shape is the number of values per
-step before `finish`: ids and numbers as read, and with data.missing: last those of `carry_forward`.
+N steps (or rows), K values of the encoded vector. "Columns" in a shape is the number of provisional
+values per step: ids and numbers as read. With data.missing: last, the blocks of `carry_forward`
+replace the numbers.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ class ColumnTable(Column):
         missing: Policy for missing numbers: "error", "mask" or "last".
         clock: Name of the number column with the time since the previous step, if the policy is
             "last" and data.steps has such a column; else None.
-        since: Scale of the times since the numbers were seen, one entry per number column. Empty
-            unless the policy is "last".
+        since: Scale of the times since numbers were seen, one entry per number column. It is empty
+            with other policies than "last".
     """
 
     kind = "steps"

@@ -48,8 +48,8 @@ class NumberCells:
         """Return a fitted copy of the column, with scales and edges of bins.
 
         Args:
-            cells: Maps the name of each column of the table to its cells in train, (N,): token ids,
-                or numbers with NaN for missing ones.
+            cells: Maps the name of each column of the table to its cells in train, (N,). Cells are
+                token ids, or numbers with NaN for missing ones.
             vocabulary_sizes: Maps the name of each token column to its number of ids.
             bins: Largest number of bins, or None for no bins.
         """

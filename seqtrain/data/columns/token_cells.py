@@ -41,8 +41,8 @@ class TokenCells:
     def index(self) -> TokenIndex:
         """Return an object that turns tokens into ids.
 
-        Before `fit` it assigns a provisional id to each new token. Afterwards the ids are those of
-        the vocabulary.
+        Before `fit` it assigns a provisional id to each new token. Afterwards it uses the
+        vocabulary.
         """
         if self.vocabulary is None:
             return GrowingTokens(SPECIAL)
