@@ -326,9 +326,9 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return Classifier([model], select_device(self.device), Path("SequenceClassifier"))
 
     def _sequences(self, X: Any, *y: Any, reset: bool) -> list[Any]:
-        """Return X as a list of sequences. If `reset` is True, store its number of columns.
+        """Return X as a list of sequences. If X is an array of numbers, check it with y (if any).
 
-        If X is an array of numbers, `y` (none or one) is checked with it.
+        If `reset`, store number and names of its columns. Otherwise they must be the stored ones.
         """
         if self.layout not in LAYOUTS:
             raise InputError(f"layout: found {self.layout!r}; expected {' or '.join(LAYOUTS)}")

@@ -113,8 +113,8 @@ def check(
         raise DataError(f"{source}: no rows to check; give a file with sequences (--data FILE)")
     carried = carried_groups(classifier.network, store) is not None
     sample, cut = sampled(store, carried=carried)
-    alone, differing = differences(classifier.network, sample, classifier.device, listener)
-    if not bool(alone.isfinite().all()):
+    logits, differing = differences(classifier.network, sample, classifier.device, listener)
+    if not bool(logits.isfinite().all()):
         raise RunError(f"{path}: the model's predictions for {source} aren't finite numbers")
-    steps, allowed = int(sample.lengths.sum()), TOLERANCE * max(1.0, float(alone.abs().max()))
+    steps, allowed = int(sample.lengths.sum()), TOLERANCE * max(1.0, float(logits.abs().max()))
     return Check(path, source, len(sample), len(store), steps, cut, carried, allowed, differing)

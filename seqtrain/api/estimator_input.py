@@ -127,10 +127,10 @@ def steps_first(series: list[Any], layout: str) -> list[Any]:
 
 
 def whole_numbers(sequences: list[Any], kind: str | None, *, is_training: bool) -> list[Any]:
-    """Return sequences for a kind of data: lists of whole numbers can be tokens or measurements.
+    """Return sequences, with lists of whole numbers as lists of texts if data.kind is tokens.
 
-    If `kind` is "tokens", numbers become texts. Otherwise the sequences are returned unchanged. If
-    the kind isn't known in training, and the first sequence is a list of whole numbers, warn.
+    With another kind, sequences are returned unchanged. If the user didn't set the kind, whole
+    numbers may be tokens or measurements. If the first sequence has them in training, warn.
 
     Args:
         sequences: Sequences, at least one.

@@ -143,6 +143,7 @@ def _write_run(
         finish: As for `fit`.
 
     Raises:
+        RunError: If training failed, or a file can't be written.
         Interrupted: If a signal stopped training. A checkpoint was saved.
     """
     processes = session.processes

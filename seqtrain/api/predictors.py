@@ -255,13 +255,16 @@ class Classifier(Summarized):
             yield from predictions_of(examples, unknown, mean, self.decide(mean), label_set, ranks)
 
     def threshold(self, precision: float, label: str | None = None) -> CoveragePoint:
-        """Return the threshold of probability at which predictions reach a precision.
+        """Return a threshold of probability at which predictions reach a precision.
 
         Of the thresholds that reach it on validation, it is the one with the most predictions.
 
         Args:
             precision: Share of the predictions that must be right, in [0, 1].
             label: Label whose predictions are counted, or None to count all predictions.
+
+        Returns:
+            The threshold, and the share and accuracy of the predictions that reach it.
 
         Raises:
             ConfigError: If no threshold reaches the precision, or training had no validation split.

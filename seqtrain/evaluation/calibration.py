@@ -205,8 +205,9 @@ def calibrate(
             clearly better. None is the default calibration. If multi-label, the result has no
             shift.
         one_threshold: Use the same threshold for all classes of a multi-label task.
-        rare: Index of the rare one of two classes, which is predicted for as many examples as have
-            it; or None to predict the most probable class.
+        rare: Index of the rare one of two classes, or None to predict the most probable class. The
+            threshold of a rare class is such that it is predicted as often as it occurs, if
+            FEWEST_OF_A_CLASS examples have it.
     """
     before = before or Calibration()
     if labels.ndim == 2:

@@ -82,7 +82,7 @@ def _variants(
     steps: ColumnTable | None,
     row_features: ColumnTable | None,
 ) -> Iterator[SequenceStore]:
-    """Yield the sequence without one piece or cell, for each of them, and then row features.
+    """Yield copies of a sequence: one without each piece (or cell), one without each row feature.
 
     Args:
         original: Store of one sequence. A single step isn't left out: it is yielded unchanged.

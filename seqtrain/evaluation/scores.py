@@ -80,7 +80,10 @@ class Scores(Metrics, Summarized):
 
     @property
     def has_rare_class(self) -> bool:
-        """True if there are two classes, and one has less than a fifth of the examples."""
+        """True if the task is single-label with two classes, and one class is rare.
+
+        It is rare if it has less than a fifth of the examples.
+        """
         support = [int(row["support"]) for row in self.per_class.values()]
         return not self.multi_label and rare_class(support) is not None
 

@@ -63,8 +63,8 @@ def export_model(model: Model, folder: Path) -> Exported:
         ConfigError: If the model can't be exported, a package is missing, or the parent of the
             folder can't be created.
         RunError: If the exported model predicts golden rows with probabilities that differ by more
-            than `TOLERANCE` from those of the model. Also if a probability isn't finite, or the
-            folder can't be written.
+            than `TOLERANCE` from the model's. Also if a probability isn't finite, or the folder
+            can't be written.
     """
     onnx = to_onnx(model.network)
     from seqtrain.exports.script import ExportedModel  # needs onnxruntime, which may be missing

@@ -182,7 +182,7 @@ def _visible(value: Any) -> Any:
 def curves(runs: Sequence[RunFacts]) -> list[Chart]:
     """Return charts of loss, accuracy, learning rate and speed by epoch.
 
-    Each run has another colour. A chart without values is left out.
+    The lines of up to COLOURS runs have different colours. A chart without values is left out.
     """
     charts = []
     for title, keys in CURVES.items():

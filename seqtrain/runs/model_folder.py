@@ -301,7 +301,11 @@ def _check_reading(found: Preprocessing) -> None:
 
 
 def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
-    """Return the n-grams in a model folder, or None if the description (`values`) has None."""
+    """Return the n-grams in a model folder, or None if their saved description, `values`, is None.
+
+    Raises:
+        ValueError: If the description isn't valid or doesn't fit the file of n-grams.
+    """
     if values is None:
         return None
     shortest, longest, number = values["shortest"], values["longest"], values["number"]

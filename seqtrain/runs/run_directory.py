@@ -199,7 +199,7 @@ def make(path: Path | None, config_name: str) -> RunDirectory:
 
 
 def find(path: Path | None, name: str | None = None) -> RunDirectory:
-    """Return an existing directory of a run.
+    """Return an existing directory of a run. A path isn't checked to hold a run.
 
     Args:
         path: Path of the run, also without "runs/" before it, or None for the newest run.
@@ -207,8 +207,8 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
             a model, of all configs. It isn't used if there is a path.
 
     Raises:
-        CheckpointError: If there is no such run. If a path is missing, the message names a run with
-            a similar name.
+        CheckpointError: If there is no such directory or run. If a path is missing, the message
+            names a run with a similar name.
     """
     if path is None:
         for run in [newest_trained()[0]] if name is None else newest_first(name):
@@ -291,7 +291,8 @@ def model_folder(path: Path) -> Path:
     """Return the folder `best` of a run directory, or else the path if it is a model folder.
 
     Raises:
-        CheckpointError: If there is no model at either place, or if it can't be read.
+        CheckpointError: If there is no model at either place, as in the directory of an ensemble;
+            or if it can't be read.
     """
     for folder in (path / BEST, path):
         with path_problems(folder), suppress(FileNotFoundError, NotADirectoryError):

@@ -97,8 +97,9 @@ class RunWriter:
     def resume(self) -> None:
         """Restore the directory to its state at the checkpoint that the run resumes from.
 
-        Metrics that were logged after the checkpoint are removed. If epochs are left to train, the
-        test scores of an earlier end are removed, and the config is written with its changes.
+        Metrics that were logged after the checkpoint are removed. If epochs are left to train, test
+        scores that the run wrote when it ended before are removed, and the changed config is
+        written.
 
         Raises:
             CheckpointError: If metrics.jsonl is shorter than it was at the checkpoint.

@@ -122,7 +122,12 @@ def show_inspection(found: Inspection, top: int) -> None:
 
 
 def _lines(found: Inspection, top: int) -> Iterator[str]:
-    """Yield lines about labels and rows to look at, such as equal rows with different labels."""
+    """Yield lines about labels and rows to look at, such as equal rows with different labels.
+
+    Args:
+        found: Statistics of the data.
+        top: Largest number of labels, groups or rows to name of each kind.
+    """
     if found.rare_labels:
         names = [f"{quote(name)} ({n})" for name, n in found.rare_labels.items()]
         yield f"labels with fewer than {RARE} rows in train: {listed(names, top)}"

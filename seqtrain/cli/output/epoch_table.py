@@ -146,7 +146,10 @@ class EpochTable:
         )
 
     def _phase_line(self) -> str:
-        """Return a line about the last epochs of pretraining or of a refit."""
+        """Return a line about the last epochs of pretraining or of a refit.
+
+        It has the range of the epochs, the scores of the newest, and the time of all.
+        """
         event = self._group[-1]
         parts = [f"loss {event.loss:.4f}", f"accuracy {event.accuracy:.2%}"]
         if event.phase == "pretraining":

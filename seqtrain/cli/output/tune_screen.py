@@ -33,7 +33,7 @@ class TuneScreen:
         note(f"{trial.number:3d} {mark} {what} ({trial.seconds:.0f} s): {settings}")
 
     def show_end(self, found: Tuned) -> None:
-        """Print the best trial, and its scores on validation and test."""
+        """Print the number of trials by state, and the best trial with its scores."""
         states = [trial.state for trial in found.trials]
         counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
         note(f"{counted(len(states), 'trial')}: {', '.join(counts)}")
