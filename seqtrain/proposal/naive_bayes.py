@@ -19,6 +19,8 @@ MOST_CLASSES = 200
 """Largest number of classes that are compared. Rarer classes are left out."""
 FEATURES_AT_ONCE = 2048
 """Number of features whose weights are in memory at once."""
+DENSE = 8
+"""Values up to this many times their number are ranked by a table, without sorting them."""
 SMOOTHING = 0.1
 """Count that every feature has in every class from the beginning."""
 SIGNIFICANT = 5.0
@@ -57,8 +59,8 @@ def token_ngrams(sequences: Sequence[Sequence[str]], longest: int) -> Occurrence
 def character_ngrams(texts: Sequence[str], longest: int) -> Occurrences:
     """Return the occurrences of n-grams of 1 to `longest` characters in each text."""
     whole = "".join(texts).encode("utf-32-le", "surrogatepass")
-    _, ids = np.unique(np.frombuffer(whole, dtype=np.uint32), return_inverse=True)
-    return _ngrams(ids.astype(np.int64), [len(text) for text in texts], longest)
+    ids = _numbered(np.frombuffer(whole, dtype=np.uint32).astype(np.int64))
+    return _ngrams(ids, [len(text) for text in texts], longest)
 
 
 def word_ngrams(texts: Sequence[str], longest: int = 2) -> Occurrences:
@@ -84,12 +86,23 @@ def _ngrams(ids: Ids, lengths: Sequence[int], longest: int) -> Occurrences:
         if len(ids) < size:
             break
         pairs = grams[:-1] * (ids.max() + 1) + ids[size - 1 :]
-        _, grams = np.unique(pairs, return_inverse=True)
+        grams = _numbered(pairs)
         within = own_row[: len(grams)] == own_row[size - 1 :]
         rows.append(own_row[: len(grams)][within])
         features.append(grams[within] + first)
         first += grams.max() + 1
     return Occurrences(np.concatenate(rows), np.concatenate(features))
+
+
+def _numbered(values: Ids) -> Ids:
+    """Return the rank of each value among the distinct values, from 0: (N,)."""
+    largest = values.max(initial=0)
+    if largest > DENSE * len(values):
+        return np.unique(values, return_inverse=True)[1]
+    occurs = np.zeros(largest + 1, dtype=np.int64)
+    occurs[values] = 1
+    ranks: Ids = (np.cumsum(occurs) - 1)[values]
+    return ranks
 
 
 def telling(found: Occurrences, labels: Sequence[Hashable]) -> Occurrences:
@@ -152,16 +165,18 @@ def naive_bayes_error(found: Occurrences, labels: Sequence[Hashable]) -> float:
     if len(scored) == 0:
         return 0.0
     is_learned = ~is_held_out[found.rows] & (classes[found.rows] >= 0)
-    known, learned_features = np.unique(found.features[is_learned], return_inverse=True)
+    learned_features = found.features[is_learned]
     learned_classes = classes[found.rows[is_learned]]
     in_class = np.bincount(learned_classes, minlength=len(sizes))
-    totals = np.log(in_class + SMOOTHING * max(1, len(known)))
+    is_known = np.zeros(found.features.max(initial=0) + 1, dtype=bool)
+    is_known[learned_features] = True
+    totals = np.log(in_class + SMOOTHING * max(1, np.count_nonzero(is_known)))
     scores = np.tile(np.log(sizes), (len(scored), 1))
 
-    is_scored = np.isin(found.rows, scored) & np.isin(found.features, known)
+    is_scored = np.isin(found.rows, scored) & is_known[found.features]
     scored_rows = np.searchsorted(scored, found.rows[is_scored])
-    scored_features = np.searchsorted(known, found.features[is_scored])
-    used = np.unique(scored_features)
+    scored_features = found.features[is_scored]
+    used = np.flatnonzero(np.bincount(scored_features))
     for start in range(0, len(used), FEATURES_AT_ONCE):
         block = used[start : start + FEATURES_AT_ONCE]
         counts = _counts(learned_features, block, learned_classes, len(sizes))
@@ -175,12 +190,13 @@ def _counts(features: Ids, block: Ids, groups: Ids, num_groups: int) -> npt.NDAr
 
     Args:
         features: Id of the feature of each occurrence, (N,).
-        block: Sorted ids of the features to count, (block,).
+        block: Ids of the features to count, (block,).
         groups: Index of the group of each occurrence, such as its class, (N,).
         num_groups: Number of groups.
     """
-    places = np.minimum(np.searchsorted(block, features), len(block) - 1)
-    is_inside = block[places] == features
-    cells = groups[is_inside] * len(block) + places[is_inside]
+    place_of = np.full(max(features.max(initial=0), block.max()) + 1, -1)
+    place_of[block] = np.arange(len(block))
+    places = place_of[features]
+    cells = (groups * len(block) + places)[places >= 0]
     counts = np.bincount(cells, minlength=num_groups * len(block))
     return counts.reshape(num_groups, len(block)).astype(np.float64)
