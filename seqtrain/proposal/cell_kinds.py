@@ -66,6 +66,13 @@ def cell_of_list(value: Sequence[Any]) -> Cell:
     return Cell("whole" if is_whole else "series", value)
 
 
+def is_plainly_text(text: str) -> bool:
+    """Return True if a cell is text by its length and first letter: the most frequent case."""
+    is_long = len(text) > LONGEST_SPECIAL_WORD and not text[-1].isspace()
+    is_period = is_long and text[0] == "P" and PERIOD.fullmatch(text)
+    return is_long and text[0].isalpha() and not is_period and "\n" not in text
+
+
 @lru_cache(maxsize=4096)
 def cell_of_text(text: str) -> Cell:
     """Return the kind and content of a cell that holds text."""
@@ -74,8 +81,8 @@ def cell_of_text(text: str) -> Cell:
         return Cell("blank")
     if text[0] in "-+P" and PERIOD.fullmatch(text):
         return Cell("date")
-    if text[0].isalpha() and len(text) > LONGEST_SPECIAL_WORD and "\n" not in text:
-        return Cell("text")  # the most frequent case, without further tests
+    if is_plainly_text(text):
+        return Cell("text")
     if text.startswith('["'):
         return Cell("symbols")
     if text.isdigit() and (len(text) > LONGEST_NUMBER or not text.isascii()):

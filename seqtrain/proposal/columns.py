@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from seqtrain.data.examples import BadRow
 from seqtrain.data.read_options import Column
-from seqtrain.data.readers.numbers import DECIMAL_COMMAS, is_number
+from seqtrain.data.readers.numbers import DECIMAL_COMMAS, is_number, plain_numbers
 from seqtrain.data.readers.times import (
     DATE,
     DAY_FIRST,
@@ -25,10 +25,12 @@ from seqtrain.data.readers.times import (
 from seqtrain.proposal.cell_kinds import (
     DECIMAL_COMMA,
     LIST_KINDS,
+    LONGEST_NUMBER,
     THOUSANDS,
     Cell,
     cell_of_list,
     cell_of_text,
+    is_plainly_text,
 )
 from seqtrain.proposal.column_names import OWNER_NAMES
 from seqtrain.proposal.options import InitOptions
@@ -40,7 +42,8 @@ TIME_NAME = re.compile(
     r"(^|[^a-z])(time|timestamp|date|datetime|when|ts|epoch|step|order|frame|t)$"
 )
 """Pattern in the names of columns whose numbers are times, such as event_time."""
-ROWS_AT_ONCE = 4096
+FEWEST_AT_ONCE = 32
+"""Fewest distinct cells of a block that are tried as numbers together."""
 MOST_KEPT = 100_000
 """Largest number of rows whose cells are kept, and of distinct values that are counted."""
 LONGEST_LABEL = 80
@@ -75,6 +78,8 @@ class ColumnProfile:
         one_hot: Columns that mark a label each, if this profile joins them, or None.
         rows: Number of cells.
         cells: Stripped texts of the kept cells, cut to `LONGEST_LABEL` + 1 characters.
+        texts: The kept cells as they are written. A list is "".
+        is_text_only: True if all cells are texts in the file.
         values: Maps each value to its count. The values are cells that can be labels, and the
             strings in cells that hold lists of sentences.
         has_no_labels: True if a cell is a list, has decimals, or is too long to be a label.
@@ -95,6 +100,8 @@ class ColumnProfile:
     one_hot: list[Column] | None = None
     rows: int = 0
     cells: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    is_text_only: bool = True
     values: Counter[str] = field(default_factory=Counter)
     has_no_labels: bool = False
     characters: int = 0
@@ -115,13 +122,17 @@ class ColumnProfile:
             before: Insert the cells before all earlier blocks, as for a first row that turns out
                 to be no header.
         """
-        lists = [cell for cell in cells if isinstance(cell, list)]
-        texts = ["" if x is None or isinstance(x, list) else str(x) for x in cells]
+        types = {*map(type, cells)}
+        self.is_text_only = self.is_text_only and types <= {str}
+        lists = [cell for cell in cells if isinstance(cell, list)] if list in types else []
+        texts = [*map(str, cells)]
+        if not types <= {str}:
+            texts = ["" if x is None or isinstance(x, list) else str(x) for x in cells]
         for value in lists:
             self._count(cell_of_list(value), "", 1)
         counts = Counter(texts)
         counts[""] -= len(lists)
-        for text, count in (+counts).items():
+        for text, count in self._count_many(+counts).items():
             cell = cell_of_text(text)
             if cell.kind == "unit" and cell.content not in self.units:
                 self.units[cell.content] = (text.strip(), self.rows + texts.index(text) + 1)
@@ -130,7 +141,45 @@ class ColumnProfile:
             kept = [text.strip()[: LONGEST_LABEL + 1] for text in texts]
             place = 0 if before else len(self.cells)
             self.cells[place:place] = kept
+            self.texts[place:place] = texts
         self.rows += len(cells)
+
+    def _count_many(self, counts: Counter[str]) -> Counter[str]:
+        """Add the cells that are plainly texts, and the numbers if all others are plain numbers.
+
+        Args:
+            counts: Maps the text of each cell to its count.
+
+        Returns:
+            The counts of the cells that were not added.
+        """
+        plain = {text: count for text, count in counts.items() if is_plainly_text(text)}
+        if plain:
+            self.kinds["text"] += sum(plain.values())
+            self.characters += sum(len(text) * count for text, count in plain.items())
+            self.words += sum(len(text.split()) * count for text, count in plain.items())
+            labels = {text: n for text, n in plain.items() if len(text) <= LONGEST_LABEL}
+            self.has_no_labels = self.has_no_labels or len(labels) < len(plain)
+            self._add_values(labels)
+            counts = Counter({text: n for text, n in counts.items() if text not in plain})
+        numbers = [text for text in counts if text and not text.isspace()]
+        values = None if len(numbers) < FEWEST_AT_ONCE else plain_numbers(numbers)
+        if values is None or any(len(x) > LONGEST_NUMBER for x in numbers):
+            return counts
+        found = {text: counts.pop(text) for text in numbers}
+        total = sum(found.values())
+        self.kinds["number"] += total
+        self.words += total
+        self.characters += sum(len(text) * count for text, count in found.items())
+        has_decimals = values % 1 > 0
+        self.has_no_labels = self.has_no_labels or bool(has_decimals.any())
+        whole = zip(numbers, has_decimals.tolist(), strict=True)
+        self._add_values({text: found[text] for text, decimals in whole if not decimals})
+        return counts
+
+    def _add_values(self, counts: Mapping[str, int]) -> None:
+        if len(self.values) <= MOST_KEPT:
+            self.values.update(counts)
 
     def _count(self, cell: Cell, text: str, count: int) -> None:
         """Add a cell that occurs `count` times. Its `text` is "" if it holds a list from JSON."""
@@ -350,22 +399,24 @@ def _seconds(cells: Sequence[str], order_type: str) -> npt.NDArray[np.float64] |
         return None
 
 
-def profile_rows(rows: Iterable[dict[Column, Any]]) -> list[ColumnProfile]:
+def profile_blocks(blocks: Iterable[Mapping[Column, Sequence[Any]]]) -> list[ColumnProfile]:
     """Return one profile per column of a table.
 
     Args:
-        rows: Rows that map columns to cells. A column that a row lacks counts as a blank cell.
+        blocks: Blocks of rows, which map columns to cells. In the rows of a block that lacks a
+            column, its cells count as blank.
     """
     profiles: dict[Column, ColumnProfile] = {}
-    iterator, total = iter(rows), 0
-    while block := [*islice(iterator, ROWS_AT_ONCE)]:
-        for name in dict.fromkeys(name for row in block for name in row):
+    total = 0
+    for block in blocks:
+        size = len(next(iter(block.values()), ()))
+        for name in block:
             if name not in profiles:
                 profiles[name] = ColumnProfile(name)
                 profiles[name].add([""] * total)
         for name, profile in profiles.items():
-            profile.add([row.get(name) for row in block])
-        total += len(block)
+            profile.add(block[name] if name in block else [""] * size)
+        total += size
     return list(profiles.values())
 
 
@@ -384,13 +435,19 @@ def columns_named(
     return [by_name[str(name)] for name in options.named(option)]
 
 
-def flattened(row: dict[str, Any], prefix: str = "") -> Iterator[tuple[Column, object]]:
-    """Yield the name and the value of each field of a JSON object.
+def flattened(rows: Sequence[Mapping[str, Any]], prefix: str = "") -> dict[Column, list[Any]]:
+    """Return the cells of each field of JSON objects. A field that an object lacks is None.
 
     A field of an inner object is named `outer.inner`. `prefix` is put before each name.
     """
-    for name, value in row.items():
-        if isinstance(value, dict):
-            yield from flattened(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
+    columns: dict[Column, list[Any]] = {}
+    for name in dict.fromkeys(chain.from_iterable(rows)):
+        cells = [row.get(name) for row in rows]
+        if dict in {*map(type, cells)}:
+            inner = [cell if isinstance(cell, dict) else {} for cell in cells]
+            columns |= flattened(inner, f"{prefix}{name}.")
+            cells = [None if isinstance(cell, dict) else cell for cell in cells]
+            if cells.count(None) == len(cells):
+                continue
+        columns[prefix + name] = cells
+    return columns

@@ -13,9 +13,11 @@ from seqtrain.data.examples import BLANK_LABEL, Example, RowProblems, Steps
 from seqtrain.data.labels import Labels
 from seqtrain.data.read_options import FileFormat, Schema, token_columns
 from seqtrain.data.readers import Source, read_rows
+from seqtrain.data.readers.row_source import name_of
 from seqtrain.data.sources import source_of
 from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.errors import DataError
+from seqtrain.proposal.columns import ColumnProfile
 from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.text_family import Family, family_of
 
@@ -61,6 +63,7 @@ class DataProfile:
         scale: Rows of the files per row that was read: above 1 if a file was only sampled.
         note: Description of the sample of a file, or None if all rows were read.
         owner: Column that names the owner of each row, such as a customer, or None.
+        columns: Profiles of the label column and then of the columns of the sequence, or none.
     """
 
     format: FileFormat
@@ -82,6 +85,7 @@ class DataProfile:
     scale: float = 1.0
     note: str | None = None
     owner: str | None = None
+    columns: Sequence[ColumnProfile] = ()
     _stride: int = 1
 
     @property
@@ -102,6 +106,28 @@ class DataProfile:
     def total_rows(self) -> int:
         """Number of rows with a sequence, estimated if only a sample was read."""
         return round(self.rows * self.scale)
+
+    def count_columns(self) -> DataProfile | None:
+        """Return a new profile with the counts of the columns, without reading the file again.
+
+        Return None if the file must be read for these counts: cells aren't all texts, cells
+        weren't kept, or labels may be lists.
+        """
+        schema, (label, *sequence) = self.schema, self.columns or (None,)
+        if label is None or schema.kind != "text" or label.one_hot is not None:
+            return None
+        is_text = all(column.is_text_only for column in self.columns)
+        has_lists = any(value.startswith("[") for value in {*label.texts})
+        if not is_text or has_lists or len(label.texts) < label.rows:
+            return None
+        profile = DataProfile(self.format, schema, self.ignored, self.warnings)
+        texts = map(" ".join, zip(*(column.texts for column in sequence), strict=True))
+        for text, name in zip(texts, label.texts, strict=True):
+            if name_of(name, "the label") is None:
+                profile.unlabelled += 1
+            else:
+                profile.add(text, (name,))
+        return profile
 
     def count_files(
         self,
@@ -208,7 +234,18 @@ def good_rows(
             yield row
         else:
             problems.add(row.line, str(row.problem), row.file)
-    if problems.count and not good and source.format.name == "txt":
+    refuse_problems(problems, source, any_good=good > 0)
+
+
+def refuse_problems(problems: RowProblems, source: Source, *, any_good: bool) -> None:
+    """Raise a DataError with the problems of rows that can't be read, if there are any.
+
+    Args:
+        problems: The problems.
+        source: The file.
+        any_good: True if a row of the file can be read.
+    """
+    if problems.count and not any_good and source.format.name == "txt":
         raise DataError(
             f"{problems.name}: no labels: no line has a tab; expected label<TAB>text, csv or jsonl "
             "with a column of labels, or a folder of texts for each class"

@@ -96,7 +96,7 @@ def _ngrams(ids: Ids, lengths: Sequence[int], longest: int) -> Occurrences:
 
 def _numbered(values: Ids) -> Ids:
     """Return the rank of each value among the distinct values, from 0: (N,)."""
-    largest = values.max(initial=0)
+    largest = int(values.max(initial=0))
     if largest > DENSE * len(values):
         return np.unique(values, return_inverse=True)[1]
     occurs = np.zeros(largest + 1, dtype=np.int64)
@@ -170,7 +170,7 @@ def naive_bayes_error(found: Occurrences, labels: Sequence[Hashable]) -> float:
     in_class = np.bincount(learned_classes, minlength=len(sizes))
     is_known = np.zeros(found.features.max(initial=0) + 1, dtype=bool)
     is_known[learned_features] = True
-    totals = np.log(in_class + SMOOTHING * max(1, np.count_nonzero(is_known)))
+    totals = np.log(in_class + SMOOTHING * max(1, int(np.count_nonzero(is_known))))
     scores = np.tile(np.log(sizes), (len(scored), 1))
 
     is_scored = np.isin(found.rows, scored) & is_known[found.features]

@@ -1,10 +1,11 @@
 """Progress of reading data files: a line about each step that takes more than a second."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 Row = TypeVar("Row")
+Block = TypeVar("Block", bound=Sequence[Any])
 
 FIRST_SECONDS, NEXT_SECONDS = 1.0, 10.0
 """Seconds after which a step is reported for the first time, and between further reports."""
@@ -30,7 +31,19 @@ class ReadingProgress:
     def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
         """Yield the rows unchanged, and report their number after a second, then every ten."""
         for number, row in enumerate(rows):
-            if number % ROWS_AT_ONCE == 0 and time.monotonic() >= self._next:
-                self._emit(f"{self._step}: {number:,} rows so far")
-                self._next = time.monotonic() + NEXT_SECONDS
+            if number % ROWS_AT_ONCE == 0:
+                self._report(number)
             yield row
+
+    def blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """Yield blocks of columns unchanged, and report the number of rows as `rows` does."""
+        number = 0
+        for block in blocks:
+            self._report(number)
+            number += len(block[0])
+            yield block
+
+    def _report(self, number: int) -> None:
+        if time.monotonic() >= self._next:
+            self._emit(f"{self._step}: {number:,} rows so far")
+            self._next = time.monotonic() + NEXT_SECONDS

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from seqtrain.data.examples import RowProblems
 from seqtrain.data.read_options import EVERY_COLUMN, Column, FileFormat, Schema, missing_name
-from seqtrain.data.readers import FileSource, Source, TableSource, read_rows
+from seqtrain.data.readers import FileSource, Source, TableSource, read_cells, read_rows
 from seqtrain.data.readers.cells import BY_COLUMNS, is_by_columns
 from seqtrain.data.readers.file_source import class_folder, holds_whole_files
 from seqtrain.data.readers.npz import FEW_SYMBOLS
@@ -29,8 +30,8 @@ from seqtrain.files.formats import (
     resolve_format,
 )
 from seqtrain.files.reading import path_problem
-from seqtrain.proposal.columns import ColumnProfile, columns_named, flattened, profile_rows
-from seqtrain.proposal.data_profile import DataProfile, good_rows
+from seqtrain.proposal.columns import ColumnProfile, columns_named, flattened, profile_blocks
+from seqtrain.proposal.data_profile import DataProfile, refuse_problems
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.label_column import choose_label, with_one_label
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
@@ -98,7 +99,8 @@ def inspect(files: Sequence[str], options: InitOptions, progress: ReadingProgres
         progress.step(f"counting the rows of {name}")
         read = [sample.path, *files[1:]]
         drop = options.drops_bad_rows or bool(undecodable)
-        profile = found.count_files(read, progress, drop_bad_rows=drop)
+        counted = None if len(files) > 1 or drop else found.count_columns()
+        profile = counted or found.count_files(read, progress, drop_bad_rows=drop)
         separator = separator_of(profile.classes)
         if separator is not None and profile.schema.label_columns:
             profile = found.count_files(
@@ -248,7 +250,7 @@ def _kind_without_columns(path: str, format: FileFormat) -> str:
     if format.name == "txt":
         source = FileSource(path, format, Schema(), bad_rows="drop")
         rows = islice(read_rows(source), FIRST_ROWS)
-        (column,) = profile_rows({0: str(row.sequence)} for row in rows)
+        (column,) = profile_blocks([{0: [str(row.sequence) for row in rows]}])
         return LIST_KINDS.get(column.kind, "text")
     if format.name != "npz":
         return default_kind(format.name)
@@ -270,19 +272,20 @@ def _read_columns(
         source = TableSource(source.data, source.schema, source.name, keep=[EVERY_COLUMN])
     else:
         source = replace(source, keep=[EVERY_COLUMN])
-    name = source.name
-    examples = good_rows(source, labelled=False, drop_bad_rows=options.drops_bad_rows)
-    rows = (row.kept or {} for row in examples if row.problem is None)
-    first = [str(cell) for cell in next(rows, {}).values()] if is_delimited else []
+    name, problems = source.name, RowProblems(source.name)
+    cells = read_cells(source, problems, drop_bad_rows=options.drops_bad_rows)
+    head = next(cells, list[Any]())
+    first = [str(column[0]) for column in head] if is_delimited else []
     if len(first) > MANY_COLUMNS:
         progress.step(f"reading {name}, which has {len(first):,} columns")
-    some = [*islice(rows, 2)]
-    every = chain(some, rows)
-    columns = profile_rows(
-        dict(enumerate(row.values())) if is_delimited else dict(flattened(row))
-        for row in progress.rows(every)
+    rest = [column[1:] for column in head] if is_delimited else head
+    blocks = progress.blocks(chain([rest] if head else [], cells))
+    columns = profile_blocks(
+        dict(enumerate(block)) if is_delimited else flattened(block[0]) for block in blocks
     )
-    _check_shape(name, first, some, columns, is_delimited=is_delimited)
+    refuse_problems(problems, source, any_good=True)
+    only = head[0][0] if head and not is_delimited and columns[0].rows == 1 else None
+    _check_shape(name, first, only, columns)
     has_names = is_delimited and has_header(name, first, columns, options)
     for column, title in zip(columns, first, strict=is_delimited):
         if has_names:
@@ -295,16 +298,15 @@ def _read_columns(
 def _check_shape(
     name: str,
     first: Sequence[str],
-    some: Sequence[dict[str, Any]],
+    only: dict[str, Any] | None,
     columns: Sequence[ColumnProfile],
-    *,
-    is_delimited: bool,
 ) -> None:
     """Raise a DataError if a table has no rows, one column, or JSON lists by column.
 
-    `first` holds the cells of the first row, and `some` the next two rows at most.
+    `first` holds the cells of the first row, or none in a table of objects. `only` is the object
+    of a table of one object.
     """
-    if not columns:
+    if not columns or not columns[0].rows:
         found = "one row" if any(first) else "no rows"
         raise DataError(f"{name}: {found}; expected one labelled sequence per row")
     if len(first) == 1:
@@ -312,8 +314,7 @@ def _check_shape(
             f"{name}: one column, {quote(first[0])}; expected a label and a sequence per row, "
             "separated by a comma, semicolon, tab or |; or give --delimiter"
         )
-    is_one = len(some) == 1 and not is_delimited
-    if is_one and (is_by_columns(some[0]) or len(columns) > FEWEST_STEPS):
+    if only is not None and (is_by_columns(only) or len(columns) > FEWEST_STEPS):
         raise DataError(f"{name}: {BY_COLUMNS}")
 
 
@@ -349,7 +350,7 @@ def _assign_columns(
         format = replace(format, decimal=",")
     schema = Schema(kind, sequence=sequence, **label.as_label)
     profile = DataProfile(format, schema, [column.describe() for column in ignored], warnings)
-    profile.owner = _owner(ignored)
+    profile.owner, profile.columns = _owner(ignored), (label, *chosen)
     return profile
 
 

@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 from seqtrain.config import parse_config
 from seqtrain.proposal import InitOptions, propose, sampling
-from seqtrain.proposal.columns import profile_rows
+from seqtrain.proposal.columns import ColumnProfile, profile_blocks
 from seqtrain.proposal.naive_bayes import (
     character_ngrams,
     naive_bayes_error,
@@ -22,6 +23,7 @@ from seqtrain.proposal.naive_bayes import (
     word_ngrams,
 )
 from seqtrain.proposal.reading_progress import ReadingProgress
+from seqtrain.proposal.tables import find_columns
 
 
 def seconds(path: Path) -> float:
@@ -130,5 +132,58 @@ def test_naive_bayes_in_arrays_equals_its_definition():
 
 
 def test_the_cells_of_all_blocks_are_kept():
-    (profile,) = profile_rows({"n": number} for number in range(10_000))
+    (profile,) = profile_blocks({"n": [*range(at, at + 1000)]} for at in range(0, 10_000, 1000))
     assert profile.cells == [str(number) for number in range(10_000)]
+
+
+CELLS = [
+    "",
+    " ",
+    "NA",
+    "3",
+    " 4",
+    "2.50",
+    "1e3",
+    "-7",
+    "nan",
+    "12345678901234567",
+    "word",
+    "Ökonom",
+]
+CELLS += [
+    "a longer text",
+    "a text with a blank end ",
+    "two\nlines of text",
+    "2024-03-01",
+    "€3",
+    "0,5",
+]
+CELLS += ["y" * 81, "[1, 2, 3]", '["a", "b"]', "٣", "1_000", "café au lait", "9:30"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_block_of_cells_counts_as_its_cells_one_by_one(seed):
+    """Cells that are plainly texts, and numbers, are counted together where a block has many."""
+    draw = random.Random(seed)
+    numbers = [f"{draw.choice(['', '-', ' '])}{draw.random() * 99:.{i % 3}f}" for i in range(60)]
+    pools = [numbers, [*numbers, *CELLS], CELLS, [*numbers, ""], [f"name {i}" for i in range(60)]]
+    cells = draw.choices(pools[seed % len(pools)], k=300)
+    block, single = ColumnProfile("a"), ColumnProfile("a")
+    block.add(cells)
+    for cell in cells:
+        single.add([cell])
+    assert block.roughness == pytest.approx(single.roughness)
+    block.roughness = single.roughness
+    assert asdict(block) == asdict(single)
+
+
+@pytest.mark.parametrize("label", ["a", "", "[1]", " "])
+def test_rows_are_counted_by_columns_as_by_the_reader(tmp_path, label):
+    path = tmp_path / "a.csv"
+    rows = [f"{'ab'[i % 2]},some words {i}, and {i % 7}" for i in range(50)]
+    rows[7:9] = [f"{label},a text,more", "b, , "]
+    path.write_text("\n".join(["label,text,more", *rows]) + "\n")
+    options = InitOptions(sequence=["text", "more"])
+    found = find_columns(str(path), "csv", "utf-8", options, ReadingProgress())
+    by_columns, by_reader = found.count_columns(), found.count_files([str(path)], ReadingProgress())
+    assert by_columns == (None if label == "[1]" else by_reader)

@@ -23,6 +23,7 @@ __all__ = [
     "FileSource",
     "Source",
     "TableSource",
+    "read_cells",
     "read_rows",
     "unchanged",
     "was_changed",
@@ -32,6 +33,8 @@ Digests: TypeAlias = dict[str, str]
 """SHA-256 of each source, by its path."""
 
 
+CELLS_AT_ONCE = 4096
+"""Number of rows whose cells `read_cells` yields as one block."""
 Source: TypeAlias = FileSource | TableSource
 """An input of rows: a file, a folder or a table in memory."""
 
@@ -75,6 +78,27 @@ def read_rows(
         yield example
     if labelled and is_empty:
         raise DataError(f"{problems.name}: no rows; expected one labelled sequence per row")
+
+
+def read_cells(
+    source: Source, problems: RowProblems, *, drop_bad_rows: bool = False
+) -> Iterator[list[Any]]:
+    """Yield blocks of the columns `source.keep` of a table, before their cells have a meaning.
+
+    All columns of JSON objects are one column of objects.
+
+    Args:
+        source: The table.
+        problems: Collector of the problems of rows that can't be used.
+        drop_bad_rows: Leave out such rows without adding their problems.
+    """
+    opened = source.opened(problems, labelled=False)
+    found: Iterator[Any] = source.read(replace(opened, at_once=CELLS_AT_ONCE, as_cells=True))
+    for lines, bad, *columns in found:
+        if columns:
+            yield columns
+        elif not drop_bad_rows:
+            problems.add(lines[0], bad[0])
 
 
 @contextmanager

@@ -36,6 +36,9 @@ def read_cells(
 ) -> Iterator[Example | Rows]:
     """Yield one Example per row or, if rows are time steps, blocks of rows as `Rows`.
 
+    With `source.as_cells`, the columns of a block are the line numbers, the problems and the cells
+    of the columns to keep. All columns of JSON objects are one column of objects.
+
     Args:
         source: Input to which the rows belong. Its schema names the columns.
         rows: Line number and content of each row. The content of an unreadable row is a BadRow.
@@ -43,14 +46,18 @@ def read_cells(
             features, one-hot label columns, and columns to keep.
     """
     parser = _RowParser(source, getter)
-    if source.schema.steps is None:
+    if source.as_cells:
+        parse, parse_one = parser.kept_columns, parser.kept_columns_of_one
+    elif source.schema.steps is None:
         yield from source.examples(rows, parser.parse)
         return
+    else:
+        parse, parse_one = parser.parse_columns, parser.parse_step
     while part := [*islice(rows, source.at_once)]:
         try:
-            yield parser.parse_columns(part)
+            yield parse(part)
         except (BadRow, NotJSONError):
-            yield from map(parser.parse_step, part)
+            yield from map(parse_one, part)
 
 
 class _RowParser:
@@ -106,19 +113,41 @@ class _RowParser:
         Raises:
             BadRow: If one of the rows can't be used.
         """
-        lines, contents = zip(*rows, strict=True)
-        for content in contents:
-            if isinstance(content, BadRow):
-                raise content
         label: Any
-        label, group, *cells = zip(*map(self.get, contents), strict=True)
-        none: list[Any] = [None] * len(lines)
+        lines, none, label, group, *cells = self._cells(rows)
         kept = none
         if self.keep:
             kept = [*map(self._kept, zip(*cells[self.end :], strict=True))]
         if self.one_hot:
             label = [*map(self._marked, zip(*cells[self.count : self.end], strict=True))]
         return [lines, none, label, group, kept, id_cells(cells[0]), *cells[1 : self.count]]
+
+    def kept_columns(self, rows: Sequence[tuple[int, Any]]) -> Rows:
+        """Return the line numbers of a block of rows, None for each, and the cells to keep.
+
+        Args:
+            rows: Line number and content of each row.
+
+        Raises:
+            BadRow: If one of the rows can't be used.
+        """
+        lines, none, *cells = self._cells(rows)
+        return [lines, none, *cells[2 + self.end :]]
+
+    def kept_columns_of_one(self, row: tuple[int, Any]) -> Rows:
+        """Return `kept_columns` of one row. If it can't be used, a block of line and problem."""
+        try:
+            return self.kept_columns([row])
+        except (BadRow, NotJSONError) as bad:
+            return [(row[0],), (str(bad),)]
+
+    def _cells(self, rows: Sequence[tuple[int, Any]]) -> Rows:
+        """Return columns: line numbers, None for each row, and all cells that `get` returns."""
+        lines, contents = zip(*rows, strict=True)
+        for content in contents:
+            if isinstance(content, BadRow):
+                raise content
+        return [lines, [None] * len(lines), *zip(*map(self.get, contents), strict=True)]
 
     def parse_step(self, row: tuple[int, Any]) -> Rows:
         """Return a block of one row that is a time step.

@@ -60,6 +60,7 @@ class RowSource:
         labelled: True if every row must have a label.
         at_once: Number of rows that are read as one block. It is 1 for pipes, so that each row is
             processed as soon as it arrives.
+        as_cells: True to yield blocks of the cells of `keep` as `Rows`, without examples.
         digests: Maps the path of each file that was read from beginning to end to its SHA-256.
     """
 
@@ -72,6 +73,7 @@ class RowSource:
     problems: RowProblems = field(default_factory=lambda: RowProblems(""), compare=False)
     labelled: bool = True
     at_once: int = 1
+    as_cells: bool = False
     digests: dict[str, str] = field(default_factory=dict, compare=False)
 
     def blocks(self) -> Iterator[list[str]]:
@@ -125,7 +127,7 @@ class RowSource:
         raise BadRow(f"byte {at} is not {self.format.encoding.upper()} (0x{byte:02x}); {advice}")
 
     def good(self, rows: Numbered, *, blank_rows: bool = True) -> Numbered:
-        """Yield rows. If `bad_rows` is ``"blank"``, replace each undecodable row by a BadRow.
+        """Return the rows. If `bad_rows` is ``"blank"``, replace each undecodable row by a BadRow.
 
         A row is undecodable if it contains undecodable or NUL bytes. With any other value of
         `bad_rows`, `blocks` raises DataError at the first such row.
@@ -134,17 +136,18 @@ class RowSource:
             rows: Line number of each row, and its text or list of fields.
             blank_rows: True to yield blank rows, too; False to skip them.
         """
-        is_lenient = self.bad_rows == "blank"
+        if not blank_rows:
+            rows = ((line, row) for line, row in rows if not _is_blank(row))
+        return self._checked(rows) if self.bad_rows == "blank" else rows
+
+    def _checked(self, rows: Numbered) -> Numbered:
         for line, row in rows:
-            if not blank_rows and (row == [""] if type(row) is list else not row.strip()):
-                continue
-            if is_lenient:
-                try:
-                    self.check(row if isinstance(row, str) else ",".join(row))
-                except BadRow as bad:
-                    yield line, bad
-                    continue
-            yield line, row
+            try:
+                self.check(row if isinstance(row, str) else ",".join(row))
+            except BadRow as bad:
+                yield line, bad
+            else:
+                yield line, row
 
     def examples(
         self, rows: Numbered, parse: Callable[[Any], tuple[Any, ...]]
@@ -229,6 +232,10 @@ class RowSource:
             return text
         has_texts = isinstance(found, list) and any(isinstance(each, str) for each in found)
         return found if has_texts or found == [] or is_multi_label else text
+
+
+def _is_blank(row: str | list[str]) -> bool:
+    return row == [""] if type(row) is list else not row.strip()  # type: ignore[union-attr]
 
 
 def name_of(value: object, what: str) -> str | None:
