@@ -183,7 +183,7 @@ def test_rows_are_counted_by_columns_as_by_the_reader(tmp_path, label):
     rows = [f"{'ab'[i % 2]},some words {i}, and {i % 7}" for i in range(50)]
     rows[7:9] = [f"{label},a text,more", "b, , "]
     path.write_text("\n".join(["label,text,more", *rows]) + "\n")
-    options = InitOptions(sequence=["text", "more"])
+    options = InitOptions(label=["label"], sequence=["text", "more"])
     found = find_columns(str(path), "csv", "utf-8", options, ReadingProgress())
     by_columns, by_reader = found.count_columns(), found.count_files([str(path)], ReadingProgress())
     assert by_columns == (None if label == "[1]" else by_reader)
