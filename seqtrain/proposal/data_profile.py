@@ -12,11 +12,12 @@ import numpy as np
 from seqtrain.data.examples import BLANK_LABEL, Example, RowProblems, Steps
 from seqtrain.data.labels import Labels
 from seqtrain.data.read_options import FileFormat, Schema, token_columns
-from seqtrain.data.readers import Source, read_rows
-from seqtrain.data.readers.row_source import name_of
+from seqtrain.data.readers import RowSample, Source, read_rows
+from seqtrain.data.readers.row_source import NUM_BLOCKS, name_of
 from seqtrain.data.sources import source_of
 from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.errors import DataError
+from seqtrain.proposal import sampling
 from seqtrain.proposal.columns import ColumnProfile
 from seqtrain.proposal.reading_progress import ReadingProgress
 from seqtrain.proposal.text_family import Family, family_of
@@ -64,6 +65,7 @@ class DataProfile:
         note: Description of the sample of a file, or None if all rows were read.
         owner: Column that names the owner of each row, such as a customer, or None.
         columns: Profiles of the label column and then of the columns of the sequence, or none.
+        read: Number of rows from which `columns` were profiled, and of all rows; or zeros.
     """
 
     format: FileFormat
@@ -86,6 +88,7 @@ class DataProfile:
     note: str | None = None
     owner: str | None = None
     columns: Sequence[ColumnProfile] = ()
+    read: tuple[int, int] = (0, 0)
     _stride: int = 1
 
     @property
@@ -127,6 +130,7 @@ class DataProfile:
                 profile.unlabelled += 1
             else:
                 profile.add(text, (name,))
+        profile.note_sample(*self.read)
         return profile
 
     def count_files(
@@ -150,9 +154,12 @@ class DataProfile:
         """
         schema = replace(self.schema, **changes)
         profile = DataProfile(self.format, schema, self.ignored, self.warnings)
+        total = read = 0
         for path in files:
             source = source_of(path, self.format, schema, "drop" if drop_bad_rows else "error")
-            for row in progress.rows(good_rows(source, drop_bad_rows=drop_bad_rows)):
+            sample = RowSample(sampling.MOST_ROWS)
+            rows = good_rows(source, drop_bad_rows=drop_bad_rows, sample=sample)
+            for row in progress.rows(rows):
                 if row.problem is None:
                     profile.add(row.sequence, row.labels or ())
                     if row.static is not None and np.isnan(row.static.numbers).any():
@@ -161,7 +168,15 @@ class DataProfile:
                     profile.unlabelled += 1
                 else:
                     profile.unreadable += 1
+            total, read = total + sample.total, read + sample.read
+        profile.note_sample(read, total)
         return profile
+
+    def note_sample(self, read: int, total: int) -> None:
+        """Set the scale and the note of the profile if `read` of `total` rows were read."""
+        if read < total:
+            self.scale = total / read
+            self.note = f"looked at {read:,} of {total:,} rows, in {NUM_BLOCKS} blocks"
 
     def add(self, sequence: Any, labels: Labels) -> None:
         """Count a row with its labels, and append it to the sample if it is due.
@@ -213,20 +228,20 @@ class DataProfile:
 
 
 def good_rows(
-    source: Source, *, labelled: bool = True, drop_bad_rows: bool = False
+    source: Source, *, drop_bad_rows: bool = False, sample: RowSample | None = None
 ) -> Iterator[Example]:
     """Yield the readable rows of a file, including rows with a blank label.
 
     Args:
         source: The file.
-        labelled: True if rows must have labels.
         drop_bad_rows: Also yield the rows that can't be read, with their `problem` set.
+        sample: As in `read_rows`.
 
     Raises:
         DataError: After the last row, if rows can't be read and `drop_bad_rows` is False.
     """
     problems, good = RowProblems(source.name), 0
-    for row in read_rows(source, problems, labelled=labelled):
+    for row in read_rows(source, problems, sample=sample):
         if row.problem in (None, BLANK_LABEL):
             good += 1
             yield row

@@ -32,18 +32,19 @@ class ReadingProgress:
         """Yield the rows unchanged, and report their number after a second, then every ten."""
         for number, row in enumerate(rows):
             if number % ROWS_AT_ONCE == 0:
-                self._report(number)
+                self.report(number)
             yield row
 
     def blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
         """Yield blocks of columns unchanged, and report the number of rows as `rows` does."""
         number = 0
         for block in blocks:
-            self._report(number)
+            self.report(number)
             number += len(block[0])
             yield block
 
-    def _report(self, number: int) -> None:
+    def report(self, number: int = 0) -> None:
+        """Report the step and its number of rows, unless its next report isn't due yet."""
         if time.monotonic() >= self._next:
-            self._emit(f"{self._step}: {number:,} rows so far")
+            self._emit(f"{self._step}: {number:,} rows so far" if number else f"{self._step} …")
             self._next = time.monotonic() + NEXT_SECONDS

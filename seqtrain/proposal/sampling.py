@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seqtrain.data.readers.opening import BUFFER, open_input
+from seqtrain.data.readers.row_source import NUM_BLOCKS
 from seqtrain.errors import DataError
 from seqtrain.files.reading import uncompressed
+from seqtrain.proposal.reading_progress import ReadingProgress
 
 MOST_ROWS = 100_000
 """Number of rows up to which a file is read completely."""
 MOST_BYTES = 2**27
 """Size up to which a file is read completely, in bytes of text."""
-NUM_BLOCKS = 40
-"""Number of blocks of a sample, which begins with the first lines of the file."""
-LINE_FORMATS = ("csv", "tsv", "jsonl", "fasttext", "txt")
+LINE_FORMATS = ("csv", "tsv", "arff", "jsonl", "fasttext", "txt", "ts")
 """Formats whose files can be sampled by lines."""
 
 
@@ -37,7 +37,7 @@ class Sample:
 
 
 @contextmanager
-def sampled(path: str, format: str, encoding: str) -> Iterator[Sample]:
+def sampled(path: str, format: str, encoding: str, progress: ReadingProgress) -> Iterator[Sample]:
     """Yield a sample of a data file, or the file itself if it is small.
 
     The sample is a temporary file with the name of the data file. It is deleted at the end of the
@@ -48,11 +48,12 @@ def sampled(path: str, format: str, encoding: str) -> Iterator[Sample]:
         path: The data file.
         format: Its format.
         encoding: Its encoding.
+        progress: Reports long steps.
     """
     lines = 0
     is_text = format in LINE_FORMATS and os.path.isfile(path) and encoding != "utf-16"
     if is_text:
-        lines, size = _count(path)
+        lines, size = _count(path, progress)
     # One line may be the header.
     if lines - 1 <= MOST_ROWS and (not is_text or size <= MOST_BYTES):
         yield Sample(path)
@@ -69,11 +70,12 @@ def sampled(path: str, format: str, encoding: str) -> Iterator[Sample]:
             raise DataError(*problems) from None
 
 
-def _count(path: str) -> tuple[int, int]:
+def _count(path: str, progress: ReadingProgress) -> tuple[int, int]:
     """Return the number of lines of a file and its size in bytes, decompressed."""
     lines = size = 0
     with open_input(path) as stream:
         while block := stream.read(BUFFER):
+            progress.report()
             lines += block.count(b"\n")
             size += len(block)
     return lines, size

@@ -11,7 +11,14 @@ import numpy as np
 
 from seqtrain.data.examples import RowProblems
 from seqtrain.data.read_options import EVERY_COLUMN, Column, FileFormat, Schema, missing_name
-from seqtrain.data.readers import FileSource, Source, TableSource, read_cells, read_rows
+from seqtrain.data.readers import (
+    FileSource,
+    RowSample,
+    Source,
+    TableSource,
+    read_cells,
+    read_rows,
+)
 from seqtrain.data.readers.cells import BY_COLUMNS, is_by_columns
 from seqtrain.data.readers.file_source import class_folder, holds_whole_files
 from seqtrain.data.readers.npz import FEW_SYMBOLS
@@ -30,13 +37,13 @@ from seqtrain.files.formats import (
     resolve_format,
 )
 from seqtrain.files.reading import path_problem
+from seqtrain.proposal import sampling
 from seqtrain.proposal.columns import ColumnProfile, columns_named, flattened, profile_blocks
 from seqtrain.proposal.data_profile import DataProfile, refuse_problems
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.label_column import choose_label, with_one_label
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.reading_progress import ReadingProgress
-from seqtrain.proposal.sampling import sampled
 from seqtrain.proposal.sequence_columns import FEWEST_STEPS, choose_sequence, no_series_problem
 from seqtrain.proposal.step_table import find_step_table
 from seqtrain.text import display_name, quote
@@ -93,8 +100,8 @@ def inspect(files: Sequence[str], options: InitOptions, progress: ReadingProgres
     progress.step(f"reading {name}")
     encoding, undecodable = options.get("encoding"), list[str]()
     if encoding is None:
-        encoding, undecodable = _encoding(path, format)
-    with sampled(path, format, encoding) as sample:
+        encoding, undecodable = _encoding(path, format, progress)
+    with sampling.sampled(path, format, encoding, progress) as sample:
         found = find_columns(sample.path, format, encoding, options, progress)
         progress.step(f"counting the rows of {name}")
         read = [sample.path, *files[1:]]
@@ -106,7 +113,9 @@ def inspect(files: Sequence[str], options: InitOptions, progress: ReadingProgres
             profile = found.count_files(
                 read, progress, drop_bad_rows=drop, label_separator=separator
             )
-        profile.scale, profile.note, profile.owner = sample.scale, sample.note, found.owner
+        profile.owner = found.owner
+        if sample.note is not None:
+            profile.scale, profile.note = sample.scale, sample.note
     if not profile.classes:
         raise DataError(f"{name}: all {profile.empty + profile.unlabelled} rows are empty")
     if len(profile.classes) < 2:
@@ -161,8 +170,10 @@ def find_columns(
         elif _has_labels_last(lines):
             written = replace(written, name="tsv", by_name=False)
     if columns_of_format(written.name) != "none":
-        columns = _read_columns(path, written, options, progress)
+        sample = RowSample(sampling.MOST_ROWS)
+        columns = _read_columns(path, written, options, progress, sample)
         profile = _assign_columns(columns, written, options)
+        profile.read = (sample.read, sample.total)
         return replace(profile, warnings=[*warnings, *profile.warnings])
     for option in ("label", "sequence"):
         if options.named(option):
@@ -179,7 +190,7 @@ def _has_labels_last(lines: Sequence[str]) -> bool:
     return len({last for _, last in fields}) < len({first for first, _ in fields})
 
 
-def _encoding(path: str, format: str) -> tuple[str, list[str]]:
+def _encoding(path: str, format: str, progress: ReadingProgress) -> tuple[str, list[str]]:
     """Return the encoding of a file or folder, and the paths of files with another encoding.
 
     The encoding is utf-8, utf-16, or cp1252 (or latin-1 if a byte has no meaning in cp1252). A
@@ -191,7 +202,7 @@ def _encoding(path: str, format: str) -> tuple[str, list[str]]:
     files = [x.path for x in class_folder(path)] if os.path.isdir(path) else [path]
     others, num_utf_8 = dict[str, bytes](), 0
     for file in files:
-        encoding, block = _start_of_encoding(file)
+        encoding, block = _start_of_encoding(file, progress)
         if encoding == "utf-16":
             return "utf-16", []
         num_utf_8 += encoding == "utf-8"
@@ -205,7 +216,7 @@ def _encoding(path: str, format: str) -> tuple[str, list[str]]:
     return _western(*next(iter((texts or others).items()))), []
 
 
-def _start_of_encoding(file: str) -> tuple[str, bytes]:
+def _start_of_encoding(file: str, progress: ReadingProgress) -> tuple[str, bytes]:
     """Return "ascii", "utf-8", "utf-16" or "other" for a file, and the last block of it read.
 
     Reading ends at the first block that isn't UTF-8.
@@ -217,6 +228,7 @@ def _start_of_encoding(file: str) -> tuple[str, bytes]:
                 if number == 0 and utf_16(block[:4]):
                     return "utf-16", block
                 decoder.decode(block)
+                progress.report()
                 if not block.isascii():
                     encoding = "utf-8"
         except UnicodeDecodeError:
@@ -262,9 +274,24 @@ def _kind_without_columns(path: str, format: FileFormat) -> str:
 
 
 def _read_columns(
-    path: str, format: FileFormat, options: InitOptions, progress: ReadingProgress
+    path: str,
+    format: FileFormat,
+    options: InitOptions,
+    progress: ReadingProgress,
+    sample: RowSample,
 ) -> list[ColumnProfile]:
-    """Return the profiles of all columns of a table, named by the header or by their indexes."""
+    """Return the profiles of all columns of a table, named by the header or by their indexes.
+
+    Args:
+        path: The data file.
+        format: How it is written.
+        options: Options of the user about the file.
+        progress: Reports long steps.
+        sample: Sample of the rows to read.
+
+    Raises:
+        DataError: If the file can't be read, or isn't a table of rows.
+    """
     is_delimited = columns_of_format(format.name) == "delimited"
     schema = Schema(sequence=0 if is_delimited else None)
     source: Source = source_of(path, replace(format, header=False), schema)
@@ -273,7 +300,8 @@ def _read_columns(
     else:
         source = replace(source, keep=[EVERY_COLUMN])
     name, problems = source.name, RowProblems(source.name)
-    cells = read_cells(source, problems, drop_bad_rows=options.drops_bad_rows)
+    drop = options.drops_bad_rows
+    cells = read_cells(source, problems, drop_bad_rows=drop, sample=sample)
     head = next(cells, list[Any]())
     first = [str(column[0]) for column in head] if is_delimited else []
     if len(first) > MANY_COLUMNS:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from seqtrain.config import parse_config
+from seqtrain.data.readers import parquet
 from seqtrain.proposal import InitOptions, propose, sampling
 from seqtrain.proposal.columns import ColumnProfile, profile_blocks
 from seqtrain.proposal.naive_bayes import (
@@ -68,6 +69,43 @@ def test_a_large_file_is_looked_at_in_blocks_spread_over_it(tmp_path, monkeypatc
     assert abs(about - 20_000) < 500
     monkeypatch.setattr(sampling, "MOST_ROWS", 20_000)
     assert not any("lines" in line for line in propose([str(path)], InitOptions()).uses)
+
+
+def write_rows(path: Path, rows: list[tuple[str, str]]) -> str:
+    """Write labelled texts in the form that the name of the path tells, and return the path."""
+    if path.suffix == ".parquet":
+        arrow, writer = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        labels, texts = zip(*rows, strict=True)
+        writer.write_table(arrow.table({"label": labels, "text": texts}), path, row_group_size=300)
+    elif path.suffix == ".npz":
+        series = np.array([[len(text) / 3, *range(7)] for _, text in rows], dtype=np.float32)
+        np.savez(path, X=series, y=np.array([label for label, _ in rows]))
+    else:
+        for number, (label, text) in enumerate(rows):
+            folder = path / label
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{number}.txt").write_text(text)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.npz", "folder"])
+def test_inputs_of_a_known_number_of_rows_are_sampled_by_rows(tmp_path, monkeypatch, name):
+    """The rows are sorted by label, so that a sample of their beginning has one label only."""
+    monkeypatch.setattr(sampling, "MOST_ROWS", 1000)
+    monkeypatch.setattr(parquet, "ROWS", 5)
+    total = 1600
+    path = write_rows(
+        tmp_path / name, [("abcd"[4 * i // total], f"some words {i}") for i in range(total)]
+    )
+    proposal = propose([path], InitOptions())
+    (note,) = [line for line in proposal.uses if line.startswith("looked at")]
+    read = int(note.split()[2].replace(",", ""))
+    assert f"of {total:,} rows" in note
+    assert 900 <= read <= 1100
+    assert "4 classes" in proposal.text
+    assert f"# about {total:,} rows" in proposal.text
+    monkeypatch.setattr(sampling, "MOST_ROWS", total)
+    assert not any("looked at" in line for line in propose([path], InitOptions()).uses)
 
 
 def test_long_steps_are_reported():

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.read_options import STDIN
 from seqtrain.data.readers.file_source import FileSource
+from seqtrain.data.readers.row_source import RowSample
 from seqtrain.data.readers.table_source import TableSource
 from seqtrain.data.readers.time_steps import SequenceBuilder, ids_are_scattered
 from seqtrain.errors import DataError
@@ -21,6 +22,7 @@ from seqtrain.files.formats import FORMATS
 __all__ = [
     "Digests",
     "FileSource",
+    "RowSample",
     "Source",
     "TableSource",
     "read_cells",
@@ -40,7 +42,11 @@ Source: TypeAlias = FileSource | TableSource
 
 
 def read_rows(
-    source: Source, problems: RowProblems | None = None, *, labelled: bool = True
+    source: Source,
+    problems: RowProblems | None = None,
+    *,
+    labelled: bool = True,
+    sample: RowSample | None = None,
 ) -> Iterator[Example]:
     """Yield the examples of a source, in order.
 
@@ -52,6 +58,7 @@ def read_rows(
         problems: Collector of the problems found so far, or None. If reading fails, the DataError
             contains these problems, too. This function adds none.
         labelled: True if every row must have a label.
+        sample: Sample of the rows to read if the format knows their number, or None to read all.
 
     Raises:
         DataError: If reading can't continue, or `labelled` is true and the source has no rows or
@@ -62,14 +69,14 @@ def read_rows(
     if labelled and format in FORMATS and not FORMATS[format].labelled:
         raise DataError(f"format {format} holds no labels; it is for prediction only")
     schema.check_format(format, problems.name, source.keep)
-    opened = source.opened(problems, labelled=labelled)
+    opened = replace(source.opened(problems, labelled=labelled), sample=sample)
     rows: Iterator[Any] = source.read(opened)
     if schema.steps is not None:
         scattered = None
         if opened.at_once > 1 and source.path != STDIN:
             ids = replace(schema, order=None, steps={}, static=None, label=None, group=None)
             only_ids = source.with_schema(ids).opened(RowProblems(problems.name), labelled=False)
-            found: Iterator[Any] = source.read(replace(only_ids, keep=()))
+            found: Iterator[Any] = source.read(replace(only_ids, keep=(), sample=sample))
             scattered = ids_are_scattered(found)
         rows = SequenceBuilder(opened, scattered).build(rows)
     is_empty = True
@@ -81,7 +88,11 @@ def read_rows(
 
 
 def read_cells(
-    source: Source, problems: RowProblems, *, drop_bad_rows: bool = False
+    source: Source,
+    problems: RowProblems,
+    *,
+    drop_bad_rows: bool = False,
+    sample: RowSample | None = None,
 ) -> Iterator[list[Any]]:
     """Yield blocks of the columns `source.keep` of a table, before their cells have a meaning.
 
@@ -91,9 +102,11 @@ def read_cells(
         source: The table.
         problems: Collector of the problems of rows that can't be used.
         drop_bad_rows: Leave out such rows without adding their problems.
+        sample: As in `read_rows`.
     """
     opened = source.opened(problems, labelled=False)
-    found: Iterator[Any] = source.read(replace(opened, at_once=CELLS_AT_ONCE, as_cells=True))
+    opened = replace(opened, at_once=CELLS_AT_ONCE, as_cells=True, sample=sample)
+    found: Iterator[Any] = source.read(opened)
     for lines, bad, *columns in found:
         if columns:
             yield columns

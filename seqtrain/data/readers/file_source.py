@@ -116,7 +116,10 @@ class FileSource(RowSource):
         """
         problems, labelled = opened.problems, opened.labelled
         in_folder = (self.format.whole_files and not labelled) or os.path.isdir(self.path)
-        for part in self._parts(labelled=labelled):
+        parts = self._parts(labelled=labelled)
+        for number, part in enumerate(parts):
+            if part.reading == WHOLE and not opened.is_read(number, len(parts)):
+                continue
             if in_folder:
                 problems.file = display_name(part.path)
             name = self.format.name if part.reading == WHOLE else part.reading

@@ -73,7 +73,9 @@ def read_npz(source: RowSource) -> Iterator[Example]:
             return [str(symbol) for symbol in piece.tolist()], label
         return features_from_array(piece if piece.ndim == 2 else piece[:, None]), label
 
-    return source.examples(enumerate(range(len(borders) - 1), start=1), parse)
+    total = len(borders) - 1
+    rows = (row for row in range(total) if source.is_read(row, total))
+    return source.examples(((row + 1, row) for row in rows), parse)
 
 
 def labels_file(path: str) -> str:

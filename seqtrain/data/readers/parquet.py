@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeAlias
 
-from seqtrain.data.examples import Example
+from seqtrain.data.examples import Example, Numbered
 from seqtrain.data.readers.cells import read_objects
 from seqtrain.data.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, refuse_bomb
 from seqtrain.data.readers.row_source import RowSource
@@ -18,8 +18,11 @@ ROWS = 1024
 """Largest number of rows in memory at a time."""
 NUMBER_BYTES = 8
 COLUMNS = "the columns"
-Opened: TypeAlias = tuple[Any, Callable[[list[str]], Iterable[Any]]]
-"""Schema of a file, and a function that takes names of columns and yields batches of them."""
+Opened: TypeAlias = tuple[Any, int, Callable[[list[str]], Iterable[Any]]]
+"""Schema of a file, its number of rows or 0 if that isn't known beforehand, and a function.
+
+The function takes names of columns and yields batches of them.
+"""
 
 
 def read_arrow(source: RowSource) -> Iterator[Example | Rows]:
@@ -37,7 +40,7 @@ def read_arrow(source: RowSource) -> Iterator[Example | Rows]:
         size = source.stream.seek(0, os.SEEK_END)
         source.stream.seek(0)
         opened = _open_parquet if source.format.name == "parquet" else _open_arrow
-        file_schema, batches = opened(source.stream, size)
+        file_schema, total, batches = opened(source.stream, size)
         columns = file_schema.names
         twice = next((column for column in columns if columns.count(column) > 1), None)
         if twice is not None:
@@ -50,8 +53,8 @@ def read_arrow(source: RowSource) -> Iterator[Example | Rows]:
                 row[schema.label] = classes[index] if 0 <= index < len(classes) else None
             return row
 
-        rows = _rows(batches(schema.columns_read(columns, source.keep)), size)
-        yield from read_objects(source, enumerate(rows, start=1), with_class_name)
+        rows = _rows(batches(schema.columns_read(columns, source.keep)), size, source, total)
+        yield from read_objects(source, rows, with_class_name)
     except (arrow.ArrowException, OSError, ValueError) as error:
         raise DataError(
             f"{name}: not a sound {source.format.name} file ({one_line(str(error))})"
@@ -80,7 +83,7 @@ def _open_arrow(stream: BinaryIO, size: int) -> Opened:
     stream.seek(0)
     file = _import().ipc.open_stream(stream) if is_stream else _import().ipc.open_file(stream)
     batches = file if is_stream else map(file.get_batch, range(file.num_record_batches))
-    return file.schema, lambda columns: (batch.select(columns) for batch in batches)
+    return file.schema, 0, lambda columns: (batch.select(columns) for batch in batches)
 
 
 def _open_parquet(stream: BinaryIO, size: int) -> Opened:
@@ -97,17 +100,21 @@ def _open_parquet(stream: BinaryIO, size: int) -> Opened:
         at_once = max(BOMB_FREE_BYTES, BOMB_RATIO * size) * file.metadata.num_rows
         return file.iter_batches(min(ROWS, max(1, at_once // max(1, largest))), columns=columns)
 
-    return file.schema_arrow, batches
+    return file.schema_arrow, file.metadata.num_rows, batches
 
 
-def _rows(batches: Iterable[Any], size: int) -> Iterator[dict[str, Any]]:
-    content = 0
+def _rows(batches: Iterable[Any], size: int, source: RowSource, total: int) -> Numbered:
+    content = end = 0
     for batch in batches:
+        first, end = end, end + batch.num_rows
+        if not source.is_read(first, total, batch.num_rows):
+            continue
         decoded = [getattr(x, "dictionary_decode", lambda x=x: x)() for x in batch.columns]
         content += sum(column.nbytes for column in decoded)
         refuse_bomb(COLUMNS, content, size)
-        for cells in zip(*map(cells_of_column, decoded), strict=True):
-            yield dict(zip(batch.schema.names, cells, strict=True))
+        columns = zip(*map(cells_of_column, decoded), strict=True)
+        for number, cells in enumerate(columns, first + 1):
+            yield number, dict(zip(batch.schema.names, cells, strict=True))
 
 
 def _class_names(metadata: dict[bytes, bytes], label: object) -> list[str]:

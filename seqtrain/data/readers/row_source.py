@@ -25,6 +25,8 @@ LINE_BYTES = 1 << 28
 """Largest number of bytes of a line (256 MiB), and of characters of a quoted field."""
 BLOCK_BYTES = 1 << 15
 """Bytes of lines that are decoded at once."""
+NUM_BLOCKS = 40
+"""Number of blocks of a sample."""
 UNDECODABLE = re.compile("[\udc00\udc80-\udcff]")
 """Characters that `_decode` writes for undecodable bytes and for NUL bytes."""
 NUL = "\udc00"
@@ -44,6 +46,29 @@ MAGIC = {
 """Maps the first bytes of binary files to the name of their type, for messages."""
 
 
+@dataclass
+class RowSample:
+    """Blocks of rows, spread evenly over an input, that are read instead of all rows.
+
+    Attributes:
+        most_rows: Number of rows up to which all rows are read.
+        total: Number of rows of the input that was read last, or 0 if it isn't known beforehand.
+        read: Number of its rows that were read.
+    """
+
+    most_rows: int
+    total: int = 0
+    read: int = 0
+
+    def includes(self, row: int, total: int, size: int) -> bool:
+        """Return True if rows are in the sample. The arguments are those of `RowSource.is_read`."""
+        period, length = -(-total // NUM_BLOCKS), self.most_rows // NUM_BLOCKS
+        if total > self.most_rows and row % period >= length:
+            return False
+        self.total, self.read = total, (self.read if row else 0) + (size if total else 0)
+        return True
+
+
 @dataclass(frozen=True)
 class RowSource:
     """An input of rows with the options for reading it.
@@ -61,6 +86,7 @@ class RowSource:
         at_once: Number of rows that are read as one block. It is 1 for pipes, so that each row is
             processed as soon as it arrives.
         as_cells: True to yield blocks of the cells of `keep` as `Rows`, without examples.
+        sample: Sample of the rows to read if the format knows their number, or None to read all.
         digests: Maps the path of each file that was read from beginning to end to its SHA-256.
     """
 
@@ -74,6 +100,7 @@ class RowSource:
     labelled: bool = True
     at_once: int = 1
     as_cells: bool = False
+    sample: RowSample | None = None
     digests: dict[str, str] = field(default_factory=dict, compare=False)
 
     def blocks(self) -> Iterator[list[str]]:
@@ -107,6 +134,16 @@ class RowSource:
             self.problems.fail(number, str(bad_line))
         except OSError as error:
             self.problems.fail(number, error.strerror or str(error))
+
+    def is_read(self, row: int, total: int, size: int = 1) -> bool:
+        """Return True if some rows are read, and False if the sample leaves them out.
+
+        Args:
+            row: Index of the first of these rows, from 0.
+            total: Number of rows of the input.
+            size: Number of these rows.
+        """
+        return self.sample is None or self.sample.includes(row, total, size)
 
     def lines(self) -> Numbered:
         """Yield each line with its number from 1, without its line end."""

@@ -150,7 +150,10 @@ class TableSource:
                 raise DataError(f"{name}: {missing_name('column', column, self.columns)}")
         if schema.steps is None:
             opened = replace(opened, schema=replace(schema, sequence=sequence))
-        return read_objects(opened, enumerate(self._rows(), start=1), with_indexes=True)
+        total = max(map(len, self.values.values()), default=0)
+        numbered = enumerate(self._rows(), start=1)
+        rows = (row for row in numbered if opened.is_read(row[0] - 1, total))
+        return read_objects(opened, rows, with_indexes=True)
 
     def label_type(self) -> str:
         """Return the name of the labels' type, a key of `LABEL_TYPES`.
