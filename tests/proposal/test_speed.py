@@ -196,7 +196,7 @@ CELLS += [
     "€3",
     "0,5",
 ]
-CELLS += ["y" * 81, "[1, 2, 3]", '["a", "b"]', "٣", "1_000", "café au lait", "9:30"]
+CELLS += ["y" * 81, "[1, 2, 3]", '["a", "b"]', "٣", "1_000", "café au lait", "9:30", "PT12M30.5S"]
 
 
 @pytest.mark.parametrize("seed", range(8))
