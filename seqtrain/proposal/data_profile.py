@@ -17,9 +17,9 @@ from seqtrain.data.readers.row_source import NUM_BLOCKS, name_of
 from seqtrain.data.sources import source_of
 from seqtrain.data.tokenizers import make_tokenizer
 from seqtrain.errors import DataError
-from seqtrain.proposal import sampling
 from seqtrain.proposal.columns import ColumnProfile
 from seqtrain.proposal.reading_progress import ReadingProgress
+from seqtrain.proposal.sampling import row_sample
 from seqtrain.proposal.text_family import Family, family_of
 
 OFTEN_MISSING = 0.2
@@ -157,7 +157,7 @@ class DataProfile:
         total = read = 0
         for path in files:
             source = source_of(path, self.format, schema, "drop" if drop_bad_rows else "error")
-            sample = RowSample(sampling.MOST_ROWS)
+            sample = row_sample()
             rows = good_rows(source, drop_bad_rows=drop_bad_rows, sample=sample)
             for row in progress.rows(rows):
                 if row.problem is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seqtrain.data.readers.opening import BUFFER, open_input
-from seqtrain.data.readers.row_source import NUM_BLOCKS
+from seqtrain.data.readers.row_source import NUM_BLOCKS, RowSample
 from seqtrain.errors import DataError
 from seqtrain.files.reading import uncompressed
 from seqtrain.proposal.reading_progress import ReadingProgress
@@ -34,6 +34,11 @@ class Sample:
     path: str
     scale: float = 1.0
     note: str | None = None
+
+
+def row_sample() -> RowSample:
+    """Return a new sample of rows, for formats that know their number of rows beforehand."""
+    return RowSample(MOST_ROWS)
 
 
 @contextmanager

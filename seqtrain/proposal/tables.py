@@ -37,13 +37,13 @@ from seqtrain.files.formats import (
     resolve_format,
 )
 from seqtrain.files.reading import path_problem
-from seqtrain.proposal import sampling
 from seqtrain.proposal.columns import ColumnProfile, columns_named, flattened, profile_blocks
 from seqtrain.proposal.data_profile import DataProfile, refuse_problems
 from seqtrain.proposal.header import has_header
 from seqtrain.proposal.label_column import choose_label, with_one_label
 from seqtrain.proposal.options import COLUMN_OPTIONS, InitOptions
 from seqtrain.proposal.reading_progress import ReadingProgress
+from seqtrain.proposal.sampling import row_sample, sampled
 from seqtrain.proposal.sequence_columns import FEWEST_STEPS, choose_sequence, no_series_problem
 from seqtrain.proposal.step_table import find_step_table
 from seqtrain.text import display_name, quote
@@ -101,7 +101,7 @@ def inspect(files: Sequence[str], options: InitOptions, progress: ReadingProgres
     encoding, undecodable = options.get("encoding"), list[str]()
     if encoding is None:
         encoding, undecodable = _encoding(path, format, progress)
-    with sampling.sampled(path, format, encoding, progress) as sample:
+    with sampled(path, format, encoding, progress) as sample:
         found = find_columns(sample.path, format, encoding, options, progress)
         progress.step(f"counting the rows of {name}")
         read = [sample.path, *files[1:]]
@@ -170,7 +170,7 @@ def find_columns(
         elif _has_labels_last(lines):
             written = replace(written, name="tsv", by_name=False)
     if columns_of_format(written.name) != "none":
-        sample = RowSample(sampling.MOST_ROWS)
+        sample = row_sample()
         columns = _read_columns(path, written, options, progress, sample)
         profile = _assign_columns(columns, written, options)
         profile.read = (sample.read, sample.total)
