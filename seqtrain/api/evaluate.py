@@ -144,8 +144,8 @@ def load_labelled(
 def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelled:
     """Read and encode a split that the run's config names.
 
-    If a split is held out of train, its rows are chosen as in training. The files of train must
-    then be unchanged. Otherwise a changed file gives a warning.
+    If the run holds rows out of train, they are held out again as in training, and the files of
+    train must be unchanged. A change of another split's file only gives a warning.
 
     Args:
         run: The run.

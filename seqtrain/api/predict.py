@@ -121,7 +121,7 @@ def predict(
         input_format: csv, tsv, jsonl, fasttext, txt or lines, or None to go by the file's name.
         delimiter: Delimiter of a csv file: comma, semicolon, tab or pipe; or None for the one of
             training.
-        encoding: Encoding of a file that isn't UTF-8, such as cp1252; or None.
+        encoding: Encoding of a file, such as cp1252; or None for the one of training.
         keep: Columns whose cells come with the predictions, as `Prediction.example.kept`.
         empty: error, unk or blank, for empty sequences, as in `Classifier.predict_examples`.
         bad_rows: error or blank, for rows that can't be read.

@@ -144,7 +144,8 @@ def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
     """Save the predictions of a finished run for the split that `errors` shows by default.
 
     Nothing is saved for tables in memory, and for files of more than `LARGEST_INPUT` bytes, which
-    take long to read again. If anything fails, nothing is saved, and no error is raised.
+    take long to read again. If a file can't be read or written, no error is raised, because the
+    predictions are then computed when they are shown.
 
     Args:
         session: Session whose training ended, with the best weights.
@@ -156,7 +157,7 @@ def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
         return
     model = Model(session.network, data.preprocessing, session.calibration)
     classifier = Classifier([model], session.device, run.path)
-    with suppress(SeqtrainError, OSError):  # then they are computed when they are shown
+    with suppress(SeqtrainError, OSError):
         found = prepared_split(classifier, config, data, split)
         if sum(os.path.getsize(path) for path in found.digests) > LARGEST_INPUT:
             return

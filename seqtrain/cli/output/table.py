@@ -79,7 +79,7 @@ def print_table(
             texts[i][0],
             justify="right" if column.kind == "number" else "left",
             overflow="ellipsis" if column.kind == "text" else "fold",
-            width=None if column.kind in LEAST_WIDTHS else natural[i],  # None: it may be narrowed
+            width=None if column.kind in LEAST_WIDTHS else natural[i],  # None may be narrowed
         )
     for number, row in enumerate(zip(*(texts[i][1:] for i in kept), strict=True), start=1):
         table.add_row(*row, end_section=number in sections)
