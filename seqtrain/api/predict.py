@@ -107,9 +107,9 @@ def predict(
 ) -> PredictionStream:
     """Classify every row of a file, a folder, or standard input.
 
-    A .txt file and standard input have one sequence per line; for a model of feature vectors a line
-    is a JSON list of vectors. Other files are read as the training file was. If each training file
-    was one sequence, so is a .txt file, and so is each file of a folder.
+    A .txt file and standard input have one sequence per line. For a model of feature vectors, a
+    line is a JSON list of vectors. Other files are read as the training file was. A model that was
+    trained on whole files is an exception: a .txt file, or each file of a folder, is one sequence.
 
     Args:
         source: Path, or - for standard input; or sequences as `Classifier.predict` takes them.
@@ -134,8 +134,8 @@ def predict(
         CheckpointError: If there is no complete model.
         ConfigError: If columns are to be kept of a format without columns, or there is no such
             device or encoding.
-        DataError: If a file is missing or a row can't be read. It is raised by the iterator, after
-            the predictions for the rows before it.
+        DataError: If a file is missing or a row can't be read. For a row, the iterator raises it
+            after the predictions for the rows before it.
         RunError: If memory ran out, or a prediction isn't finite.
     """
     classifier = load(run, device=device)

@@ -47,9 +47,9 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Calibration(Section):
-    """Settings of a model that are fitted on validation after training, as model.json holds them.
+    """Settings of a model that are chosen after training, as model.json holds them.
 
-    The defaults change no prediction: they belong to a model without calibration.
+    All but `shift` are fitted on validation. The defaults are those of a model without calibration.
     """
 
     temperature: Temperature | Annotated[list[Temperature], Field(min_length=1)] = 1.0

@@ -108,7 +108,7 @@ def _scale(low: float, high: float, start: float, end: float) -> Callable[[float
 def _ticks(
     values: Sequence[float], place: Callable[[float], float], *, percent: bool = False
 ) -> list[tuple[float, str]]:
-    """Return the coordinate and the text of a tick at each value. `place` maps a value to it."""
+    """Return the coordinate of each value, which `place` computes, and the value as text."""
     if percent:
         return [(place(value), f"{100 * value:.3g} %") for value in values]
     return [(place(v), f"{v:,.0f}" if abs(v) >= 1000 else f"{v:.3g}") for v in values]
