@@ -29,8 +29,11 @@ NO_KEY = 0
 MULTIPLIER = -7046029254386353131
 """2^64 divided by the golden ratio, odd, as a signed number (Knuth, volume 3, section 6.4)."""
 LOW_HALF = 0xFFFF_FFFF
-SPELLING_SHARE = 1 / 3
-"""Share of character n-grams in the squared norm of a sequence's values."""
+SPELLING_SHARE, EARLIER_SHARE = 2 / 3, 1 / 3
+"""Share of character n-grams in the squared norm of a sequence's values.
+
+The second number is that of models without a share in their folder.
+"""
 CHUNK_STEPS = 2**21
 """Approximate number of steps whose n-grams are counted at a time."""
 MOST_DISTINCT = 2**24
@@ -70,6 +73,7 @@ class NgramVocabulary:
             / (1 + number of sequences with the n-gram)) + 1. With spelling it has shape
             (K + BUCKETS,): an entry follows for each bucket of character n-grams. It is 0 for a
             bucket that doesn't occur in train.
+        spelling_share: Share of character n-grams in the squared norm of a sequence's values.
 
     Raises:
         ValueError: If no fit returns such arrays.
@@ -78,6 +82,7 @@ class NgramVocabulary:
     columns: tuple[GramColumn, ...]
     keys: Ints
     idf: npt.NDArray[np.float32]
+    spelling_share: float = SPELLING_SHARE
 
     def __post_init__(self) -> None:
         for _, shortest, longest, _ in self.columns:
@@ -93,6 +98,8 @@ class NgramVocabulary:
         unseen = np.arange(len(self.idf)) >= len(self.keys)
         if not (np.isfinite(self.idf) & ((self.idf >= 1) | unseen & (self.idf == 0))).all():
             raise ValueError("n-grams: an idf isn't a finite number from 1")
+        if not 0 <= self.spelling_share <= 1:
+            raise ValueError(f"n-grams: a spelling share of {self.spelling_share}")
 
     def __len__(self) -> int:
         return len(self.idf)
@@ -108,7 +115,7 @@ class NgramVocabulary:
         return len(self.idf) > len(self.keys)
 
     def __eq__(self, other: object) -> bool:
-        names = ("columns", "keys", "idf")
+        names = ("columns", "keys", "idf", "spelling_share")
         return isinstance(other, NgramVocabulary) and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in names
         )
@@ -118,7 +125,8 @@ class NgramVocabulary:
     def description(self) -> dict[str, Any]:
         """Return JSON values from which, with the arrays, `described` builds the vocabulary."""
         shortest, longest = self.sizes
-        found = {"shortest": shortest, "longest": longest, "number": len(self.keys)}
+        found: dict[str, Any] = {"shortest": shortest, "longest": longest}
+        found |= {"number": len(self.keys), "spelling_share": self.spelling_share}
         column, *_, tokens = self.columns[0]
         if column != ONLY:
             return found | {"columns": self.columns}
@@ -138,7 +146,7 @@ class NgramVocabulary:
         """
         one = ONLY, values["shortest"], values["longest"], values.get("tokens")
         columns = tuple(GramColumn(*column) for column in values.get("columns", [one]))
-        return cls(columns, keys, idf)
+        return cls(columns, keys, idf, values.get("spelling_share", EARLIER_SHARE))
 
 
 def streams(
@@ -348,7 +356,7 @@ def ngram_values(
     index = np.where(vocabulary.keys[index] == distinct, index, -1)[place]
     row, index, share = row[index >= 0], index[index >= 0], 0.0
     if vocabulary.has_spelling and words is not None:
-        share = SPELLING_SHARE
+        share = vocabulary.spelling_share
         spelled = ids.astype(np.int64)
         if spellings is not None and unknown is not None:
             spelled = np.where(spellings < 0, spelled, len(words) + spellings)

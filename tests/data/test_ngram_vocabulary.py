@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from seqtrain.data import ngram_vocabulary as ngrams
-from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, folded
+from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, NgramVocabulary, fit_ngrams, folded
 
 Gram = tuple[int, ...]
 
@@ -80,3 +80,12 @@ def test_keys_stay_as_they_are():
     for gram in ((1,), (0, 29999, 2), tuple(range(2, 30))):
         assert key_of(gram) == exact(gram)
     assert key_of((0, 29999, 2)) == -982202701857862009
+
+
+def test_the_share_of_characters_is_saved_and_earlier_models_keep_theirs():
+    chosen = fit_ngrams(*flat(some_rows(seed=1)), GramColumn(ONLY, 1, 2), most=100)
+    values = chosen.description()
+    again = NgramVocabulary.described(values, chosen.keys, chosen.idf)
+    assert again == chosen
+    del values["spelling_share"]
+    assert NgramVocabulary.described(values, chosen.keys, chosen.idf).spelling_share == 1 / 3

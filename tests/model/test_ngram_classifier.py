@@ -79,7 +79,7 @@ def test_logits_of_rows_are_those_of_the_formula(sizes, most):
     )
 
 
-def test_where_spelling_counts_characters_have_a_third():
+def test_where_spelling_counts_characters_have_two_thirds():
     """Of words that the vocabulary lacks, too: they come with the batch."""
     names = [f"word{'xyzuvw'[i % 6] * (i % 4)}{i}" for i in range(VOCAB_SIZE + 2)]
     words = word_grams(["", "", *names[2:VOCAB_SIZE]], 3, 4)
@@ -94,7 +94,7 @@ def test_where_spelling_counts_characters_have_a_third():
             first + bucket for i in row if i >= 2 for bucket in buckets_of(names[i], 3, 4)
         )
         known = of_ids(model, [i if i < VOCAB_SIZE else 1 for i in row])
-        both = math.sqrt(2 / 3) * known + math.sqrt(1 / 3) * weighted(model, counts)
+        both = math.sqrt(1 / 3) * known + math.sqrt(2 / 3) * weighted(model, counts)
         return GAIN * both + model.bias
 
     packed = pack_sequence([torch.tensor(row) for row in rows])

@@ -81,6 +81,15 @@ def test_a_column_that_the_user_names_is_in_the_header(tmp_path):
     assert config.data.label == "kind"
 
 
+def test_the_comment_names_the_rows_that_fit_will_hold_out(tmp_path):
+    labels = ["good"] * 40 + ["bad"] * 35 + ["odd"] * 5
+    rows = [[label, text] for label, text in zip(labels, sentences(80), strict=True)]
+    config, proposal = proposed(write(tmp_path / "a.csv", ["label", "text"], rows))
+    held_out = len(prepare(config, cache_folder=None).splits["validation"])
+    assert held_out > config.data.validation * 80
+    assert f"# {held_out} rows of train choose" in proposal.text
+
+
 def test_a_label_of_few_values_beats_codes_that_repeat(tmp_path):
     rows = [[s, 100 + i // 3, "yn"[i % 2]] for i, s in enumerate(sentences(120))]
     config, _ = proposed(write(tmp_path / "a.csv", ["body", "product_id", "verdict"], rows))

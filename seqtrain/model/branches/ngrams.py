@@ -4,8 +4,8 @@ Each branch learns from its own predictions: the loss is the sum of their cross-
 of an n-gram is (1 + ln(number of occurrences)) times its idf. The values of a sequence are scaled
 to a vector of length 1.
 
-With model.ngrams_spelling, character n-grams within words are features, too. They have a third of
-the squared length. Half of it cost accuracy on questions, where function words decide.
+With model.ngrams_spelling, character n-grams within words are features, too. They have two thirds
+of the squared length.
 
 B sequences, N packed time steps, K n-grams of the vocabulary, C classes, P distinct n-grams of each
 sequence, over all sequences.
