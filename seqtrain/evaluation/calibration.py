@@ -222,10 +222,8 @@ def calibrate(
     if logits.shape[1] <= MOST_CLASSES:
         has_class = labels.unsqueeze(1) == torch.arange(logits.shape[1], device="cpu")
         classes = class_points(logits.double().softmax(dim=1), has_class)
-    num_rare = int((labels == rare).sum()) if rare is not None else 0
-    if rare is not None and num_rare >= FEWEST_OF_A_CLASS:
-        threshold = threshold_reached_by(num_rare, logits.double().softmax(dim=1)[:, rare])
-        thresholds = [threshold if index == rare else 1 - threshold for index in range(2)]
+    if rare is not None:
+        thresholds = rare_thresholds(logits, labels, rare)
     decided, confidence = list[Tensor](), list[Tensor]()
     for block, _ in double_blocks(logits, labels):
         probabilities = block.softmax(dim=1)
@@ -242,6 +240,25 @@ def calibrate(
         thresholds=thresholds,
         classes=classes,
     )
+
+
+def rare_thresholds(logits: Tensor, labels: Tensor, rare: int) -> list[float]:
+    """Return thresholds of two classes that predict the rare one as often as it occurs.
+
+    Args:
+        logits: Calibrated logits, (B, 2).
+        labels: Class indices, (B,).
+        rare: Index of the rare class.
+
+    Returns:
+        The threshold of each class, or an empty list if fewer than `FEWEST_OF_A_CLASS` examples
+        are of the rare class.
+    """
+    number = int((labels == rare).sum())
+    if number < FEWEST_OF_A_CLASS:
+        return []
+    threshold = threshold_reached_by(number, logits.double().softmax(dim=1)[:, rare])
+    return [threshold if index == rare else 1 - threshold for index in range(2)]
 
 
 def _calibrate_multi_label(

@@ -6,6 +6,7 @@ README.md has the measurement behind each rule.
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
+from seqtrain.data.labels import rare_class
 from seqtrain.data.summary import are_uneven
 from seqtrain.proposal.data_profile import DataProfile
 from seqtrain.proposal.options import InitOptions
@@ -113,6 +114,12 @@ class Situation:
             per_class: Limit of the number of rows per class.
         """
         return not self.profile.channels and self.rows < min(total, per_class * self.classes)
+
+    @property
+    def has_rare_class(self) -> bool:
+        """True if one of two classes is rare, so that a threshold decides."""
+        counts = [*self.profile.classes.values()]
+        return not self.profile.multi_label and rare_class(counts) is not None
 
     @property
     def stops_early(self) -> bool:
@@ -364,7 +371,7 @@ def _refit(data: Situation) -> Iterator[Choice]:
     most = REFIT_ROWS[data.classes > FEW_CLASSES]
     is_few = data.rows < most * data.classes and data.family not in ("alphabet", "symbols")
     share = data.validation if isinstance(data.validation, float) else 0.0
-    if is_few and share >= REFIT_FRACTION:
+    if is_few and share >= REFIT_FRACTION and not data.has_rare_class:
         yield Choice("training.refit", True, "few rows: finally all of them are learned")
 
 

@@ -19,7 +19,7 @@ from seqtrain.config.schema import Config
 from seqtrain.data.dataset import PreparedData
 from seqtrain.data.labels import class_counts, rare_class
 from seqtrain.data.store import Array, SequenceStore, joined_stores
-from seqtrain.evaluation.calibration import Calibration, adjustment
+from seqtrain.evaluation.calibration import Calibration, adjustment, rare_thresholds
 from seqtrain.evaluation.calibration import calibrate as fit_calibration
 from seqtrain.evaluation.scores import Scores
 from seqtrain.evaluation.scoring import score, score_branches
@@ -102,6 +102,13 @@ class TrainingSession:
         """Threshold of each class, as predictions use it."""
         return self.calibration.thresholds or [0.5] * len(self.labels)
 
+    @property
+    def rare(self) -> int | None:
+        """Index of the rare one of two classes, or None. It is None if multi-label."""
+        train = self.data.splits["train"].labels
+        counts = class_counts(train, len(self.labels)).tolist()
+        return rare_class(counts) if train.ndim == 1 else None
+
     def set_calibration(self, calibration: Calibration) -> None:
         """Set the temperature, thresholds, and branch weights of the network."""
         self.calibration = calibration
@@ -154,6 +161,19 @@ class TrainingSession:
         for name in ("best_epoch", "best_value", "best_error", "refit_epochs"):
             setattr(self.learner.progress, name, getattr(before, name))
 
+    def match_learned_rows(self) -> None:
+        """Choose the threshold of a rare class on the rows that the model learned.
+
+        The probabilities of two models differ in their mean, even after equally many epochs. The
+        threshold of the model before the refit predicts the rare class too often, or too seldom.
+        """
+        if self.rare is None or not self.calibration.thresholds:
+            return
+        rows = self.learner.objective.store
+        logits = self.network.combine(self.branch_logits(rows))
+        found = rare_thresholds(logits, torch.from_numpy(rows.labels), self.rare)
+        self.set_calibration(self.calibration.model_copy(update={"thresholds": found}))
+
     def branch_logits(self, store: SequenceStore) -> list[Tensor]:
         """Return the logits of each branch, (B, C)."""
         return shared_logits(self.network, store, self.device, self.processes)
@@ -172,13 +192,12 @@ class TrainingSession:
         if not branches:
             return before
         has_thresholds = settings.thresholds != "none"
-        rare = rare_class(class_counts(train, len(self.labels)).tolist())
         found = fit_calibration(
             branches,
             torch.from_numpy(splits["validation"].labels),
             before,
             one_threshold=settings.thresholds == "one",
-            rare=rare if has_thresholds else None,
+            rare=self.rare if has_thresholds else None,
         )
         return found if has_thresholds else found.model_copy(update={"thresholds": []})
 
@@ -298,6 +317,7 @@ def refit(session: TrainingSession) -> Iterator[TrainingEvent]:
     if session.learner.progress.phase != "refit":
         session.start_refit()
     yield from train(session.learner, session.must_settle)
+    session.match_learned_rows()
     yield PhaseEnd()
 
 

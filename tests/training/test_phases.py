@@ -10,6 +10,7 @@ from torch import Tensor
 
 from seqtrain.config import resolved_config
 from seqtrain.data.dataset import PreparedData, prepare
+from seqtrain.data.decisions import best_class
 from seqtrain.training.distributed import SINGLE
 from seqtrain.training.events import EpochEvent
 from seqtrain.training.objectives import KEPT_LOGITS
@@ -67,3 +68,26 @@ def test_a_checkpoint_keeps_what_calibrates_a_refit(session: TrainingSession) ->
     for wrong in (tensors[KEPT_LOGITS][:, 1:], tensors[KEPT_LOGITS] * torch.inf):
         with pytest.raises(ValueError, match=KEPT_LOGITS):
             start(session.data).restore(tensors | {KEPT_LOGITS: wrong}, values)
+
+
+def test_a_refit_predicts_a_rare_class_as_often_as_its_rows_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The threshold of the model before would not fit, for the mean of probabilities differs."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(0)
+    examples = [
+        (text, "rare" if draw.random() < (0.3 if label == "up" else 0.03) else "usual")
+        for text, label in rows(300, seed=1)
+    ]
+    write_table(tmp_path / "train.tsv", examples)
+    session = start(prepare(resolved_config(CONFIG), cache_folder=None))
+    before = list[list[float]]()
+    for _ in train_session(session):
+        before.append(session.calibration.thresholds)
+    learned = session.learner.objective.store
+    logits = session.network.combine(session.branch_logits(learned))
+    predicted = best_class(logits.double().softmax(1), session.thresholds)
+    often = (learned.labels == session.rare).sum()
+    assert (predicted == session.rare).sum() == pytest.approx(often, abs=1)
+    assert session.calibration.thresholds != before[-2]
