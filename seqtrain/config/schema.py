@@ -292,7 +292,8 @@ class TrainingConfig(Section):
     refit: bool = False
     """Finally train a new model on train and validation together, up to the last epoch within one
     standard error of the best (if all of validation is right: up to the last decrease of its
-    loss)."""
+    loss). Validation after as many epochs calibrates it. The threshold of a rare class is chosen on
+    the rows that it learned."""
     calibration: Literal["temperature", "none"] = "temperature"
     """temperature: finally divide the logits by the number that minimizes the validation loss
     (multi-label: one number and one threshold per class)."""
