@@ -19,13 +19,14 @@ import warnings
 from types import FrameType
 
 PACKAGE = __name__.partition(".")[0]
+"""Name of this package."""
 MACHINE_FAULTS = {
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS),
     *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
 }
-"""Error numbers of an OSError whose cause is the machine, not the path."""
+"""Numbers (errno) of system errors that the machine causes, such as a full disk."""
 REFUSALS = {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR}
-"""Error numbers of an OSError whose cause is the path."""
+"""Numbers (errno) of system errors that a path causes, such as a missing permission."""
 OUT_OF_MEMORY = (
     "DefaultCPUAllocator: can't allocate memory",
     "DefaultCPUAllocator: not enough memory",
@@ -38,32 +39,40 @@ OUT_OF_MEMORY = (
     "failed to map segment from shared object",
     "can't start new thread",
 )
-"""Parts of error messages that mean that memory, or the number of threads, is exhausted."""
+"""Parts of messages of errors whose cause is that memory or the number of threads is exhausted."""
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
-    """Return True if the cause of an error is that memory, or the number of threads, ran out."""
+    """Return True if an error means that memory or the number of threads is exhausted."""
     message = str(error) if isinstance(error, RuntimeError | ImportError | OSError) else ""
     return isinstance(error, MemoryError) or any(words in message for words in OUT_OF_MEMORY)
 
 
 FLAGS = {"force": "True", "resume": "True", "no-cache": "cache=False"}
-"""Maps each option without a value to the value or argument that Python users write instead."""
+"""Maps each command-line option without a value to its counterpart in Python.
+
+The counterpart is the value of the argument of the same name, or a whole argument ("cache=False").
+"""
 OPTION = re.compile(
     r"(?P<command>\b(?:seqtrain|fit) [^;]*)"
     r"|(?<!^)--set (?P<setting>[a-z_.]+=\w+)"
     r"|--(?P<valued>split|input-format) (?P<value>\w+)"
     r"|(?!--set )--(?P<name>[a-z]+(?:-[a-z]+)*)(?P<place>:)?(?: (?=[A-Z]{2}))?"
 )
-"""Commands and options in a message."""
+"""Pattern of the commands and command-line options that a message mentions.
+
+The groups are named after what they match. "command" is a whole command, such as "seqtrain fit …".
+"setting" is the value of --set. "valued" is an option whose value follows as "value". "name" is any
+other option. Then "place" is a colon if the option begins the message, as the place of the problem.
+"""
 
 
 def python_names(problem: str) -> str:
-    """Replace the command-line options in a message by the arguments of Python functions.
+    """Return a message with command-line options replaced by arguments of Python functions.
 
     `--run-dir: …` becomes `run_dir: …`, `--label COLUMN` becomes `label=COLUMN`, `--force` becomes
-    `force=True`, and `--set a.b=c` becomes `settings=['a.b=c']`. Commands such as
-    `seqtrain fit … --resume` stay.
+    `force=True`, and `--set a.b=c` becomes `settings=['a.b=c']`. Whole commands such as
+    `seqtrain fit … --resume` don't change.
     """
 
     def argument(match: re.Match[str]) -> str:
@@ -83,13 +92,17 @@ def python_names(problem: str) -> str:
 
 
 class SeqtrainError(Exception):
-    """Base of all errors meant for the user: one line per problem, no traceback.
+    """Base of all errors meant for the user. The command line prints them without a traceback.
 
-    `str(error)` names the arguments of Python functions, such as `run_dir=`. The command line
-    prints `problems`, which name its options, such as `--run-dir`.
+    `problems` mention the options of the command line, such as `--run-dir`. `str(error)` mentions
+    the arguments of Python functions instead, such as `run_dir=`.
 
     Args:
-        problems: One line each: where, what was found, what is allowed, what to do.
+        problems: Messages of one line each: where, what was found, what is allowed, what to do.
+
+    Attributes:
+        problems: The same messages.
+        exit_code: Exit code of the command line after this error.
     """
 
     exit_code = 1
@@ -103,13 +116,13 @@ class SeqtrainError(Exception):
 
 
 class ConfigError(SeqtrainError):
-    """The configuration, a command-line option or the device is wrong."""
+    """Error: the configuration, a command-line option, an argument or the device is wrong."""
 
     exit_code = 2
 
 
 class DataError(SeqtrainError):
-    """An input file is missing, unreadable, or has rows that can't be used."""
+    """Error: an input file is missing or unreadable, or has rows that can't be used."""
 
     exit_code = 2
 
@@ -119,34 +132,35 @@ def missing_package(what: str, package: str | None, extra: str) -> ConfigError:
 
     Args:
         what: Name of the feature, such as "format xlsx".
-        package: Name of the package.
-        extra: Extra of seqtrain that installs the package.
+        package: Name of the missing package, such as `ImportError.name`.
+        extra: Optional dependencies of seqtrain that include the package, such as "tune" in
+            `seqtrain[tune]`.
     """
     install = f"install it with: pip install 'seqtrain[{extra}]'"
     return ConfigError(f"{what} needs the package {package}; {install}")
 
 
 class CheckpointError(SeqtrainError):
-    """A run directory or model folder is missing, damaged, or doesn't fit."""
+    """Error: a run directory or a model folder is missing, damaged, or doesn't fit the config."""
 
     exit_code = 2
 
 
 class RunError(SeqtrainError):
-    """Training or prediction failed while running; what was saved stays valid."""
+    """Error: training or prediction failed while running. Files that were saved stay valid."""
 
     exit_code = 3
 
 
 class SeqtrainWarning(UserWarning):
-    """Something that the user should know about data or results."""
+    """Warning about data or results, for the user."""
 
 
 def warn(*lines: str) -> None:
-    """Issue a SeqtrainWarning for each text in `lines`.
+    """Issue a SeqtrainWarning for each message in `lines`.
 
-    The warning points to the line of the user's code that called the package. Command-line options
-    in the text are replaced by arguments of Python functions.
+    The warning names the line of the user's code that called this package. Command-line options in
+    a message are replaced by arguments of Python functions, as `python_names` does.
     """
     frame: FrameType | None = sys._getframe()
     level = 1
@@ -157,13 +171,19 @@ def warn(*lines: str) -> None:
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal stopped the run; a checkpoint is saved.
+    """Exception: a signal stopped the run after its checkpoint was saved.
 
-    It is a KeyboardInterrupt, so that a loop with ``except Exception`` ends at Ctrl-C, too.
+    It is a KeyboardInterrupt, so that Ctrl-C also ends a loop with ``except Exception``.
 
     Args:
         signal_number: Number of the signal.
-        problems: Message with the command to resume, or nothing if another process prints it.
+        problems: Message with the command that resumes the run. It is missing in processes other
+            than rank 0, so that only one process prints it.
+
+    Attributes:
+        signal_number: Number of the signal.
+        problems: The message, as a tuple.
+        exit_code: 128 plus the number of the signal.
     """
 
     def __init__(self, signal_number: int, *problems: str) -> None:

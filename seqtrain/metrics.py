@@ -4,7 +4,7 @@ A metric is one field of `Metrics`. JSON, screens, reports, metrics.jsonl, ``tra
 the columns of ``seqtrain runs`` are derived from that field. This module imports no torch, so that
 the config can list the names.
 
-C classes.
+C is the number of classes.
 """
 
 from __future__ import annotations
@@ -22,23 +22,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Predictions of a split, counted: all that a metric may be computed from.
+    """Counts and errors of the predictions for one split. Every metric is computed from them.
 
     In a multi-label task each class of each example is a yes-or-no decision.
 
     Attributes:
         multi_label: True if an example may have several labels.
         num_examples: Number of examples.
-        num_unknown: Number of examples with a label that the training split lacks.
-        num_correct: Number of examples with a correct prediction, of all labels if multi-label.
-        hits: Number of correct predictions of each class, (C,).
+        num_unknown: Number of examples with at least one label that the training split lacks.
+        num_correct: Number of examples that are predicted correctly. If multi-label, all labels of
+            the example must be right.
+        hits: Number of examples for which a class is predicted correctly, for each class, (C,).
         support: Number of examples of each class, (C,).
-        predicted: Number of predictions of each class, (C,).
-        loss: Mean cross-entropy in nats, over examples with known labels.
-        brier: Mean squared distance between probabilities and labels, over the same examples.
+        predicted: Number of examples for which a class is predicted, for each class, (C,).
+        loss: Mean cross-entropy in nats, over the examples without unknown labels.
+        brier: Brier score, over the same examples.
         ece: Expected calibration error.
-        auc: Mean over the classes that occur, or None if it wasn't computed.
-        average_precision: Mean over the classes that occur, or None if it wasn't computed.
+        auc: Mean area under the ROC curve of the classes that occur, or None if not computed.
+        average_precision: Mean average precision of the same classes, or None if not computed.
     """
 
     multi_label: bool
@@ -74,13 +75,17 @@ class Outcome:
 
     @property
     def total_support(self) -> float:
-        """Number of labels of all examples, those that the training split lacks included."""
+        """Number of labels of all examples. Unknown labels of one example count as one label."""
         return float(self.support.sum()) + self.num_unknown
 
     def macro(self, values: Floats) -> float:
-        """Return the mean over the classes that occur or are predicted, as scikit-learn does.
+        """Return the mean of a metric over the classes that occur or are predicted.
 
-        All labels that the training split lacks count as one more class, of value 0.
+        scikit-learn averages over the same classes. If there are labels that the training split
+        lacks, they count together as one more class with the value 0.
+
+        Args:
+            values: The metric of each class, (C,). It must be 0 for the other classes.
         """
         classes = int((self.support + self.predicted > 0).sum()) + (self.num_unknown > 0)
         return float(values.sum()) / max(1, classes)
@@ -91,17 +96,20 @@ class Metric:
     """Description of one metric.
 
     Attributes:
-        name: Field of `Metrics`, and name in JSON and in the config.
+        name: Name of the field of `Metrics`. The config and JSON use the same name.
         title: Heading on screens.
-        multi_label_title: Heading if an example may have several labels.
-        compute: Function from an `Outcome` to the value.
-        form: Format specification of the value.
-        each_epoch: True if it is computed after every epoch.
-        monitored: True if training.monitor can name it; then it is computed after every epoch.
-        shown: Tasks in which screens show it: "all", "single-label", "multi-label", or "rare class"
-            (two classes, of which one has less than a fifth of the examples); "details" for the
-            line below the table; "" for nowhere.
-        smaller_is_better: True for a loss or an error.
+        multi_label_title: Heading on screens in a multi-label task.
+        compute: Function that receives an `Outcome` and returns the value, or None if the metric
+            isn't defined for the task or wasn't computed.
+        form: Format specification of the value, such as ".2%".
+        each_epoch: True if the metric is recorded after every epoch.
+        monitored: True if training.monitor can name the metric.
+        shown: Condition under which screens show the metric, as one word. "all": for every task.
+            "single-label" and "multi-label": for tasks of this kind. "rare class": if one of two
+            classes has less than a fifth of the examples. "details": for every task, in the line
+            below the table of scores. "": never; JSON and reports have the metric nevertheless.
+        smaller_is_better: True for a loss or an error, False for a metric whose larger values are
+            better.
     """
 
     name: str
@@ -115,7 +123,7 @@ class Metric:
     smaller_is_better: bool
 
     def text(self, value: float | None) -> str:
-        """Return a value as screens show it."""
+        """Return a value of the metric as text for screens: "-" for None."""
         return "-" if value is None else format(value, self.form)
 
 
@@ -130,7 +138,11 @@ def metric(
     shown: str = "",
     smaller_is_better: bool = False,
 ) -> Any:
-    """Return a field of `Metrics`. The arguments are described at `Metric`."""
+    """Return a dataclass field for `Metrics` that describes one metric.
+
+    The arguments have the meaning of the attributes of `Metric`. By default, `multi_label_title`
+    equals `title`, and `monitored` equals `each_epoch`.
+    """
     settings = {
         "title": title,
         "multi_label_title": multi_label_title or title,
@@ -147,8 +159,8 @@ def metric(
 def cohen_kappa(outcome: Outcome) -> float:
     """Return Cohen's kappa: agreement of labels and predictions beyond chance, in [-1, 1].
 
-    In a multi-label task it is the agreement of all yes-or-no decisions. It is 0 if chance alone
-    agrees always.
+    In a multi-label task, the decisions for all classes of all examples are compared together. If
+    the agreement expected by chance is already 1, return 0.
 
     Reference:
         Cohen 1960, "A coefficient of agreement for nominal scales".
@@ -169,7 +181,10 @@ def cohen_kappa(outcome: Outcome) -> float:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Metrics:
-    """Values of all metrics; shares are in [0, 1]. An unknown label makes a prediction wrong."""
+    """Values of all metrics for one split. Shares are in [0, 1], not in percent.
+
+    The prediction for an example is wrong if the training split lacks a label of this example.
+    """
 
     loss: float = metric(
         "loss",
@@ -179,8 +194,8 @@ class Metrics:
         shown="all",
         smaller_is_better=True,
     )
-    """Mean cross-entropy in nats over examples with known labels; if multi-label, the sum of the
-    classes' binary cross-entropies."""
+    """Mean cross-entropy in nats, over the examples without unknown labels. If multi-label, the
+    cross-entropy of an example is the sum of the binary cross-entropies of all classes."""
     accuracy: float = metric(
         "accuracy",
         lambda outcome: outcome.num_correct / outcome.num_examples,
@@ -188,7 +203,8 @@ class Metrics:
         each_epoch=True,
         shown="all",
     )
-    """Share of correct examples; if multi-label, all labels must be right (subset accuracy)."""
+    """Share of examples that are predicted correctly. If multi-label, all labels of an example must
+    be right (subset accuracy)."""
     majority_baseline: float | None = metric(
         "majority class",
         lambda outcome: (
@@ -200,15 +216,15 @@ class Metrics:
         monitored=False,
         shown="single-label",
     )
-    """Accuracy of always predicting the most frequent class of these examples; None if
-    multi-label."""
+    """Accuracy of always predicting the most frequent class of this split, or None if multi-label.
+    """
     macro_f1: float = metric(
         "macro F1",
         lambda outcome: outcome.macro(outcome.f1),
         each_epoch=True,
         shown="all",
     )
-    """Mean of the classes' F1, over classes that occur or are predicted."""
+    """Mean of the classes' F1, over the classes that occur or are predicted."""
     weighted_f1: float = metric(
         "weighted F1",
         lambda outcome: (
@@ -217,7 +233,7 @@ class Metrics:
         each_epoch=True,
         shown="single-label",
     )
-    """Mean of the classes' F1, weighted by their support."""
+    """Mean of the classes' F1, weighted by the number of examples of the class."""
     micro_f1: float = metric(
         "micro F1",
         lambda outcome: (
@@ -228,7 +244,7 @@ class Metrics:
         each_epoch=True,
         shown="multi-label",
     )
-    """F1 of all labels together; equal to accuracy unless multi-label."""
+    """F1 of the labels of all classes counted together. It equals accuracy unless multi-label."""
     macro_precision: float = metric(
         "macro precision", lambda outcome: outcome.macro(outcome.precision)
     )
@@ -236,12 +252,12 @@ class Metrics:
     macro_recall: float = metric("macro recall", lambda outcome: outcome.macro(outcome.recall))
     """Mean of the classes' recall, over the same classes as `macro_f1`."""
     auc: float | None = metric("AUC", lambda outcome: outcome.auc, shown="rare class")
-    """Mean area under the ROC curve of each class against all others, over the classes that occur;
-    None if it wasn't computed."""
+    """Mean area under the ROC curve of each class against all others, over the classes that occur,
+    or None if it wasn't computed."""
     average_precision: float | None = metric(
         "average precision", lambda outcome: outcome.average_precision, shown="rare class"
     )
-    """Mean average precision over the same classes as `auc`; None if it wasn't computed."""
+    """Mean average precision over the same classes as `auc`, or None if it wasn't computed."""
     ece: float = metric(
         "calibration error",
         lambda outcome: outcome.ece,
@@ -256,8 +272,8 @@ class Metrics:
         shown="details",
         smaller_is_better=True,
     )
-    """Mean squared distance between probabilities and the label's 1 among 0s, in [0, 2], over the
-    same examples as `loss`."""
+    """Brier score: the squared differences between probabilities and labels (1 or 0), summed over
+    the classes, in [0, 2], or in [0, C] if multi-label. Mean over the same examples as `loss`."""
     cohen_kappa: float = metric(
         "Cohen's kappa", cohen_kappa, form=".4f", each_epoch=True, shown="details"
     )
@@ -267,25 +283,29 @@ class Metrics:
 METRICS: dict[str, Metric] = {
     each.name: Metric(name=each.name, **each.metadata) for each in fields(Metrics)
 }
+"""Maps the name of each metric to its description, in the order of `Metrics`."""
 EPOCH_METRICS: tuple[str, ...] = tuple(
     name for name, metric in METRICS.items() if metric.each_epoch
 )
-"""Metrics that are computed after every epoch."""
+"""Names of the metrics that are recorded after every epoch."""
 MONITORED: tuple[str, ...] = tuple(
     sorted(
         (name for name, metric in METRICS.items() if metric.monitored),
         key=lambda name: METRICS[name].smaller_is_better,
     )
 )
-"""Values of training.monitor; those that grow come first."""
+"""Values of training.monitor. Metrics whose larger values are better come first."""
 
 
 def compared_metric(monitor: str, *, has_rare_class: bool = False) -> Metric:
-    """Return the metric by which branches are compared with the whole model.
+    """Return the metric by which the branches of a model are compared with the whole model.
 
-    It is the monitored one. Accuracy replaces a loss, which calibration lowers for the whole model
-    only, and metrics that aren't computed for single branches. If one of two classes is rare, it is
-    macro F1.
+    If one of two classes is rare, it is macro F1. Otherwise it is the metric that `monitor` names,
+    or accuracy if that metric is a loss: calibration lowers the loss of the whole model only.
+
+    Args:
+        monitor: Value of training.monitor.
+        has_rare_class: True if the task has two classes and one of them is rare.
     """
     metric = METRICS["macro_f1" if has_rare_class else monitor]
     is_comparable = metric.each_epoch and not metric.smaller_is_better

@@ -1,8 +1,9 @@
-"""Signals that ask the program to stop.
+"""Signals that ask the program to stop: SIGINT (Ctrl-C), SIGTERM and SIGHUP.
 
-Training stops after the current update (`StopSignals`). Outside of training, SIGTERM and SIGHUP end
-the program at once (`ended_by_signals`), as SIGINT does in any Python program. A second SIGINT ends
-it within half a second (`ended_by_second_interrupt`).
+During training, the first signal is recorded, and training stops after the current update
+(`StopSignals`). Outside of training, SIGTERM and SIGHUP end the program at once
+(`exit_on_signals`), as SIGINT does in any Python program. A second SIGINT ends the program within
+half a second, even during a long call of C code (`exit_on_second_interrupt`).
 """
 
 from __future__ import annotations
@@ -21,19 +22,22 @@ from typing import Any
 STOPPING = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
+"""Numbers of the signals that ask to stop. Windows has no SIGHUP."""
 INTERRUPTED = 130
+"""Exit code after SIGINT: 128 plus the number of the signal."""
 GRACE = 0.5
 """Seconds that Python has to handle the second SIGINT and to clean up."""
 
 
 class StopSignals:
-    """Context manager that records the first signal to stop: SIGINT, SIGTERM or SIGHUP.
+    """Context manager that records the first of the signals SIGINT, SIGTERM and SIGHUP.
 
-    A SIGINT after any of these signals raises KeyboardInterrupt. Outside of the main thread, and
-    for signals that are ignored, nothing is set.
+    A recorded signal doesn't end the program. If another signal came before it, a SIGINT raises
+    KeyboardInterrupt. Signals that the program ignores, as under nohup, stay ignored. Outside of
+    the main thread, no signal is recorded, because Python allows no handlers there.
 
     Attributes:
-        received: Number of the signal, or None before it came.
+        received: Number of the first signal, or None if no signal came.
     """
 
     def __init__(self) -> None:
@@ -44,24 +48,26 @@ class StopSignals:
         if threading.current_thread() is threading.main_thread():
             for number in STOPPING:
                 if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup sets it
-                    self._previous[number] = signal.signal(number, self._note)
+                    self._previous[number] = signal.signal(number, self._record)
         return self
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _record(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.received = self.received or number
 
 
 @contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Exit with 128 + signal in the block, for signals that have the system's default handler.
+def exit_on_signals() -> Iterator[None]:
+    """Context manager in which a signal raises SystemExit with 128 plus the signal's number.
 
-    SIGINT has Python's own handler and isn't changed.
+    This concerns SIGTERM and SIGHUP, which otherwise end a program without its cleanup. A signal
+    is unchanged if its handler isn't the system's default. So is SIGINT: Python handles it by
+    raising KeyboardInterrupt. The earlier handlers are restored at the end of the block.
     """
 
     def leave(number: int, frame: FrameType | None) -> None:
@@ -70,7 +76,7 @@ def ended_by_signals() -> Iterator[None]:
     previous = {
         number: signal.signal(number, leave)
         for number in STOPPING
-        if signal.getsignal(number) is signal.SIG_DFL  # SIGINT has Python's own handler
+        if signal.getsignal(number) is signal.SIG_DFL
     }
     try:
         yield
@@ -80,12 +86,16 @@ def ended_by_signals() -> Iterator[None]:
 
 
 @contextmanager
-def ended_by_second_interrupt() -> Iterator[None]:
-    """Exit with 130 soon after a second SIGINT in the block, even during a long call of C code.
+def exit_on_second_interrupt() -> Iterator[None]:
+    """Context manager in which a second SIGINT ends the process with exit code 130.
 
-    Python handles a signal only between two instructions, and handles two pending ones as one. So a
-    thread counts the signals that the system reports. The exit is safe: files get their names when
-    they are complete, and locks end with their process.
+    Python handles the SIGINT first. If the block hasn't ended `GRACE` seconds later, the process
+    exits without any cleanup, even during a long call of C code.
+
+    Python's own handlers don't suffice. They run only between two instructions, and two pending
+    signals of one number are handled as one. So a thread counts the signals that the system
+    reports. The exit without cleanup is safe: files get their names when they are complete, and
+    locks end with their process.
     """
     receiver, sender = socket.socketpair()
     counter = threading.Thread(target=_leave_at_second, args=(receiver, sender), daemon=True)
@@ -104,8 +114,9 @@ def _leave_at_second(receiver: socket.socket, sender: socket.socket) -> None:
     """Exit the process GRACE seconds after the second SIGINT, unless `sender` is closed by then.
 
     Args:
-        receiver: Socket from which the signal numbers are read. It ends when `sender` is closed.
-        sender: Socket to which Python writes the signal numbers.
+        receiver: Socket from which the numbers of the signals are read. When `sender` is closed,
+            there is nothing more to read.
+        sender: Socket to which Python writes the number of each signal.
     """
     count = 0
     with receiver:
@@ -117,15 +128,16 @@ def _leave_at_second(receiver: socket.socket, sender: socket.socket) -> None:
     time.sleep(GRACE)
     if sender.fileno() < 0:  # closed: Python has handled it
         return
-    with suppress(OSError):  # not print: who is interrupted may hold its lock
+    with suppress(OSError):  # not print: the interrupted thread may hold the lock of stderr
         os.write(2, b"\n" * sys.stderr.isatty() + b"seqtrain: interrupted\n")
     os._exit(INTERRUPTED)
 
 
 def code_of_signal(error: BaseException) -> int | None:
-    """Return the exit code of a signal that an error followed, or None if there was none.
+    """Return the exit code if an error was raised while a signal was handled, or None otherwise.
 
-    An interrupted clean-up may raise errors of any kind.
+    A signal interrupts the program by a KeyboardInterrupt or a SystemExit. The cleanup that follows
+    may raise an error of any kind, whose `__context__` is that exception.
     """
     context = error.__context__
     while context is not None:

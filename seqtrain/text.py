@@ -2,6 +2,8 @@
 
 File names, labels, cells and config values may contain anything: control characters, marks that
 change the direction of writing, a million characters. All messages and screens use this module.
+
+To escape a character is to replace it by its code in Python, as `ascii` does.
 """
 
 import json
@@ -13,23 +15,26 @@ from itertools import islice
 from typing import Any
 
 PROBLEM_LENGTH = 189
-"""Largest length of a problem. With the program's name a line has fewer than 200 characters."""
+"""Largest number of characters of an error message.
+
+With "seqtrain: " before it, a line on the screen has fewer than 200 characters.
+"""
 QUOTE_LENGTH = 80
-"""Largest length of a quoted piece of the user's data."""
+"""Largest number of characters of a quoted piece of the user's data, with the quotes."""
 COMPARED = 1000
 """Largest number of valid names with which an unknown name is compared."""
 LISTED = 5
 """Largest number of names that a message lists."""
 BYTE_ORDER_MARK = "\ufeff"
 PATH_KEPT = 40
-"""Smallest number of characters that remain of a shortened path: its end."""
+"""Smallest number of characters at the end of a path that remain if it is shortened."""
 
 
 class Summarized:
-    """Base of objects that print their `summary` on one line, or as a table in a notebook."""
+    """Base of objects whose `summary` represents them: on one line, or as a table in a notebook."""
 
     def summary(self) -> dict[str, str]:
-        """Return a dict that maps names to short texts, to be shown to people."""
+        """Return a dict that maps names of values, such as "accuracy", to the values as text."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -38,7 +43,7 @@ class Summarized:
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        """Return the summary as an HTML table, for a notebook."""
+        """Return the class name and the summary as an HTML table, for a notebook."""
         rows = [
             f"<tr><th>{escape(name)}</th><td>{escape(printable(value))}</td></tr>"
             for name, value in self.summary().items()
@@ -49,7 +54,7 @@ class Summarized:
 def printable(text: str) -> str:
     """Return a text with control characters, direction marks and lone surrogates escaped.
 
-    Letters of all scripts stay unchanged.
+    Line breaks and tabs are control characters, too. Letters of all scripts don't change.
     """
     if text.isprintable():
         return text
@@ -57,26 +62,36 @@ def printable(text: str) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Return a text on one line, escaped. If it has over `limit` characters, it ends with "…"."""
+    """Return a text on one line, escaped as by `printable`, of at most `limit` characters.
+
+    A longer text is cut, and "…" is its last character.
+    """
     shown = printable(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
 def quote(text: str, limit: int = QUOTE_LENGTH) -> str:
-    """Return a text in single quotes, escaped, and cut to `limit` characters with the quotes."""
+    """Return a text in single quotes, escaped as by `printable`.
+
+    A text that has more than `limit` characters with its quotes is cut and ends with "…'".
+    """
     quoted = f"'{printable(text[: limit + 1])}'"
     return quoted if len(quoted) <= limit else quoted[: limit - 2] + "…'"
 
 
 def display_name(path: str) -> str:
-    """Return a path as messages show it: escaped, and `stdin` for `-`."""
+    """Return a path as messages show it: escaped as by `printable`, or "stdin" for "-".
+
+    For an empty path, return two single quotes.
+    """
     return "stdin" if path == "-" else printable(path) or "''"
 
 
 def one_line(problem: str) -> str:
-    """Return a message on one line of at most `PROBLEM_LENGTH` characters, escaped.
+    """Return a message on one line of at most `PROBLEM_LENGTH` characters, escaped by `printable`.
 
-    If it is too long, the beginnings of long paths are removed first, then the message's end.
+    If the message is too long, the beginnings of long paths in it are replaced by "…", the longest
+    path first. If this isn't enough, the end of the message is replaced by "…".
     """
     line = printable(problem)
     for path in sorted(re.findall(r"(?![0-9])[^\s:;,()'\"]{41,}", line), key=len, reverse=True):
@@ -88,12 +103,20 @@ def one_line(problem: str) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a count with its noun, with an s unless the count is 1: `1 row`, `1,200 rows`."""
+    """Return a count with its noun, such as "1 row", "0 rows" or "1,200 rows".
+
+    Args:
+        count: The count.
+        noun: The noun in the singular. Its plural must end in s.
+    """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def duration(seconds: float) -> str:
-    """Return a duration for people: `8.4 s`, `2 min 5 s`, `3 h 20 min`, `14 d`, `1 d 3 h`."""
+    """Return a duration as text in its two largest units: "8.4 s", "2 min 5 s", "14 d", "1 d 3 h".
+
+    A unit whose number is zero is left out.
+    """
     total = round(abs(seconds))
     if total < 60:
         return f"{seconds:.3g} s"
@@ -108,18 +131,23 @@ def duration(seconds: float) -> str:
 
 
 def listed(names: Sequence[str], limit: int = LISTED) -> str:
-    """Join names with commas. Names after the first `limit` become `and 3 more`."""
+    """Return names joined with commas, such as "a, b" or "a, b and 3 more".
+
+    Args:
+        names: The names.
+        limit: Largest number of names that are listed. The others are counted.
+    """
     shown = ", ".join(names[:limit])
     return f"{shown} and {len(names) - limit:,} more" if len(names) > limit else shown
 
 
 def one_of(words: Sequence[str]) -> str:
-    """Join words as a choice: `a, b or c`."""
+    """Return words joined as a choice, such as "a", "a or b" or "a, b or c"."""
     return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
 def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the valid name that is most similar to an unknown one, or None if none is similar.
+    """Return the valid name that is most similar to an unknown one, or None if no name is similar.
 
     Args:
         name: Unknown name, such as a misspelt one.
@@ -127,11 +155,15 @@ def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
         cutoff: Smallest similarity of the two names, in [0, 1], as in difflib.
     """
     near = get_close_matches(name[:100], islice(names, COMPARED), 3, cutoff)
-    return next((known for known in near if _is_slip(name, known)), None)
+    return next((known for known in near if _may_be_misspelt(name, known)), None)
 
 
-def _is_slip(name: str, known: str) -> bool:
-    """Return True if two names differ by a few letters, or one contains the other."""
+def _may_be_misspelt(name: str, known: str) -> bool:
+    """Return True if `name` may be a misspelt form of `known`.
+
+    This is the case if they differ by a few letters, or if one name contains the other. Case is
+    ignored, and so are file endings that both names share.
+    """
     stem, known_stem = name.lower(), known.lower()
     ending = re.search(r"(?:\.[a-z0-9]+)+$", stem)
     if ending is not None and known_stem.endswith(ending[0]):
@@ -145,9 +177,10 @@ def _is_slip(name: str, known: str) -> bool:
 
 
 def json_line(value: Any) -> str:
-    """Return a JSON value as one line of JSON.
+    """Return a value as one line of JSON.
 
-    Control characters and direction marks are escaped; letters of all scripts aren't.
+    Control characters and direction marks in texts are escaped. Letters of all scripts don't
+    change.
 
     Raises:
         ValueError: If the value contains NaN or infinity.
@@ -159,15 +192,15 @@ def json_line(value: Any) -> str:
 
 
 def delimited_line(cells: Sequence[str], delimiter: str) -> str:
-    """Return a row of csv or tsv, with its line break.
+    """Return a row of csv or tsv as one line, with its line break.
 
-    A cell that holds the delimiter, a quote, or a line break is quoted as RFC 4180 describes. In
-    tsv, one such cell makes all cells of its row quoted: seqtrain takes the quotes of a tsv row as
-    quoting only if every cell has them, since many tsv files have quotes that belong to the text.
+    A cell that contains the delimiter, a double quote or a line break is quoted as in RFC 4180. In
+    tsv, one such cell makes all cells of its row quoted. Many tsv files have quotes that belong to
+    the text. So seqtrain reads the quotes of a tsv row as quoting only if every cell has them.
     pandas, polars and Python's csv read these rows in the same way.
 
     Args:
-        cells: Texts of the row's cells.
+        cells: Texts of the row's cells, not quoted.
         delimiter: "," for csv, or a tab for tsv.
     """
     special = (delimiter, '"', "\r", "\n", BYTE_ORDER_MARK)

@@ -27,8 +27,8 @@ from seqtrain.errors import (
 from seqtrain.signals import (
     INTERRUPTED,
     code_of_signal,
-    ended_by_second_interrupt,
-    ended_by_signals,
+    exit_on_second_interrupt,
+    exit_on_signals,
 )
 from seqtrain.text import nearest, one_line, printable
 
@@ -136,7 +136,7 @@ def run(arguments: list[str] | None = None) -> None:
         program()(prog_name="seqtrain")  # prints the completions for the shell, and exits
     gc.set_threshold(10_000)  # importing torch creates many objects, and none of them is garbage
     atexit.register(gc.freeze)  # a last collection would take half a second
-    with ended_by_signals(), warnings.catch_warnings():
+    with exit_on_signals(), warnings.catch_warnings():
         warnings.simplefilter("ignore", SeqtrainWarning)  # screens show them
         sys.exit(_exit_code(arguments or ["--help"]))
 
@@ -152,7 +152,7 @@ def _exit_code(arguments: list[str]) -> int:
     try:
         # Without Typer's own handling of errors, which turns each of them into exit code 1 or 130.
         with (
-            ended_by_second_interrupt(),
+            exit_on_second_interrupt(),
             _command_context(arguments) as context,
         ):
             context.command.invoke(context)
