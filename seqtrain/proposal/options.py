@@ -9,7 +9,7 @@ from seqtrain.data.read_options import Column
 COLUMN_OPTIONS = ("label", "sequence", "id", "order", "steps")
 """Options that name columns."""
 KINDS = ("text", "tokens", "features")
-LIKE_OPTIONS = ("label", "kind", "tokenizer", "bad_rows", "validation", "standardize")
+LIKE_OPTIONS = (*COLUMN_OPTIONS, "kind", "tokenizer", "bad_rows", "validation", "standardize")
 """Keys of the data section that `init` treats like its options if the user sets them."""
 
 
@@ -56,4 +56,6 @@ class InitOptions:
     def named(self, option: str) -> list[Column]:
         """Return the column names or indexes in an option such as "id", or an empty list."""
         value = self.get(option)
-        return value if isinstance(value, list) else [] if value is None else [value]
+        if isinstance(value, list | dict):  # data.steps maps columns to kinds
+            return [*value]
+        return [] if value in (None, "auto") else [value]

@@ -9,6 +9,7 @@ from typing import Any
 
 from seqtrain.config import Config
 from seqtrain.data.dataset import prepare
+from seqtrain.data.read_options import Column
 from seqtrain.data.readers import read_rows
 from seqtrain.data.sources import files_of, source_of
 from seqtrain.data.summary import label_doubts, number_doubts, static_doubts
@@ -102,7 +103,8 @@ def propose(
             data = prepare(config, cache_folder=None)
         warnings += [*number_doubts(data), *static_doubts(data)]
     warnings += _shared_owner(profile, config)
-    return Proposal(text, [*_uses(profile)], [*warnings, *_trust(profile, rows, config)])
+    uses = [*_uses(profile, config.data.order)]
+    return Proposal(text, uses, [*warnings, *_trust(profile, rows, config)])
 
 
 def _drop_unlabelled_test(splits: Splits, profile: DataProfile) -> list[str]:
@@ -143,16 +145,21 @@ def _step_kind(kind: str | dict[str, Any]) -> str:
     return " ".join([name, *(f"{option} {kind[option]}" for option in options)])
 
 
-def _uses(profile: DataProfile) -> Iterator[str]:
-    """Yield the lines of `Proposal.uses`: sequence and label, row features, ignored columns."""
+def _uses(profile: DataProfile, order: Column | None) -> Iterator[str]:
+    """Yield the lines of `Proposal.uses`: sequence and label, row features, ignored columns.
+
+    Args:
+        profile: The data that was inspected.
+        order: Column that sorts the rows of one id in the proposed config, or None.
+    """
     schema = profile.schema
     used = KIND_NAMES[schema.kind]
     if profile.channels > 1 and schema.kind == "features":
         used += f" of {profile.channels} channels"
     if schema.steps is not None:
         columns = [f"{name} ({_step_kind(kind)})" for name, kind in schema.steps.items()]
-        order = f", by {schema.order}" if schema.order is not None else ""
-        used += f" = {listed(columns, 8)}; a sequence = the rows of one {schema.id}{order}"
+        sorted_by = f", by {order}" if order is not None else ""
+        used += f" = {listed(columns, 8)}; a sequence = the rows of one {schema.id}{sorted_by}"
     elif schema.sequence is not None:
         used += f" = {listed([*map(str, schema.sequence_columns())], 4)}"
     elif schema.label_columns:

@@ -269,6 +269,31 @@ def test_settings_of_the_user_decide_what_depends_on_them(tmp_path):
     assert "validation: null" in proposal.text
 
 
+def test_columns_may_be_named_by_settings(tmp_path):
+    draw = random.Random(0)
+    rows = [
+        [
+            f"p{row // 4}",
+            row % 4,
+            round(draw.gauss(row // 4 % 2), 3),
+            draw.choice("abc"),
+            "yn"[row // 4 % 2],
+        ]
+        for row in range(240)
+    ]
+    path = write(tmp_path / "a.csv", ["id", "when", "value", "code", "y"], rows)
+    config, proposal = proposed(path, settings=["data.steps={value: number}"])
+    assert (config.data.id, config.data.steps) == ("id", {"value": "number"})
+    assert config.model.ngrams is None  # of tokens
+    assert "code" not in proposal.uses[0]
+    config, proposal = proposed(path, settings=["data.order=null"])
+    assert config.data.order is None
+    assert "when" not in proposal.uses[0]
+    config, proposal = proposed(path, label="y", settings=["data.sequence=code"])
+    assert (config.data.id, config.data.sequence) == (None, "code")
+    assert "code" in proposal.uses[0]
+
+
 def test_damaged_rows_are_left_out_on_request(tmp_path):
     rows: list[list[Any]] = [["yn"[i % 2], s] for i, s in enumerate(sentences())]
     path = write(tmp_path / "a.csv", ["label", "text"], [*rows, ["y", "one", "too many"]])
