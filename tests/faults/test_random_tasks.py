@@ -189,11 +189,20 @@ def check_task(task: Task, folder: Path) -> None:
     check_scores(task, folder, "other", second)
     check_difference(task, folder, found, second)
     check_export(folder, path, found)
-    run_in(folder, "report", "run", "-o", "page.html")
+    check_report(folder)
     run_in(folder, "check", "run")
     check_memory(task, folder, found)
     if task.seed % 2:
         check_ensemble(task, folder, path)
+
+
+def check_report(folder: Path) -> None:
+    """A page about one run or two holds the accuracies of `eval`."""
+    shares = [run_in(folder, "eval", x, "--json").json["accuracy"] for x in ("run", "other")]
+    for runs in (["run"], ["run", "other"]):
+        run_in(folder, "report", *runs, "-o", "page.html", "--force")
+        page = (folder / "page.html").read_text()
+        assert all(f"{share:.2%}" in page for share in shares[: len(runs)])
 
 
 def check_ensemble(task: Task, folder: Path, path: str) -> None:

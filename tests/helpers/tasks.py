@@ -31,6 +31,7 @@ class Task:
         rare: True if one of two classes has an eighth of train.
         ending: Ending of the files.
         lists: True if several labels are a JSON list instead of joined by "|".
+        marks: True if several labels have a column each, which marks them.
         settings: Lines of the config after the section data.
         data: Keys of the section data beyond the files.
         splits: Rows of the file of each split: sequences, facts and labels.
@@ -43,6 +44,7 @@ class Task:
     rare: bool
     ending: str
     lists: bool
+    marks: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)
     splits: dict[str, list[Row]] = field(default_factory=dict)
@@ -80,6 +82,10 @@ class Task:
 
     def label_cell(self, row: Row, suffix: str) -> Row:
         labels = row["labels"]
+        if self.marks:
+            yes, no = [("1", "0"), ("true", ""), ("yes", "no")][self.seed % 3]
+            yes, no = (True, False) if suffix in (".jsonl", ".json", ".parquet") else (yes, no)
+            return {label: yes if label in labels else no for label in self.classes}
         if not self.multi_label:
             return {"l": labels[0]}
         if suffix in (".jsonl", ".json", ".parquet") and self.lists:
@@ -95,6 +101,7 @@ def random_task(seed: int) -> Task:
     classes = tuple(sorted(draw.sample(NAMES, 2 if rare else draw.randint(2, 4))))
     kind = draw.choice(KINDS)
     task = Task(seed, kind, classes, multi_label, rare, draw.choice(ENDINGS), draw.random() < 0.5)
+    task.marks = multi_label and seed % 4 == 2
     for name, count in (("train", 160), ("test", 50)) + (("validation", 60),) * draw.choice((0, 1)):
         task.splits[name] = [_row(task, draw, number, name) for number in range(count)]
     task.data = _data_keys(task, draw)
@@ -113,7 +120,7 @@ def _row(task: Task, draw: random.Random, number: int, split: str) -> Row:
     else:
         labels = (draw.choice(task.classes),)
     hints = [task.classes.index(x) for x in labels]
-    if split != "train" and draw.random() < 0.04:
+    if split != "train" and draw.random() < 0.04 and not task.marks:
         extra = draw.choice(UNKNOWN)
         labels = (*labels, extra) if task.multi_label else (extra,)
     length = draw.randint(1, 6)
@@ -149,7 +156,9 @@ def _data_keys(task: Task, draw: random.Random) -> dict[str, Any]:
         keys |= {"sequence": "s", "kind": task.kind}
     if task.seed % 3 == 0:
         keys["static"] = {"land": "token", "age": "number"}
-    if task.multi_label and not task.lists:
+    if task.marks:
+        keys["label"] = [*task.classes]
+    elif task.multi_label and not task.lists:
         keys["label_separator"] = "|"
     if task.ending == "json":
         keys["format"] = "jsonl"
