@@ -101,8 +101,9 @@ def find_step_table(
     _assign_columns(table)
     if not table.steps:
         if is_requested:
+            ignored = f"; ignored: {listed(table.ignored)}" if table.ignored else ""
             raise DataError(
-                f"--steps: no column is left; ignored: {listed(table.ignored)}; name others"
+                f"--steps: no column is left{ignored}; a step needs at least one; name others"
             )
         return None
     _check_order(table)

@@ -1,0 +1,104 @@
+"""Random, damaged tables through `init`, `data` and `fit`: done, or refused in words."""
+
+import io
+import os
+import random
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from tests.data.readers import test_any_labels as labels
+from tests.data.test_any_step_files import random_files, write
+from tests.helpers.examples import seeds
+from tests.helpers.step_tables import cells_of, random_table
+from tests.helpers.tasks import random_task, write_table
+from tests.helpers.tiny import run_program
+
+ENDINGS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx", "arff")
+PACKAGES = {".parquet": "pyarrow", ".xlsx": "openpyxl"}
+SMALL = ("training.max_epochs=1", "model.hidden_size=4", "model.embedding_dim=4",
+         "model.max_ngrams=50")  # fmt: skip
+
+
+def ended(folder: Path, *words: str) -> tuple[int, str]:
+    """Run the program in a folder; return its exit code and what it wrote to stderr."""
+    out, err, before = io.StringIO(), io.StringIO(), os.getcwd()
+    os.chdir(folder)
+    try:
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as stop:
+            run_program(list(words))
+    finally:
+        os.chdir(before)
+    return int(stop.value.code or 0), err.getvalue()
+
+
+def many_ids(draw: random.Random, seed: int) -> list[dict[str, str]]:
+    """Return a step table of enough ids, some of whose columns are left out."""
+    rows = []
+    for number in range(draw.choice([3, 12, 40])):
+        own = random_table(seed % 7 + 7 * number)[1]
+        rows += cells_of([row._replace(who=f"{number} {row.who}") for row in own])
+    names = draw.sample([*rows[0]], draw.randint(3, len(rows[0])))
+    return [{name: row[name] for name in names} for row in rows]
+
+
+def random_file(seed: int, folder: Path) -> tuple[str, list[str]]:
+    """Write a table of any kind; return its name, and options that may help to read it."""
+    draw = random.Random(seed)
+    ending, given = draw.choice(ENDINGS), ["--label", "l"]
+    if ending in ("csv", "tsv", "xlsx") and draw.random() < 0.8:
+        given.append("--header")
+    path = folder / f"a.{ending}"
+    kind = draw.choice(["steps", "steps", "damaged", "task", "labels"])
+    if kind == "steps":
+        table = many_ids(draw, seed)
+        for option, name in (("--id", "who"), ("--order", "at")):
+            given += [option, name] if name in table[0] and draw.random() < 0.7 else []
+        given = given if "l" in table[0] else ["--label", "land"]
+        write_table(path, table, draw)
+    elif kind == "damaged":
+        file = random_files(seed, folder, ending)[0]
+        write(file, draw)
+        return file.path.name, [*given, "--id", "who"]
+    elif kind == "task":
+        task = random_task(seed)
+        task.write(folder, ending)
+        (folder / "c.yaml").unlink()
+        names = [*task.classes] if task.marks else ["l"]
+        given = [word for name in names for word in ("--label", name)] + given[2:]
+        return f"train.{ending}", given
+    else:
+        rows = labels.random_rows(draw, "[,")
+        form = draw.choice(["list", "columns", "separator"])
+        if form == "columns":
+            table = labels.by_columns(draw, rows, ending)
+            given = [x for name in [*table[0]][1:] for x in ("--label", name)] + given[2:]
+        elif form == "list":
+            table = labels.by_list(draw, rows, ending)
+        else:
+            table = labels.by_separator(draw, rows, ",")
+        write_table(path, table * 4, draw)
+    return path.name, given if draw.random() < 0.9 else []
+
+
+@pytest.mark.parametrize("seed", seeds(6))
+def test_init_proposes_what_can_be_trained_or_says_why_not(seed, tmp_path):
+    name, given = random_file(seed, tmp_path)
+    package = PACKAGES.get(Path(name).suffix)
+    if package is not None:
+        pytest.importorskip(package)
+    code, err = ended(tmp_path, "init", name, "--output", "c.yaml", *given)
+    assert code in (0, 2), err
+    assert "Traceback" not in err
+    if code:
+        assert all(len(line) < 400 and ": ;" not in line for line in err.splitlines()), err
+        return
+    code, err = ended(tmp_path, "data", "c.yaml")
+    assert code in (0, 2), err
+    sets = [word for each in SMALL for word in ("--set", each)]
+    code, err = ended(tmp_path, "fit", "c.yaml", "--run-dir", "run", "--quiet", *sets)
+    assert code in (0, 2), err
+    if code == 0:
+        code, err = ended(tmp_path, "predict", name, "run", "--bad-rows", "blank", "-o", "p.csv")
+        assert code == 0, err
