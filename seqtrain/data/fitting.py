@@ -48,9 +48,9 @@ def fit(
         parts: Stores with provisional numbers and labels, by name; "train" decides.
 
     Returns:
-        The fitted preprocessing; the stores with final numbers and labels, by name; the number of
-        distinct tokens that are frequent enough for the vocabularies; and the initial word vectors,
-        or None without model.vectors.
+        The fitted preprocessing. The stores with final numbers and labels, by name. The number of
+        distinct tokens that are frequent enough for the vocabularies. The initial word vectors, or
+        None without model.vectors.
 
     Raises:
         DataError: If train has fewer than two classes or no rows, or doesn't fit the earlier model.

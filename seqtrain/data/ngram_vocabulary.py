@@ -319,9 +319,9 @@ class NgramValues:
         rows: Sequence of each entry, (P,) int64.
         ngrams: N-gram id of each entry, (P,) int64. With spelling, id K + b is bucket b of
             character n-grams.
-        values: Value of each entry, (P,) float32: (1 + ln(number of occurrences)) * idf, scaled so
-            that the values of a sequence are a vector of length 1. With spelling, character n-grams
-            have SPELLING_SHARE of the squared length.
+        values: Value of each entry, (P,) float32. It is (1 + ln(number of occurrences)) * idf,
+            times a scale that makes the values of a sequence a vector of length 1. With spelling,
+            character n-grams have SPELLING_SHARE of the squared length.
     """
 
     rows: Ints
@@ -343,7 +343,7 @@ def ngram_values(
         ids: Ids of all steps, (N,); or vectors of several columns, (N, F).
         offsets: Index of the first step of each sequence; the last entry is N. (B + 1,).
         vocabulary: The known n-grams.
-        words: Character n-grams of the words that ids stand for, or None without subwords.
+        words: Character n-grams of the word of each id, or None without subwords.
         spellings: Index in `unknown` of the unknown word at each step, or -1, (N,). None if there
             are no unknown words.
         unknown: Character n-grams of the unknown words, or None.

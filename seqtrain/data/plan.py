@@ -47,9 +47,9 @@ def plan_epoch_of_groups(
     """Return the batches of one epoch of training that keeps the order of rows within groups.
 
     Each row is in a later batch than the preceding row of its group, so that a model can carry its
-    state from one to the other. Groups are shuffled. Several groups advance in parallel: first
-    their first rows, then their second rows, and so on. Each of these rounds is shuffled and cut
-    into batches as in `plan_epoch`.
+    state from one to the other. Groups are shuffled. Several groups advance in parallel, in rounds:
+    first their first rows, then their second rows, and so on. The rows of a round are shuffled and
+    cut into batches as in `plan_epoch`.
 
     Args:
         lengths: Number of steps of each row, (B,).

@@ -55,7 +55,7 @@ def saved_choice(key: str, value: Any, choices: Sequence[Choice]) -> Choice:
 
 
 def saved_integer(key: str, value: Any, least: int, most: int | None = None) -> int:
-    """Return the value if it is a whole number from `least` to `most`; None means no limit."""
+    """Return the value if it is a whole number from `least` to `most` (None for no limit)."""
     if type(value) is not int or value < least or (most is not None and value > most):
         raise ValueError(f"{key}: found {_shown(value)}; expected a whole number from {least}")
     return value

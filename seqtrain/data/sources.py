@@ -99,8 +99,8 @@ def with_given_data(
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
-        given: Maps "train", "validation" or "test" to a table; or to a value of the config's key,
-            such as a path or a fraction; or to None to keep the config's value.
+        given: Maps names of splits ("train", "validation", "test") to data. Data is a table, or a
+            value of the config's key, such as a path or a fraction. None keeps the config's value.
 
     Raises:
         DataError: If a value can't be used as a table, or a table lacks columns.
@@ -159,7 +159,7 @@ def check_files(config: Config, folder: Path | None) -> None:
 def files_of(key: str, value: object) -> list[str]:
     """Return the paths of the files that a config key names, in its order.
 
-    A pattern stands for the files that match it, sorted by name.
+    A pattern is replaced by the files that match it, sorted by name.
 
     Args:
         key: Name of the key, for messages.

@@ -323,7 +323,7 @@ def static_doubts(data: PreparedData) -> list[str]:
 
 
 def are_uneven(counts: Mapping[str, int]) -> bool:
-    """Return True if classes are so uneven that accuracy says little about the smallest one.
+    """Return True if accuracy says little about the smallest class, because it is too rare.
 
     Args:
         counts: Number of rows of each class.

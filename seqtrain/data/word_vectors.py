@@ -127,7 +127,7 @@ def read_vectors(
         is_token: Function that returns True if another word can be a token.
 
     Returns:
-        The vectors, and the other words. Their ids follow those of the vocabulary.
+        The vectors, and the other words. These get the ids after the vocabulary.
 
     Raises:
         DataError: If a line isn't a word and its numbers, or no word is in the vocabulary.
@@ -170,8 +170,8 @@ def _opened(path: str) -> Iterator[tuple[Numbered, RowProblems, int | None, int]
     """Open a file of vectors, and read its first line.
 
     Yields:
-        The numbered lines that have words; the collector of problems; the number of words that the
-        first line states, or None if that line has a word; and the size of the vectors.
+        The numbered lines that have words. The collector of problems. The number of words that the
+        first line states, or None if that line has a word. The size of the vectors.
 
     Raises:
         DataError: If the first line isn't valid.

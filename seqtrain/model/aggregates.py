@@ -3,13 +3,12 @@
 A sequence with K columns per step becomes one row of A columns:
 
 - its number of steps,
-- the count of each frequent token of each token column,
-- of each number column the count, first, last, mean, standard deviation, minimum, maximum and slope
-  of its present values,
-- the statistics of a number column, without the slope, over the steps with each frequent token of
-  one token column: for the numbers that depend on this column (`by` in data.steps). If no number
-  depends on a column, the only token column is used for all numbers,
-- its row features.
+- the number of occurrences of each frequent token of each token column,
+- eight statistics of the present values of each number column: count, first, last, mean, standard
+  deviation, minimum, maximum and slope,
+- for each frequent token, statistics of the steps with this token, without the slope: of the number
+  columns that depend on the token's column (`by` in data.steps),
+- its row features, with tokens as counts.
 
 Sums run in float64, and steps of padding count as absent, so that the other sequences of a batch
 change nothing. An exported model computes the same function.
@@ -30,16 +29,16 @@ STATISTICS = ("count", "first", "last", "mean", "std", "min", "max", "slope")
 
 @dataclass(frozen=True)
 class AggregateLayout:
-    """Columns that `aggregate` reads, and the number of tokens that it counts.
+    """Layout of the steps that `aggregate` reads, and the tokens that it counts.
 
     Attributes:
-        tokens: number of ids of each token column that are counted, from id 1 (<unk>) on.
-        numbers: number columns; they follow the token columns.
-        indicators: True if an indicator of missing values follows for each number column.
-        row_tokens: number of ids of each token column of the row features, as `tokens`.
-        row_numbers: other columns of the row features, which are taken as they are.
-        by: for each number column, the index of a token column or None. The number is also
-            aggregated within the steps of each token of this column. Empty without such columns.
+        tokens: for each token column, the number of ids that are counted, from id 1 (<unk>) on.
+        numbers: number of number columns. They follow the token columns.
+        indicators: True if indicators of missing values follow, one for each number column.
+        row_tokens: for each token column of the row features, the number of ids that are counted.
+        row_numbers: number of other columns of the row features, which are copied.
+        by: for each number column, the index of the token column by whose tokens it is also
+            aggregated, or None. Empty if there is no such column.
     """
 
     tokens: tuple[int, ...]
@@ -60,7 +59,9 @@ class AggregateLayout:
 
     @torch.no_grad()
     def aggregate(self, steps: Tensor, valid: Tensor, row_features: Tensor | None = None) -> Tensor:
-        """Return the aggregates of each sequence, (B, A) float32; NaN if there is no value.
+        """Return the aggregates of each sequence, (B, A) float32.
+
+        A statistic without present values is NaN, except for its count, which is 0.
 
         Shape:
             steps: padded, (T, B) int64 ids or (T, B, K) float32. valid: (T, B, 1), True where a
@@ -90,10 +91,15 @@ class AggregateLayout:
 
 
 def _token_counts(ids: Tensor, valid: Tensor, limits: Sequence[int]) -> list[Tensor]:
-    """Return how many steps of each sequence have each id from 1 to the limit of its column.
+    """Return the number of steps of each sequence that have each counted id.
 
-    Shape:
-        ids: (T, B, C). valid: (T, B, 1). Returns: (B, limit) for each of the C columns.
+    Args:
+        ids: ids of C token columns, (T, B, C).
+        valid: True where a step isn't padding, (T, B, 1).
+        limits: largest id of each column that is counted.
+
+    Returns:
+        One tensor (B, limit) for each column: the counts of the ids from 1 to its limit.
     """
     counts = []
     for number, limit in enumerate(limits):

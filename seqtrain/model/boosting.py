@@ -1,4 +1,4 @@
-"""Gradient-boosted trees on the columns of a matrix: growing them, and computing their logits.
+"""Gradient-boosted trees on the columns of a matrix: fitting, and prediction of logits.
 
 Trees are complete binary trees of `DEPTH` levels. The values of a column are put into bins by their
 quantiles in train, and the edges of bins are the possible splits. A missing value (NaN) goes left.
@@ -26,11 +26,11 @@ LEARNING_RATE = 0.08
 ROUNDS = 200
 """Largest number of boosting rounds."""
 PATIENCE = 30
-"""Rounds without a smaller loss on held-out examples after which a fold ends."""
+"""Number of rounds without a smaller loss on held-out examples after which boosting ends."""
 TREES = 4000
 """Largest number of trees of all classes together."""
 FOLDS = 4
-"""Number of folds of train. Each is held out once to choose the number of rounds."""
+"""Number of folds of train that are held out in turn to choose the number of rounds."""
 ONE_FOLD_ABOVE = 20_000
 """Number of examples above which only one fold is held out."""
 COLUMN_SHARE = 0.5
@@ -43,11 +43,13 @@ SMALLEST_HESSIAN = 1e-6
 
 @dataclass(frozen=True)
 class Trees:
-    """Boosted trees, as arrays.
+    """Boosted trees: one tree for each round and class.
 
-    Shape:
-        column, cut: (R, K, S), the column that a split reads, and the largest value that goes left.
-        leaf: (R, K, L). start: (K,), the logits before the first tree.
+    Attributes:
+        column: column that each split reads, (R, K, S).
+        cut: largest value that goes left at each split, (R, K, S).
+        leaf: number that each leaf adds to the logit, (R, K, L).
+        start: logits before the first tree, (K,).
     """
 
     column: Tensor
@@ -56,7 +58,11 @@ class Trees:
     start: Tensor
 
     def logits(self, values: Tensor) -> Tensor:
-        """Return the logits (B, K) of examples with these values (B, A)."""
+        """Return the logits of examples, (B, K).
+
+        Args:
+            values: columns of the examples, (B, A), NaN where missing.
+        """
         rounds, classes, splits = self.column.shape
         leaves, trees = splits + 1, rounds * classes
         column, cut, leaf = self.column.flatten(), self.cut.flatten(), self.leaf.flatten()
@@ -71,13 +77,13 @@ class Trees:
 
 
 def bin_edges(values: Tensor) -> Tensor:
-    """Return the edges between the bins of each column, (A, BINS - 2), ascending; +inf if unused.
+    """Return the edges between the bins of each column, ascending, (A, BINS - 2).
 
-    A column with few distinct values has an edge between each two of them. Other columns have the
-    quantiles of their present values.
+    A column with few distinct values has an edge between each two neighboring values. The edges of
+    other columns are between quantiles of their present values. Unused edges are +inf.
 
-    Shape:
-        values: (B, A), NaN where missing.
+    Args:
+        values: columns of the examples, (B, A), NaN where missing.
     """
     values = values[:: -(-len(values) // EDGE_ROWS)]
     edges = torch.full((values.shape[1], BINS - 2), torch.inf, dtype=values.dtype, device="cpu")
@@ -93,10 +99,11 @@ def bin_edges(values: Tensor) -> Tensor:
 
 
 def binned(values: Tensor, edges: Tensor) -> Tensor:
-    """Return the bin of each value, (A, B) uint8, or 0 for a missing value.
+    """Return the bin of each value, from 1, or 0 for a missing value, (A, B) uint8.
 
-    Shape:
-        values: (B, A). edges: (A, BINS - 2), as `bin_edges` returns them.
+    Args:
+        values: columns of the examples, (B, A), NaN where missing.
+        edges: result of `bin_edges`, (A, BINS - 2).
     """
     columns = values.T.contiguous()
     found = torch.searchsorted(edges, columns.nan_to_num(0.0)) + 1
@@ -104,17 +111,13 @@ def binned(values: Tensor, edges: Tensor) -> Tensor:
 
 
 def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) -> Trees:
-    """Fit boosted trees, with a number of rounds that held-out folds choose.
+    """Fit boosted trees. The number of rounds is the best one on held-out folds.
 
     Args:
-        values: columns of the examples.
-        targets: classes of the examples.
+        values: columns of the examples, (B, A) float32, NaN where missing.
+        targets: 1 for each class that an example has, else 0, (B, K).
         multi_label: True if an example may have several classes or none.
         seed: seed of the folds and of the columns of each tree.
-
-    Shape:
-        values: (B, A) float32, NaN where missing. targets: (B, K), 1 for a class of the example,
-        else 0.
     """
     generator = torch.Generator("cpu").manual_seed(seed)
     fold = torch.randperm(len(values), generator=generator) % FOLDS
@@ -140,15 +143,18 @@ def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) 
 
 
 def most_rounds(classes: int) -> int:
-    """Return the largest number of rounds for this number of classes."""
+    """Return the largest number of rounds for a number of classes, which limits all trees."""
     return max(1, min(ROUNDS, TREES // classes))
 
 
 class Boosting:
     """State of boosting: the trees grown so far, and their logits for the training examples.
 
-    Shape:
-        values: (B, A). targets: (B, K) float64.
+    Args:
+        values: columns of the training examples, (B, A), NaN where missing.
+        targets: 1 for each class that an example has, else 0, (B, K) float64.
+        multi_label: True if an example may have several classes or none.
+        generator: generator that draws the columns of each tree.
     """
 
     def __init__(
@@ -183,9 +189,13 @@ class Boosting:
         self.rounds.append(grown)
 
     def held_out_losses(self, values: Tensor, targets: Tensor) -> list[float]:
-        """Add rounds, and return the loss of held-out examples after each round.
+        """Add rounds, and return the loss of held-out examples after each of them.
 
         Boosting ends after `PATIENCE` rounds without a smaller loss, or after `most_rounds`.
+
+        Args:
+            values: columns of the held-out examples, (B', A).
+            targets: targets of the held-out examples, (B', K).
         """
         bins, logits = binned(values, self.edges), self.start.expand(targets.shape).clone()
         curve: list[float] = []
@@ -199,7 +209,7 @@ class Boosting:
         return curve
 
     def trees(self) -> Trees:
-        """Return the trees grown so far. A class without trees gets empty trees of zeros."""
+        """Return the trees grown so far. A class without trees gets trees that add 0."""
         shape = (len(self.rounds), len(self.start))
         column = torch.zeros(*shape, SPLITS, dtype=torch.long, device="cpu")
         cut = torch.full((*shape, SPLITS), LARGEST, dtype=torch.float32, device="cpu")
@@ -211,7 +221,7 @@ class Boosting:
         return Trees(column, cut, leaf, self.start.float())
 
     def _derivatives(self) -> tuple[Tensor, Tensor]:
-        """Return both derivatives of the cross-entropy, first and second, by the logits, (B, K)."""
+        """Return the first and the second derivative of the loss by each logit, (B, K) each."""
         found = self.logits.sigmoid() if self.multi_label else self.logits.softmax(1)
         return found - self.targets, (found * (1 - found)).clamp(min=SMALLEST_HESSIAN)
 
@@ -222,10 +232,12 @@ class Boosting:
 
 
 def _leaves(bins: Tensor, column: Tensor, last: Tensor) -> Tensor:
-    """Return the index of the leaf of each example, (B,).
+    """Return the index of the leaf of each example in a tree, (B,).
 
-    Shape:
-        bins: (A, B). column, last: column and last bin that goes left of each split, (S,).
+    Args:
+        bins: bin of each value, (A, B).
+        column: column of each split, (S,).
+        last: last bin that goes left at each split, (S,).
     """
     node = torch.zeros(bins.shape[1], dtype=torch.long, device=bins.device)
     rows = torch.arange(len(node), device=bins.device)
@@ -235,10 +247,12 @@ def _leaves(bins: Tensor, column: Tensor, last: Tensor) -> Tensor:
 
 
 def _cuts(edges: Tensor, column: Tensor, last: Tensor) -> Tensor:
-    """Return the largest value that goes left at each split, (S,), always finite.
+    """Convert the last bins that go left to the largest values that go left, (S,). All are finite.
 
-    Shape:
-        edges: (A, BINS - 2). column, last: column and last bin that goes left of each split, (S,).
+    Args:
+        edges: result of `bin_edges`, (A, BINS - 2).
+        column: column of each split, (S,).
+        last: last bin that goes left at each split, (S,).
     """
     limits = functional.pad(edges, (1, 0), value=-LARGEST)  # bin 0 has the missing values
     limits = functional.pad(limits.clamp(max=LARGEST), (0, 2), value=LARGEST)

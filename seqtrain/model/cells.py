@@ -21,7 +21,7 @@ class Cell:
         gates: number of gates. Each has a block of H rows in every weight and bias.
         tensors: number S of tensors of a state: 1 (h), or 2 (h and c).
         keeping_gate: number of the gate that keeps the state, or None if there is no such gate.
-        persistent: largest hidden size of cuDNN's persistent kernels, in training and in
+        persistent: largest hidden sizes that cuDNN's persistent kernels take in training and in
             prediction. They keep the recurrent weights on the chip, and are several times as fast
             as the standard ones, which launch kernels for each time step. torch takes them only for
             padded input: see ``use_rnn_persist_small_h`` in its

@@ -28,13 +28,14 @@ SomeBranch = TypeVar("SomeBranch", bound=Branch)
 
 @dataclass(frozen=True)
 class LogitCalibration:
-    """Numbers that turn the logits of the branches into the logits of a prediction.
+    """Calibration that turns the logits of the branches into the logits of a prediction.
 
     Attributes:
-        temperature: number that divides the logits, or one number for each class if the task is
-            multi-label.
-        branch_weights: weight of each branch, with a sum of 1, or None for equal weights.
-        shift: added to the logit of each class, or None.
+        branch_weights: weights of the mean of the branches' logits, with a sum of 1, or None for
+            equal weights.
+        temperature: number by which the mean is divided, or one number for each class in a
+            multi-label task.
+        shift: number that is then added to the logit of each class, or None.
     """
 
     temperature: float | Sequence[float] = 1.0
@@ -51,6 +52,10 @@ class ClassifierNetwork(nn.Module):
         config: the section model of a config.
         spec: facts about inputs and classes, such as the size of the vocabulary.
         multi_label: True if a sequence may have several labels or none.
+
+    Attributes:
+        reads_ids: True if a time step is a single token id.
+        calibration: calibration of predictions. It isn't used in training.
     """
 
     def __init__(self, config: ModelConfig, spec: InputSpec, *, multi_label: bool = False) -> None:
@@ -71,17 +76,17 @@ class ClassifierNetwork(nn.Module):
 
     @property
     def branches(self) -> list[Branch]:
-        """The branches in the order of their logits."""
+        """The branches that the config uses, in the order of `BRANCHES`."""
         return [branch for branch in self.children() if isinstance(branch, Branch)]
 
     @property
     def branch_names(self) -> list[str]:
-        """Names of the branches in the order of their logits in prediction."""
+        """Names of `branches`, in the same order."""
         return [branch.name for branch in self.branches]
 
     @property
     def fixed_branches(self) -> list[str]:
-        """Names of the branches that are fitted before training, such as kernels and trees."""
+        """Names of the branches that `fit` fits and training doesn't change, such as trees."""
         return [branch.name for branch in self.branches if branch.fixed]
 
     def find(self, kind: type[SomeBranch]) -> SomeBranch | None:
@@ -97,22 +102,30 @@ class ClassifierNetwork(nn.Module):
             branch.initialize(generator)
 
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit on labelled sequences the parameters of all branches that training doesn't change."""
+        """Fit the branches that training doesn't change.
+
+        Args:
+            train: labelled sequences.
+            seed: seed of all random choices.
+        """
         for branch in self.branches:
             branch.fit(train, seed)
 
     def prepare(self, store: SequenceStore) -> dict[str, Any]:
-        """Map the names of branches to values of all rows of a store that every epoch can reuse.
+        """Compute values of all rows of a store once, so that every epoch can reuse them.
 
-        Pass the result to each forward pass on rows of the store as `ForwardContext.prepared`.
+        Returns:
+            A dict that maps the name of a branch to the result of `Branch.prepare`. Pass it to each
+            forward pass on rows of the store as `ForwardContext.prepared`.
         """
         prepared = {branch.name: branch.prepare(store) for branch in self.branches}
         return {name: value for name, value in prepared.items() if value is not None}
 
     def set_sparse_gradients(self, sparse: bool) -> list[Tensor]:
-        """Give all tables of vectors sparse or dense gradients.
+        """Make the gradients of all tables of vectors sparse or dense.
 
-        Return the weights of the tables if their gradients are sparse, else an empty list.
+        Returns:
+            The weights of the tables if `sparse` is True, else an empty list.
         """
         tables = [table for branch in self.branches for table in branch.tables()]
         for table in tables:
@@ -138,12 +151,13 @@ class ClassifierNetwork(nn.Module):
 
         Args:
             batch: packed, or padded in any order.
-            context: random numbers and states; final states are set. None means prediction.
+            context: settings of the forward pass, or None for the defaults of prediction. Its
+                `final_states` are set.
             names: branches to compute, or None for all.
 
         Raises:
-            ValueError: If lengths don't fit padded inputs, or random numbers are missing in
-                training.
+            ValueError: If lengths don't fit padded inputs, or training needs random numbers and the
+                context has none.
         """
         context = ForwardContext() if context is None else context
         if not isinstance(batch.inputs, PackedSequence):
@@ -173,14 +187,18 @@ class ClassifierNetwork(nn.Module):
 
     @property
     def whole_sequence_key(self) -> str | None:
-        """Config key that makes a prediction need the end of the sequence, or None."""
+        """Config key that makes predictions need whole sequences, or None.
+
+        If it is None, `step_logits` can predict after every time step.
+        """
         keys = [branch.whole_sequence_key for branch in self.branches]
         return next((key for key in keys if key is not None), None)
 
     def step_logits(self, batch: Batch, context: ForwardContext | None = None) -> Tensor:
-        """Return the calibrated logits after every step of a packed batch, (N, C), packed.
+        """Return the calibrated logits after every step of a packed batch, (N, C), in packed order.
 
-        The network must have no `whole_sequence_key`.
+        Raises:
+            NotImplementedError: If a branch needs whole sequences; see `whole_sequence_key`.
         """
         context = ForwardContext() if context is None else context
         return self.combine([branch.step_logits(batch, context) for branch in self.branches])
@@ -218,10 +236,15 @@ class ClassifierNetwork(nn.Module):
 
 
 def combined(branches: Sequence[Tensor], weights: Sequence[float] | None = None) -> Tensor:
-    """Return the weighted mean of the branches' logits, (…, C). `weights` None means equal ones.
+    """Return the weighted mean of the branches' logits, (…, C), in float32.
 
-    With one label per sequence it is the mean of log-probabilities, because softmax doesn't depend
-    on a number that is added to all classes. The logits of a single branch stay as they are.
+    The logits of a single branch are returned unchanged. In a single-label task the result is
+    equivalent to the mean of log-probabilities, because softmax ignores a number that is added to
+    all logits.
+
+    Args:
+        branches: logits of each branch, (…, C).
+        weights: weight of each branch, or None for equal weights.
     """
     if len(branches) == 1:
         return branches[0]
@@ -235,7 +258,10 @@ def combined(branches: Sequence[Tensor], weights: Sequence[float] | None = None)
 def _remove_first_prefix(
     network: ClassifierNetwork, state: dict[str, Tensor], prefix: str, metadata: Any
 ) -> None:
-    """Remove the name of the first branch from the names of its weights in a state dict."""
+    """Remove the name of the first branch from the names of its weights, after `state_dict`.
+
+    It is a hook of torch, which changes `state` in place.
+    """
     first = f"{prefix}{network.branch_names[0]}."
     for name in [*state]:  # each entry moves to the end, so that their order stays
         tensor = state.pop(name)
@@ -245,7 +271,10 @@ def _remove_first_prefix(
 def _add_first_prefix(
     network: ClassifierNetwork, state: dict[str, Tensor], prefix: str, *rest: Any
 ) -> None:
-    """Add the name of the first branch to the names of its weights before they are loaded."""
+    """Add the name of the first branch to the names of its weights, before `load_state_dict`.
+
+    It is a hook of torch, which changes `state` in place.
+    """
     first, *others = network.branch_names
     theirs = tuple(f"{prefix}{name}." for name in others)
     for name in [*state]:
@@ -261,8 +290,8 @@ def new_network(
     Args:
         config: the section model of a config.
         preprocessing: the fitted preprocessing of the network's inputs.
-        lengths: time steps of each training sequence, (B,), or at least of the shortest, the median
-            and the longest one. May be None without model.kernels.
+        lengths: number of time steps of each training sequence, (B,); or only the smallest, the
+            median and the largest of these numbers. May be None without model.kernels.
     """
     spec = InputSpec.of(preprocessing, lengths if config.kernels else None)
     return ClassifierNetwork(config.architecture, spec, multi_label=preprocessing.multi_label)

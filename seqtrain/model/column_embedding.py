@@ -1,9 +1,10 @@
 """Embedding of several columns: vectors of tokens and numbers, concatenated.
 
-With data.number_bins, each number is also encoded piecewise linearly: a bin below it is 1, a bin
-above it is 0, and its own bin is the fraction of the bin's width up to the number.
+With data.number_bins, each number is also encoded piecewise linearly, as one value per bin. The
+value is 1 for a bin below the number, and 0 for a bin above it. For the bin that contains the
+number, it is the fraction of the bin's width below the number.
 
-K numbers of a row: ids of each token column, then numbers. F number columns. E width of the result.
+K values of a row: ids of the token columns, then numbers. E width of the result.
 
 Reference:
     Gorishniy, Rubachev, Babenko 2022, "On Embeddings for Numerical Features in Tabular Deep
@@ -27,9 +28,12 @@ class ColumnEmbedding(nn.Module):
     """One table of vectors for each token column, and a linear map of all columns together.
 
     Args:
-        coding: the columns with their vocabularies and bins.
-        columns: number K of columns of a row.
+        coding: the fitted columns, with vocabularies and edges of bins.
+        columns: number K of values of a row.
         width: width E of the result, or None to return vectors and numbers without a linear map.
+
+    Attributes:
+        width: width E of the result.
     """
 
     def __init__(self, coding: ColumnTable, columns: int, width: int | None = None) -> None:
@@ -48,11 +52,16 @@ class ColumnEmbedding(nn.Module):
 
     @property
     def embeddings(self) -> list[nn.Embedding]:
-        """Tables of vectors of the token columns, in order."""
+        """Table of vectors of each token column."""
         return [table for table in self.tables if isinstance(table, nn.Embedding)]
 
     def initialize(self, std: float, generator: torch.Generator) -> None:
-        """Draw the tables from a normal distribution with deviation `std`, and set the bins."""
+        """Draw the tables from a normal distribution, and set the bins.
+
+        Args:
+            std: standard deviation of the distribution.
+            generator: generator of random numbers.
+        """
         for table in self.embeddings:
             draw_embedding(table, std, generator)
         if self.bins is None:
@@ -64,7 +73,7 @@ class ColumnEmbedding(nn.Module):
             self.bins[1, column, : len(edge) - 1] = (1 / edge.diff()).clamp(max=STEEPEST)
 
     def forward(self, values: Tensor) -> Tensor:
-        """Return the vectors of rows, (…, K) -> (…, E)."""
+        """Return the embedding of rows or time steps, (…, K) -> (…, E)."""
         tables = self.embeddings
         parts = [
             functional.embedding(ids.long(), table.weight, sparse=table.sparse)

@@ -24,8 +24,11 @@ class Convolutions(nn.Sequential):
     """Stack of convolution layers.
 
     Args:
-        channels: input channels F of the first layer.
-        layers: width, kernel (odd) and stride of each layer.
+        channels: number F of input channels of the first layer.
+        layers: width, kernel and stride of each layer; see `ConvolutionLayer`.
+
+    Attributes:
+        width: number of output channels of the last layer.
     """
 
     def __init__(self, channels: int, layers: Sequence[Sequence[int]]) -> None:
@@ -52,6 +55,12 @@ class Convolutions(nn.Sequential):
 class ConvolutionLayer(nn.Module):
     """Convolution, batch normalization over valid steps, ReLU.
 
+    Args:
+        channels: number F of input channels.
+        width: number W of output channels.
+        kernel: number K of time steps of a window, odd.
+        stride: number of time steps between the centers of windows.
+
     Reference:
         Ioffe & Szegedy 2015, arXiv:1502.03167. Its statistics leave out padding here.
     """
@@ -70,16 +79,24 @@ class ConvolutionLayer(nn.Module):
         self.norm.reset_parameters()
 
     def forward(self, packed: PackedSequence) -> PackedSequence:
-        """Return the packed output of the layer, (N, F) -> (M, W); M = Σ ceil(L / stride)."""
+        """Return the packed output of the layer, (N, F) -> (M, W).
+
+        A sequence of L steps has ceil(L / stride) steps in the output. M is their sum.
+        """
         windows, batch_sizes = self._windows(packed)
         kernel = self.weight.permute(2, 1, 0).flatten(0, 1)
         convolved = self._normalize(windows @ kernel)
         return PackedSequence(functional.relu(convolved, inplace=True), batch_sizes)
 
     def export(self, steps: Tensor, valid: Tensor) -> Tensor:
-        """Return the output for padded steps, (T, B, F) -> (T', B, W), by operations of ONNX.
+        """Return the output for padded steps, by operations that ONNX has.
 
-        `valid` (T, B, 1) is False at padding. T' is ceil(T / stride).
+        Args:
+            steps: padded time steps, (T, B, F).
+            valid: True where a step isn't padding, (T, B, 1).
+
+        Returns:
+            The output, (ceil(T / stride), B, W). At padding it is arbitrary.
         """
         steps = torch.where(valid, steps, 0).permute(1, 2, 0)
         padding = self.kernel // 2
@@ -88,7 +105,10 @@ class ConvolutionLayer(nn.Module):
         return normalized.relu().permute(2, 0, 1)
 
     def _windows(self, packed: PackedSequence) -> tuple[Tensor, Tensor]:
-        """Return the steps under each window, (M, K * F), and the batch sizes of the output."""
+        """Return the inputs of each window, (M, K * F), and the batch sizes of the output.
+
+        Beyond the ends of a sequence, inputs are 0.
+        """
         steps, sizes = packed.data, packed.batch_sizes
         lengths, first = lengths_of(sizes), sizes.cumsum(0) - sizes
         shorter = (lengths + self.stride - 1) // self.stride

@@ -29,26 +29,26 @@ from seqtrain.model.randomness import Purpose, RandomNumbers
 from seqtrain.model.splitmix64 import number
 
 END = PAD
-"""Id predicted after the last token (backward: before the first). Padding is never predicted."""
+"""Id that is predicted after the last token, or before the first one in backward direction."""
 FREQUENT = 100
-"""Number of the most frequent ids, which are scored at every step. Rarer ones are in groups."""
+"""Number of the most frequent ids, which the softmax always scores. Rarer ones form groups."""
 LARGEST_GROUP = 2000
-"""Largest number of ids in a group. A smaller group has as many ids as all groups before it."""
+"""Largest number of ids in a group. Up to it, each group doubles the number of ids so far."""
 SHRINKING = 1.15
-"""For wide states, each group has this factor fewer dimensions than the group before."""
+"""Factor by which the number of dimensions shrinks from group to group, for wide states."""
 SMALLEST = 8
 """Least number of dimensions of the last group."""
 WIDE = 64
-"""Smallest width of a wide state."""
+"""Width from which on a state counts as wide."""
 
 
 class PretrainingModel(nn.Module):
-    """The recurrent branch of a classifier, and layers that predict tokens from its states.
+    """Base of pretraining models: a classifier, and layers that predict tokens from its states.
 
     Args:
         classifier: the classifier that is pretrained.
         width: size W of the states that predict.
-        dropout: fraction of dropped units of embeddings, and of the states that predict.
+        dropout: probability that a unit is dropped, of embeddings and of the states that predict.
     """
 
     def __init__(self, classifier: ClassifierNetwork, width: int, dropout: float) -> None:
@@ -100,9 +100,16 @@ class PretrainingModel(nn.Module):
         start: Tensor | None,
         between: Between | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Run a recurrence over packed sequences; model.unroll is ignored.
+        """Run a recurrent module over packed sequences. model.unroll is ignored.
 
-        Returns: the packed states of all steps, and the last valid states.
+        Args:
+            rnn: the encoder or the decoder.
+            inputs: the sequences.
+            start: initial states, or None for zeros.
+            between: function that is applied to the states between two layers, or None.
+
+        Returns:
+            The packed states of all steps, (N, D * H), and the last valid states, (S, L * D, B, H).
         """
         weight = self.recurrent.head.weight
         packed = self.classifier.config.model_copy(update={"unroll": "packed"})
@@ -172,8 +179,13 @@ class Autoencoder(PretrainingModel):
     def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
         """Return the loss of each predicted token in nats. The decoder reads the true tokens.
 
-        Shape:
-            Returns: (B + N,): the first tokens, then the tokens after each step, packed.
+        Args:
+            batch: packed or padded.
+            random: random numbers for dropout, or None for evaluation.
+
+        Returns:
+            (B + N,): the losses of the first token of each sequence, then of the token after each
+            step, in packed order.
         """
         packed, own = batch.packed, self._pretraining_numbers(random)
         inputs = self._embed(batch, own)
@@ -187,10 +199,12 @@ class Autoencoder(PretrainingModel):
 
     @torch.no_grad()
     def reconstruct(self, batch: Batch, steps: int) -> list[list[int]]:
-        """Return the ids that the decoder predicts from its own predictions, row by row.
+        """Encode sequences, and return the ids that the decoder then predicts for each row.
+
+        The decoder reads its own predictions, not the true tokens.
 
         Args:
-            batch: a packed batch, whose order the result has.
+            batch: a packed batch. The result is in the order of its rows.
             steps: largest number of ids per row. A row ends earlier if END is predicted.
         """
         state = self._start(self._embed(batch))
@@ -215,12 +229,15 @@ class Autoencoder(PretrainingModel):
 
 
 def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
-    """Return the tokens after each step, and the tokens before each step.
+    """Return the tokens that a decoder or language model predicts.
 
-    END takes the place of a token beyond the ends of a sequence.
+    Beyond the ends of a sequence the token is END.
 
-    Shape:
-        Returns: the first token of each sequence, then the token after each step, (B + N,); and the
+    Args:
+        packed: ids of the sequences.
+
+    Returns:
+        The first token of each sequence followed by the token after each step, (B + N,); and the
         token before each step, (N,).
     """
     sizes, ids = packed.batch_sizes, packed.data
@@ -236,7 +253,9 @@ def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
 
 
 def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
-    """Return an adaptive softmax over a vocabulary, in which groups make rare tokens cheap.
+    """Return an adaptive softmax over a vocabulary, which scores rare tokens in groups.
+
+    A group is only scored if it is probable, and has fewer dimensions. That saves time.
 
     Args:
         width: size of the states that predict.
@@ -256,4 +275,4 @@ OBJECTIVES: dict[str, Callable[[ClassifierNetwork, float], PretrainingModel]] = 
     "language_model": LanguageModel,
     "autoencoder": Autoencoder,
 }
-"""Maps a name in pretraining.objective to a function of the classifier and the dropout."""
+"""Maps each value of pretraining.objective to its class, which takes classifier and dropout."""

@@ -26,11 +26,11 @@ from seqtrain.model.packing import lengths_of, rows_and_steps
 from seqtrain.model.pooling import AnyPooling, add_segment
 
 RunPacked = Callable[[PackedSequence, Tensor | None, Tensor | None], tuple[Tensor | None, Tensor]]
-"""Function of an encoder over packed time steps.
+"""Function that runs an encoder over packed time steps.
 
-Takes the time steps, the initial states (S, L, B, H) or None for zeros, and the time step at which
-each row begins in its sequence, (B,), or None for 0. Returns the states of all time steps, or None
-if they aren't needed, and the last states.
+It takes the time steps; the initial states (S, L, B, H), or None for zeros; and the time step at
+which each row begins in its sequence, (B,), or None for 0. It returns the states of all time steps,
+or None if they aren't needed, and the last states (S, L, B, H).
 """
 
 
@@ -52,10 +52,13 @@ def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
 
 
 class Segment(NamedTuple):
-    """Consecutive time steps of some sequences, longest first. Row i is row i of the batch.
+    """Segment of packed sequences: consecutive time steps of some rows of a batch.
+
+    Row i of the segment belongs to row i of the batch. Sequences without steps in the segment are
+    left out.
 
     Attributes:
-        packed: the time steps.
+        packed: the time steps, longest row first.
         begin: time step at which each row begins in its sequence, (B,) int64.
         later: number of segments after this one.
     """
@@ -66,9 +69,10 @@ class Segment(NamedTuple):
 
 
 def segments_of(packed: PackedSequence, steps: int) -> Iterator[Segment]:
-    """Yield the segments of packed sequences in order, each of `steps` time steps.
+    """Yield the segments of packed sequences, in the order of time.
 
-    Only the first segment of a sequence may be shorter.
+    A segment has `steps` time steps of each of its sequences. Only the first segment of a sequence
+    may have fewer.
     """
     lengths = lengths_of(packed.batch_sizes)
     first_of_step = packed.batch_sizes.cumsum(0) - packed.batch_sizes
@@ -89,8 +93,8 @@ def run_in_segments(
     """Run an encoder of one direction segment by segment, from the first to the last.
 
     Args:
-        run: the encoder.
-        pooling: pooling of all states, or None if only the last ones are used.
+        run: function that runs the encoder over a segment.
+        pooling: pooling of all states, or None if only the last states are used.
         packed: the time steps.
         start: initial states.
         steps: largest number of time steps of a segment.
@@ -157,9 +161,14 @@ def encode_padded(
 
     For the backward direction, each sequence is reversed within its length.
 
-    Shape:
-        steps: (T, B, E). lengths: (B,). start: one state for all rows, (S, L * D, H), or None for
-        zeros. Returns: states of the top layer (T, B, D * H), and the last valid ones (B, D * H).
+    Args:
+        encoder: torch's module with the parameters.
+        steps: padded inputs, (T, B, E).
+        lengths: number of valid steps of each row, (B,).
+        start: initial state of all rows, (S, L * D, H), or None for zeros.
+
+    Returns:
+        The states of the top layer, (T, B, D * H), and its last valid states, (B, D * H).
     """
     last = steps
     reversed_steps = (lengths - 1 - torch.arange(steps.shape[0])[:, None]).clamp(min=0)
@@ -176,13 +185,25 @@ def encode_padded(
 
 
 def select_steps(values: Tensor, steps: Tensor) -> Tensor:
-    """Select time steps of each row: values (T, B, E), steps (…, B) -> (…, B, E)."""
+    """Return the values of selected time steps of each row, (…, B, E).
+
+    Args:
+        values: values of all time steps, (T, B, E).
+        steps: indices of time steps, (…, B). Column b selects steps of row b.
+    """
     rows = values.shape[1]
     return values.flatten(0, 1)[steps * rows + torch.arange(rows)]
 
 
 def _one_direction(encoder: nn.RNNBase, steps: Tensor, number: int, start: Tensor | None) -> Tensor:
-    """Return the states (T, B, H) of one layer and direction; `number` is layer * D + direction."""
+    """Return the states of one layer and direction, (T, B, H).
+
+    Args:
+        encoder: torch's module with the parameters.
+        steps: inputs of the layer, (T, B, E).
+        number: layer * D + direction.
+        start: initial state of all rows, (S, L * D, H), or None for zeros.
+    """
     cell, rows = cell_of(encoder), steps.shape[1]
     if start is None:
         own = steps.new_zeros(cell.tensors, 1, rows, encoder.hidden_size)

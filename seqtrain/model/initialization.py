@@ -1,4 +1,4 @@
-"""Networks without memory, and their initial weights.
+"""Initial weights of networks, and networks whose weights have no memory yet.
 
 Networks are built on torch's device "meta": tensors have a shape, but no memory and no values. Then
 the weights are either loaded, or `materialize` gives them memory and the modules draw them on the
@@ -27,7 +27,7 @@ KEEP_BIAS = 1.0
 
 
 def token_embedding(num_tokens: int, width: int, padding_idx: int | None = None) -> nn.Embedding:
-    """Return an embedding without memory.
+    """Return an embedding on the device "meta".
 
     The constructor of nn.Embedding would draw from a normal distribution. On the device "meta" that
     loads torch's compiler, for two seconds.
@@ -40,7 +40,7 @@ def token_embedding(num_tokens: int, width: int, padding_idx: int | None = None)
 
 
 def materialize(module: nn.Module) -> None:
-    """Replace the tensors of a module that have no memory by tensors on the CPU.
+    """Replace the tensors of a module that are on the device "meta" by tensors on the CPU.
 
     Parameters are float32 whatever torch's default is, and their values are arbitrary. Buffers are
     zero.
@@ -58,7 +58,10 @@ def materialize(module: nn.Module) -> None:
 
 @torch.no_grad()
 def draw_defaults(module: nn.Module, generator: torch.Generator) -> None:
-    """Draw the weights of all embeddings, linear maps and recurrences as torch does by default."""
+    """Draw the weights of all embeddings, linear maps and recurrences as torch does by default.
+
+    The weights of other modules aren't changed.
+    """
     for part in module.modules():
         if isinstance(part, nn.Embedding):
             part.weight.normal_(generator=generator)
@@ -77,14 +80,17 @@ def draw_defaults(module: nn.Module, generator: torch.Generator) -> None:
 
 @torch.no_grad()
 def draw_embedding(embedding: nn.Embedding, std: float, generator: torch.Generator) -> None:
-    """Draw the vectors of tokens from a normal distribution; the vector of <pad> is zero."""
+    """Draw the vectors from a normal distribution with standard deviation `std`.
+
+    The vector of <pad> becomes zero.
+    """
     embedding.weight.normal_(std=std, generator=generator)
     embedding.weight[PAD].zero_()
 
 
 @torch.no_grad()
 def draw_recurrence(encoder: nn.RNNBase, generator: torch.Generator) -> None:
-    """Draw the weights of all layers and directions of an encoder."""
+    """Draw the weights of all layers and directions of an encoder, as the module describes."""
     size, keeping = encoder.hidden_size, cell_of(encoder).keeping_gate
     for name, parameter in encoder.named_parameters():
         if name.startswith("bias"):
@@ -106,9 +112,9 @@ def draw_head(head: nn.Linear, generator: torch.Generator) -> None:
 
 @torch.no_grad()
 def use_word_vectors(embedding: nn.Embedding, vectors: WordVectors) -> None:
-    """Set the vectors of the tokens that a file of word vectors contains.
+    """Set the vectors of the tokens that have a pretrained word vector.
 
-    The vector of <unk> becomes the mean of the vectors.
+    The vector of <unk> becomes the mean of the pretrained vectors.
     """
     values = torch.from_numpy(np.array(vectors.values))
     embedding.weight[UNK] = values.mean(0)

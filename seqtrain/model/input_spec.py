@@ -1,4 +1,4 @@
-"""Facts about inputs and classes that determine the shapes of a network."""
+"""Specification of a network's inputs and classes, which determines the shapes of its weights."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from seqtrain.model.standardization import SeriesStandardization
 
 @dataclass(frozen=True)
 class KernelSizes:
-    """Shapes of a bank of kernels.
+    """Facts about series that determine the shapes of a bank of kernels.
 
     Attributes:
         channels: number of channels of a series.
-        indicators: True if as many more columns mark missing values.
-        lengths: time steps of the shortest, the median and the longest sequence of train.
+        indicators: True if an indicator column of missing values follows for each channel.
+        lengths: number of time steps of train's shortest, median and longest sequence.
     """
 
     channels: int
@@ -31,19 +31,19 @@ class KernelSizes:
 
 @dataclass(frozen=True, eq=False)
 class InputSpec:
-    """Facts that a network takes from the preprocessing.
+    """Facts about inputs and classes from which the modules of a network are built.
 
     Attributes:
-        input_size: number of ids of the vocabulary if steps are tokens, or of columns of a step.
+        input_size: size of the vocabulary if a step is a token id, else number of values per step.
         num_classes: number of classes.
-        features: True if time steps are vectors of numbers, False if they are token ids.
+        features: True if data.kind is features: time steps are vectors of numbers.
         words: character n-grams of the words of the vocabulary, or None without subwords.
         ngrams: n-grams of tokens in train, or None without model.ngrams.
-        series: standardization of each series by itself, or None.
-        kernels: shapes of the bank of kernels, or None without model.kernels.
-        steps: columns of a time step in a step table, or None for other data.
-        static: columns of row features, or None if there are none.
-        subword_rows: rows of the table of subwords.
+        series: standardization of each series by itself, or None if data.standardize is "train".
+        kernels: facts for the bank of kernels, or None without model.kernels.
+        steps: columns of a time step, or None without data.steps.
+        static: columns of row features, or None without data.static.
+        subword_rows: number of rows of the table of subwords.
     """
 
     input_size: int
@@ -59,12 +59,12 @@ class InputSpec:
 
     @classmethod
     def of(cls, preprocessing: Preprocessing, lengths: Ints | None = None) -> InputSpec:
-        """Return the facts about inputs and classes for a fitted preprocessing.
+        """Return the specification for data that a fitted preprocessing encodes.
 
         Args:
             preprocessing: the fitted preprocessing.
-            lengths: time steps of each training sequence, or None without model.kernels. The
-                shortest, the median and the longest of them are used.
+            lengths: number of time steps of each training sequence, or None without
+                model.kernels. Only minimum, median and maximum are used.
         """
         series, kernels, column = None, None, preprocessing.sequence
         if column.standardize != "train":

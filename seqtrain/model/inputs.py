@@ -1,7 +1,8 @@
 """Input layers: from packed ids or numbers to the vectors that the recurrent encoder reads.
 
-Ids become word vectors, with subwords if asked for. Numbers are standardized by their own series if
-asked for, and mapped linearly. Convolutions may follow, or take the place of the linear map.
+Ids become word vectors, with subwords if model.subwords is set. Numbers are standardized per series
+if data.standardize asks for that, and mapped linearly. With model.convolutions, convolutions
+follow. For series they replace the linear map.
 
 N packed time steps, E size of an embedded step, U distinct tokens of a batch, V vocabulary.
 """
@@ -31,17 +32,17 @@ from seqtrain.model.subwords import Subwords, number_unknown_words, spelling_key
 
 @dataclass(frozen=True, eq=False)
 class DistinctTokens:
-    """The distinct tokens of a batch, all of them on one device.
+    """The distinct tokens of a batch or segment. All tensors are on the same device.
 
     Attributes:
         known: distinct ids of the vocabulary, ascending. The first is <unk> if there are unknown
             words.
-        unknown: distinct numbers of the unknown words in the batch, ascending.
-        index: index of each step's token in the known tokens followed by the unknown tokens.
-        spellings: character n-grams of the unknown words of the batch, or None.
+        unknown: distinct numbers of the unknown words, ascending.
+        index: position of each step's token in the concatenation of `known` and `unknown`.
+        spellings: character n-grams of all unknown words of the batch, or None without any.
 
     Shape:
-        known, unknown: together (U,). index: (N,). All are int64.
+        known and unknown together have U entries. index: (N,). All are int64.
     """
 
     known: Tensor
@@ -51,15 +52,21 @@ class DistinctTokens:
 
 
 class Inputs:
-    """The modules before the encoder. They are registered as modules of the recurrent branch.
+    """The modules before the encoder.
+
+    It isn't a module itself: the recurrent branch registers its modules as its own.
+
+    Args:
+        config: the section model of a config.
+        spec: facts about inputs and classes.
 
     Attributes:
-        embedding: embedding of ids, columns or numbers, or nn.Identity if convolutions take its
-            place.
-        subwords: table of character n-grams, or None.
-        convolutions: layers before the encoder, or None.
+        embedding: embedding of ids, columns or numbers; or nn.Identity if convolutions replace it.
+        subwords: table of character n-grams, or None without model.subwords.
+        convolutions: layers after the embedding, or None without model.convolutions.
         series: standardization of each series by itself, or None.
         width: size of the vectors that the encoder reads.
+        rate: model.embedding_dropout.
     """
 
     def __init__(self, config: ModelConfig, spec: InputSpec) -> None:
@@ -87,9 +94,15 @@ class Inputs:
     def read_whole(self, batch: Batch, random: RandomNumbers | None) -> PackedSequence:
         """Apply the layers that need whole sequences: standardization of series, and convolutions.
 
-        Convolutions read embedded time steps, so the result is then already embedded.
+        Pass the result, or segments of it, to `read`.
 
-        With subwords, unknown words get ids beyond the vocabulary.
+        Args:
+            batch: packed or padded.
+            random: random numbers for dropout, or None for prediction.
+
+        Returns:
+            The packed time steps. With convolutions they are embedded and convolved, otherwise not.
+            With subwords, unknown words have ids beyond the vocabulary.
         """
         packed = batch.packed
         if self.subwords is not None:
@@ -115,10 +128,10 @@ class Inputs:
         random: RandomNumbers | None,
         begin: Tensor | None,
     ) -> PackedSequence | DistinctInputs:
-        """Embed the time steps that `read_whole` returned, or a segment of them, for an engine.
+        """Return the inputs of the encoder for time steps: embed them if they aren't yet.
 
         Args:
-            packed: time steps.
+            packed: result of `read_whole`, or a segment of it.
             batch: the batch of the time steps.
             random: random numbers for dropout, or None for prediction.
             begin: time step at which each row begins in its sequence, or None for 0.
@@ -136,7 +149,7 @@ class Inputs:
         random: RandomNumbers | None,
         rate: float | None = None,
     ) -> DistinctInputs:
-        """Return the vectors of distinct tokens, (U, E), and the index of each step's vector, (N,).
+        """Embed tokens. Return the vectors of distinct tokens, and the index of each step's vector.
 
         Dropout sets the same units of a token's vector to 0 at all of its occurrences in the batch
         (Gal & Ghahramani 2016, arXiv:1512.05287). So each token is embedded, dropped and projected
@@ -146,7 +159,7 @@ class Inputs:
             packed: ids of the whole batch, or of a segment of it.
             batch: the batch, which has the spelling of unknown words, or None without such words.
             random: random numbers for dropout, or None for prediction.
-            rate: fraction of dropped units, or None for model.embedding_dropout.
+            rate: probability that a unit is dropped, or None for model.embedding_dropout.
         """
         assert isinstance(self.embedding, nn.Embedding)
         weight, device = self.embedding.weight, packed.data.device
@@ -169,8 +182,12 @@ class Inputs:
     def _distinct_tokens(self, packed: PackedSequence, batch: Batch | None) -> DistinctTokens:
         """Return the distinct tokens of a batch or a segment.
 
-        They are on the CPU if the batch has a copy of the ids there. The CPU knows the number of
+        They are on the CPU if the batch has a copy of the ids there. So the CPU knows the number of
         tokens without waiting for the device.
+
+        Args:
+            packed: ids of the whole batch, or of a segment of it.
+            batch: the batch, or None without one.
         """
         assert isinstance(self.embedding, nn.Embedding)
         ids, size, spellings = packed.data, self.embedding.num_embeddings, None
@@ -189,7 +206,13 @@ class Inputs:
     def _embedded(
         self, packed: PackedSequence, random: RandomNumbers | None, begin: Tensor | None
     ) -> Tensor:
-        """Return the vectors of columns or numbers, (N, E), with some units dropped."""
+        """Return the vectors of columns or numbers, (N, E), after dropout.
+
+        Args:
+            packed: time steps.
+            random: random numbers for dropout, or None for prediction.
+            begin: time step at which each row begins in its sequence, or None for 0.
+        """
         vectors: Tensor = self.embedding(packed.data)
         if random is None:
             return vectors
@@ -197,10 +220,14 @@ class Inputs:
 
 
 def distinct_ids(ids: Tensor, vocab_size: int, *, with_unk: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the distinct ids in ascending order, (U,), and the index of each id among them, (N,).
+    """Return the distinct ids in ascending order, (U,), and the index of each id in them, (N,).
 
-    `torch.unique` returns the same tensors, but sorts. All ids are below `vocab_size`. `with_unk`
-    includes the id of <unk> even if it doesn't occur.
+    It equals `torch.unique`, but doesn't sort.
+
+    Args:
+        ids: ids below `vocab_size`, (N,).
+        vocab_size: number of possible ids.
+        with_unk: True to include the id of <unk> even if it doesn't occur.
     """
     found = ids.new_zeros(vocab_size).index_fill_(0, ids, 1)
     if with_unk:

@@ -16,7 +16,8 @@ from seqtrain.data.transfer import to_device
 def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
     """Return the row index and the time step of each packed step, (N,) int64 each, on the CPU.
 
-    `batch_sizes` (T,) on the CPU holds the number of sequences at each time step.
+    Args:
+        batch_sizes: number of sequences at each time step, (T,), on the CPU.
     """
     starts = torch.cumsum(batch_sizes, 0) - batch_sizes
     index = torch.arange(int(batch_sizes.sum()), dtype=torch.int64, device="cpu")
@@ -26,12 +27,19 @@ def rows_and_steps(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def lengths_of(batch_sizes: Tensor) -> Tensor:
-    """Return the length of each packed sequence, (B,) int64, from batch sizes (T,) on the CPU."""
+    """Return the number of time steps of each packed sequence, (B,) int64, on the CPU.
+
+    Args:
+        batch_sizes: number of sequences at each time step, (T,), on the CPU.
+    """
     return rows_and_steps(batch_sizes)[0].bincount()
 
 
 def pack_batch(batch: Batch) -> Batch:
-    """Return a padded batch sorted by length and packed. Its `sorted_indices` include the order."""
+    """Return a copy of a padded batch, with its rows sorted by length and packed.
+
+    `sorted_indices` and `unsorted_indices` are adapted, so that `Batch.restore` still works.
+    """
     packed, order, _ = sort_and_pack(batch.inputs.data, batch.lengths)
     cpu_order = order.cpu()
     sorted_indices = batch.sorted_indices[cpu_order]
@@ -56,11 +64,13 @@ class PackedSequences:
     `PaddedSequences` has equal methods, so that pooling and standardization take either layout.
 
     Args:
-        batch_sizes: sequences at each time step, (T,), on the CPU.
+        batch_sizes: number of sequences at each time step, (T,), on the CPU.
         device: device of the steps.
 
     Attributes:
-        lengths: time steps of each sequence, (B, 1) int64, on the device of the steps.
+        rows: number B of sequences.
+        row: sequence of each step, (N,) int64, on the device of the steps.
+        lengths: number of time steps of each sequence, (B, 1) int64, on the same device.
     """
 
     def __init__(self, batch_sizes: Tensor, device: torch.device) -> None:
@@ -82,7 +92,7 @@ class PackedSequences:
         return lowest.scatter_reduce(0, index, values, "amax")
 
     def spread(self, values: Tensor) -> Tensor:
-        """Repeat the row of each sequence for all of its steps, (B, H) -> (N, H)."""
+        """Repeat the values of each sequence for all of its steps, (B, H) -> (N, H)."""
         return values[self.row]
 
 
@@ -91,7 +101,7 @@ class PaddedSequences:
 
     Args:
         valid: True where a step isn't padding, (T, B, 1).
-        lengths: time steps of each sequence, (B,). The attribute is (B, 1).
+        lengths: number of time steps of each sequence, (B,). The attribute has shape (B, 1).
     """
 
     def __init__(self, valid: Tensor, lengths: Tensor) -> None:
@@ -107,7 +117,7 @@ class PaddedSequences:
         return torch.where(self.valid, values, -torch.inf).amax(0)
 
     def spread(self, values: Tensor) -> Tensor:
-        """Add an axis over which the rows broadcast to all steps, (B, H) -> (1, B, H)."""
+        """Return the values in a shape that broadcasts over time steps, (B, H) -> (1, B, H)."""
         return values.unsqueeze(0)
 
 

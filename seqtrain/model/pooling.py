@@ -1,9 +1,9 @@
 """Pooling: from the encoder's states of all time steps to one vector per sequence.
 
 A pooling is one class in this module, entered in `POOLINGS` under its name in model.pooling. It
-defines how states are summarized, how two summaries of the same sequence are merged, and how a
-summary becomes a vector. From these three methods follow pooling of whole sequences, of segments,
-and after every time step, and the ONNX graph.
+defines how the states of some time steps are summarized, how the summaries of two consecutive parts
+of a sequence are merged, and how a summary becomes a vector. These three methods suffice to pool
+whole sequences, to pool segment by segment or after every time step, and to export to ONNX.
 
 B sequences, N packed time steps, H width of a state (both directions), S width of a summary, K
 poolings.
@@ -18,19 +18,20 @@ from torch import Tensor, nn
 from seqtrain.model.packing import PackedSequences, Sequences
 
 LAST = "last"
-"""Name of the last valid state in model.pooling. It needs no states of other time steps."""
+"""Value of model.pooling for the last valid state, which isn't a `Pooling`."""
 
 
 class Pooling(nn.Module, ABC):
-    """Reduce the valid states of each sequence to one vector of the width of a state.
+    """Base of poolings, which reduce the valid states of each sequence to one vector of width H.
 
     Args:
         width: width H of a state.
-        attention_size: units of attention, or None for H. Other poolings ignore it.
+        attention_size: number of hidden units of attention, or None for H. Other poolings ignore
+            it.
     """
 
     extra_columns = 0
-    """Columns that a summary has in addition to the H of a state: S = H + extra_columns."""
+    """Number of columns of a summary beyond the H of a state: S = H + extra_columns."""
 
     def __init__(self, width: int, attention_size: int | None = None) -> None:
         super().__init__()
@@ -43,7 +44,12 @@ class Pooling(nn.Module, ABC):
 
     @abstractmethod
     def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
-        """Return a summary of the valid states of each sequence, (N, H) -> (B, S)."""
+        """Return a summary of the valid states of each sequence, (B, S).
+
+        Args:
+            states: states of the time steps, packed (N, H) or padded (T, B, H).
+            sequences: layout of the time steps.
+        """
 
     @abstractmethod
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
@@ -62,7 +68,7 @@ class SumPooling(Pooling):
         return sequences.sum(states)
 
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the sums of both parts added up."""
+        """Return the sum of both summaries."""
         return first + second
 
     def finish(self, summary: Tensor) -> Tensor:
@@ -76,7 +82,7 @@ class MeanPooling(SumPooling):
     extra_columns = 1
 
     def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
-        """Return the sum of the states of each sequence and its length, (B, S)."""
+        """Return the sum of the states of each sequence, and its number of steps, (B, H + 1)."""
         return torch.cat((sequences.sum(states), sequences.lengths.to(states.dtype)), dim=1)
 
     def finish(self, summary: Tensor) -> Tensor:
@@ -120,7 +126,7 @@ class AttentionPooling(Pooling):
         self.score = nn.Linear(size, 1, bias=False)
 
     def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
-        """Return the weighted sums, the sums of weights, and the largest scores."""
+        """Return the weighted sum, the sum of the weights, and the largest score, (B, H + 2)."""
         scores = self.score(torch.tanh(self.project(states))).to(states.dtype)
         largest = sequences.max(scores.detach())
         weights = (scores - sequences.spread(largest)).exp()
@@ -146,11 +152,19 @@ POOLINGS: Mapping[str, type[Pooling]] = {
     "sum": SumPooling,
     "attention": AttentionPooling,
 }
-"""Maps a name in model.pooling to its class; the last valid state isn't among them."""
+"""Maps each value of model.pooling except `LAST` to its class."""
 
 
 class PoolingList(nn.ModuleDict):
-    """Pooling that concatenates the vectors of several poolings of the states."""
+    """Several poolings of the same states, whose vectors are concatenated.
+
+    It has the same methods as `Pooling`.
+
+    Args:
+        names: names of the poolings, keys of `POOLINGS`.
+        width: width H of a state.
+        attention_size: number of hidden units of attention, or None for H.
+    """
 
     def __init__(self, names: Sequence[str], width: int, attention_size: int | None = None) -> None:
         super().__init__({name: POOLINGS[name](width, attention_size) for name in names})
@@ -182,7 +196,11 @@ AnyPooling = Pooling | PoolingList
 
 
 def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names in model.pooling in the order of their vectors: "last" comes first."""
+    """Return the names in model.pooling in the order of their vectors: "last" comes first.
+
+    Args:
+        pooling: value of model.pooling: a name, or several.
+    """
     names = (pooling,) if isinstance(pooling, str) else tuple(pooling)
     return tuple(sorted(names, key=lambda name: name != LAST))
 
@@ -190,12 +208,12 @@ def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
 def make_pooling(
     pooling: str | Sequence[str], width: int, attention_size: int | None = None
 ) -> AnyPooling | None:
-    """Return the pooling over all states for model.pooling, or None if it only names "last".
+    """Return the module for model.pooling, without "last"; or None if it only names "last".
 
     Args:
-        pooling: value of model.pooling: a name or several names.
+        pooling: value of model.pooling: a name, or several.
         width: width H of a state.
-        attention_size: units of attention, or None for H.
+        attention_size: number of hidden units of attention, or None for H.
     """
     names = [name for name in pooling_names(pooling) if name != LAST]
     if not names:
@@ -206,7 +224,13 @@ def make_pooling(
 
 
 def pool(pooling: AnyPooling, states: Tensor, sequences: Sequences) -> Tensor:
-    """Return the pooled states of whole sequences, (B, K * H), in at least float32."""
+    """Return the pooled states of whole sequences, (B, K * H), in at least float32.
+
+    Args:
+        pooling: one pooling, or several.
+        states: states of the time steps, packed (N, H) or padded (T, B, H).
+        sequences: layout of the time steps.
+    """
     states = states.to(torch.promote_types(states.dtype, torch.float32))
     return pooling.finish(pooling.summarize(states, sequences))
 
@@ -214,18 +238,19 @@ def pool(pooling: AnyPooling, states: Tensor, sequences: Sequences) -> Tensor:
 def add_segment(
     pooling: AnyPooling, summary: Tensor | None, states: Tensor, batch_sizes: Tensor
 ) -> Tensor:
-    """Return the summary of the states so far and of the packed states of the next segment.
+    """Return the summary of sequences up to the end of a segment.
 
-    Row i of the summary and of the segment are the same sequence. Either may have fewer rows.
+    Row i of the summary and row i of the segment belong to the same sequence. Either may have fewer
+    rows than the other.
 
     Args:
         pooling: the pooling that made the summary.
-        summary: summary of the states before, or None if there are none.
+        summary: summary of the states before the segment, or None if there are none.
         states: packed states of the segment.
         batch_sizes: sequences at each time step of the segment, on the CPU.
 
     Shape:
-        summary: (B, S). states: (N, H). batch_sizes: (T,). Returns: (B, S).
+        summary: (up to B, S). states: (N, H). batch_sizes: (T,). Returns: (B, S).
     """
     states = states.to(torch.promote_types(states.dtype, torch.float32))
     own = pooling.summarize(states, PackedSequences(batch_sizes, states.device))
@@ -239,10 +264,14 @@ def add_segment(
 
 
 def pool_after_each_step(pooling: AnyPooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
-    """Pool after every time step: row n pools the states of its sequence up to step n.
+    """Return the pooled states after every time step, in packed order, (N, K * H).
 
-    Shape:
-        states: packed, (N, H). Returns: packed, (N, K * H).
+    Row n pools the states of its sequence up to and including step n.
+
+    Args:
+        pooling: one pooling, or several.
+        states: packed states, (N, H).
+        batch_sizes: number of sequences at each time step, (T,), on the CPU.
     """
     summary: Tensor | None = None
     pooled = []
@@ -267,12 +296,17 @@ def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
 
 
 def select_state(states: Tensor, index: int) -> Tensor:
-    """Return states[index]. If there is only one, return a view, whose gradient isn't copied."""
+    """Return states[index]. If there is only one, its gradient isn't copied (squeeze)."""
     return states.squeeze(0) if len(states) == 1 else states[index]
 
 
 def join_directions(states: Tensor, how: str) -> Tensor:
-    """Join two directions, (…, 2 * hidden): concat (unchanged), or sum or mean, (…, hidden)."""
+    """Join the states of two directions, which are concatenated.
+
+    Args:
+        states: (…, 2 * hidden).
+        how: "concat" to return them unchanged; "sum" or "mean" to return (…, hidden).
+    """
     if how == "concat":
         return states
     forward, backward = states.chunk(2, dim=-1)

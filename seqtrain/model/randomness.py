@@ -5,7 +5,9 @@ the device, the process, or the numbers drawn before. A resumed run therefore ge
 it would have had without the stop, and there is no state of a generator to save.
 
 Each level is a stream of SplitMix64, whose numbers are the seeds of the next level: update,
-purpose, keys, and finally four units per number. B sequences, N rows, W width of a row.
+purpose, and keys. Each number of the last level decides about four units.
+
+B sequences, N rows, W width of a row. A unit is one number of a row.
 """
 
 from __future__ import annotations
@@ -40,11 +42,13 @@ class Purpose(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class RandomNumbers:
-    """Random numbers of one update, for dropout and random initial states. See `of`.
+    """Random numbers of one update, for dropout and random initial states.
+
+    Create them by `of`.
 
     Attributes:
         key: seed of all numbers of the update.
-        examples: number of each example in its data set, (B,) int64, on the CPU.
+        examples: row number in the store of each row of the batch, (B,) int64, on the CPU.
     """
 
     key: int
@@ -52,26 +56,34 @@ class RandomNumbers:
 
     @classmethod
     def of(cls, seed: int, update: int, examples: Tensor) -> RandomNumbers:
-        """Return the random numbers of an update, counted from 0, in a run with this seed."""
+        """Return the random numbers of one update.
+
+        Args:
+            seed: seed of the run.
+            update: number of the update, from 0.
+            examples: row number in the store of each row of the batch, (B,) int64, on the CPU.
+        """
         return cls(number(seed, update), examples)
 
     def at(self, purpose: Purpose) -> RandomNumbers:
-        """Return random numbers for another stage, such as pretraining, independent of these."""
+        """Return random numbers of the same update for another purpose, independent of these."""
         return replace(self, key=number(self.key, purpose))
 
     def rows(self, order: Tensor) -> RandomNumbers:
-        """Return the random numbers for selected rows of the batch, in the order of `order`."""
+        """Return the random numbers of the rows with the indices `order` of the batch, (B',)."""
         return replace(self, examples=self.examples[order.cpu()])
 
     def drop(self, values: Tensor, rate: float, purpose: int, *keys: Tensor) -> Tensor:
-        """Return units with dropout: each is 0 with a probability, or scaled to keep the mean.
+        """Apply dropout: set each unit to 0 with a probability, and scale the others.
+
+        The scale preserves the mean. If `rate` rounds to 0, `values` is returned itself.
 
         Args:
             values: rows of units.
             rate: probability, rounded to a multiple of 2**-16.
             purpose: a `Purpose`, or ABOVE_LAYER plus the number of a layer.
-            *keys: identity of each row, for example an example and a time step. For values on
-                CUDA, all keys may be on the CPU.
+            *keys: numbers that identify each row, at least one, such as example and time step. For
+                values on CUDA, all keys may be on the CPU.
 
         Shape:
             values: (N, W). keys: (N,) int64 each. Returns: (N, W).
@@ -97,9 +109,14 @@ class RandomNumbers:
         batch_sizes: Tensor,
         begin: Tensor | None = None,
     ) -> Tensor:
-        """Return packed time steps (N, W) with dropout, keyed by example and time step; see `drop`.
+        """Apply dropout to packed time steps. Example and time step identify a row; see `drop`.
 
-        `begin` (B,) is the time step at which each row begins in its sequence, or None for 0.
+        Args:
+            values: packed time steps, (N, W).
+            rate: probability that a unit becomes 0.
+            purpose: a `Purpose`, or ABOVE_LAYER plus the number of a layer.
+            batch_sizes: number of sequences at each time step, (T,), on the CPU.
+            begin: time step at which each row begins in its sequence, (B,), or None for 0.
         """
         if not rate:
             return values

@@ -1,6 +1,6 @@
-"""Ridge regression as a classifier, with a penalty chosen by leave-one-out.
+"""Ridge regression as a classifier, with a penalty chosen by leave-one-out cross-validation.
 
-n rows, P features, K classes.
+n rows, P features, K classes, R eigenvectors.
 """
 
 import numpy as np
@@ -12,21 +12,24 @@ SMALLEST_EIGENVALUE = 1e-10
 """Eigenvalues below this fraction of the largest count as 0."""
 PENALTIES = torch.logspace(-4, 2, 13, dtype=torch.float64, device="cpu").tolist()
 FACTORS = np.geomspace(0.2, 60, 60).tolist()
-"""Factors of the scores from which `ridge` chooses. A factor is 1 / temperature."""
+"""Values from which `ridge` chooses the factor of the scores, which is 1 / temperature."""
 
 
 def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
-    """Fit a linear classifier whose penalty and factor have the least leave-one-out log loss.
+    """Fit a linear classifier by ridge regression, and scale its scores to logits.
 
-    Labels count as right with a probability just below 1, as in `fit_temperature`.
+    The penalty of the regression and the factor of the scores minimize the leave-one-out log loss.
+    For the loss, labels are smoothed, as in `fit_temperature`.
 
     Args:
         features: features with a mean of 0, on the CPU.
-        labels: class index of each row, or 1 for each class of a row if the task is multi-label.
+        labels: class index of each row. In a multi-label task, a positive number for each class
+            that a row has.
         num_classes: number of classes.
 
     Shape:
-        features: (n, P). labels: (n,) or (n, K). Returns: weight (P, K), intercept (K,).
+        features: (n, P). labels: (n,) or (n, K). Returns: weight (P, K), intercept (K,). Logits are
+        features @ weight + intercept.
     """
     rows, multi_label = features.double(), labels.ndim == 2
     has_class = labels > 0 if multi_label else functional.one_hot(labels, num_classes)

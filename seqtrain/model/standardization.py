@@ -1,6 +1,4 @@
-"""Standardization of a series by the mean and standard deviation of its own valid steps.
-
-A prefix is standardized by its own steps, as if the series ended there.
+"""Standardization of each series by the mean and standard deviation of its valid steps.
 
 B sequences, N packed time steps, C channels, I token columns before the channels.
 """
@@ -11,17 +9,20 @@ from torch import Tensor, nn
 from seqtrain.model.packing import Sequences
 
 RELATIVE_ROUNDING = 1e-6
-"""A channel whose deviation is at most this fraction of its mean counts as constant."""
+"""A channel counts as constant if its deviation is at most this fraction of its mean."""
 
 
 class SeriesStandardization(nn.Module):
-    """Standardize each channel of each sequence by its mean and deviation. Constant channels are 0.
+    """Standardize each channel of each sequence by its mean and standard deviation.
+
+    A channel that is constant in a sequence becomes 0.
 
     Args:
         channels: number C of channels.
-        both: also keep the values as they are, before the standardized ones.
-        indicators: C more columns mark missing values with 1; missing values don't count.
-        ids: number I of leading columns with token ids, which stay as they are.
+        both: True to also keep the original values, before the standardized ones.
+        indicators: True if C columns that have 1 for a missing value follow the channels. Missing
+            values aren't used for the statistics, and become 0.
+        ids: number I of columns with token ids before the channels. They are copied.
     """
 
     def __init__(self, channels: int, *, both: bool, indicators: bool, ids: int = 0) -> None:
@@ -38,6 +39,10 @@ class SeriesStandardization(nn.Module):
 
     def forward(self, steps: Tensor, sequences: Sequences) -> Tensor:
         """Standardize time steps, packed or padded.
+
+        Args:
+            steps: the time steps: ids, channels, and then indicators if they are used.
+            sequences: layout of the time steps.
 
         Shape:
             steps: (…, I + C), or (…, I + 2 C) with indicators. Returns: (…, width).

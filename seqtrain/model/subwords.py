@@ -1,7 +1,7 @@
 """Word vectors with subwords: x_w = E_w + n^(-1/2) Σ G_g over the n character n-grams g of w.
 
-A word that the vocabulary lacks has the vector of <unk> and its own n-grams. In a batch such words
-have ids beyond the vocabulary: V + i is the distinct unknown word number i of the batch.
+For a word that the vocabulary lacks, E_w is the vector of <unk>. The distinct unknown words of a
+batch are numbered from 0. Unknown word i has the id V + i.
 
 V words of the vocabulary, U distinct words of a batch, E size of a vector.
 """
@@ -24,7 +24,7 @@ class Subwords(nn.Module):
     Args:
         vocabulary: character n-grams of each word of the vocabulary.
         embedding_dim: size E of a vector.
-        rows: number of rows of the table. More n-grams than rows share rows.
+        rows: number of rows of the table. If there are more distinct n-grams, some share a row.
     """
 
     def __init__(self, vocabulary: WordGrams, embedding_dim: int, rows: int = BUCKETS) -> None:
@@ -44,15 +44,15 @@ class Subwords(nn.Module):
     def forward(
         self, ids: Tensor, unknown_words: Tensor | None = None, unknown: Grams | None = None
     ) -> Tensor:
-        """Return the sums of n-gram vectors, each divided by the root of the number of n-grams.
+        """Return the subword part of words' vectors: n^(-1/2) times the sum of n n-gram vectors.
 
         Args:
-            ids: ids of words of the vocabulary.
-            unknown_words: numbers of unknown words in the batch, whose sums follow, or None.
+            ids: ids of known words.
+            unknown_words: numbers of unknown words, or None for none.
             unknown: n-grams of the unknown words of the batch, or None if there are none.
 
         Shape:
-            Returns: (U, E).
+            ids and unknown_words together have U entries. Returns: (U, E), known words first.
         """
         if self.weight.is_cuda:  # the CPU knows the number of n-grams without waiting
             ids = ids.cpu()
@@ -72,24 +72,28 @@ class Subwords(nn.Module):
 
 
 def _sum_matrix(buckets: Tensor, counts: Tensor) -> SparseRows:
-    """Return a sparse matrix with a row for each word.
+    """Return a sparse matrix whose product with the table is the subword part of words' vectors.
 
-    Its product with the table is the sum of each word's n-gram vectors, divided by the root of
-    their number.
+    Args:
+        buckets: row of the table for each n-gram, word after word, (P,).
+        counts: number of n-grams of each word, (U,).
 
-    Shape:
-        buckets: rows of the table for the n-grams of all words, (P,). counts: n-grams of each word,
-        (U,).
+    Returns:
+        A matrix with a row for each word. Its entries are the root of 1 / number of n-grams.
     """
     shares = counts.clamp(min=1).rsqrt().repeat_interleave(counts)
     return SparseRows(buckets.int(), shares, functional.pad(counts.cumsum(0), (1, 0)))
 
 
 def number_unknown_words(batch: Batch, vocab_size: int) -> PackedSequence:
-    """Return the ids of a packed batch with new ids for unknown words.
+    """Return the packed ids of a batch, with an id beyond the vocabulary for each unknown word.
 
-    Each step with an unknown word gets vocab_size + i instead of the id of <unk>. The number i is
-    that of the distinct unknown word in the batch. Without spellings, the ids are unchanged.
+    A step with the unknown word number i of the batch gets the id `vocab_size` + i in place of
+    <unk>. If the batch has no spellings, its ids are returned unchanged.
+
+    Args:
+        batch: packed or padded.
+        vocab_size: size of the vocabulary.
     """
     packed, spellings = batch.packed, batch.spellings
     if spellings is None:
@@ -99,7 +103,7 @@ def number_unknown_words(batch: Batch, vocab_size: int) -> PackedSequence:
 
 
 def spelling_keys(words: Tensor, unknown: Grams) -> Tensor:
-    """Return a 64-bit key for each unknown word, (U,), which depends only on its n-grams.
+    """Return a 64-bit hash of the n-grams of each unknown word, (U,), as its key for dropout.
 
     Args:
         words: numbers of the unknown words in the batch, (U,).

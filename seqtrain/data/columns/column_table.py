@@ -1,8 +1,8 @@
 """Tables of columns: the cells of a step in several columns, encoded together as one vector.
 
-The vector of a step holds the ids of all token columns, then the numbers of all number columns,
-then the indicators of missing numbers, then the times since numbers were seen. Row features are
-encoded in the same way, as one step per example.
+The vector of a step has four parts: the ids of all token columns, the numbers of all number
+columns, the indicators of missing numbers, and the times since numbers were seen. The last two are
+optional. Row features are encoded in the same way, as one step per example.
 
 N steps (or rows), K values of the encoded vector. "Columns" in a shape is the number of provisional
 values per step: ids and numbers as read. With data.missing: last, the blocks of `carry_forward`

@@ -32,14 +32,15 @@ class ForwardContext:
 
     Attributes:
         random: random numbers of the update, for dropout and random initial states, or None for
-            prediction. Its examples are in the order of the batch.
-        start: state before the first time step of each row, or None for the state
-            by model.initial_state.
-        bptt: time steps of truncated backpropagation through time, or None for all.
-        engine: engine that computes the recurrence, or None for the one that fits the model.
+            prediction. Its examples are in the order of the rows of the batch.
+        start: state before the first time step of each row, or None to use model.initial_state.
+        bptt: number of time steps of truncated backpropagation through time, or None for all. It
+            has no effect without gradients.
+        engine: engine that computes the recurrence, or None for the one that `choose_engine`
+            returns.
         prepared: maps the name of a branch to the result of `Branch.prepare` for the store of the
             batch.
-        final_states: the last valid state of each row. The forward pass sets it.
+        final_states: the last valid state of each row. The forward pass sets it; None before.
 
     Shape:
         start, final_states: (S, L * D, B, H), row by row of the batch.
@@ -57,11 +58,11 @@ class PaddedBatch:
     """A padded batch as an exported model reads it, time first.
 
     Attributes:
-        steps: ids (T, B) or numbers (T, B, F). Padded steps are 0.
-        lengths: time steps of each row, (B,).
+        steps: ids (T, B) or numbers (T, B, F). Steps of padding are 0.
+        lengths: number of time steps of each row, (B,).
         valid: True where a step isn't padding, (T, B, 1).
-        sequences: layout of the steps.
-        inputs: maps the name of each input of the graph to its tensor.
+        sequences: layout of the steps, for pooling and standardization.
+        inputs: maps the name of each input of the graph to its tensor, such as row features.
     """
 
     def __init__(self, steps: Tensor, lengths: Tensor, inputs: Mapping[str, Tensor]) -> None:
@@ -74,15 +75,21 @@ class PaddedBatch:
 
 
 def valid_steps(steps: Tensor, lengths: Tensor) -> Tensor:
-    """Return a mask of valid steps, (T, B, 1): False where `steps` (T, B, …) has padding.
+    """Return a mask of valid steps, (T, B, 1): False at padding.
 
-    `lengths` (B,) holds the number of valid steps of each row.
+    Args:
+        steps: padded time steps, (T, B, …). Only T is used.
+        lengths: number of valid steps of each row, (B,).
     """
     return (torch.arange(steps.shape[0])[:, None] < lengths)[:, :, None]
 
 
 class Table(Protocol):
-    """Module with a table of vectors. If `sparse`, its gradient has only the rows of a batch."""
+    """Module with a table of vectors.
+
+    Attributes:
+        sparse: True if the gradient of `weight` is a sparse tensor, with the rows of a batch only.
+    """
 
     sparse: bool
 
@@ -92,7 +99,10 @@ class Table(Protocol):
 
 
 ExampleInputs = dict[str, tuple[Tensor, list[str]]]
-"""Maps the name of an input of an exported model to an example, and names of its variable axes."""
+"""Maps the name of an input of an exported model to an example tensor and its axis names.
+
+The names are those of the leading axes, whose sizes vary.
+"""
 
 
 class Branch(nn.Module):
@@ -103,10 +113,10 @@ class Branch(nn.Module):
 
     Attributes:
         name: name of the branch in state dicts, in JSON, and on screens.
-        fixed: True if `fit` sets all parameters, and training doesn't change them. Such a branch
-            isn't computed in training mode.
-        default_weight: weight of the branch in predictions, relative to the other branches, unless
-            validation clearly prefers other weights.
+        fixed: True if `fit` sets all parameters, and training doesn't change them. The classifier
+            leaves out such a branch in training mode.
+        default_weight: weight of the branch in predictions, relative to the other branches. The
+            calibration may replace it.
     """
 
     name: ClassVar[str]
@@ -118,31 +128,47 @@ class Branch(nn.Module):
     def build(cls, config: ModelConfig, spec: InputSpec) -> Branch | None:
         """Return the branch for a config, or None if the config doesn't use it.
 
-        The caller has set torch's device "meta", on which tensors have no memory: see
+        The caller has set torch's default device to "meta", on which tensors have no memory; see
         `initialization`.
+
+        Args:
+            config: the section model of a config.
+            spec: facts about inputs and classes.
         """
 
     @abstractmethod
     def initialize(self, generator: torch.Generator) -> None:
-        """Set the initial weights. Linear maps and embeddings already have torch's defaults."""
+        """Set the initial weights. Before, `draw_defaults` has drawn torch's default weights.
+
+        Args:
+            generator: generator of random numbers on the CPU.
+        """
 
     @abstractmethod
     def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits of a packed batch, (B, C), row by row of the batch."""
+        """Return the logits of a packed batch, (B, C), row by row of the batch.
+
+        Args:
+            batch: packed.
+            context: settings of the forward pass.
+        """
 
     @abstractmethod
     def export(self, batch: PaddedBatch) -> Tensor:
         """Return the logits of a padded batch, (B, C), by operations that ONNX has.
 
-        They equal the logits that `forward` returns for the packed batch in prediction.
+        They equal the result of `forward` for the same sequences in prediction.
         """
 
     def begin_export(self) -> ExampleInputs:
-        """Prepare `export`, and return examples of its inputs, except steps and lengths."""
+        """Prepare `export`, and return examples of the inputs that it reads.
+
+        Time steps and lengths are always inputs, and aren't included.
+        """
         return {}
 
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the parameters that training doesn't change; does nothing without such parameters.
+        """Fit the parameters that training doesn't change. Without any, do nothing.
 
         Args:
             train: labelled sequences.
@@ -152,8 +178,8 @@ class Branch(nn.Module):
     def prepare(self, store: SequenceStore) -> Any:
         """Return values of all rows of a store that every epoch can reuse, or None without any.
 
-        The caller keeps the result, and passes it to each forward pass on rows of the store as
-        ``context.prepared[name]``.
+        The caller passes the result as ``context.prepared[name]`` to each forward pass on rows of
+        the store.
         """
 
     def tables(self) -> list[Table]:
@@ -162,14 +188,16 @@ class Branch(nn.Module):
 
     @property
     def whole_sequence_key(self) -> str | None:
-        """Config key that makes the branch need the end of a sequence, or None.
+        """Config key that makes the branch need whole sequences, or None.
 
-        If it is None, `step_logits` can return the predictions after every time step.
+        If it is None, `step_logits` can return the logits after every time step.
         """
         return f"model.{self.name}"
 
     def step_logits(self, batch: Batch, context: ForwardContext) -> Tensor:
         """Return the logits after each time step of a packed batch, (N, C), in packed order.
+
+        Row n equals the logits of the sequence if it ended at that step.
 
         Raises:
             NotImplementedError: If the branch needs whole sequences.

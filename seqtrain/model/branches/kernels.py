@@ -44,30 +44,48 @@ FEATURES_PER_VIEW = 1200
 MAX_CHANNELS = 9
 """Largest number of channels that one kernel reads."""
 GRID, LARGEST = 2.0**11, 2.0**17
-"""Whole number that one standard deviation is scaled to, and the largest value.
+"""Whole number to which one standard deviation is scaled, and the largest absolute value.
 
-12 * MAX_CHANNELS * LARGEST is below 2^24.
+Outputs stay below 2^24, since 12 * MAX_CHANNELS * LARGEST does.
 """
 BIAS_ROWS, SCALE_ROWS, BIAS_STEPS = 24, 256, 2**13
-"""Sequences that biases and the scale of differences are fitted on, and time steps for biases."""
+"""Largest numbers of sequences for biases and for the scale of views, and of steps for biases."""
 MAX_ROWS = 4096
 """Largest number of sequences that the ridge regression learns from."""
 LEAST_STD = 1e-6
-"""Standard deviation of a feature up to which it counts as constant."""
+"""A feature with at most this standard deviation counts as constant."""
 GOLDEN_RATIO = 0.6180339887
-"""Fractional parts of its multiples are spread evenly over 0 to 1."""
+"""Fractional part of the golden ratio. Those of its multiples are spread evenly over 0 to 1."""
 MAX_NUMBERS, MAX_NUMBERS_ON_DEVICE = 2**19, 2**26
-"""Numbers that are computed at once, on the CPU and elsewhere: memory doesn't grow with the length.
+"""Largest number of values that are computed at once, on the CPU and on other devices.
 
-On the CPU they fit its caches. A GPU needs large chunks, as each chunk costs kernel launches.
+The limit bounds the memory for long series. On the CPU the values fit its caches. A GPU needs large
+chunks, because each chunk costs kernel launches.
 """
 
 
 class KernelBranch(Branch):
     """Branch whose logits are linear in the features of a bank of kernels.
 
-    The median length of train decides about the dilations. Relative dilations are scaled by the
-    length of a sequence.
+    The median length of train's series determines the dilations. Relative dilations are scaled by
+    the length of each series.
+
+    Args:
+        sizes: facts about the series of train.
+        num_classes: number of classes.
+
+    Attributes:
+        lengths: number of time steps of train's shortest, median and longest series.
+        length: the median of them.
+        relative: kinds of dilations: False for fixed ones, then True if relative ones are used.
+        dilations: the dilations, in time steps.
+        channels: 1 for each channel that a kernel reads, else 0, (kinds, D, VIEWS, 84, C).
+        gain: factor of each channel before rounding, (VIEWS, 1, C).
+        bias: thresholds of each kernel's output, (kinds, D, VIEWS, 84, biases).
+        mean: mean of each feature in train, (P,).
+        weight: weight of each feature for each class, (P, K).
+        intercept: (K,).
+        pattern: the 84 kernels, (84, TAPS).
     """
 
     name = "kernels"
@@ -107,7 +125,7 @@ class KernelBranch(Branch):
         return None if spec.kernels is None else cls(spec.kernels, spec.num_classes)
 
     def initialize(self, generator: torch.Generator) -> None:
-        """Leave the buffers at zero until `fit`."""
+        """Do nothing: the buffers are zero until `fit` sets them."""
 
     @torch.no_grad()
     def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
@@ -118,8 +136,8 @@ class KernelBranch(Branch):
     def features(self, batch: Batch) -> Tensor:
         """Return the features of a packed batch, (B, P).
 
-        A feature is the fraction of a sequence's time steps at which the output of a kernel exceeds
-        a bias.
+        A feature is the fraction of a series' time steps at which the output of a kernel exceeds a
+        bias.
         """
         views, lengths = self._rounded_views(batch)
         found = self.bias.new_zeros(len(lengths), *self.bias.shape[:3], self.bias[0, 0, 0].numel())
@@ -156,9 +174,11 @@ class KernelBranch(Branch):
         return (self.pattern.unsqueeze(2) * chosen).flatten(2).transpose(1, 2).contiguous()
 
     def _views(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the views, (VIEWS, N, C), and the lengths of the sequences, (B,).
+        """Return the views of a batch, (VIEWS, N, C), and the lengths of its series, (B,).
 
-        The N time steps are ordered sequence by sequence, not in packed order.
+        The views are: values as scaled by train, values standardized per series, and the
+        differences between consecutive time steps of both. The N time steps are ordered series by
+        series, not in packed order.
         """
         data, sizes, width = batch.packed.data, batch.packed.batch_sizes, self.channels.shape[-1]
         row, step = rows_and_steps(sizes)
@@ -173,7 +193,7 @@ class KernelBranch(Branch):
         return torch.cat((values, changes)), to_device(lengths, data.device)
 
     def _rounded_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the results of `_views`, with views as whole numbers and a last step of zeros.
+        """Return the results of `_views`, with rounded views and an additional last step of zeros.
 
         The shapes are (VIEWS, N + 1, C) and (B,).
         """
@@ -190,19 +210,21 @@ class KernelBranch(Branch):
         kind: int,
         number: int,
     ) -> Tensor:
-        """Return the rows of a view that the kernels of a dilation read at each output.
+        """Return the time steps of a view that the kernels of a dilation read for each output.
+
+        A "row" is an index of a view's axis of time steps.
 
         Args:
             steps: time step of each output in its series.
-            lengths: time steps of the series of each output. A relative dilation is scaled to
-                them, and rounded to a whole number of at least 1.
-            begins: row of the view that has the first time step of the series.
+            lengths: number of time steps of the series of each output. A relative dilation is
+                scaled to them, and rounded to a whole number of at least 1.
+            begins: row of the first time step of the series of each output.
             beyond: row of zeros, which is read beyond the ends of a series.
             kind: 0 for fixed dilations, 1 for relative ones.
             number: index of the dilation.
 
         Shape:
-            steps, lengths, begins: shapes that broadcast. Returns: (..., TAPS).
+            steps, lengths, begins: shapes that broadcast to (…). Returns: rows, (…, TAPS).
         """
         reach: Tensor | int = self.dilations[number]
         if self.relative[kind]:
@@ -216,11 +238,13 @@ class KernelBranch(Branch):
     def _packed_taps(
         self, rows: Tensor, lengths: Tensor, kind: int, number: int
     ) -> tuple[Tensor, Tensor]:
-        """Return the rows of a view that kernels read for each output, and the output's series.
+        """Return the rows that kernels read for each output, and the series of each output.
+
+        See `_taps`.
 
         Args:
-            rows: row of the view at the center of each output.
-            lengths: time steps of each series.
+            rows: row at the center of each output.
+            lengths: number of time steps of each series.
             kind: 0 for fixed dilations, 1 for relative ones.
             number: index of the dilation.
 
@@ -235,7 +259,12 @@ class KernelBranch(Branch):
 
     @torch.no_grad()
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Draw the channels of the kernels, and fit biases and classifier on labelled series."""
+        """Draw the channels of the kernels, and fit biases and classifier.
+
+        Args:
+            train: labelled series. If there are many, a random sample is used.
+            seed: seed of all random choices.
+        """
         draw, rows = np.random.default_rng([seed, len(KERNELS)]), np.arange(len(train))
         if len(rows) > MAX_ROWS:
             rows = np.sort(draw.choice(rows, MAX_ROWS, replace=False))
@@ -264,13 +293,22 @@ class KernelBranch(Branch):
         return collate(train.__getitems__(some)).to(self.mean.device)
 
     def _fit_gain(self, batch: Batch) -> None:
-        """Set the factor of each view. Differences are scaled to a standard deviation of 1."""
+        """Set `gain`, the factor of each view before rounding.
+
+        Standardized values are scaled to GRID. Differences are also divided by their root mean
+        square in the sample.
+
+        Args:
+            batch: sample of series.
+        """
         squares = self._views(batch)[0].cpu().double().square().mean(1, keepdim=True)
         squares[: VIEWS // 2] = 1
         self.gain[:] = GRID / torch.where(squares > 0, squares.sqrt(), 1)
 
     def _draw_channels(self, kind: int, number: int, draw: np.random.Generator) -> None:
-        """Draw the channels that each kernel of a dilation reads: few or many, equally probably."""
+        """Draw the channels that each kernel of a dilation reads. The logarithm of their number is
+        uniformly distributed.
+        """
         chosen = self.channels[kind, number].view(-1, self.channels.shape[-1])
         chosen.zero_()
         width = chosen.shape[1]

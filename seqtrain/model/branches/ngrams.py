@@ -1,14 +1,12 @@
 """The n-gram branch: a linear classifier on the n-grams of a sequence.
 
-Each branch learns from its own predictions: the loss is the sum of their cross-entropies. The value
-of an n-gram is (1 + ln(number of occurrences)) times its idf. The values of a sequence are scaled
-to a vector of length 1.
+The value of an n-gram is (1 + ln(number of occurrences)) times its idf. The values of a sequence
+are scaled to a vector of length 1.
 
 With model.ngrams_spelling, character n-grams within words are features, too. They have two thirds
 of the squared length.
 
-B sequences, N packed time steps, K n-grams of the vocabulary, C classes, P distinct n-grams of each
-sequence, over all sequences.
+B sequences, N packed time steps, K n-grams of the vocabulary, C classes.
 """
 
 from __future__ import annotations
@@ -36,11 +34,11 @@ from seqtrain.model.input_spec import InputSpec
 from seqtrain.model.packing import rows_and_steps
 
 PREPARED_STEPS = 2**18
-"""Approximate number of time steps whose n-grams `prepare` counts at once."""
+"""Approximate number of time steps whose n-grams `prepare` computes at once."""
 MAX_PREPARED_STEPS = 2**23
 """Largest number of time steps of a store whose n-grams are kept in memory."""
 GAIN = 20.0
-"""Factor of the weighted sum: values of length 1 are small, and weights start at zero."""
+"""Factor of the weighted sum. It speeds up learning, because the values are small."""
 NGRAMS, NGRAM_ROWS, NGRAM_VALUES = "ngrams", "ngram_rows", "ngram_values"
 """Inputs of an exported model: n-gram ids, their rows of the batch, and their values."""
 
@@ -49,9 +47,14 @@ class NgramBranch(Branch):
     """Logits that are linear in the values of a sequence's n-grams.
 
     Args:
-        vocabulary: the n-grams that occur in train.
+        vocabulary: the known n-grams.
         num_classes: number of classes.
-        words: character n-grams of each word of the vocabulary, or None without subwords.
+        words: character n-grams of the word of each token id, or None without subwords.
+
+    Attributes:
+        weight: weight of each n-gram for each class, (K, C).
+        bias: (C,).
+        sparse: True if the gradient of `weight` is a sparse tensor.
     """
 
     name = "ngrams"
@@ -78,18 +81,18 @@ class NgramBranch(Branch):
         self.bias.zero_()
 
     def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits, (B, C)."""
+        """Return the logits of a packed batch, (B, C)."""
         prepared: SparseRows | None = context.prepared.get(self.name)
         if prepared is None:
             return self.score(self.find(batch))
         return self.score(prepared, torch.from_numpy(batch.examples)[batch.sorted_indices])
 
     def score(self, ngrams: SparseRows, rows: Tensor | None = None) -> Tensor:
-        """Return the logits, (B, C), of some rows of a matrix of n-gram values.
+        """Return the logits of sequences from their n-gram values, (B, C).
 
         Args:
-            ngrams: the matrix, with a row per sequence.
-            rows: the rows to compute, or None for all rows.
+            ngrams: values of n-grams, a sparse matrix with a row for each sequence.
+            rows: indices of the rows to compute, (B,), or None for all rows.
         """
         if rows is None:
             rows = torch.arange(len(ngrams.offsets) - 1, device="cpu")
@@ -97,7 +100,10 @@ class NgramBranch(Branch):
         return GAIN * sums + self.bias
 
     def prepare(self, store: SequenceStore) -> SparseRows | None:
-        """Return the n-gram values of all rows of a store, or None if the store is too large."""
+        """Return the n-gram values of all rows of a store, or None if the store is too large.
+
+        The result is a sparse matrix with a row for each row of the store.
+        """
         if len(store.values) > MAX_PREPARED_STEPS:
             return None
         chunks = max(1, len(store.values) // PREPARED_STEPS)
@@ -112,9 +118,10 @@ class NgramBranch(Branch):
         return SparseRows(which, weights, _offsets(counts))
 
     def find(self, batch: Batch) -> SparseRows:
-        """Return the n-gram values of a packed batch: a matrix with a row per sequence, on the CPU.
+        """Return the n-gram values of a packed batch, on the CPU.
 
-        N-grams that the vocabulary lacks are left out.
+        The result is a sparse matrix with a row for each row of the batch. N-grams that the
+        vocabulary lacks are left out.
         """
         packed, spellings = batch.host.packed, batch.host.spellings
         row, step = rows_and_steps(packed.batch_sizes)
@@ -130,17 +137,17 @@ class NgramBranch(Branch):
         return _matrix(ngram_values(*arrays), len(offsets) - 1)
 
     def tables(self) -> list[Table]:
-        """Return the table of weights, which is the branch itself."""
+        """Return the branch itself, because `weight` is such a table."""
         return [self]
 
     def begin_export(self) -> ExampleInputs:
-        """Return examples of n-gram ids, and of the batch row and value of each n-gram."""
+        """Return examples of the three inputs for n-grams: their ids, batch rows and values."""
         numbers = torch.tensor([0, 1])
         inputs = {NGRAMS: numbers, NGRAM_ROWS: numbers, NGRAM_VALUES: torch.ones(2)}
         return {name: (example, ["n-grams"]) for name, example in inputs.items()}
 
     def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of the n-grams that are inputs of the graph, (B, C)."""
+        """Return the logits of the n-grams that are inputs of the exported model, (B, C)."""
         ngrams, rows, values = (batch.inputs[x] for x in (NGRAMS, NGRAM_ROWS, NGRAM_VALUES))
         terms = self.weight[ngrams] * GAIN * values[:, None]
         start = self.bias.expand(batch.lengths.shape[0], -1)

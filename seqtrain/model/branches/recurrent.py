@@ -58,6 +58,16 @@ class RecurrentBranch(Branch):
     Args:
         config: the section model of a config.
         spec: facts about inputs and classes.
+
+    Attributes:
+        inputs: the layers before the encoder.
+        encoder: torch's recurrent module, which holds the parameters for all engines.
+        pooling: pooling of all states, or None if only the last valid state is used.
+        static: embedding of row features, or None without any.
+        head: linear classifier of the pooled states and the row features.
+        pooled_width: size of the pooled vector, K * H.
+        initial_state: learned initial state, (S, L * D, hidden). It only exists if
+            model.initial_state is learned.
     """
 
     name = "recurrent"
@@ -142,10 +152,14 @@ class RecurrentBranch(Branch):
         return logits
 
     def embed(self, batch: Batch, context: ForwardContext) -> tuple[Tensor, Tensor]:
-        """Return the pooled states of each sequence of a packed batch, and the final states.
+        """Return the pooled vectors of a packed batch before the head, and the final states.
 
-        Shape:
-            Returns: (B, K * H) and (S, L * D, B, hidden).
+        Args:
+            batch: packed.
+            context: settings of the forward pass.
+
+        Returns:
+            The pooled vectors, (B, K * H), and the last valid states, (S, L * D, B, hidden).
         """
         engine = context.engine or self.engine
         run = self._encoder_run(
@@ -172,7 +186,7 @@ class RecurrentBranch(Branch):
 
     @property
     def whole_sequence_key(self) -> str | None:
-        """Config key that makes a prediction need the end of the sequence, or None."""
+        """Config key that makes the branch need whole sequences, or None."""
         if self.config.bidirectional:
             return "model.bidirectional"
         if self.convolutions is not None:
@@ -180,9 +194,10 @@ class RecurrentBranch(Branch):
         return "data.standardize" if self.inputs.series is not None else None
 
     def step_logits(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits after each time step, (N, C), as if each sequence ended at this step.
+        """Return the logits after each time step of a packed batch, (N, C), in packed order.
 
-        Set the final states of the context.
+        Row n equals the logits of the sequence if it ended at that step. The final states of the
+        context are set.
         """
         packed = self.inputs.read_whole(batch, None)
         sizes = packed.batch_sizes
@@ -203,7 +218,7 @@ class RecurrentBranch(Branch):
     def dropout_between_layers(
         self, random: RandomNumbers | None, batch_sizes: Tensor, begin: Tensor | None = None
     ) -> Between | None:
-        """Return a function that drops units between two layers, or None without dropout.
+        """Return a function that applies dropout between two layers, or None without dropout.
 
         Args:
             random: random numbers of the update, or None for prediction.
@@ -221,9 +236,13 @@ class RecurrentBranch(Branch):
         return drop
 
     def check_random(self, random: RandomNumbers | None, dropout: float = 0.0) -> None:
-        """Raise ValueError if training needs random numbers, but `random` is None.
+        """Raise ValueError if `random` is None, but training needs random numbers.
 
-        Dropout and random initial states need them. `dropout` is an additional rate of dropout.
+        In training mode, dropout and random initial states need them.
+
+        Args:
+            random: random numbers of the update, or None.
+            dropout: rate of dropout in addition to the rates of the config.
         """
         config = self.config
         drops = dropout or config.dropout or config.embedding_dropout
@@ -237,7 +256,9 @@ class RecurrentBranch(Branch):
     def start(self, rows: int, random: RandomNumbers | None = None) -> Tensor | None:
         """Return the initial states of B rows, (S, L * D, B, hidden), or None for zeros.
 
-        Random states need `random`. Without it, they are zeros.
+        Args:
+            rows: number B of rows.
+            random: random numbers of the update, for random states. Without it these are zeros.
         """
         if self.config.initial_state == "learned":
             return self.initial_state.unsqueeze(2).expand(-1, -1, rows, -1)
@@ -264,7 +285,14 @@ class RecurrentBranch(Branch):
     def _encoder_run(
         self, batch: Batch, random: RandomNumbers | None, engine: Engine, *, need_outputs: bool
     ) -> RunPacked:
-        """Return a function that embeds and encodes packed steps; see `RunPacked`."""
+        """Return a function that embeds and encodes packed steps; see `RunPacked`.
+
+        Args:
+            batch: the batch to which the packed steps belong.
+            random: random numbers for dropout, or None for prediction.
+            engine: engine that computes the recurrence.
+            need_outputs: True if the function should return the states of all time steps.
+        """
 
         def run(
             packed: PackedSequence, start: Tensor | None, begin: Tensor | None
@@ -281,11 +309,11 @@ class RecurrentBranch(Branch):
         return run
 
     def _prediction_steps(self, engine: Engine) -> int | None:
-        """Return the length of a segment in prediction, or None if sequences aren't cut."""
+        """Return the length of a segment in prediction, or None to run whole sequences at once."""
         return None if self.config.bidirectional or engine.pads else PREDICTION_STEPS
 
     def begin_export(self) -> ExampleInputs:
-        """Return examples of row features, and of the character n-grams of unknown words."""
+        """Return examples of row features, and of unknown words' n-grams, if they are inputs."""
         inputs: ExampleInputs = {}
         if self.static is not None:
             inputs[STATIC] = torch.ones(2, self.static.columns), ["batch"]
@@ -322,7 +350,7 @@ class RecurrentBranch(Branch):
         return logits
 
     def _export_words(self, batch: PaddedBatch) -> Tensor:
-        """Return word vectors with subwords, (T, B, E). Ids of V or more are unknown words."""
+        """Return word vectors with subwords, (T, B, E). Id V + i is unknown word i of the batch."""
         assert self.subwords is not None
         ids, counts = batch.steps, batch.inputs[UNKNOWN_COUNTS]
         size, weight = len(self.subwords), self.subwords.weight

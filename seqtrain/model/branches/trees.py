@@ -30,15 +30,21 @@ from seqtrain.model.branches.branch import (
 from seqtrain.model.input_spec import InputSpec
 
 MAX_TOKENS = 60
-"""Largest number of tokens of a column that are counted: the most frequent tokens."""
+"""Largest number of tokens of a column that are counted. They are its most frequent tokens."""
 STEPS_AT_ONCE = 2**15
-"""Time steps that are aggregated at once in `fit`."""
+"""Approximate number of time steps that `fit` aggregates at once, with padding."""
 
 
 class TreeBranch(Branch):
-    """Logits of boosted trees on the aggregates of a sequence.
+    """Branch whose logits are computed by boosted trees on the aggregates of a sequence.
 
-    The buffers have space for the largest number of rounds. Only the first `rounds` are used.
+    Args:
+        layout: layout of the aggregates.
+        num_classes: number of classes.
+
+    Attributes:
+        column, cut, leaf, start: arrays as in `Trees`, with space for the largest number of rounds.
+        rounds: number of rounds that are used, (1,).
     """
 
     name = "trees"
@@ -66,7 +72,7 @@ class TreeBranch(Branch):
         return cls(layout_of(spec), spec.num_classes) if config.trees else None
 
     def initialize(self, generator: torch.Generator) -> None:
-        """Leave the buffers at zero until `fit`."""
+        """Do nothing: the buffers are zero until `fit` sets them."""
 
     @torch.no_grad()
     def fit(self, train: SequenceStore, seed: int) -> None:
@@ -92,7 +98,7 @@ class TreeBranch(Branch):
         return self._trees().logits(self._aggregates(batch))
 
     def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of a padded batch, (B, C), which equal the logits of `forward`."""
+        """Return the logits of a padded batch, (B, C). They equal the result of `forward`."""
         values = self.layout.aggregate(batch.steps, batch.valid, batch.inputs.get(STATIC))
         return self._trees().logits(values)
 
@@ -102,10 +108,10 @@ class TreeBranch(Branch):
         return self.layout.aggregate(steps, valid, batch.static)
 
     def _trees(self) -> Trees:
-        """Return the trees of the used rounds, at least one.
+        """Return the trees of the used rounds, or of one round before the fit.
 
-        Numbers are clamped to valid ones, as a model folder may come from anyone. Trees that
-        aren't fitted add nothing.
+        Column numbers are clamped to valid ones, because a model folder may come from anyone. Trees
+        that aren't fitted add 0 to the logits.
         """
         used = max(1, int(self.rounds))
         column = self.column[:used].clamp(0, self.layout.width - 1)
@@ -113,7 +119,11 @@ class TreeBranch(Branch):
 
 
 def layout_of(spec: InputSpec) -> AggregateLayout:
-    """Return the layout of the aggregates for the step columns and row features of an input."""
+    """Return the layout of the aggregates for step columns and row features.
+
+    A number column is aggregated by the tokens of the column that it depends on (`by` in
+    data.steps). If no column has `by` and there is a single token column, its tokens are used.
+    """
     row_tokens: tuple[int, ...] = ()
     row_numbers = 0
     if spec.static is not None:
@@ -139,5 +149,5 @@ def layout_of(spec: InputSpec) -> AggregateLayout:
 
 
 def _counted(vocabulary: Vocabulary) -> int:
-    """Return the number of tokens of a vocabulary that are counted; padding is never counted."""
+    """Return the number of ids of a vocabulary that are counted, without the id of <pad>."""
     return min(MAX_TOKENS, len(vocabulary) - 1)

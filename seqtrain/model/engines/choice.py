@@ -24,8 +24,8 @@ def choose_engine(
         config: the section model of a config.
         device: device of the weights.
         dtype: type of the weights.
-        needs_last_states: True if all tensors of the last states are needed. Padding isn't chosen
-            then.
+        needs_last_states: True if all tensors of the last states are needed. Then batches are only
+            padded if model.unroll is padded.
 
     Raises:
         ConfigError: If model.engine is native, but the native engine can't run.
@@ -48,9 +48,10 @@ def choose_engine(
 
 
 def _for_cuda(config: ModelConfig, *, needs_last_states: bool) -> TorchEngine:
-    """Return the engine for CUDA. It pads batches if cuDNN's fast kernels take the hidden size.
+    """Return the engine for CUDA.
 
-    With `needs_last_states`, it never pads.
+    It pads batches if cuDNN's fast kernels can compute the hidden size, and packs them otherwise.
+    With `needs_last_states`, it always packs them.
     """
     training, prediction = CELLS[config.rnn].persistent
     if needs_last_states:
@@ -66,11 +67,15 @@ def _for_cuda(config: ModelConfig, *, needs_last_states: bool) -> TorchEngine:
 
 
 def engines_by_name(config: ModelConfig, device: torch.device) -> dict[str, Engine]:
-    """Return a dictionary of the engines that can compute a model in float32, torch first.
+    """Return the engines that can compute a model in float32 on a device, by name.
 
-    The engines compute packed steps. If model.unroll isn't packed, an engine of torch with this
-    unroll is added. Otherwise, an engine that chooses between packed and padded steps is added on
-    CUDA.
+    "torch" is the first, with packed steps. "native" follows if it is available. If model.unroll
+    isn't packed, torch's engine with this unroll follows under the unroll's name. Otherwise, on
+    CUDA, an engine that chooses between packed and padded steps follows as "auto".
+
+    Args:
+        config: the section model of a config.
+        device: device that computes.
     """
     engines: dict[str, Engine] = {TorchEngine.name: TorchEngine("packed")}
     if not NativeEngine.unavailable(CELLS[config.rnn], device, torch.float32):

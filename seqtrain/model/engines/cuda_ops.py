@@ -1,4 +1,4 @@
-"""Operations around the recurrence on CUDA, for which the host never waits.
+"""Operations before and after the recurrence on CUDA, which never make the CPU wait for the GPU.
 
 Letters of shapes as in `engines.ops`; U distinct rows of a table.
 """
@@ -17,7 +17,11 @@ from seqtrain.model.engines.ops import Ops, SparseRows
 
 
 class CudaOps(Ops):
-    """Operations on CUDA. Sparse matrices and row numbers stay on the CPU, which counts entries."""
+    """Operations on CUDA.
+
+    Sparse matrices and row numbers are on the CPU. So the CPU knows the number of entries without
+    waiting for the GPU.
+    """
 
     def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
         """Multiply rows of a sparse matrix with a table; see `Ops.sum_rows`.

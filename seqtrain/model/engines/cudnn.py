@@ -22,17 +22,18 @@ def run_kernel(
     start: Tensor,
     weights: Sequence[Tensor],
 ) -> tuple[Tensor, Tensor]:
-    """Run one recurrent layer on an accelerator.
+    """Run one recurrent layer, with one direction or both, on an accelerator.
 
     Under autocast on CUDA, the type of autocast is used if cuDNN has kernels for it, else float32.
-    Autocast itself is switched off meanwhile, as it would always compute in float16.
+    Autocast itself is switched off for the call, because it would always compute in float16.
 
     Args:
         cell: Recurrent cell.
         data: Inputs, packed or padded.
-        batch_sizes: Sequences at each time step, on the CPU, or None if `data` is padded.
+        batch_sizes: Number of sequences at each time step, on the CPU, or None if `data` is padded.
         start: Initial states.
-        weights: Parameters of the layer: w_ih, w_hh, b_ih, b_hh of one direction, or of both.
+        weights: Parameters of the layer: w_ih, w_hh, b_ih, b_hh of the forward direction, then of
+            the backward direction if there is one.
 
     Shape:
         data: packed (N, E), or padded (B, T, E). batch_sizes: (T,). start: (S, D, B, H).
@@ -54,10 +55,15 @@ def run_kernel(
 
 
 def in_one_buffer(weights: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
-    """Return a layer's weights, in their order, as views of one buffer as cuDNN expects it.
+    """Return a layer's weights in a type, as views of one buffer in the layout of cuDNN.
 
     Without such a buffer torch copies the weights at each call, and warns. Weights that share a
-    buffer already, as in torch's modules with one layer, and weights outside CUDA stay as they are.
+    buffer already, as in torch's modules with one layer, aren't copied again. Outside CUDA only the
+    type is converted.
+
+    Args:
+        weights: Parameters of the layer, as for `run_kernel`. The result has the same order.
+        dtype: Type of the result.
     """
     ordered = [w for i in range(0, len(weights), 4) for w in weights[i : i + 2]]
     ordered += [w for i in range(0, len(weights), 4) for w in weights[i + 2 : i + 4]]
@@ -70,7 +76,7 @@ def in_one_buffer(weights: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]
 
 
 def _share_buffer(ordered: Sequence[Tensor], dtype: torch.dtype) -> bool:
-    """Return True if tensors have this type and fill one storage from its beginning, in order."""
+    """Return True if tensors have this type and fill one storage in this order, without gaps."""
     place = ordered[0].untyped_storage().data_ptr()
     for weight in ordered:
         if weight.dtype != dtype or weight.data_ptr() != place:

@@ -1,6 +1,6 @@
-"""Growing one tree of gradient boosting: a reference in torch, and natively.
+"""Growing one tree of gradient boosting: in C++, or by the reference implementation in torch.
 
-B examples, A binned columns, S splits of a tree.
+B examples, A binned columns, F columns that a tree may use, S splits of a tree.
 """
 
 import torch
@@ -17,13 +17,13 @@ from seqtrain.model.engines.native.library import (
 DEPTH = 3
 """Levels of a tree."""
 BINS = 64
-"""Bins of a column, with bin 0 for missing values."""
+"""Number of bins of a column, including bin 0 for missing values."""
 LEAST_ROWS = 5
-"""Fewest examples on each side of a split."""
+"""Smallest number of examples on each side of a split."""
 RIDGE = 1.0
 """Penalty of the squared value of a leaf."""
 SMALLEST_GAIN = 1e-6
-"""Gain that a split must exceed."""
+"""Gain that a split must exceed to be used."""
 BYTES_PER_THREAD = 256
 """Bytes of scratch memory that the native function needs per thread."""
 
@@ -71,9 +71,15 @@ def grow_tree_in_torch(
     Each node takes the split with the greatest gain, or the first of equal splits. A node without a
     split that gains enough sends all examples left.
 
-    Shape:
-        bins: (A, B) uint8. columns: (F,) int64, the columns that may be used. gradient, hessian:
-        (B,) float64. Returns: column (S,), last bin that goes left (S,), leaf of each example (B,).
+    Args:
+        bins: bin of each value, (A, B) uint8.
+        columns: indices of the columns that the tree may use, (F,) int64.
+        gradient: first derivative of the loss by the logit of each example, (B,) float64.
+        hessian: second derivative of the loss, (B,) float64.
+
+    Returns:
+        For each split its column, (S,), and the last bin that goes left, (S,); then the leaf of
+        each example, (B,). All are int64. Splits are in the order of levels, from left to right.
     """
     node = torch.zeros(len(gradient), dtype=torch.long)
     chosen = bins[columns].long()

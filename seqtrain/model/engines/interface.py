@@ -24,9 +24,10 @@ the next layer.
 class DistinctInputs:
     """Packed time steps that share vectors, so that each distinct vector is projected once.
 
-    Shape:
-        table: (U, E). index: row of the table for every packed time step, (N,) int64, in the order
-        of a PackedSequence. batch_sizes: sequences at every time step, (T,) int64, on the CPU.
+    Attributes:
+        table: the distinct vectors, (U, E).
+        index: row of the table for each packed time step, (N,) int64.
+        batch_sizes: number of sequences at each time step, (T,) int64, on the CPU.
     """
 
     table: Tensor
@@ -39,8 +40,9 @@ class Engine(ABC):
 
     Attributes:
         name: value of model.engine that selects the engine.
-        pads: True if the engine computes on padding. Sequences aren't cut into segments then.
-        reason: why `choose_engine` chose the engine, for screens.
+        pads: True if the engine always pads batches. Then sequences aren't cut into segments in
+            prediction.
+        reason: reason why `choose_engine` chose the engine, for screens.
     """
 
     name: ClassVar[str]
@@ -59,15 +61,14 @@ class Engine(ABC):
         need_outputs: bool = True,
         between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
-        """Run all layers over packed vectors, as ``encoder(packed, start)`` does.
+        """Run all layers over packed sequences, as ``encoder(packed, start)`` does.
 
         Args:
             encoder: torch's module, which holds the parameters. Its own dropout isn't applied.
             inputs: the sequences, longest first.
-            start: initial states, row by packed row, or None for zeros.
+            start: initial states of the packed rows, or None for zeros.
             need_outputs: True to return the states of all time steps.
-            between: applied to a layer's states before the next layer reads them (dropout), or
-                None.
+            between: function for the states between two layers, such as dropout, or None.
 
         Shape:
             inputs: N vectors of size E. start: (S, L * D, B, H). Returns: outputs (N, D * H) of the

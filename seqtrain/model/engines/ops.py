@@ -17,15 +17,17 @@ from seqtrain.model.pooling import AnyPooling, pool
 from seqtrain.model.splitmix64 import numbers
 
 DROP_BITS = 16
-"""Random bits that decide about one unit. Probabilities are multiples of 2**-16."""
+"""Number of random bits that decide about one unit. Probabilities are multiples of 2**-16."""
 
 
 @dataclass(frozen=True)
 class SparseRows:
-    """Sparse matrix of R rows. Row r has the entries from offsets[r] to offsets[r + 1].
+    """Sparse matrix of R rows with P entries.
 
-    Shape:
-        which, column of each entry: (P,) int32. weights: (P,). offsets: (R + 1,) int64.
+    Attributes:
+        which: column of each entry, row by row, (P,) int32.
+        weights: value of each entry, (P,).
+        offsets: row r has the entries from offsets[r] to offsets[r + 1] - 1. (R + 1,) int64.
     """
 
     which: Tensor
@@ -37,11 +39,13 @@ class SparseRows:
 class DropRule:
     """Rule that decides which units dropout sets to 0.
 
+    The random bits of a row come from the stream whose seed is number `keys` of stream `seeds`.
+
     Attributes:
-        seeds: seed of the streams of all rows, or one seed per row, (N,) int64.
-        keys: number of each row in its stream, (N,) int64. It seeds the stream of the row's units.
+        seeds: seed of one stream for all rows, or one seed per row, (N,) int64.
+        keys: index of each row in its stream, (N,) int64.
         least: a unit is kept if its 16 random bits, as a signed number, are at least this.
-        scale: factor of the units that are kept.
+        scale: factor by which the other units are multiplied.
     """
 
     seeds: Tensor | int
@@ -51,15 +55,18 @@ class DropRule:
 
 
 class Ops:
-    """Reference implementation in torch: any device, any floating-point type, with gradients."""
+    """Reference implementation in torch, for any device and floating-point type.
+
+    All operations compute gradients.
+    """
 
     def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
-        """Multiply rows of a sparse matrix with a table.
+        """Return the products of some rows of a sparse matrix with a table: weighted sums of rows.
 
         Args:
             table: the vectors that are added up.
-            matrix: weights of the vectors in each sum.
-            rows: rows of the matrix to compute.
+            matrix: weights of the vectors in each sum. It has V columns.
+            rows: indices of the rows of the matrix to compute.
             sparse: True if the gradient of the table should be sparse.
 
         Shape:
@@ -77,11 +84,11 @@ class Ops:
         )
 
     def distinct_rows(self, table: Tensor, rows: Tensor, *, sparse: bool) -> Tensor:
-        """Look up rows of a table.
+        """Return some rows of a table.
 
         Args:
             table: the vectors.
-            rows: ascending row numbers without repetition.
+            rows: indices of the rows, ascending and distinct.
             sparse: True if the gradient of the table should be sparse.
 
         Shape:
@@ -90,7 +97,7 @@ class Ops:
         return functional.embedding(rows, table, sparse=sparse)
 
     def drop(self, values: Tensor, rule: DropRule) -> Tensor:
-        """Apply dropout: multiply each unit by the rule's scale or by 0.
+        """Apply dropout: multiply each unit of `values` by the rule's scale or by 0.
 
         Shape:
             values: (N, E). Returns: (N, E).

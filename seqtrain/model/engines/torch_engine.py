@@ -36,10 +36,10 @@ class TorchEngine(Engine):
     """Engine of torch's own kernels, for every device and floating-point type.
 
     Args:
-        reason: why this engine was chosen.
-        unroll: packed, padded, masked or `AUTO`. Padded kernels also run over padding, and the
-            states at length - 1 are taken. Masked goes step by step, and a sequence that has ended
-            keeps its state.
+        reason: reason why this engine was chosen, for screens.
+        unroll: "packed" reads valid steps only. "padded" also computes padding, and takes the last
+            state at length - 1. "masked" goes step by step, and a sequence that has ended keeps
+            its state. `AUTO` chooses between packed and padded for each batch.
     """
 
     name = "torch"
@@ -96,7 +96,7 @@ def _run_layer(
         start: initial states of each direction.
         weights: parameters of each direction: w_ih, w_hh, b_ih, b_hh.
         unroll: packed, padded or masked.
-        layout: batch sizes if packed, otherwise row and time step of each packed step.
+        layout: batch sizes if `unroll` is packed, else the positions of the padded steps.
 
     Shape:
         S is the number of states of the cell (2 for an LSTM), D the number of directions.
@@ -114,10 +114,15 @@ def _run_layer(
 
 
 def _padding_is_faster(encoder: nn.RNNBase, sizes: Tensor, start: Tensor | None) -> bool:
-    """Return True if a batch fits cuDNN's persistent kernels, which need padded input.
+    """Return True if cuDNN's persistent kernels, which need padded input, are faster for a batch.
 
-    An LSTM with given initial states is packed: whoever gives them may need its last c, which
-    padding overwrites.
+    The result is False for an LSTM whose initial states are passed. The caller may then need the
+    last c, which isn't available after padding.
+
+    Args:
+        encoder: torch's module with the parameters.
+        sizes: number of sequences at each time step, (T,), on the CPU.
+        start: initial states, or None for zeros.
     """
     cell = cell_of(encoder)
     training, prediction = cell.persistent
@@ -142,14 +147,19 @@ class _PaddedLayout:
         self._row, self._step, self.lengths = move_together([row, step, lengths], device)
 
     def places(self, *, reverse: bool) -> tuple[Tensor, Tensor]:
-        """Return the row and the column of each packed step in the padded tensor, (N,) each.
+        """Return the row and the time step in the padded tensor of each packed step, (N,) each.
 
-        In reverse, each row begins with the last step of its sequence.
+        If `reverse` is True, each row begins with the last step of its sequence.
         """
         return self._row, self.lengths[self._row] - 1 - self._step if reverse else self._step
 
     def pad(self, data: Tensor, places: tuple[Tensor, Tensor]) -> Tensor:
-        """Return a padded tensor (B, T, E) with packed steps (N, E) at their places, else zeros."""
+        """Return the steps as a padded tensor (B, T, E), with zeros as padding.
+
+        Args:
+            data: packed steps, (N, E).
+            places: result of `places`.
+        """
         zeros = data.new_zeros(self.rows, self.longest, data.shape[1])
         return zeros.index_put(places, data)
 
@@ -157,10 +167,11 @@ class _PaddedLayout:
 def _in_rectangles(
     cell: Cell, data: Tensor, start: Tensor, weights: list[Tensor], sizes: Tensor, *, reverse: bool
 ) -> tuple[Tensor, Tensor]:
-    """Run one direction over packed steps, with one call per run of steps of equal batch size.
+    """Run one direction over packed steps on the CPU.
 
-    On the CPU, torch takes a packed batch step by step. The time of its backward pass then grows
-    with the square of the length.
+    Consecutive steps with the same number of sequences form a rectangle, for which torch's kernel
+    is called once. torch itself takes a packed batch step by step on the CPU. The time of its
+    backward pass then grows with the square of the length.
 
     Shape:
         data: (N, E). start: (S, B, H). sizes: (T,). Returns: states (N, H), last ones (S, B, H).
@@ -194,7 +205,7 @@ def _padded(
 ) -> tuple[Tensor, Tensor]:
     """Run one direction over valid steps and padding, in one call of torch's kernel.
 
-    The shapes are those of `_in_rectangles`.
+    Shapes are as in `_in_rectangles`. Of an LSTM's last states only h is returned (S = 1).
     """
     places = layout.places(reverse=reverse)
     padded, before = layout.pad(data, places), start.unsqueeze(1)
@@ -215,7 +226,10 @@ def _masked(
     *,
     reverse: bool,
 ) -> tuple[Tensor, Tensor]:
-    """Run one direction step by step over padded rows. A row keeps its state after its end."""
+    """Run one direction step by step over padded rows. A row keeps its state after its end.
+
+    Shapes are as in `_in_rectangles`.
+    """
     places = layout.places(reverse=reverse)
     padded = layout.pad(data, places)
     w_ih, w_hh, b_ih, b_hh = weights
@@ -232,10 +246,13 @@ def _masked(
 def _run_on_cpu(
     cell: Cell, data: Tensor, state: Tensor, weights: Sequence[Tensor], *, batch_first: bool
 ) -> tuple[Tensor, ...]:
-    """Call torch's kernel for one layer and direction; return its states and last states.
+    """Call torch's kernel for one layer and direction on the CPU.
 
     oneDNN's LSTM has no bfloat16 on processors without AVX-512, and raises under autocast. There
     it is computed in float32.
+
+    Returns:
+        The states of all steps, then the tensors of the last states.
     """
     lowered = torch.is_autocast_enabled("cpu") and cell is LSTM and not _has_bfloat16_lstm()
     if lowered:

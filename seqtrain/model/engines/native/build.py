@@ -56,10 +56,15 @@ def sources_digest() -> str:
 
 
 def compile_library(target: Path, extra: Sequence[str] = ()) -> str:
-    """Compile the library to `target` with the first compiler that succeeds.
+    """Compile the library with the first compiler that succeeds.
 
-    The target is replaced atomically, so that a running process keeps the old library. Returns an
-    error message of one line, or "" if the library was compiled.
+    Args:
+        target: Path of the library. It is replaced atomically, so that a running process keeps the
+            old one.
+        extra: More options of the compiler.
+
+    Returns:
+        An error message of one line, or "" if the library was compiled.
     """
     problem = "no C++ compiler was found"
     older = {name: flags for name, flags in PATHS.items() if name != "bfloat16"}
@@ -93,9 +98,16 @@ def _compilers() -> Iterator[list[str]]:
 def _compile(
     command: list[str], paths: dict[str, tuple[str, ...]], folder: Path, target: Path
 ) -> str:
-    """Compile vector paths in parallel and link them to `target`.
+    """Compile vector paths in parallel, and link them to one library.
 
-    Return the first error message, or "" without an error.
+    Args:
+        command: Command of the compiler with common options.
+        paths: Maps the name of each vector path to its options.
+        folder: Folder for object files.
+        target: Path of the library.
+
+    Returns:
+        The first error message, or "" without an error.
     """
     objects = [str(folder / f"{name}.o") for name in paths]
     jobs = [
@@ -122,8 +134,9 @@ if "hatchling" in sys.modules:  # hatchling is building a wheel
     from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
     class NativeBuild(BuildHookInterface[Any]):
-        """Build hook that adds the compiled library to the wheel, or next to the sources if
-        editable.
+        """Build hook that adds the compiled library to the wheel.
+
+        For an editable install, it writes the library next to the sources.
         """
 
         PLUGIN_NAME = "custom"

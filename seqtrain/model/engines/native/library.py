@@ -1,4 +1,4 @@
-"""The compiled library and its C interface in ctypes. It is checked and loaded once."""
+"""The compiled library of the native engine: loading, and its C interface in ctypes."""
 
 import ctypes
 import functools
@@ -16,7 +16,7 @@ from seqtrain.model.engines.native.build import LIBRARY, sources_digest
 VARIABLE = "SEQTRAIN_NATIVE"
 """Environment variable that forces a set of vector instructions, or switches the library off."""
 CHOICES = ("auto", "avx512", "avx2", "portable", "neon", "off")
-"""Values of the variable. With avx512 and neon, products can round to bfloat16."""
+"""Values of the variable. With avx512 and neon, matrix products can round to bfloat16."""
 CELL_KINDS: dict[Cell, int] = {GRU: 0, LSTM: 1, RNN: 2}
 """Maps each cell that the library computes to its number in `enum CellKind` of interface.h."""
 OPENMP = ("GOMP_parallel", "GOMP_barrier", "omp_get_thread_num", "omp_get_num_threads")
@@ -179,7 +179,7 @@ def _open(path: Path, path_name: str) -> Library:
 
 
 def _threads_of_torch(process: ctypes.CDLL) -> Threads | None:
-    """Return addresses of functions of the OpenMP library in this process, or None without one."""
+    """Return the addresses of the OpenMP functions that torch uses, or None without OpenMP."""
     try:
         functions = [getattr(process, name) for name in OPENMP]
     except AttributeError:
@@ -189,7 +189,7 @@ def _threads_of_torch(process: ctypes.CDLL) -> Threads | None:
 
 @functools.cache
 def find_library() -> Library | str:
-    """Return the compiled library, or an error message of one line if it can't be used."""
+    """Load the compiled library once and return it, or return the reason why it can't be used."""
     path_name = os.environ.get(VARIABLE, "auto")
     if path_name not in CHOICES:
         return f"{VARIABLE}={path_name}: must be one of {', '.join(CHOICES)}"
@@ -208,13 +208,13 @@ def find_library() -> Library | str:
 
 
 def why_unavailable() -> str:
-    """Return an error message of one line if the library can't be used, or an empty string."""
+    """Return the reason why the library can't be used, or an empty string if it can."""
     library = find_library()
     return library if isinstance(library, str) else ""
 
 
 def vector_path() -> str:
-    """Return the vector path in use (avx512, avx2, portable or neon), or "none" without library."""
+    """Return the vector path in use: avx512, avx2, portable or neon; "none" without a library."""
     library = find_library()
     return "none" if isinstance(library, str) else library.name.decode()
 

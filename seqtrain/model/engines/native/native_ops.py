@@ -24,11 +24,11 @@ from seqtrain.model.engines.ops import DropRule, Ops, SparseRows
 from seqtrain.model.pooling import AnyPooling, AttentionPooling, MaxPooling, PoolingList
 
 PADDING = 64
-"""Attention computes its units in groups of vectors: at most this many units more than A."""
+"""Largest number of unused units per step: attention rounds A up to whole vectors."""
 
 
 class NativeOps(Ops):
-    """Operations computed by the compiled library if it has them, and by torch otherwise."""
+    """Operations of the compiled library. Those that it lacks are computed by torch."""
 
     def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
         """Multiply rows of a sparse matrix with a table; see `Ops.sum_rows`.
@@ -122,14 +122,14 @@ def _row_sums_call(table: Tensor, matrix: SparseRows, rows: Tensor, totals: Tens
 class _Drop(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, rule: DropRule) -> Tensor:
-        """Return the values with some units set to 0."""
+        """Return the values after dropout, (N, E)."""
         ctx.rule = rule
         return _dropped(values, rule)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """Return the gradient with the same units set to 0."""
+        """Return the gradient of the values: dropout with the same rule."""
         return _dropped(gradient, ctx.rule), None
 
 
@@ -152,7 +152,7 @@ def _dropped(values: Tensor, rule: DropRule) -> Tensor:
 class _Pool(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, batch_sizes: Tensor, *weights: Tensor) -> Tensor:
-        """Return the pooled states."""
+        """Return the pooled states, (B, H)."""
         ctx.hidden = new(len(states) * (len(weights[0]) + PADDING) if weights else 0)
         ctx.weights, pooled = new(len(states)), new(int(batch_sizes[0]), states.shape[1])
         ctx.save_for_backward(states, batch_sizes, pooled, *weights)

@@ -82,11 +82,11 @@ class NativeEngine(Engine):
 
 
 class _Steps(NamedTuple):
-    """Time steps of a batch of sequences. Tensors are contiguous.
+    """Layout of the time steps of a packed batch. Tensors are contiguous.
 
     Attributes:
         which: index of the vector of each time step, (N,), or None if vector i is step i.
-        sizes: sequences at every time step, (T,).
+        sizes: number of sequences at each time step, (T,).
         tokens: number N of time steps.
         batch: number B of sequences.
     """
@@ -184,9 +184,9 @@ class _RunLayer(torch.autograd.Function):
 
 
 def _addresses(states: Tensor | None, direction: int) -> tuple[int, int]:
-    """Return the addresses of h and c of a direction in states (S, D, B, H).
+    """Return the memory addresses of h and c of one direction in states (S, D, B, H).
 
-    An address is 0 (null) if `states` is None, or if the cell has no c.
+    Both are 0 (null) if `states` is None. That of c is 0 if the cell has no c.
     """
     if states is None:
         return 0, 0
@@ -198,7 +198,10 @@ def _addresses(states: Tensor | None, direction: int) -> tuple[int, int]:
 def _checked(
     encoder: nn.RNNBase, inputs: PackedSequence | DistinctInputs, start: Tensor | None
 ) -> tuple[Tensor, _Steps]:
-    """Check the inputs before native code reads them; return the vectors and the time steps.
+    """Check the arguments of `NativeEngine.run` before native code reads them.
+
+    Returns:
+        The input vectors, contiguous and in float32, and the layout of the time steps.
 
     Raises:
         ValueError: If a shape, an index or a batch size doesn't fit.
@@ -230,7 +233,7 @@ def _checked(
 
 
 def chosen_library() -> Library:
-    """Return the compiled library, under autocast to bfloat16 its version with such products."""
+    """Return the compiled library, or under autocast to bfloat16 its variant `rounding`."""
     lowered = torch.is_autocast_enabled("cpu")
     lowered = lowered and torch.get_autocast_dtype("cpu") == torch.bfloat16
     library = load_library()

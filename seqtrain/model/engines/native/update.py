@@ -1,4 +1,4 @@
-"""Adam in C++: one call clips the gradients to a norm and updates all weights."""
+"""Adam in C++: one call clips the gradients by their norm and updates all weights."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -17,8 +17,8 @@ def describe_weight(
     Args:
         weight: the weight.
         state: torch's `exp_avg`, `exp_avg_sq` and `step`.
-        decay: decoupled weight decay, as a fraction of the learning rate.
-        l2: factor of the weight that is added to its gradient.
+        decay: decoupled weight decay (AdamW): an update scales the weight by 1 - lr * decay.
+        l2: L2 penalty: l2 * weight is added to the gradient.
 
     Raises:
         ValueError: If the state doesn't have the weight's shape.
