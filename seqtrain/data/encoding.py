@@ -23,6 +23,7 @@ from seqtrain.text import counted, quote
 CHUNK_SIZE = 2**14
 """Approximate size of a chunk of rows, in characters, symbols or numbers."""
 EMPTY = "the sequence is empty"
+WITHOUT_LABEL = "the row has no label, but every row of train has one"
 NOT_EMPTY = "; data.empty: drop or unk, set before training, accepts such rows"
 OVERLONG = ("head", "tail", "middle", "error")
 TRAINED_EMPTY = ("error", "drop", "unk")
@@ -349,8 +350,8 @@ class RowEncoder:
             if report.unknown_labels <= SHOWN_ROWS:
                 where = f"{example.file or source}:{example.line}"
                 names = ", ".join(map(quote, self.labels.unknown(row) or row))
-                said = f"label {names} doesn't occur in train; it counts as wrong"
-                report.shown.append(f"{where}: {said}")
+                problem = f"label {names} doesn't occur in train" if row else WITHOUT_LABEL
+                report.shown.append(f"{where}: {problem}; it counts as wrong")
         return labels
 
 

@@ -138,12 +138,12 @@ class RowProblems:
         noun = "line" if len(places) == 1 else "lines"
         return f" (also {noun} {', '.join(places)})" if places else ""
 
-    def fail(self, line: int, problem: str) -> NoReturn:
+    def fail(self, line: int, *problems: str) -> NoReturn:
         """Raise DataError because the rest of `file` can't be read.
 
-        Its first line is this problem. The problems that were added before follow.
+        Its first lines are these problems. The problems that were added before follow.
         """
-        raise DataError(f"{self.file}:{line}: {problem}", *self._messages())
+        raise DataError(*(f"{self.file}:{line}: {x}" for x in problems), *self._messages())
 
     def raise_if_any(self) -> None:
         """Raise DataError with the lines of `shown` and the total count, if a row has a problem."""

@@ -27,7 +27,7 @@ PERIOD = re.compile(rf"(?=.*T.){ISO_DURATION.pattern}")
 LIST_OF_NUMBERS = re.compile(r"\[+\s*[-+.0-9]|[-+0-9\s]+,[-+.,0-9\s]*;[-+.,;0-9\s]*$")
 """Pattern of a text that counts as a list of numbers even with a mistake. The reader reports it."""
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")
-THOUSANDS = re.compile(r"[-+]?[0-9]{1,3},[0-9]{3}")
+THOUSANDS = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}")
 UNIT = re.compile(
     r"([€$£¥]?)\s?[-+]?([0-9]+|[0-9]+[.,][0-9]+|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?"
     r"|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+)\s?([€$£¥%]|°?[A-Za-zµ]{0,6}(?:/[a-z]+)?)"

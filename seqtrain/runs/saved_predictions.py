@@ -9,7 +9,9 @@ from hashlib import sha256
 
 from pydantic import TypeAdapter, ValidationError
 
+from seqtrain.data.dataset import held_out_fractions
 from seqtrain.data.readers.opening import file_digest
+from seqtrain.data.sources import files_of
 from seqtrain.errors import SeqtrainError
 from seqtrain.evaluation.predicted_example import PredictedExample
 from seqtrain.evaluation.scores import Scores
@@ -89,13 +91,15 @@ def saved_results(run: RunDirectory, split: str) -> SplitResults | None:
     """Return the saved results of a split, or None.
 
     They are None if none were saved, if the file is damaged, or if the config, the best model or a
-    data file changed afterwards.
+    data file changed afterwards. They are also None if a pattern of the config matches other files.
     """
     name = PREDICTIONS.get(split, "")
     with suppress(SeqtrainError, ValidationError, OSError):
         if run.holds(name) and run.holds(CONFIG):
             saved = _adapter().validate_json(read_file(run.path / name))
-            if saved.key == _key(run) and all(map(_is_unchanged, saved.results.digests.items())):
+            digests = saved.results.digests
+            is_current = saved.key == _key(run) and _files_of_split(run, split) == {*digests}
+            if is_current and all(map(_is_unchanged, digests.items())):
                 return saved.results
     return None
 
@@ -104,6 +108,13 @@ def _key(run: RunDirectory) -> str:
     """Return a digest of a run's config and of its best model."""
     files = (run.path / CONFIG, run.best / MANIFEST)
     return sha256(b"\0".join(map(read_file, files))).hexdigest()
+
+
+def _files_of_split(run: RunDirectory, split: str) -> set[str]:
+    """Return the paths of the files that hold the rows of a split, as the config names them now."""
+    data = run.config().data
+    key = "train" if split in held_out_fractions(data) else split
+    return {*files_of(f"data.{key}", getattr(data, key))}
 
 
 def _is_unchanged(file: tuple[str, str]) -> bool:

@@ -152,6 +152,11 @@ def test_decimal_commas_are_numbers(init):
     rows = [[f"r{i // 6}", k, f"{i},7", LABELS[i // 6]] for i in range(60) for k in "ab"]
     config, _ = init({"a.csv": table("run;v;w;y\n", rows, ";")}, "--force")
     assert (config.data.steps, config.data.decimal) == ({"v": "token", "w": "number"}, ",")
+    rows = [
+        [f"r{i // 6}", k, f"{i % 7 - 3},{i:03}", LABELS[i // 6]] for i in range(60) for k in "ab"
+    ]
+    config, _ = init({"a.csv": table("run;v;w;y\n", rows, ";")}, "--force")  # "0,123" is no 123
+    assert (config.data.steps, config.data.decimal) == ({"v": "token", "w": "number"}, ",")
 
 
 def test_facts_beside_a_sequence_that_never_change_are_doubted(init, cli):

@@ -10,7 +10,7 @@ import torch
 
 from seqtrain.data.labels import LabelSet, class_counts, has_class, unknown_rows
 from seqtrain.errors import DataError
-from tests.helpers.tiny import Cli
+from tests.helpers.tiny import Cli, sets
 
 MULTI = LabelSet(("a", "b"), multi_label=True, separator="|")
 CONFIG = """\
@@ -53,6 +53,18 @@ def test_all_classes_and_an_unknown_label_score_as_wrong(project: Path, cli: Cli
     assert scores["num_unknown_labels"] == 2
     assert scores["accuracy"] <= 1 / 3
     assert scores["multi_label"] is True
+
+
+def test_a_row_without_a_label_is_named_if_every_row_of_train_has_one(
+    project: Path, cli: Cli
+) -> None:
+    Path("c.yaml").write_text(CONFIG)
+    Path("train.csv").write_text("text,a,b\n" + "x y,1,0\ny z,0,1\n" * 20)
+    Path("test.csv").write_text("text,a,b\nx y,1,0\nz,0,0\n")
+    found = cli(
+        "data", "c.yaml", *sets("data.train=train.csv", "data.test=test.csv", "data.label=[a, b]")
+    )
+    assert "test.csv:3: the row has no label" in found.err
 
 
 def test_a_separator_is_one_that_no_class_contains() -> None:

@@ -71,3 +71,11 @@ def test_after_a_change_they_are_not_used(begun, cli, change: Callable[[], objec
     change()
     assert saved_results(run, "test") is None
     assert cli("errors", "r", "--json").json["num_examples"] > 0
+
+
+def test_they_are_not_used_once_the_pattern_of_the_split_matches_another_file(project, cli):
+    cli("fit", "c.yaml", "--run-dir", "r", *sets("data.test=tes*.tsv"))
+    before = cli("errors", "r", "--json").json["num_examples"]
+    shutil.copy("test.tsv", "test2.tsv")
+    assert saved_results(RunDirectory(Path("r")), "test") is None
+    assert cli("errors", "r", "--json").json["num_examples"] == 2 * before

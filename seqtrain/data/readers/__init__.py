@@ -77,7 +77,11 @@ def read_rows(
             ids = replace(schema, order=None, steps={}, static=None, label=None, group=None)
             only_ids = source.with_schema(ids).opened(RowProblems(problems.name), labelled=False)
             found: Iterator[Any] = source.read(replace(only_ids, keep=(), sample=sample))
-            scattered = ids_are_scattered(found)
+            try:
+                scattered = ids_are_scattered(found)
+            except DataError:
+                next(rows, None)  # if columns are missing, this error names all of them
+                raise
         rows = SequenceBuilder(opened, scattered).build(rows)
     is_empty = True
     for example in rows:

@@ -1,6 +1,6 @@
 """Examples from rows whose cells have column names, and the reader of format jsonl."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from typing import Any, TypeAlias
@@ -289,13 +289,26 @@ def read_objects(
             fields = parse(row)
             if not isinstance(fields, dict):
                 raise BadRow(f"expected a JSON object, found {json_type(fields)}")
-            found = [fields[x] if x in fields else _field(fields, x) for x in names]
-            label_found = _field(fields, label, is_optional=is_optional)
+            try:
+                found = [fields[x] if x in fields else _field(fields, x) for x in names]
+                label_found = _field(fields, label, is_optional=is_optional)
+            except BadRow:
+                needed = [*names, None if is_optional else label]
+                raise BadRow("; ".join(_missing_fields(fields, needed))) from None
             return [label_found, *found, *([fields] if keep_row else [])]
 
         return get
 
     return read_cells(source, rows, getter)
+
+
+def _missing_fields(row: dict[str, Any], names: Iterable[str | None]) -> Iterator[str]:
+    """Yield an error message for each of the fields that a JSON object lacks."""
+    for name in dict.fromkeys(names):
+        try:
+            _field(row, name)
+        except BadRow as bad:
+            yield str(bad)
 
 
 def _field(

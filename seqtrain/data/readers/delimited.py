@@ -4,7 +4,7 @@ import csv
 import io
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from operator import itemgetter
@@ -67,14 +67,20 @@ class _Columns:
             self.names.setdefault(name, index)
         self.known: dict[Any, int] = dict(enumerate(range(self.width))) | self.names
 
-    def find(self, column: Column) -> int:
-        """Return the index of a column.
+    def find(self, columns: Iterable[Column]) -> list[int]:
+        """Return the indices of columns.
 
         Raises:
-            DataError: If there is no such column.
+            DataError: If there are no such columns. All that are missing are named.
         """
-        if column in self.known:
-            return self.known[column]
+        columns = [*columns]
+        missing = [column for column in dict.fromkeys(columns) if column not in self.known]
+        if missing:
+            self.problems.fail(self.line, *map(self._missing, missing))
+        return [self.known[column] for column in columns]
+
+    def _missing(self, column: Column) -> str:
+        """Return the error message that there is no such column."""
         found = missing_name("column", str(column), map(str, self.names))
         if isinstance(column, int):
             found = f"no column {column}; the row has {self.width}, counted from 0"
@@ -83,7 +89,7 @@ class _Columns:
             marks = [mark for mark in DELIMITERS.values() if mark in first]
             if marks:
                 found += f"; if {quote(marks[0])} separates columns, set data.delimiter"
-        return self.problems.fail(self.line, found)
+        return found
 
     def getter(
         self, columns: list[Column | None], *, partial: bool = False
@@ -99,7 +105,8 @@ class _Columns:
             DataError: If there is no such column.
         """
         width = self.width
-        places = [width if x is None else self.find(x) for x in columns]
+        indices = iter(self.find(x for x in columns if x is not None))
+        places = [width if x is None else next(indices) for x in columns]
         take = itemgetter(*places)
 
         def get(fields: list[str]) -> Any:
@@ -168,8 +175,8 @@ def read_records(
         source.problems.fail(columns.line, "no column but the label's; expected a sequence")
     if schema.steps is None:
         schema = replace(schema, sequence=sequence)
-        places = [*map(columns.find, sequence)]
-        if label is not None and columns.find(label) in places:
+        places = [known[x] for x in sequence if x in known]  # read_cells names missing columns
+        if known.get(label) in places:
             raise DataError(f"data.label: {label!r} is also in data.sequence; remove it there")
         if len({*places}) < len(places):
             raise DataError(f"data.sequence: {sequence} names a column twice")

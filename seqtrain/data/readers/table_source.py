@@ -145,9 +145,12 @@ class TableSource:
             raise DataError(
                 f"{name}: the model has no column names; give a list, such as list(data['text'])"
             )
-        for column in map(str, [*sequence, *(schema.label_columns if opened.labelled else ())]):
-            if not {column, column.partition(".")[0]} & self.values.keys():
-                raise DataError(f"{name}: {missing_name('column', column, self.columns)}")
+        named = map(str, [*sequence, *(schema.label_columns if opened.labelled else ())])
+        missing = [x for x in named if not {x, x.partition(".")[0]} & self.values.keys()]
+        if missing:
+            raise DataError(
+                *(f"{name}: {missing_name('column', x, self.columns)}" for x in missing)
+            )
         if schema.steps is None:
             opened = replace(opened, schema=replace(schema, sequence=sequence))
         total = max(map(len, self.values.values()), default=0)

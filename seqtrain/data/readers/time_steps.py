@@ -136,7 +136,7 @@ class SequenceBuilder:
                 fields["kept"] = rows[KEPT][0]
             numbers = self._numbers(rows[self.numbers : self.row_features], times, len(lines))
             read = Steps(tuple(rows[self.tokens : self.numbers]), numbers)
-            static = self._row_features(rows[self.row_features :], name, lines)
+            static = self._row_features(rows[self.row_features :], name, rows[LINE])
         except BadRow as problem:
             line = rows[LINE][problem.row if isinstance(problem, _BadCell) else 0]
             return Example("", labels, line, **fields, problem=str(problem))
