@@ -1,4 +1,7 @@
-"""Events of training: updates, ends of epochs, and ends of phases."""
+"""Events that training yields: updates, ends of epochs, and ends of phases.
+
+The phases of a run are described in `training.phases`.
+"""
 
 import math
 from dataclasses import dataclass
@@ -8,12 +11,12 @@ from seqtrain.evaluation.scores import Scores
 from seqtrain.model.decoder import PretrainingModel
 
 Phase: TypeAlias = Literal["pretraining", "training", "refit"]
-"""A phase in which weights are learned. A refit trains on train and validation together."""
+"""Name of a phase in which weights are learned. A refit trains on train and validation together."""
 
 
 @dataclass(frozen=True)
 class UpdateEvent:
-    """An update of the weights.
+    """Event after each update of the weights, which learns from one batch.
 
     Attributes:
         phase: Phase of the run.
@@ -21,10 +24,10 @@ class UpdateEvent:
         update: Number of the update in this phase, from 1.
         batch: Number of the batch in its epoch, from 1.
         num_batches: Number of batches of the epoch.
-        loss: Mean over the batch's examples (in pretraining over predicted tokens) and over the
-            branches, in nats.
-        lr: Learning rate.
-        time_steps: Time steps of the batch's sequences, without padding.
+        loss: Training loss in nats. It is the mean over the examples of the batch and over the
+            branches of the model, or in pretraining the mean over the predicted tokens.
+        lr: Learning rate of the update.
+        time_steps: Number of time steps of the batch's sequences, without padding.
     """
 
     phase: Phase
@@ -39,22 +42,25 @@ class UpdateEvent:
 
 @dataclass(frozen=True)
 class EpochEvent:
-    """The end of an epoch: a pass over the training sequences, and the scores of validation.
+    """Event at the end of each epoch, after the validation split was scored.
+
+    An epoch is one pass over the training sequences.
 
     Attributes:
         phase: Phase of the run.
         epoch: Number of the epoch, from 1.
         update: Number of updates in this phase so far.
-        loss: Mean training loss in nats, with dropout on: over examples and branches, or over
-            predicted tokens in pretraining.
-        accuracy: Training accuracy, with dropout on. It means nothing in pretraining.
-        validation_loss: Loss with dropout off, or None without a validation split.
-        validation: Scores of validation, or None without the split and in pretraining.
-        lr: Learning rate of the last update.
-        seconds: Time of the updates, without evaluation.
-        time_steps: Time steps learned from, without padding.
-        padding_fraction: Share of padding in the padded form of the batches, in [0, 1).
-        is_best: True if the monitored value is the best so far. Never true in pretraining.
+        loss: Training loss in nats, computed with dropout during the epoch. It is the mean over
+            examples and branches, or in pretraining the mean over predicted tokens.
+        accuracy: Training accuracy in [0, 1], computed in the same way. In pretraining it is 0.
+        validation_loss: Loss on validation in nats, without dropout, or None without the split.
+        validation: Scores on validation. None without the split, and in pretraining.
+        lr: Learning rate of the last update of the epoch.
+        seconds: Duration of the updates, without the scoring.
+        time_steps: Number of time steps that were learned from, without padding.
+        padding_fraction: Share of padding if all batches of the epoch are padded, in [0, 1).
+        is_best: True if the epoch is the best so far by the monitored value. In pretraining and in
+            a refit nothing is monitored, and it is False.
     """
 
     phase: Phase
@@ -73,11 +79,11 @@ class EpochEvent:
 
 @dataclass(frozen=True)
 class PhaseEnd:
-    """The end of pretraining, training, or a refit.
+    """Event at the end of pretraining, of training, and of a refit.
 
     Attributes:
-        pretrained: Model of pretraining with the encoder that training starts with, or None after
-            another phase.
+        pretrained: The pretrained model, whose encoder the classifier shares. None at the end of
+            training and of a refit.
     """
 
     pretrained: PretrainingModel | None = None
@@ -85,12 +91,13 @@ class PhaseEnd:
 
 @dataclass(frozen=True)
 class CalibrationEnd:
-    """The end of calibration. It changed how the best model predicts."""
+    """Event after the calibration of the best model was changed, and so its predictions."""
 
 
 TrainingEvent: TypeAlias = UpdateEvent | EpochEvent | PhaseEnd | CalibrationEnd
+"""Any event of training."""
 
 
 def perplexity(loss: float) -> float:
-    """Return the perplexity of a mean loss in nats, at most 1e304 to avoid an overflow."""
+    """Return the perplexity of a mean loss per token in nats: its exponential, at most 1e304."""
     return math.exp(min(loss, 700.0))

@@ -1,10 +1,11 @@
-"""Updates of all weights of a model on a GPU: few kernel launches, and no wait for the device.
+"""Updates of all weights of a model on a GPU, with few kernel launches.
 
-The rules are the same as in `training.optimizer`, to rounding. If a loss or gradient isn't finite,
-the device notices it. Neither this update nor a later one then changes any weight. The host reads
-the norm later and ends the run.
+Except for rounding, the results equal the results of `training.optimizer`. The host doesn't wait
+for the GPU to find out if a loss or a gradient isn't finite. Instead, the GPU then sets a flag, and
+no weight is changed by this update or a later one. The host reads the norm of the gradients later
+and ends the run.
 
-U touched rows of a table, V its rows, E size of a row.
+A table is a weight of which an update changes only the rows that a batch uses: the touched rows.
 """
 
 from __future__ import annotations
@@ -19,15 +20,22 @@ from torch import Tensor
 
 ADAM: dict[str, Callable[..., None]] = {"adam": torch._fused_adam_, "adamw": torch._fused_adamw_}
 MOST_MASKED = 2**20
-"""Numbers in a table, at most, for which a mask of touched rows replaces their list."""
+"""Largest number of elements of a table whose touched rows are selected by a mask.
+
+In larger tables they are selected by their indices.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class WeightUpdate:
-    """A weight, its gradient, its state in the optimizer, and its weight decay.
+    """A weight, and all that an update of it needs. All tensors are on the same device.
 
-    The gradient is dense, or sparse in its rows. `state` has the moments and "step", all on the
-    weight's device.
+    Attributes:
+        weight: The weight.
+        gradient: Gradient of the weight: dense, or a sparse COO tensor of rows.
+        state: State of the optimizer for the weight. It maps "step" to the number of earlier
+            updates, a scalar, and the name of each moment to a tensor of the weight's shape.
+        decay: Weight decay.
     """
 
     weight: Tensor
@@ -36,8 +44,21 @@ class WeightUpdate:
     decay: float
 
 
-class _Selection:
-    """The rows of a weight that an update changes: all of them, some by number, or by a mask."""
+class _SelectedRows:
+    """The rows of a weight that an update changes.
+
+    If the gradient is dense, all rows are selected. Otherwise the touched rows are selected, by
+    their indices or by a mask.
+
+    Args:
+        gradient: Gradient of the weight.
+
+    Attributes:
+        values: Gradient of the selected rows. With a mask, it has all rows, and zeros in those that
+            aren't selected.
+        rows: Indices of the selected rows, or None.
+        mask: True for selected rows, (V, 1) for a table of V rows, or None.
+    """
 
     def __init__(self, gradient: Tensor) -> None:
         self.rows: Tensor | None = None
@@ -55,13 +76,22 @@ class _Selection:
         self.rows, self.values = gradient._indices()[0], gradient._values()
 
     def take(self, tensor: Tensor) -> Tensor:
-        """Return the selected rows: the tensor itself, or a copy that `put` writes back."""
+        """Return the rows of a tensor to compute the update on.
+
+        Without a mask or indices, this is the tensor itself. Otherwise it is a copy: of the whole
+        tensor with a mask, of the selected rows with indices. `put` writes a copy back.
+        """
         if self.rows is not None:
             return tensor[self.rows]
         return tensor if self.mask is None else tensor.clone()
 
     def put(self, tensor: Tensor, changed: Tensor) -> None:
-        """Write the selected rows back."""
+        """Write the selected rows back into a tensor.
+
+        Args:
+            tensor: The tensor that `take` received. It is changed.
+            changed: The result of `take`, after the update.
+        """
         if self.rows is not None:
             tensor.index_copy_(0, self.rows, changed)
         elif self.mask is not None:
@@ -81,23 +111,25 @@ def fused_update(
     momentum: float,
     limit: float,
 ) -> Tensor:
-    """Clip gradients by their joint norm and update all weights; return the norm before clipping.
+    """Scale down all gradients if their joint norm is too large, and update all weights.
+
+    If the loss or the norm isn't finite, or `failed` is 1 before, no weight is changed.
 
     Args:
-        rule: adamw, adam or sgd.
-        updates: Weights with a gradient.
-        failed: 1 if the run has failed, else 0; set to 1 if the loss or the norm isn't finite.
-        loss: Loss of the batch.
+        rule: "adamw", "adam" or "sgd".
+        updates: The weights and their gradients. Weights and states are changed.
+        failed: Scalar on the device: 1 after a loss or norm wasn't finite, 0 before. It is changed.
+        loss: Loss of the batch, a scalar on the device.
         lr: Learning rate.
-        betas: Decay rates of Adam's moments.
-        eps: Added to the root of Adam's second moment.
+        betas: Decay rates of Adam's two moments.
+        eps: Number that Adam adds to the root of its second moment.
         momentum: Momentum of SGD.
-        limit: Largest norm, or infinity.
+        limit: Largest norm of all gradients together, or infinity.
 
-    Shape:
-        failed, loss, and the returned norm: scalars on the device.
+    Returns:
+        The norm before scaling, a scalar on the device.
     """
-    selections = [_Selection(update.gradient) for update in updates]
+    selections = [_SelectedRows(update.gradient) for update in updates]
     gradients = [selection.values for selection in selections]
     norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
     total = norm + loss
@@ -134,7 +166,14 @@ def _tensors(update: WeightUpdate, moments: Sequence[str]) -> list[Tensor]:
 
 @torch.no_grad()
 def add_gradient(weight: Tensor, gradient: Tensor, rate: float, failed: Tensor) -> None:
-    """Add a gradient, dense or sparse in its rows, times a rate, unless the run has failed."""
+    """Add `rate` times a gradient to a weight. Add nothing if `failed` is 1.
+
+    Args:
+        weight: The weight. It is changed.
+        gradient: Gradient of the weight: dense, or a sparse COO tensor of rows.
+        rate: Factor, negative to lower the loss.
+        failed: Scalar on the device, see `fused_update`.
+    """
     rows, values = None, gradient
     if gradient.is_sparse:
         rows, values = gradient._indices()[0], gradient._values()

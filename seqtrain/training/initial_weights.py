@@ -1,4 +1,4 @@
-"""Initial weights of a network: random numbers, word vectors, or an older model's weights."""
+"""Initial weights of a network: random numbers, word vectors, or the weights of an older model."""
 
 import numpy as np
 import torch
@@ -24,10 +24,18 @@ def initial_network(
     processes: Processes,
     rows: SequenceStore | None = None,
 ) -> ClassifierNetwork:
-    """Return a network with initial weights.
+    """Return a new network on `device`, with random initial weights that depend on the seed.
 
-    Branches that aren't trained are fitted on `rows` (default: train) by rank 0. The other
-    processes must copy its weights.
+    Embeddings of words start with their word vectors, if there are any. Branches that aren't
+    trained by gradients, such as trees, are fitted here. Only rank 0 fits them, so the other
+    processes must then copy all weights of rank 0.
+
+    Args:
+        config: The config.
+        data: Encoded splits, preprocessing, and word vectors.
+        device: Device of the network.
+        processes: Processes that train together.
+        rows: Sequences to fit these branches on, or None for train.
     """
     rows = data.splits["train"] if rows is None else rows
     lengths = data.splits["train"].lengths
@@ -53,11 +61,21 @@ def copy_old_weights(
 ) -> str:
     """Copy the weights of an older model into a new one with more tokens or labels.
 
-    A new token starts with its word vector, or else with the weights of <unk>, as which the older
-    model read it. A new label starts with its initial weights.
+    A token that the older model lacks keeps its word vector, if it has one. Otherwise it gets the
+    weights of <unk>, because the older model read it as <unk>. A label that the older model lacks
+    keeps its initial weights. Branches that aren't trained by gradients keep all their weights.
+
+    Args:
+        old: The older model.
+        old_preprocessing: Preprocessing of the older model.
+        new: Network with initial weights. It is changed. Its tokens and labels begin with the
+            tokens and labels of the older model, in the same order.
+        new_preprocessing: Preprocessing of the new network.
+        vectors: Word vectors that the new network starts with, or None.
 
     Returns:
-        A line that says what was kept and what is new.
+        A line for the user with the numbers of labels, tokens and n-grams that were kept, and of
+        labels and tokens that were added.
     """
     before, after = old.state_dict(), new.state_dict()
     fitted = tuple(f"{branch}." for branch in new.fixed_branches)

@@ -1,6 +1,6 @@
 """The learner: model, optimizer and progress, and the training loop as a generator of events.
 
-Nothing here reads or writes a file, or prints.
+This module doesn't read or write files, and doesn't print.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ from seqtrain.training.state import Progress, checked_progress
 from seqtrain.training.stopping import StoppingRule, stopping_rule
 
 SHOWN_LINES, SHOWN_FILES = 10, 3
+"""Largest numbers of rows that an error names: in one file, and in several files."""
 
 
 class QueuedUpdate(NamedTuple):
-    """An update whose work is queued on the device. The host doesn't know its loss yet.
+    """An update whose computation is queued on the device. The host may not know its loss yet.
 
     Attributes:
         batch: Batch of the update.
         lr: Learning rate.
-        losses: Losses of all its examples, or predicted tokens, over all processes.
-        num_losses: Number of losses.
-        numbers: Loss, number of correct predictions, and norm of the gradient, on the CPU. They are
-            valid after `copied`.
-        copied: Event that the device reaches after the copy of the numbers, or None without CUDA.
+        losses: Losses of the batch, computed by all processes.
+        num_losses: Number of losses: of examples, or of predicted tokens in pretraining.
+        numbers: Mean loss in nats, number of correct predictions, and norm of all gradients, (3,),
+            on the CPU. On CUDA they are valid only when the device has reached `copied`.
+        copied: Event on the device after the numbers were copied, or None without CUDA.
     """
 
     batch: Batch
@@ -58,17 +59,20 @@ class Learner:
     """Model, optimizer and progress of one phase of a run: all that a checkpoint holds.
 
     Args:
-        objective: What is learned, with its model and data.
-        epochs: Number of epochs, or None for ``max_epochs``.
+        objective: Training task with its model and data.
+        epochs: Number of epochs, or None for ``max_epochs`` of the config.
 
     Attributes:
-        progress: Position in the phase. It is valid after every event.
-        stopping: When training ends.
-        last_epoch: Number of epochs, unless training stops early.
-        total_updates: Updates of all epochs, as the learning rate's schedule counts them.
-        best_weights: State of the model after the best epoch, on its device, or None if no epoch
-            was the best since training started or resumed.
-        queued: Updates whose loss isn't known yet, the oldest first.
+        objective: The same training task.
+        optimizer: Optimizer of the model.
+        progress: Position in the phase. It is up to date at every event of `train`.
+        stopping: Rule that ends training early.
+        last_epoch: Number of epochs if training doesn't end early.
+        total_updates: Number of updates after which the schedule of the learning rate ends.
+        best_weights: Copy of the model's state after its best epoch, by name, on its device. None
+            if no epoch was the best since training started or resumed.
+        queued: Updates that `queue_update` began and `finish_update` hasn't finished, the oldest
+            first.
     """
 
     def __init__(self, objective: Objective, epochs: int | None = None) -> None:
@@ -90,7 +94,14 @@ class Learner:
         return not self.queued
 
     def plan(self, epoch: int) -> list[Ints]:
-        """Return the row numbers of each batch of an epoch, which is counted from 0."""
+        """Return the batches of an epoch, as arrays of row indices of the objective's store.
+
+        The result depends only on the config, the data and the epoch, so it is the same after a
+        resume.
+
+        Args:
+            epoch: Number of the epoch, from 0.
+        """
         lengths, groups = self.objective.store.lengths, self.objective.groups
         config = self.objective.config
         if groups is None:
@@ -99,26 +110,31 @@ class Learner:
 
     @property
     def stopped_early(self) -> bool:
-        """True if the stopping rule ends training at this position."""
+        """True if the stopping rule ends training after the epochs so far."""
         return self.stopping.is_over(self.progress)
 
     def capture(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Return the training state, except the classifier's weights.
-
-        The learner must be settled.
+        """Return the training state, except the weights of the classifier. No update may be queued.
 
         Returns:
-            Tensors of the optimizer and the objective by name, and the progress as JSON values.
+            Two dicts: the tensors of the optimizer and the objective by name, and the attributes of
+            the progress by name.
         """
         assert self.is_settled, "weights and progress don't belong together"
         tensors = self.optimizer.tensors() | self.objective.tensors()
         return tensors, vars(self.progress).copy()
 
     def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-        """Restore the training state that `capture` returned, after the classifier's weights.
+        """Restore the training state that `capture` returned.
+
+        The classifier must already have the weights that it had then.
+
+        Args:
+            tensors: Tensors of the optimizer and the objective by name.
+            values: Attributes of the progress by name.
 
         Raises:
-            ValueError: If the state isn't one of this run.
+            ValueError: If a learner with this objective can't have had this state.
         """
         progress, objective = checked_progress(values), self.objective
         if progress.phase != objective.phase:
@@ -132,31 +148,38 @@ class Learner:
         self.progress = progress
 
     def lr_after(self, updates: int) -> float:
-        """Return the learning rate of the update after this number of updates."""
+        """Return the learning rate of the next update.
+
+        Args:
+            updates: Number of updates before it in this phase.
+        """
         settings = self.objective.settings
         return lr_at(updates, self.total_updates, settings, self.progress.plateaus)
 
     def update(self, batch: Batch, lr: float) -> float:
-        """Update the weights by the gradient of one batch; return its mean loss, in nats.
+        """Update the weights by the gradient of one batch, and return the batch's loss in nats.
+
+        The loss is the mean over examples, and the sum over the branches of the model.
 
         Args:
-            batch: Sequences, on the device.
+            batch: Sequences, on the device of the model.
             lr: Learning rate.
 
         Raises:
-            RunError: If the loss or a gradient isn't finite. No weight was changed then.
+            RunError: If the loss or a gradient isn't finite. Then no weight is changed.
         """
         self.queue_update(batch, lr)
         return self.finish_update()[1]
 
     def queue_update(self, batch: Batch, lr: float | None = None) -> None:
-        """Queue the work of an update, without waiting for the device on CUDA.
+        """Begin an update, and append it to `queued`. Call `finish_update` to finish it.
 
-        The optimizer changes no weight if the loss or a gradient isn't finite.
+        On CUDA, the computation may still be running on the device when this returns. If the loss
+        or a gradient isn't finite, no weight is changed.
 
         Args:
-            batch: Sequences, on the device.
-            lr: Learning rate, or None for that of the schedule.
+            batch: Sequences, on the device of the model.
+            lr: Learning rate, or None for the learning rate of the schedule.
         """
         if lr is None:
             lr = self.lr_after(self.progress.updates + len(self.queued))
@@ -178,14 +201,14 @@ class Learner:
         self.queued.append(QueuedUpdate(batch, lr, losses, count, numbers, copied))
 
     def finish_update(self) -> tuple[QueuedUpdate, float]:
-        """Wait for the oldest queued update, and count it in the progress.
+        """Wait for the oldest queued update, remove it from `queued`, and count it in `progress`.
 
         Returns:
-            The update, and its mean loss.
+            The update, and its loss in nats: the mean over examples, the sum over branches.
 
         Raises:
-            RunError: If the loss or a gradient isn't finite. No weight was changed then, nor by
-                the update that is queued after it.
+            RunError: If the loss or a gradient isn't finite. Neither this update nor one that is
+                queued after it has then changed a weight.
         """
         update = self.queued.pop(0)
         if update.copied is not None:
@@ -199,7 +222,12 @@ class Learner:
         return update, float(loss)
 
     def check_equal_weights(self) -> None:
-        """Raise RunError if another process has other weights, as on other hardware."""
+        """Compare the weights of all processes, each of which must call this.
+
+        Raises:
+            RunError: If a weight of a process differs from rank 0 in any bit. Different hardware or
+                versions may be the cause.
+        """
         weights = self.objective.model.state_dict().values()
         content = (
             weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
@@ -214,20 +242,35 @@ class Learner:
             )
 
     def error(self, problem: str) -> RunError:
-        """Return a RunError that names the phase and the problem. Only rank 0 prints it."""
+        """Return a RunError with a problem, which is empty in processes other than rank 0.
+
+        Args:
+            problem: Message, without the name of the phase.
+        """
         phase = self.progress.phase
         line = problem if phase == "training" else f"{phase} {problem}"
         return RunError(*self.objective.processes.lines(line))
 
     def _backward(self, batch: Batch) -> tuple[Tensor, Losses, int]:
-        """Compute the gradient of the mean loss; return it, all losses, and their number."""
+        """Compute the gradients of the mean loss of a batch; return the mean, losses, their number.
+
+        The gradients are stored in ``grad`` of the weights.
+        """
         losses = self._losses(batch)
         mean_loss = losses.each.mean()
         torch.autograd.backward(mean_loss)
         return mean_loss.detach(), losses, len(losses.each)
 
     def _shared_backward(self, batch: Batch) -> tuple[Tensor, Losses, int]:
-        """Compute the gradient of this process's rows, and the sums over all processes."""
+        """Compute the gradients of the mean loss of a batch together with the other processes.
+
+        Each process computes the loss and its gradient for a share of the rows. Then gradients and
+        losses are summed over all processes. The gradients are stored in ``grad`` of the weights.
+
+        Returns:
+            The mean loss, the losses of all rows, and the number of losses. They are the same in
+            each process.
+        """
         objective, processes = self.objective, self.objective.processes
         lengths = batch.restore(batch.lengths)
         # Dealt in turn, longest first, so that two processes differ by at most the longest row.
@@ -257,6 +300,7 @@ class Learner:
         return total / count, Losses(losses[batch.sorted_indices], correct), int(count)
 
     def _losses(self, batch: Batch) -> Losses:
+        """Return the losses of a batch, with the random numbers and the precision of training."""
         objective = self.objective
         # The rows of a batch are sorted by length, and so are their numbers.
         examples = torch.from_numpy(batch.examples[batch.sorted_indices.cpu().numpy()])
@@ -268,9 +312,14 @@ class Learner:
             return objective.losses(batch, random)
 
     def _not_finite(self, name: str, update: QueuedUpdate) -> RunError:
-        """Return the error for a loss or gradient (`name`) that isn't finite.
+        """Return the error for a loss or a gradient that isn't finite.
 
-        It names the rows whose own loss isn't finite, or else all rows of the batch.
+        It names the rows whose losses aren't finite. If each loss is finite, or there isn't one
+        loss per row, it names all rows of the batch.
+
+        Args:
+            name: "loss" or "gradient".
+            update: The update.
         """
         store, batch, losses = self.objective.store, update.batch, update.losses.each.detach().cpu()
         rows = batch.examples.tolist()
@@ -290,23 +339,21 @@ class Learner:
 def train(
     learner: Learner, must_settle: Callable[[int], bool] = lambda update: True
 ) -> Iterator[UpdateEvent | EpochEvent]:
-    """Train from the learner's position until its last epoch, or until its stopping rule ends it.
-
-    Autograd is on here, even if the caller switched it off (``torch.no_grad()``).
+    """Train from the position of the learner until its last epoch, or until training stops early.
 
     Args:
-        learner: What is trained.
-        must_settle: Is called with the number of each update, from 1. If it returns True, the
-            learner is settled at the event of this update. Otherwise, on CUDA, the next update may
-            be queued already, so that the device doesn't wait for the host.
+        learner: The learner. It is changed.
+        must_settle: Function that is called with the number of each update in this phase, from 1.
+            If it returns True, no other update is queued at the event of this update, and the
+            caller can save the learner. Otherwise, on CUDA, the next update may already be queued,
+            so that the device doesn't wait for the host.
 
     Yields:
-        One event per update, and one at the end of each epoch, after validation was scored.
+        An `UpdateEvent` after each update, and an `EpochEvent` at the end of each epoch.
 
     Raises:
-        RunError: If a loss or gradient isn't finite (no weight was changed), if memory ran out, or
-            if a process was lost.
-        Interrupted: If a signal came before a batch of validation. That epoch's scoring is left.
+        RunError: If a loss or a gradient isn't finite, if memory ran out, or if a process is lost.
+        Interrupted: If a signal came while the validation split was scored.
     """
     progress = learner.progress
     while progress.epoch < learner.last_epoch and not learner.stopped_early:
@@ -318,7 +365,13 @@ def train(
 def _updates(
     learner: Learner, plan: list[Ints], must_settle: Callable[[int], bool]
 ) -> Iterator[UpdateEvent]:
-    """Make the remaining updates of an epoch, and yield their events."""
+    """Make the remaining updates of the current epoch, and yield an event after each.
+
+    Args:
+        learner: The learner.
+        plan: Row indices of each batch of the whole epoch.
+        must_settle: See `train`.
+    """
     objective, progress = learner.objective, learner.progress
     numbers = count(progress.batches_done)
     may_queue = learner.optimizer.is_fused and objective.processes.size == 1
@@ -362,7 +415,14 @@ def _updates(
 
 
 def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
-    """Score validation at the end of an epoch, and start the next epoch; return the event."""
+    """Score the validation split, begin the next epoch in the progress, and return the event.
+
+    If the epoch is the best so far, copy the weights to `best_weights`.
+
+    Args:
+        learner: The learner, after the last update of the epoch.
+        plan: Row indices of each batch of the epoch.
+    """
     objective, progress = learner.objective, learner.progress
     lr = learner.lr_after(max(0, progress.updates - 1))
     learner.check_equal_weights()

@@ -1,4 +1,4 @@
-"""Search space: the values that a search tries, by key, for each kind of data (no torch)."""
+"""Search space: the values that a search tries for each key of a config. Imports no torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,20 +10,30 @@ from seqtrain.data.read_options import token_columns
 from seqtrain.errors import ConfigError
 
 LOGARITHMIC = 10
-"""Ratio of high to low from which a range is searched on a logarithmic scale."""
+"""Smallest ratio of high to low of a range that is searched on a logarithmic scale."""
 FIXED = {
     *("data.train", "data.validation", "data.test", "data.format", "data.header", "data.quoting"),
     *("data.delimiter", "data.kind", "data.sequence", "data.label", "data.group", "data.empty"),
     *("data.bad_rows", "data.encoding", "training.monitor", "training.refit", "training.device"),
     *("data.id", "training.checkpoint_every"),
 }
-"""Keys that decide which rows are scored, and how: trials that differ in them can't be compared."""
+"""Keys that a search can't change, because they decide which rows are scored and how.
+
+The scores of trials that differ in these keys can't be compared.
+"""
 TUNED = ("data", "batching", "model", "training", "pretraining")
+"""Sections of a config whose other keys a search can change."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from low to high, both included; only whole numbers if `whole` is True."""
+    """Range of numbers that a search tries.
+
+    Attributes:
+        low: Smallest number.
+        high: Largest number.
+        whole: True if only whole numbers are tried.
+    """
 
     low: float
     high: float
@@ -31,7 +41,7 @@ class Range:
 
 
 Space: TypeAlias = dict[str, Range | list[Any]]
-"""Values to try by `section.key`: a range, or a list."""
+"""Maps each key, such as "model.dropout", to the values to try: a range or a list of values."""
 
 DROPOUTS = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
 EVERY_KIND: dict[str, list[Any]] = {
@@ -64,11 +74,14 @@ KINDS: dict[str, dict[str, list[Any]]] = {
         "training.augment": [None, {"shift": 0.1}, {"shift": 0.3}, {"slice": 0.2}],
     },
 }
-"""Values to try for each kind of data, in addition to EVERY_KIND and the learning rate."""
+"""Maps each kind of data to values to try, in addition to EVERY_KIND and the learning rate."""
 
 
 def kind_of(config: Config) -> str:
-    """Return the key in KINDS of a config's sequences."""
+    """Return the kind of a config's sequences, a key of KINDS.
+
+    Tables with a row per time step (data.kind: steps) count as symbols.
+    """
     data = config.data
     if data.kind != "text":
         return "features" if data.kind == "features" else "symbols"
@@ -76,13 +89,16 @@ def kind_of(config: Config) -> str:
 
 
 def space_of(config: Config) -> Space:
-    """Return the values that a search tries for a config, by key.
+    """Return the search space of a config.
 
-    They are the values for the kind of data, as `tune.space` changes them. A value that conflicts
-    with the rest of the config is left out. The value of the config itself is always included.
+    It has the values of EVERY_KIND and of the config's kind of data in KINDS, except values that
+    conflict with other keys of the config. Then `tune.space` adds, replaces or removes keys. Each
+    list is extended by the value that the config itself has, and so is each range if this value is
+    a number. Keys with a single value are left out.
 
     Raises:
-        ConfigError: If tune.space has a key or a value that the config can't take.
+        ConfigError: If tune.space has a key that a search can't change, or a value that the config
+            can't have.
     """
     lr = config.training.lr
     space: Space = {"training.lr": Range(rounded(lr / 5), rounded(lr * 3), whole=False)}
@@ -96,10 +112,10 @@ def space_of(config: Config) -> Space:
         del space["batching.batch_size"]
     if config.model.vectors is not None:
         space.pop("model.embedding_dim", None)  # the file says it
-    for key, wanted in (config.tune.space or {}).items():
+    for key, of_user in (config.tune.space or {}).items():
         space.pop(key, None)
-        if wanted is not None:
-            space[key] = _given(config, key, wanted)
+        if of_user is not None:
+            space[key] = _values_of_user(config, key, of_user)
     for key, each in space.items():
         own = values_by_key(config)[key]
         if isinstance(each, list):
@@ -109,13 +125,16 @@ def space_of(config: Config) -> Space:
     return {key: t for key, t in space.items() if isinstance(t, Range) or len(t) > 1}
 
 
-def setting(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
-    """Return the value of a key that belongs to a choice of Optuna.
+def value_of_choice(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
+    """Return the value of a key that Optuna chose, converted from the form that Optuna uses.
+
+    A number of a range is rounded to three significant digits, unless it is a whole number or
+    equals `own`.
 
     Args:
         tried: Values to try for the key.
         chosen: Optuna's choice: a number of the range, or a value of the list as YAML text.
-        own: Value of the config. Any other number of a range is rounded to three digits.
+        own: Value of the key in the config that is tuned.
     """
     if isinstance(tried, list):
         return next(value for value in tried if flow(value) == chosen)
@@ -124,7 +143,11 @@ def setting(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
 
 
 def changed(config: Config, settings: Mapping[str, Any]) -> Config:
-    """Return a config with other values at some keys.
+    """Return a copy of a config with other values at some keys.
+
+    Args:
+        config: The config. It doesn't change.
+        settings: Maps keys, such as "model.dropout", to their new values.
 
     Raises:
         ConfigError: If the config can't have these values.
@@ -137,18 +160,23 @@ def changed(config: Config, settings: Mapping[str, Any]) -> Config:
 
 
 def differing(config: Config, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings whose values differ from those in the config."""
+    """Return the part of `settings` whose values differ from the values in a config.
+
+    Args:
+        config: The config.
+        settings: Maps keys, such as "model.dropout", to values.
+    """
     own = values_by_key(config)
     return {key: value for key, value in settings.items() if flow(value) != flow(own[key])}
 
 
 def rounded(value: float) -> float:
-    """Return a number rounded to three digits."""
+    """Return a number rounded to three significant digits."""
     return float(f"{value:.3g}")
 
 
 def _problems(config: Config, key: str, value: Any) -> tuple[str, ...]:
-    """Return why a config can't have a value at a key, or an empty tuple if it can."""
+    """Return the messages about a value that a config can't have at a key, or an empty tuple."""
     try:
         changed(config, {key: value})
     except ConfigError as error:
@@ -156,18 +184,25 @@ def _problems(config: Config, key: str, value: Any) -> tuple[str, ...]:
     return ()
 
 
-def _given(config: Config, key: str, wanted: list[Any] | Mapping[Any, float]) -> Range | list[Any]:
-    """Return the values that `tune.space` gives a key.
+def _values_of_user(
+    config: Config, key: str, of_user: list[Any] | Mapping[Any, float]
+) -> Range | list[Any]:
+    """Return the values to try for a key of `tune.space`, after checking them.
+
+    Args:
+        config: The config that is tuned.
+        key: The key, such as "model.dropout".
+        of_user: Value of the key in `tune.space`: a list, or a mapping with "low" and "high".
 
     Raises:
-        ConfigError: If trials with other values of the key can't be compared, or the config can't
-            take one of the values.
+        ConfigError: If a search can't change the key, if the config can't have one of the values,
+            or if low isn't below high.
     """
     if key in FIXED or key.partition(".")[0] not in TUNED:
         raise ConfigError(f"tune.space: {key}: trials that differ in it can't be compared")
-    values, whole = list(wanted), False
-    if isinstance(wanted, dict):
-        values = [wanted["low"], wanted["high"]]
+    values, whole = list(of_user), False
+    if isinstance(of_user, dict):
+        values = [of_user["low"], of_user["high"]]
         if values[0] >= values[1]:
             raise ConfigError(f"tune.space: {key}: found low {values[0]:g}, not below high")
         whole = all(float(value).is_integer() for value in values)
@@ -176,4 +211,4 @@ def _given(config: Config, key: str, wanted: list[Any] | Mapping[Any, float]) ->
     for value in values:
         if problems := _problems(config, key, value):
             raise ConfigError(*(f"tune.space: {line}" for line in problems))
-    return Range(values[0], values[1], whole) if isinstance(wanted, dict) else values
+    return Range(values[0], values[1], whole) if isinstance(of_user, dict) else values

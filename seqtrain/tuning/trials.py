@@ -1,4 +1,7 @@
-"""Trials of a search: their order, Optuna's choice of settings, and the files of a search."""
+"""Trials of a search: the choice of their settings by Optuna, their results, and their files.
+
+A trial trains the config that is tuned with other values at some keys: its settings.
+"""
 
 from __future__ import annotations
 
@@ -17,31 +20,41 @@ from seqtrain.errors import CheckpointError, missing_package
 from seqtrain.files.writing import write_file
 from seqtrain.text import json_line
 from seqtrain.training.events import EpochEvent
-from seqtrain.tuning.space import LOGARITHMIC, Range, Space, changed, differing, setting
+from seqtrain.tuning.space import LOGARITHMIC, Range, Space, changed, differing, value_of_choice
 
 TRIALS, BEST_CONFIG = "trials.jsonl", "best.yaml"
+"""Names of the files of a search in its directory."""
 FIRST_TRIALS = 8
-"""Trials that keep some of the config's values; then the estimator has enough to choose by."""
+"""Number of trials at the beginning that keep some values of the config.
+
+Optuna's estimator needs their results before it can choose well.
+"""
 UNPRUNED = 4
-"""Complete trials before one may be pruned."""
+"""Number of complete trials that there must be before another trial may be pruned."""
 
 Curve: TypeAlias = tuple[tuple[int, float], ...]
-"""Number of each epoch, and the best value so far, where greater is better."""
+"""Learning curve of a trial: for each epoch its number, from 1, and the best value up to then.
+
+The values are monitored values, negated if smaller is better.
+"""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial.
+    """One trial of a search: its settings and, as far as it was trained, its results.
 
     Attributes:
-        settings: Values tried, by `section.key`.
-        state: complete; pruned (worse than the median of others after as many epochs); failed; or
-            stopped, as the time was over.
-        value: Best monitored value, or None if no epoch ended.
-        loss: Loss of validation in that epoch, in nats.
-        best_epoch: Number of that epoch, from 1.
-        curve: Best value after each epoch.
-        problem: Reason of the failure, or None.
+        number: Number of the trial in its search, from 0.
+        settings: Maps keys, such as "model.dropout", to the values that the trial tries.
+        state: "complete" if all epochs were trained. "pruned" if the trial ended early because it
+            was worse than the median of the complete trials. "stopped" if it ended early because
+            the time was over. "failed" after an error, and until the trial has ended.
+        value: Best value of the monitored metric, or None if no epoch ended.
+        loss: Validation loss of the best epoch, in nats, or None if no epoch ended.
+        best_epoch: Number of the best epoch, from 1, or 0 if no epoch ended.
+        curve: Learning curve, see `Curve`.
+        seconds: Duration of the trial.
+        problem: Error message of a failed trial, or None.
     """
 
     number: int
@@ -55,12 +68,21 @@ class Trial:
     problem: str | None = None
 
     @property
-    def order(self) -> tuple[float, float, int]:
-        """Sort key of complete trials: best value, then the lower loss, then the lower number."""
+    def sort_key(self) -> tuple[float, float, int]:
+        """Key by which complete trials are sorted. The best trial has the greatest key.
+
+        The best monitored value decides. If it is equal, the lower loss decides, then the lower
+        number of the trial.
+        """
         return self.curve[-1][1], -(self.loss or 0.0), -self.number
 
     def after(self, event: EpochEvent, monitor: str) -> Trial:
-        """Return the trial after one more epoch."""
+        """Return a copy of the trial with the results of one more epoch.
+
+        Args:
+            event: Event of the end of the epoch. It must have scores of validation.
+            monitor: Name of the monitored metric.
+        """
         scores, trial = event.validation, self
         assert scores is not None
         if event.is_best or not self.curve:
@@ -70,10 +92,13 @@ class Trial:
         return replace(trial, curve=(*self.curve, (event.epoch, best)))
 
     def is_below_median(self, others: Sequence[Curve]) -> bool:
-        """Return True if its best value is below the median of complete trials at this epoch.
+        """Return True if the trial's best value so far is worse than the median of other trials.
+
+        The other trials' best values up to the same epoch are compared. The result is False if
+        there are fewer than `UNPRUNED` other trials, or if none of them had as many epochs.
 
         Args:
-            others: Curves of the complete trials. With fewer than `UNPRUNED` the result is False.
+            others: Curves of the complete trials.
         """
         epoch, value = self.curve[-1]
         known = [dict(curve)[epoch] for curve in others if epoch in dict(curve)]
@@ -81,10 +106,10 @@ class Trial:
 
 
 def import_optuna() -> Any:
-    """Return the package optuna.
+    """Import the package optuna, silence its log, and return it.
 
     Raises:
-        ConfigError: If it isn't installed.
+        ConfigError: If optuna isn't installed.
     """
     try:
         import optuna
@@ -95,12 +120,15 @@ def import_optuna() -> Any:
 
 
 class Study:
-    """The trials of a search that ended, and Optuna's choice of the next settings.
+    """Trials of a search, from whose results Optuna chooses the settings of the next trial.
 
     Args:
         config: The config that is tuned.
-        space: Values to try.
-        trials: Trials of an earlier part of the search.
+        space: Values to try for each key.
+        trials: Ended trials of the search that is resumed; none for a new search.
+
+    Attributes:
+        trials: All ended trials, in the order of their numbers.
     """
 
     def __init__(self, config: Config, space: Space, trials: Iterable[Trial] = ()) -> None:
@@ -114,29 +142,36 @@ class Study:
         self._begun = 0
         for trial in known:
             self._asked[trial.number] = self._ask(trial.settings)
-            self.end(trial)
+            self.add(trial)
 
     @property
     def complete(self) -> list[Trial]:
-        """Trials that trained all their epochs."""
+        """Ended trials that trained all their epochs."""
         return [trial for trial in self.trials if trial.state == "complete"]
 
     @property
     def best(self) -> Trial | None:
-        """The best complete trial, or None."""
-        return max(self.complete, key=lambda trial: trial.order, default=None)
+        """The best complete trial, or None if no trial is complete."""
+        return max(self.complete, key=lambda trial: trial.sort_key, default=None)
 
     def may_begin(self, most: int | None, seconds: float | None) -> bool:
-        """Return True if the numbers of trials and seconds that are left allow another trial."""
+        """Return True if the limits allow to begin another trial.
+
+        The first trial may begin even if no time is left.
+
+        Args:
+            most: Largest number of trials, the running ones included, or None for no limit.
+            seconds: Number of seconds that are left, or None for no limit.
+        """
         begun = len(self.trials) + len(self._asked)
         is_late = seconds is not None and seconds <= 0 and begun > 0
         return not is_late and (most is None or begun < most)
 
     def begin(self) -> Trial:
-        """Return a new trial with the settings to try.
+        """Return a new trial with its number and the settings to try. It counts as running.
 
-        The first trial is the config itself. The next ones keep about half of its values. From
-        `FIRST_TRIALS` on, Optuna chooses all values.
+        The first trial has the values of the config itself. The next trials keep about half of
+        these values. After `FIRST_TRIALS` trials, Optuna chooses all values.
         """
         is_first = self._begun == 0
         draw, own = Random(f"{self.config.seed} {self._begun}"), values_by_key(self.config)
@@ -147,24 +182,25 @@ class Study:
         self._asked[number] = asked
         self._begun += 1
         params = asked.params.items()
-        return Trial(number, {k: setting(self.space[k], v, own[k]) for k, v in params})
+        return Trial(number, {k: value_of_choice(self.space[k], v, own[k]) for k, v in params})
 
-    def end(self, trial: Trial) -> None:
-        """Add a trial that ended."""
+    def add(self, trial: Trial) -> None:
+        """Add a running trial that has ended to `trials`, and report its results to Optuna."""
         self.trials = sorted([*self.trials, trial], key=lambda trial: trial.number)
         self._begun = max(self._begun, trial.number + 1)
         asked, states = self._asked.pop(trial.number), import_optuna().trial.TrialState
         for epoch, value in trial.curve:
             asked.report(value, epoch)
         ends = {"complete": states.COMPLETE, "pruned": states.PRUNED}
-        best = trial.order[0] if trial.state == "complete" else None
+        best = trial.sort_key[0] if trial.state == "complete" else None
         self._study.tell(asked, best, ends.get(trial.state, states.FAIL))
 
     def _ask(self, kept: dict[str, Any]) -> Any:
-        """Return Optuna's next trial.
+        """Return the next trial of Optuna's own type, with its choice of values.
 
         Args:
-            kept: Values of some keys that Optuna must take; it chooses the others.
+            kept: Maps keys to the values that Optuna must use. It chooses values for all other
+                keys of the search space.
         """
         lists = {key for key, tried in self.space.items() if isinstance(tried, list)}
         fixed = {key: flow(value) if key in lists else value for key, value in kept.items()}
@@ -172,7 +208,10 @@ class Study:
         return self._study.ask({key: _distribution(tried) for key, tried in self.space.items()})
 
     def write(self, directory: Path) -> None:
-        """Write trials.jsonl with a line per trial, and best.yaml with the config of the best."""
+        """Write trials.jsonl, with a line per ended trial, and best.yaml into a directory.
+
+        best.yaml has the config of the best trial. It is written only if a trial is complete.
+        """
         lines = [json_line(asdict(trial)) + "\n" for trial in self.trials]
         write_file(directory / TRIALS, "".join(lines).encode())
         best, config = self.best, self.config
@@ -189,7 +228,7 @@ class Study:
 
 
 def _distribution(tried: Range | list[Any]) -> Any:
-    """Return Optuna's distribution of the values that are tried."""
+    """Return the distribution, an object of Optuna, for the values to try for a key."""
     distributions = import_optuna().distributions
     if isinstance(tried, list):
         return distributions.CategoricalDistribution([flow(value) for value in tried])
@@ -199,10 +238,12 @@ def _distribution(tried: Range | list[Any]) -> Any:
 
 
 def read_trials(directory: Path) -> list[Trial]:
-    """Return the trials that a search recorded in its directory.
+    """Return the trials that `Study.write` wrote into a directory.
+
+    Without such a file, return an empty list.
 
     Raises:
-        CheckpointError: If the record is damaged.
+        CheckpointError: If the file is damaged.
     """
     path = directory / TRIALS
     try:

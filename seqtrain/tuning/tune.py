@@ -1,6 +1,7 @@
-"""`seqtrain.tune`: a search for better settings, whose best trial becomes a run like any other.
+"""`seqtrain.tune`: a search for better settings of a config.
 
-Trials are trained one after another, or side by side in worker processes.
+A search trains trials, one after another or at the same time in worker processes. The best trial
+becomes a run like any other.
 """
 
 import os
@@ -43,21 +44,28 @@ from seqtrain.tuning.space import changed, differing, space_of
 from seqtrain.tuning.trials import Curve, Study, Trial, import_optuna, read_trials
 
 BASE = "base.yaml"
-"""File of a search: the config that is tuned, with the digests of its data."""
+"""Name of the file in the directory of a search with the config that is tuned.
+
+Comments have the digests of its data. A search is resumed only if all of this is unchanged.
+"""
 FOLDER = "trials"
-"""Folder for runs of trials under way and of the best one, each named by its number."""
+"""Name of the folder in the directory of a search with the run directories of trials.
+
+Each is named by the number of its trial. Those of ended trials are removed, except the best one.
+"""
 DEFAULT_SECONDS = 600.0
-"""Time of a search without a limit."""
+"""Duration of a search that has no limit."""
 HELD_OUT = 0.1
-"""Share of train that chooses nothing, if the config has no test split."""
+"""Fraction of train that is held out as test split if the config has none."""
 WARMUP = 4
 """A trial isn't pruned in the first 1 / WARMUP of its epochs."""
 PAUSE = 0.2
-"""Seconds between two checks of signals and of worker processes."""
+"""Longest time in seconds between two checks for signals."""
 KILLED = "its process was killed; memory may have run out"
+"""Problem of a trial whose worker process was killed."""
 
 TrialListener: TypeAlias = Callable[[Trial, bool], None]
-"""Function that is called with each trial that ended, and True if it is the best so far."""
+"""Function that is called with each ended trial, and True if that trial is the best so far."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +73,10 @@ class Tuned:
     """Result of a search.
 
     Attributes:
-        run: The finished run of the best trial.
+        run: The finished run of the best trial, as `fit` returns it.
         best: The best trial.
-        trials: All trials that ended.
+        trials: All ended trials, in the order of their numbers. An earlier part of a resumed search
+            is included.
     """
 
     run: Run
@@ -89,29 +98,34 @@ def tune(
     source: Path | None = None,
     listener: TrialListener = lambda trial, is_best: None,
 ) -> Tuned:
-    """Train a config with other settings, trial by trial, and finish the best trial's run.
+    """Search for better settings of a config, and finish the run of the best trial.
+
+    Each trial trains the config with other values at some keys. The validation split chooses the
+    best trial. Its run is then calibrated, refitted if the config says so, and scored on test.
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
-        seconds: Time after which no trial starts; running ones end with their epoch, except the
-            first trial, which trains all its epochs. Ten minutes, if `trials` is None, too.
-        trials: Number of trials at most, or None.
-        jobs: Number of trials that run side by side.
+        seconds: Time limit. When it is reached, no more trials begin, and running trials end after
+            their current epoch. Trials that began before any trial was complete have no limit.
+            None means no limit, or ten minutes if `trials` is None, too.
+        trials: Largest number of trials, or None for no limit.
+        jobs: Number of trials that run at the same time.
         run_dir: Directory of the search and of the best run, or None for
             ``runs/<name>-tuned-<time>``.
-        device: auto, cpu, cuda, cuda:N or mps, in place of ``training.device``.
-        resume: Continue the search in `run_dir`, or the newest one of this config.
-        force: Replace the contents of `run_dir`.
-        cache: Keep encoded data between trials.
-        source: YAML file that a Config was read from; it names the run.
-        listener: Function that is called with each trial that ended.
+        device: Device in place of ``training.device``: auto, cpu, cuda, cuda:N or mps.
+        resume: True to continue the search in `run_dir`, or the newest search of the same name if
+            `run_dir` is None.
+        force: True to replace the contents of `run_dir`.
+        cache: True to keep the encoded data in the user's cache folder, for all trials.
+        source: YAML file that a Config was read from, or None. Its name is the name of the search.
+        listener: Function that is called with each ended trial, and True if it is the best so far.
 
     Raises:
         ConfigError: If optuna isn't installed, or the config or an argument is wrong.
-        CheckpointError: If there is no search to resume, or it is damaged.
+        CheckpointError: If there is no search to resume, it is damaged, or it has another config.
         DataError: If the data can't be used.
         RunError: If no trial was completed.
-        Interrupted: If a signal stopped the search; all trials that ended are kept.
+        Interrupted: If a signal stopped the search. The ended trials are saved.
     """
     import_optuna()
     if source is None and not isinstance(config, Config | Mapping):
@@ -119,7 +133,9 @@ def tune(
     config = _with_test_split(resolved_config(config, device))
     space = space_of(config)
     with (
-        _opened(config, source, run_dir, resume=resume, force=force, cache=cache) as directory,
+        _locked_directory(
+            config, source, run_dir, resume=resume, force=force, cache=cache
+        ) as directory,
         StopSignals() as signals,
     ):
         study = Study(config, space, read_trials(directory))
@@ -134,7 +150,7 @@ def tune(
 
 
 @contextmanager
-def _opened(
+def _locked_directory(
     config: Config,
     source: Path | None,
     run_dir: str | PathLike[str] | None,
@@ -143,7 +159,16 @@ def _opened(
     force: bool,
     cache: bool,
 ) -> Iterator[Path]:
-    """Yield the directory of a new or resumed search, locked, after the data were checked."""
+    """Check the data, then yield the directory of a search, locked for this process.
+
+    For a new search, the directory is made, or the files of an earlier run in it are removed. Then
+    the config is written into it. `tune` describes the arguments.
+
+    Raises:
+        ConfigError: If `run_dir` can't be used for a new search.
+        CheckpointError: If there is no search to resume, or it has another config or other data.
+        DataError: If the data can't be used.
+    """
     name = "run" if source is None else source.stem
     target = None if run_dir is None else Path(run_dir)
     begun = _find_search(target, name) if resume else None
@@ -164,14 +189,20 @@ def _opened(
 
 
 def _interrupted(error: Interrupted, study: Study, directory: Path) -> Interrupted:
-    """Return the error of a search that a signal stopped, with the command that resumes it."""
+    """Return the error for a search that a signal stopped. It names the command that resumes it.
+
+    Args:
+        error: Error that the signal caused.
+        study: The trials of the search.
+        directory: Directory of the search.
+    """
     command = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
     done = f"stopped after {counted(len(study.trials), 'trial')}, which are saved"
     return Interrupted(error.signal_number, f"{done}; resume with: seqtrain {join(command)}")
 
 
 class _TrialEnded(Exception):
-    """A trial ends before its last epoch."""
+    """Exception by which a listener ends the training of a trial before its last epoch."""
 
 
 def train_trial(
@@ -183,15 +214,17 @@ def train_trial(
     *,
     cache: bool,
 ) -> Trial:
-    """Train a trial, and return it as it ended.
+    """Train a trial, and return a copy of it with its state and results.
+
+    An error of the package, or a lack of memory, becomes the `problem` of the trial.
 
     Args:
         config: The config that is tuned.
         trial: The trial, with its settings.
-        run_dir: Directory of its run.
-        others: Curves of the complete trials.
-        seconds: Time after which the trial ends with its epoch, or None for no limit.
-        cache: Keep encoded data.
+        run_dir: Directory to write the run of the trial to.
+        others: Learning curves of the complete trials, by which the trial may be pruned.
+        seconds: Time after which the trial ends with its current epoch, or None for no limit.
+        cache: True to read the encoded data from the cache, and to store them there.
     """
     start, epochs, problem = time.monotonic(), 0, None
 
@@ -233,15 +266,25 @@ def _run_trials(
     cache: bool,
     listener: TrialListener,
 ) -> Trial:
-    """Run trials until a limit is reached, and return the best one.
+    """Run trials until a limit is reached, add them to the study, and return the best trial.
+
+    Args:
+        study: Trials so far.
+        directory: Directory of the search. The trials are saved in it whenever one ends.
+        signals: The signal that asked to stop, if any.
+        seconds: Time limit, or None. See `tune`.
+        most: Largest number of trials, or None.
+        jobs: Number of trials that run at the same time.
+        cache: True to keep the encoded data in the cache.
+        listener: Function that is called with each ended trial.
 
     Raises:
         RunError: If no trial was completed.
-        Interrupted: If a signal came; running trials are lost.
+        Interrupted: If a signal came. The running trials are lost.
     """
     runs = directory / FOLDER
     runs.mkdir(exist_ok=True)
-    _record(study, directory)
+    _save(study, directory)
     running, start = dict[Future[Trial], Trial](), time.monotonic()
     with WorkerPool(jobs) as workers:
         while True:
@@ -267,8 +310,8 @@ def _run_trials(
                 trial = running.pop(future)
                 was_killed = isinstance(future.exception(), BrokenProcessPool)
                 trial = replace(trial, problem=KILLED) if was_killed else future.result()
-                study.end(trial)
-                _record(study, directory)
+                study.add(trial)
+                _save(study, directory)
                 listener(trial, trial is study.best)
     if study.best is not None:
         return study.best
@@ -277,8 +320,8 @@ def _run_trials(
     raise RunError(f"{directory}: no trial was completed; {[*problems, too_short][0]}")
 
 
-def _record(study: Study, directory: Path) -> None:
-    """Write the trials, and remove the runs of trials that ended, except the best one's."""
+def _save(study: Study, directory: Path) -> None:
+    """Write the files of a search, and remove the run directories of ended trials but the best."""
     study.write(directory)
     ended = {str(trial.number) for trial in study.trials if trial is not study.best}
     for path in (directory / FOLDER).glob("*"):
@@ -287,7 +330,10 @@ def _record(study: Study, directory: Path) -> None:
 
 
 def _with_test_split(config: Config) -> Config:
-    """Return the config with a test split: a part of train, if the config names no test data.
+    """Return a config whose test split is a fraction of train if it had no test split.
+
+    The scores of the best trial on validation are too good, because validation chose it. A config
+    with a test split is unchanged, and so is one with data.group.
 
     Raises:
         ConfigError: If the config has no validation split.
@@ -301,7 +347,15 @@ def _with_test_split(config: Config) -> Config:
 
 
 def _find_search(run_dir: Path | None, name: str) -> Path:
-    """Return the directory of the search to resume."""
+    """Return the directory of the search to resume.
+
+    Args:
+        run_dir: The directory, or None for the newest search of this name under ``runs/``.
+        name: Name of the search.
+
+    Raises:
+        CheckpointError: If there is no such search.
+    """
     found = RUNS.glob(f"{escape(name)}-tuned-*/{BASE}") if run_dir is None else [run_dir / BASE]
     bases = [path for path in found if path.is_file()]
     if not bases:
@@ -311,11 +365,19 @@ def _find_search(run_dir: Path | None, name: str) -> Path:
 
 
 def _move(source: Path, directory: Path) -> None:
-    """Make the best trial's run the run of the directory, unless it is there already."""
+    """Move the run of the best trial into the directory of the search, and remove other trials.
+
+    If `source` doesn't exist, the run was moved before the search was interrupted.
+
+    Args:
+        source: Run directory of the best trial, in the folder of all trials.
+        directory: Directory of the search. The files of an earlier best run in it are replaced.
+    """
     if source.is_dir():
         if (directory / CONFIG).exists():
             for name in (*FILES, *FOLDERS):
                 remove(directory / name)
         for path in sorted(source.iterdir(), key=lambda path: path.name == CONFIG):
-            os.replace(path, directory / path.name)  # the config comes last: it makes it a run
+            # The config comes last: a directory with a config counts as a run.
+            os.replace(path, directory / path.name)
     remove(source.parent)

@@ -23,7 +23,7 @@ def try_next(of: Study) -> Trial:
     trial = of.begin()
     value = 1 / (1 + abs(trial.settings["training.lr"] - 0.002) * 1000)
     trial = Trial(trial.number, trial.settings, "complete", value, curve=((1, value),))
-    of.end(trial)
+    of.add(trial)
     return trial
 
 
@@ -45,7 +45,7 @@ def test_a_search_goes_on_from_the_trials_that_it_wrote(tmp_path):
     cut.write(tmp_path)
     again = study(tmp_path)
     assert again.trials == done
-    assert again.best == max(done, key=lambda trial: trial.order)
+    assert again.best == max(done, key=lambda trial: trial.sort_key)
     assert try_next(again).number == lost
     again.write(tmp_path)
     assert study(tmp_path).trials == again.trials
