@@ -1,17 +1,17 @@
-"""The optimizer (Adam, AdamW and SGD) and the learning-rate schedules.
+"""The optimizer (Adam, AdamW and SGD) and the schedules of the learning rate.
 
-Of a table, only the rows of the batch are updated. A vocabulary has far more vectors than a batch
-has distinct tokens. The other rows don't change, as with torch.optim.SparseAdam: neither momentum
-nor weight decay moves them. If the native library can read the weights, it updates all of them in
-one call. On CUDA, `training.fused_update` does.
+A table is a weight with a row per token or n-gram, such as an embedding. A vocabulary has far more
+tokens than a batch. So only the rows of a table that the batch uses are updated. The other rows
+don't change, as with torch.optim.SparseAdam: neither momentum nor weight decay changes them.
 
-The linear classifier on n-grams may learn by plain SGD (training.ngrams_lr). With Adam, rare
-n-grams count as much as frequent ones, which costs accuracy if there are few rows.
+On CPUs, the native library updates all weights in one call if it is available. On CUDA,
+`training.fused_update` updates them.
 
-To add a schedule, add an entry to ``SCHEDULES`` and its name to ``Schedule`` in
-``config/value_types.py``.
+With training.ngrams_lr, the linear classifier on n-grams learns by plain SGD. With Adam, rare
+n-grams would count as much as frequent ones, which costs accuracy if there are few rows.
 
-U touched rows of a table, E size of a row.
+To add a schedule, add an entry to ``SCHEDULES`` and its name to ``training.schedule`` in
+``config/schema.py``.
 """
 
 import math
@@ -32,20 +32,21 @@ from seqtrain.training.state import check_tensors
 
 BETAS, EPSILON, MOMENTUM = (0.9, 0.999), 1e-8, 0.9
 NEVER_DECAYING = ("initial_state", "ngrams.weight")
+"""Endings of the names of matrices without weight decay."""
 MOST_EXAMPLES = 64
 """training.ngrams_lr is multiplied by the number of examples of a batch, up to this number."""
 NGRAM_BIAS = 0.1
-"""Learning rate of the n-grams' bias, as a share of that of their weights."""
+"""Ratio of the learning rate for the bias of the n-grams to the one for their weights."""
 MOMENTS = {
     "adamw": ("exp_avg", "exp_avg_sq"),
     "adam": ("exp_avg", "exp_avg_sq"),
     "sgd": ("momentum_buffer",),
 }
-"""Tensors that each rule keeps for a weight. They have the shape of the weight."""
+"""Maps each rule to the names of its moments of a weight: tensors of the weight's shape."""
 
 
 PLATEAU_FACTOR = 0.5
-"""Factor of the learning rate after each epoch without a better monitored value."""
+"""Factor by which the learning rate changes after each epoch without a better monitored value."""
 
 SCHEDULES: dict[str, Callable[[float, int], float]] = {
     "constant": lambda progress, plateaus: 1.0,
@@ -53,20 +54,23 @@ SCHEDULES: dict[str, Callable[[float, int], float]] = {
     "cosine": lambda progress, plateaus: 0.5 * (1.0 + math.cos(math.pi * progress)),
     "plateau": lambda progress, plateaus: PLATEAU_FACTOR**plateaus,
 }
-"""Factor of ``training.lr`` by the share of updates made since the warmup, in [0, 1], and the
-number of epochs without a better value."""
+"""Maps each schedule to a function that returns the factor of ``training.lr``.
+
+The arguments of the function are the share of the updates after the warmup that were made, in
+[0, 1], and the number of epochs without a better monitored value.
+"""
 
 
 class Optimizer:
-    """Clip gradients and update the weights of a model on its device.
+    """Optimizer of the weights of a model, on the device of the model.
 
     Args:
         model: Model whose weights are updated.
-        config: Section of the config with the rule and its numbers.
+        config: Section of the config with the rule, the weight decay and the largest norm.
 
     Attributes:
         is_fused: True on CUDA, where `step` doesn't wait for the device.
-        tables: Weights of which only the rows of a batch are updated.
+        tables: Weights with sparse gradients, of which only the rows that a batch uses are updated.
     """
 
     def __init__(self, model: ClassifierNetwork | PretrainingModel, config: TrainingConfig) -> None:
@@ -88,34 +92,40 @@ class Optimizer:
         self._ngrams = None if config.ngrams_lr is None else network.find(NgramBranch)
 
     def freeze(self, *, frozen: bool) -> None:
-        """Freeze the vectors of tokens from now on, or unfreeze them."""
+        """Freeze the embedding of tokens if `frozen` is True; let it learn again if it is False.
+
+        An embedding of numbers always learns.
+        """
         if isinstance(self._embedding, nn.Embedding):
             self._embedding.weight.requires_grad_(not frozen)
 
     @property
     def weights(self) -> Collection[Tensor]:
-        """Weights that are updated."""
+        """All weights that are updated."""
         return [*self._decay, *([] if self._ngrams is None else self._ngrams.parameters())]
 
     def forget_gradient(self) -> None:
-        """Remove the gradients of the update before."""
+        """Remove the gradients of all weights."""
         for weight in self.weights:
             weight.grad = None
 
     @torch.no_grad()
     def step(self, *, lr: float, examples: int, loss: Tensor | None = None) -> float | Tensor:
-        """Update the weights by their gradients, scaled to max_grad_norm first.
+        """Scale down the gradients if their joint norm exceeds max_grad_norm; update the weights.
 
-        Nothing is updated if the norm isn't finite; on CUDA nothing from then on.
+        If the norm isn't finite, no weight is changed. On CUDA, no weight is changed in later steps
+        either, and a loss that isn't finite has the same effect.
 
         Args:
             lr: Learning rate.
-            examples: Examples of the batch, over all processes.
-            loss: Loss of the batch, or None if it is known to be finite. Only CUDA looks at it.
+            examples: Number of examples of the batch, over all processes.
+            loss: Loss of the batch, or None if it is known to be finite. Without CUDA it isn't
+                checked.
 
         Returns:
-            The norm of the gradients, except those that ngrams_lr is for. On CUDA it is a scalar
-            on the device, for which nothing has waited yet.
+            The norm of the gradients before scaling. Gradients of weights that training.ngrams_lr
+            is for aren't included. On CUDA it is a scalar on the device, which may still be
+            computing it. Otherwise it is a float.
         """
         limit = math.inf if self._max_grad_norm is None else self._max_grad_norm
         if self.is_fused:
@@ -141,7 +151,7 @@ class Optimizer:
         norm = fused_update(
             self._rule,
             [
-                WeightUpdate(weight, gradient, self._begin(weight), decay)
+                WeightUpdate(weight, gradient, self._state_of(weight), decay)
                 for weight, gradient, decay in found
                 if gradient is not None
             ],
@@ -158,7 +168,10 @@ class Optimizer:
         return norm
 
     def _ngram_gradients(self, lr: float, examples: int) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Yield weights that ngrams_lr is for, with their gradient and the factor to add it by."""
+        """Yield each weight that training.ngrams_lr is for, its gradient, and the (negative) rate.
+
+        The rate is the factor by which the gradient must be added to the weight.
+        """
         if self._ngrams is None or self._ngrams_lr is None:
             return
         rate = -self._ngrams_lr * min(examples, MOST_EXAMPLES) * lr / self._lr
@@ -168,6 +181,10 @@ class Optimizer:
             yield bias, bias.grad, rate * NGRAM_BIAS
 
     def _native_step(self, lr: float, limit: float) -> float | None:
+        """Update the weights by the native library, and return the norm as `step` does.
+
+        If a sparse gradient has a row more than once, change nothing and return None.
+        """
         found = ((weight, weight.grad) for weight in self._decay)
         gradients = ((self._describe(weight), grad) for weight, grad in found if grad is not None)
         return adam(gradients, lr=lr, betas=BETAS, eps=EPSILON, limit=limit)
@@ -177,14 +194,14 @@ class Optimizer:
             if weight.grad is not None:
                 rows, gradient = _rows_and_values(weight.grad)
                 if self._rule == "sgd":
-                    _sgd(weight, self._begin(weight), rows, gradient, lr=lr, l2=decay)
+                    _sgd(weight, self._state_of(weight), rows, gradient, lr=lr, l2=decay)
                 else:
                     adamw = self._rule == "adamw"
                     decays = {"decay": decay, "l2": 0.0} if adamw else {"decay": 0.0, "l2": decay}
-                    _adam(weight, self._begin(weight), rows, gradient, lr=lr, **decays)
+                    _adam(weight, self._state_of(weight), rows, gradient, lr=lr, **decays)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return what `load` takes, by name."""
+        """Return the state of the optimizer as tensors on the CPU, by name."""
         return {
             f"optimizer.{number}.{name}": tensor.cpu()
             for number, weight in enumerate(self._decay)
@@ -192,14 +209,14 @@ class Optimizer:
         }
 
     def load(self, tensors: Mapping[str, Tensor], *, some: bool) -> None:
-        """Restore what `tensors` returned.
+        """Restore the state that `tensors` returned.
 
         Args:
-            tensors: Tensors by name. Other names are ignored.
-            some: Accept that weights lack a state, as before their first update.
+            tensors: Tensors by name. Names that don't begin with "optimizer." are ignored.
+            some: True to accept that weights have no tensors, as before their first update.
 
         Raises:
-            ValueError: If `tensors` can't have come from this optimizer.
+            ValueError: If the tensors can't be the state of this optimizer.
         """
         self._state.clear()
         self._described.clear()
@@ -208,14 +225,18 @@ class Optimizer:
             found = {name: tensors[name] for name in tensors if name.startswith(prefix)}
             if some and not found:
                 continue
-            state = {prefix + name: tensor for name, tensor in self._begin(weight).items()}
+            state = {prefix + name: tensor for name, tensor in self._state_of(weight).items()}
             check_tensors(found, state)
             for name, tensor in found.items():
                 state[name].copy_(tensor)
             if state[f"{prefix}step"] < 1:
                 raise ValueError(f"{prefix}step: expected 1 or more")
 
-    def _begin(self, weight: Tensor) -> dict[str, Tensor]:
+    def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
+        """Return the state of a weight: its moments and "step". Before its first update, all are 0.
+
+        The tensors aren't copies.
+        """
         if weight not in self._state:
             state = {name: torch.zeros_like(weight) for name in MOMENTS[self._rule]}
             where = weight.device if self.is_fused else "cpu"
@@ -224,16 +245,17 @@ class Optimizer:
         return self._state[weight]
 
     def _describe(self, weight: Tensor) -> Weight:
+        """Return the description of a weight for the native library, with pointers to its data."""
         known = self._described.get(weight)
         if known is None or known.weight != weight.data_ptr():
             decay = {"decay" if self._rule == "adamw" else "l2": self._decay[weight]}
-            known = describe_weight(weight.detach(), self._begin(weight), **decay)
+            known = describe_weight(weight.detach(), self._state_of(weight), **decay)
             self._described[weight] = known
         return known
 
 
 def native_serves(weight: Tensor) -> bool:
-    """Return True if the native library can update a weight."""
+    """Return True if the native library is available and can update a weight."""
     mine = weight.device.type == "cpu" and weight.dtype == torch.float32
     return mine and weight.is_contiguous() and not why_unavailable()
 
@@ -241,10 +263,15 @@ def native_serves(weight: Tensor) -> bool:
 def decay_of_each(
     model: nn.Module, weight_decay: float, skipped: tuple[str, ...] = ()
 ) -> dict[Tensor, float]:
-    """Return the weight decay of each weight that learns. Weights that decay come first.
+    """Return a dict that maps each weight that requires a gradient to its weight decay.
 
-    Biases, the initial state and n-grams don't decay. Weights whose names end in one of `skipped`
-    are left out.
+    It is `weight_decay` for matrices, except NEVER_DECAYING. For all other weights, such as biases,
+    it is 0. Weights that decay come first.
+
+    Args:
+        model: The model.
+        weight_decay: Weight decay of matrices.
+        skipped: Endings of the names of weights that are left out.
     """
     decaying: dict[Tensor, float] = {}
     others: dict[Tensor, float] = {}
@@ -259,9 +286,17 @@ def decay_of_each(
 
 
 def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
-    """Scale gradients so that their joint norm is at most max_norm; return the norm before.
+    """Scale the gradients of weights so that their joint norm is at most `max_norm`.
 
-    Sparse gradients become coalesced: each row once, in ascending order.
+    Sparse gradients are coalesced: each row occurs once, in ascending order. Weights without a
+    gradient are skipped.
+
+    Args:
+        weights: The weights. Their ``grad`` is changed.
+        max_norm: Largest norm of all gradients together, or infinity.
+
+    Returns:
+        The norm before scaling, a scalar tensor.
     """
     gradients = []
     for weight in weights:
@@ -279,6 +314,7 @@ def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
 
 
 def _rows_and_values(gradient: Tensor) -> tuple[Tensor | slice, Tensor]:
+    """Return the row indices of a sparse gradient and their values, or all rows of a dense one."""
     if gradient.is_sparse:
         return gradient._indices()[0], gradient._values()
     return slice(None), gradient
@@ -326,10 +362,11 @@ def lr_at(update: int, total_updates: int, config: TrainingConfig, plateaus: int
     """Return the learning rate of an update.
 
     Args:
-        update: Number of updates made before. After the last one, the rate stays.
-        total_updates: Number of updates of the whole run.
-        config: Learning rate, schedule and warmup.
-        plateaus: Number of epochs without a better monitored value so far.
+        update: Number of updates before it in its phase. From `total_updates` on, the rate is that
+            of the end of the schedule.
+        total_updates: Number of updates of the whole phase.
+        config: Section of the config with the learning rate, the schedule and the warmup.
+        plateaus: Number of epochs so far without a better monitored value.
     """
     warmup = round(config.warmup * total_updates)
     if update < warmup:

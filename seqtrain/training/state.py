@@ -1,4 +1,4 @@
-"""Progress of a phase: the counters and sums that an exact resume needs, and their checks."""
+"""Progress of a phase: counters and sums that an exact resume needs, and checks of saved ones."""
 
 from __future__ import annotations
 
@@ -13,34 +13,39 @@ from torch import Tensor
 from seqtrain.training.events import Phase
 
 MOST_SUMMED = 1e300
-"""Largest sum that is accepted from a file."""
+"""Largest sum or loss that is accepted from a file."""
 Count = Annotated[int, Field(strict=True, ge=0, le=2**62)]
 Sum = Annotated[float, Field(strict=True, ge=0, le=MOST_SUMMED)]
 Signed = Annotated[float, Field(strict=True, ge=-MOST_SUMMED, le=MOST_SUMMED)]
+"""Number of any sign, such as a monitored value."""
 
 
 @dataclass
 class Progress:
-    """Counters and sums of a phase. With weights and optimizer they are the training state.
+    """Position in a phase of a run, with the sums and results so far.
+
+    Together with the weights and the state of the optimizer, it is the training state.
 
     Attributes:
-        phase: The phase of the run.
-        epoch: Number of the current epoch, from 0.
+        phase: Name of the phase.
+        epoch: Number of complete epochs, which is the number of the current epoch, from 0.
         updates: Number of updates in this phase.
-        batches_done: Number of batches of this epoch that were learned from.
-        loss_sum: Sum of the losses of this epoch, in nats.
-        correct: Number of correct predictions in this epoch.
-        examples: Number of examples in this epoch; in pretraining, of predicted tokens.
-        time_steps: Number of time steps in this epoch.
-        seconds: Time of the updates of this epoch.
-        best_value: Best monitored value so far (greater is better), or None before the first.
-        best_epoch: Its epoch, from 1, or 0 before the first.
+        batches_done: Number of batches of the current epoch that were learned from.
+        loss_sum: Sum of the losses of their examples, in nats.
+        correct: Number of correct predictions for these examples.
+        examples: Number of these examples; in pretraining, of predicted tokens.
+        time_steps: Number of time steps of these batches, without padding.
+        seconds: Duration of these updates.
+        best_value: Monitored value of the best epoch, negated if smaller is better. None before the
+            first epoch ends.
+        best_epoch: Number of the best epoch, from 1, or 0 before the first epoch ends.
         best_error: Standard error of the best value, or 0 if it has none.
-        refit_epochs: Number of epochs of a refit.
-        epochs_without_better: Number of epochs since the last progress.
-        plateaus: Number of epochs without a better value in the whole phase.
-        best_loss: Loss of the best epoch in nats: of validation, or of train without validation.
-        lowest_loss: Validation loss after its last improvement.
+        refit_epochs: Number of epochs for a refit, as far as known, see `StoppingRule.note_epoch`.
+        epochs_without_better: Number of epochs since the last progress, see `StoppingRule`.
+        plateaus: Number of epochs of this phase whose value wasn't greater than all earlier ones.
+        best_loss: Validation loss of the best epoch in nats, or its training loss without a
+            validation split.
+        lowest_loss: Lowest validation loss in nats. Decreases of less than `min_delta` don't count.
     """
 
     phase: Phase = "training"
@@ -63,7 +68,7 @@ class Progress:
 
     @model_validator(mode="after")
     def check_proportions(self) -> Progress:
-        """Raise ValueError if counters contradict each other."""
+        """Raise ValueError if counters contradict each other, as in a damaged file."""
         sums = self.examples, self.time_steps, self.seconds
         if self.phase == "refit":
             epochs_fit = self.epoch <= self.refit_epochs
@@ -83,12 +88,23 @@ class Progress:
 
     @property
     def is_best(self) -> bool:
-        """True at the end of the best epoch, or of the last epoch of a refit."""
+        """True if the weights of this position are the model to keep.
+
+        This is the case between two epochs if the last one was the best so far, and at the end of a
+        refit.
+        """
         best = self.refit_epochs if self.phase == "refit" else self.best_epoch
         return self.batches_done == 0 and 0 < self.epoch == best
 
     def add_batch(self, loss: float, correct: int, examples: int, time_steps: int) -> None:
-        """Count an update and what it learned from."""
+        """Add an update to the counters and sums of the current epoch.
+
+        Args:
+            loss: Mean loss of the batch in nats.
+            correct: Number of correct predictions.
+            examples: Number of examples; in pretraining, of predicted tokens.
+            time_steps: Number of time steps of the batch, without padding.
+        """
         self.updates += 1
         self.batches_done += 1
         self.loss_sum += loss * examples
@@ -97,14 +113,19 @@ class Progress:
         self.time_steps += time_steps
 
     def begin_epoch(self) -> None:
-        """Start the next epoch, with all its sums at zero."""
+        """Begin the next epoch: its number is one larger, and its counters and sums are zero."""
         self.epoch, self.batches_done = self.epoch + 1, 0
         self.correct = self.examples = self.time_steps = 0
         self.loss_sum = self.seconds = 0.0
 
 
 def checked_progress(values: dict[str, Any]) -> Progress:
-    """Return the progress that was saved; raise ValueError if no run can have had it."""
+    """Return the progress with these attributes, which were read from a file.
+
+    Raises:
+        ValueError: If an attribute is missing, unknown or invalid, or if they contradict each
+            other.
+    """
     if values.keys() != vars(Progress()).keys():
         raise ValueError(f"progress: expected {', '.join(vars(Progress()))}")
     try:
@@ -116,10 +137,14 @@ def checked_progress(values: dict[str, Any]) -> Progress:
 
 
 def check_tensors(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    """Check saved tensors against tensors of the same names.
+    """Check that tensors from a file can replace the tensors of a model or optimizer.
+
+    Args:
+        found: Tensors from the file, by name.
+        expected: Tensors that they are to replace, by name.
 
     Raises:
-        ValueError: If a name, a shape or a type differs, or a saved number isn't finite.
+        ValueError: If the names, a shape or a type differ, or a value from the file isn't finite.
     """
     for name in sorted(found.keys() ^ expected.keys()):
         raise ValueError(f"tensor {name[:80]}: {'missing' if name in expected else 'unknown'}")

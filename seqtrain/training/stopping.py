@@ -1,8 +1,8 @@
 """The end of training: number of epochs, patience, and early stopping.
 
-If the config leaves epochs and patience open, they follow from the number of updates, so that a
-small data set gets enough updates, too. An epoch of 300 rows has five, one of 300,000 rows has five
-thousand.
+With ``max_epochs: auto``, the number of epochs depends on the number of updates in an epoch. With a
+batch size of 64, an epoch of 300 rows has 5 updates, and one of 300,000 rows has about 5,000. So a
+small data set needs more epochs.
 """
 
 import math
@@ -14,30 +14,31 @@ from seqtrain.data.store import SequenceStore
 from seqtrain.training.state import Progress
 
 EPOCHS, MOST_EPOCHS = 10, 100
-"""Least and largest number of epochs if max_epochs is auto."""
+"""Smallest and largest number of epochs if max_epochs is auto."""
 UPDATES = 2000
-"""Updates of a run at least if max_epochs is auto, as far as MOST_EPOCHS allows."""
+"""Smallest number of updates if max_epochs is auto, unless MOST_EPOCHS epochs have fewer."""
 PATIENCE, PATIENCE_SHARE = 3, 0.2
-"""Epochs without progress if patience is auto: the larger of PATIENCE and this share of all."""
+"""Patience in epochs if it is auto: the larger of PATIENCE and this share of all epochs."""
 CONFIDENT_LOSS = 0.1
-"""Validation loss below which few rows that are all right aren't right by chance."""
+"""Validation loss below which correct predictions of all rows aren't chance, even of few rows."""
 
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """Decide when training ends.
+    """Rule that decides when training ends, from the `Progress` after each epoch.
 
     Attributes:
         epochs: Largest number of epochs.
-        patience: Epochs without progress that end training, or None if they never do.
-        loss_is_progress: True if a lower validation loss is progress, too.
-        perfect_patience: Epochs after the first one in which all of validation was right.
-        hopeless_after: Epochs that end training if none beat the majority-class baseline, or None
-            if they never do.
-        min_delta: Smallest decrease of the validation loss that counts as an improvement.
-        rows: Number of validation rows, or 0 without validation.
-        baseline: Accuracy of the majority-class baseline on validation, or -1 if accuracy isn't
-            monitored.
+        patience: Number of epochs without progress after which training ends, or None if they don't
+            end it. A greater monitored value is progress.
+        loss_is_progress: True if a decrease of the validation loss is progress, too.
+        perfect_patience: Patience in place of `patience` once `is_perfect` is true.
+        hopeless_after: Number of epochs after which training ends if none of them beat the
+            majority-class baseline, or None if this doesn't end it.
+        min_delta: Smallest decrease of the validation loss that counts, in nats.
+        rows: Number of validation rows, or 0 without a validation split.
+        baseline: Accuracy of the majority-class baseline on validation, or -1 if the monitored
+            values aren't compared with it.
     """
 
     epochs: int
@@ -50,7 +51,11 @@ class StoppingRule:
     baseline: float = -1.0
 
     def is_over(self, progress: Progress) -> bool:
-        """Return True if too many epochs passed without progress, or without beating chance."""
+        """Return True if training ends early after the epochs in `progress`.
+
+        The reason is too many epochs without progress, or too many epochs of which none beat the
+        majority-class baseline. The number `epochs` isn't considered.
+        """
         is_late = self.hopeless_after is not None and progress.epoch >= self.hopeless_after
         if is_late and not self.beats_baseline(progress):
             return True
@@ -58,7 +63,10 @@ class StoppingRule:
         return patience is not None and progress.epochs_without_better >= patience
 
     def is_perfect(self, progress: Progress) -> bool:
-        """Return True if all of validation was right after an epoch, and chance is unlikely."""
+        """Return True if the best epoch predicted all of validation correctly, and not by chance.
+
+        Chance is ruled out by at least MANY_ROWS rows, or by a loss below CONFIDENT_LOSS.
+        """
         best = progress.best_value
         is_clear = self.rows >= MANY_ROWS or progress.lowest_loss < CONFIDENT_LOSS
         return self.rows > 0 and is_clear and best is not None and best >= 1
@@ -71,18 +79,23 @@ class StoppingRule:
         validation_loss: float | None = None,
         error: float = 0.0,
     ) -> bool:
-        """Note the result of an epoch in the progress; return True if it is the best so far.
+        """Update the progress by the result of an epoch; return True if the epoch is the best yet.
 
-        Of epochs with equal values, the one with the lowest loss is the best. It is no progress for
-        patience and plateaus. A refit has as many epochs as there are up to the last one within a
-        standard error of the best, so that few validation rows don't make it too short. Of epochs
-        in which all of validation was right, only those with a lower loss count.
+        An epoch is the best if its value is greater than all earlier values. With an equal value,
+        it is the best if its loss is lower by more than `min_delta`. Patience and the plateaus of
+        the learning rate count such an epoch as one without progress nevertheless.
+
+        `refit_epochs` becomes the number of this epoch if it is the best. It also does if the value
+        is below 1 and within one standard error of the best value. Without this margin, a small
+        validation split could make a refit too short.
 
         Args:
-            progress: Progress before the next epoch begins. It is updated.
-            value: Monitored value (greater is better), or None if nothing is monitored.
+            progress: Progress at the end of the epoch, before `begin_epoch`. It is changed.
+            value: Monitored value, negated if smaller is better. None if nothing is monitored; then
+                nothing is changed, and the result is False.
             loss: Training loss in nats.
-            validation_loss: Validation loss in nats, or None without validation.
+            validation_loss: Validation loss in nats, or None without a validation split. It decides
+                in place of the training loss.
             error: Standard error of the value.
 
         Reference:
@@ -109,7 +122,14 @@ class StoppingRule:
         return is_better or is_lower
 
     def beats_baseline(self, progress: Progress, errors: float = 0.0) -> bool:
-        """Return True if an epoch beat the majority-class baseline by so many standard errors."""
+        """Return True if the best value exceeds the majority-class baseline.
+
+        Before the first epoch the result is True.
+
+        Args:
+            progress: Progress with the best value so far.
+            errors: Number of standard errors of the baseline by which it must be exceeded.
+        """
         variance = max(0.0, self.baseline * (1 - self.baseline))
         error = math.sqrt(variance / self.rows) if self.rows else 0.0
         best = progress.best_value
@@ -122,7 +142,15 @@ def stopping_rule(
     validation: SequenceStore | None = None,
     baseline: float = -1.0,
 ) -> StoppingRule:
-    """Return the stopping rule of a config for epochs of this many updates."""
+    """Return the stopping rule of a config.
+
+    Args:
+        settings: Section of the config with the number of epochs and the patience.
+        updates_per_epoch: Number of updates in an epoch, on which ``max_epochs: auto`` depends.
+        validation: Validation split, or None.
+        baseline: Accuracy of the majority-class baseline on validation, or -1 if the monitored
+            values can't be compared with it.
+    """
     if settings.max_epochs == "auto":
         epochs = max(EPOCHS, min(MOST_EPOCHS, -(-UPDATES // updates_per_epoch)))
     else:

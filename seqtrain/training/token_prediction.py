@@ -16,14 +16,23 @@ from seqtrain.training.distributed import SINGLE, Processes
 from seqtrain.training.objectives import Losses, Objective
 from seqtrain.training.state import check_tensors
 
-OWN = "pretraining."
-"""Before the name of a captured tensor of the model that isn't the classifier's."""
+PREFIX = "pretraining."
+"""Prefix of the names of saved weights that the classifier doesn't have, such as a decoder's."""
 
 
 class TokenPrediction(Objective):
-    """The objective of pretraining the encoder with a language model or an autoencoder.
+    """Objective that pretrains the encoder by a language model or an autoencoder.
 
-    Learning rate and epochs are those of the section pretraining, all else that of training.
+    The section pretraining of the config has the learning rate, the number of epochs and the
+    length of sequences. The section training has all other settings.
+
+    Args:
+        model: Encoder of the classifier, and the decoder or head that predicts tokens.
+        store: Sequences to learn from. Labels aren't used.
+        validation: Validation split, or None.
+        config: The config.
+        device: Device that computes.
+        processes: Processes that train together.
     """
 
     phase = "pretraining"
@@ -48,24 +57,30 @@ class TokenPrediction(Objective):
                 "augment": None,
             }
         )
-        store = shortened(store, own.max_length)
-        validation = None if validation is None else shortened(validation, own.max_length)
+        store = split_sequences(store, own.max_length)
+        validation = None if validation is None else split_sequences(validation, own.max_length)
         super().__init__(model, store, validation, config, settings, device, processes)
         self.predictor = model
 
     def freezes_embedding(self, epoch: int) -> bool:
-        """Return True if token vectors don't learn, as vectors of a file with model.freeze."""
+        """Return True if the embedding keeps its weights during an epoch.
+
+        It does in all epochs if it has the word vectors of a file and model.freeze is set.
+        """
         model = self.config.model
         return bool(model.freeze and model.vectors)
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
-        """Return the loss of each prediction; none of them counts as a label."""
+        """Return the loss of each predicted token. Correct predictions aren't counted."""
         each: Tensor = self.predictor(batch, random)
         return Losses(each, each.new_zeros(()))
 
     @torch.no_grad()
     def score(self) -> tuple[float | None, Scores | None]:
-        """Return the mean loss over all predictions of the validation split."""
+        """Return the mean loss per predicted token on validation in nats, and None for the scores.
+
+        Without a validation split, return None twice.
+        """
         if self.validation is None:
             return None, None
         self.model.eval()
@@ -86,20 +101,33 @@ class TokenPrediction(Objective):
         return total / count, None
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the weights that aren't the classifier's."""
-        return {OWN + name: tensor for name, tensor in self.predictor.own_state().items()}
+        """Return the weights that the classifier doesn't have, by name with `PREFIX`."""
+        return {PREFIX + name: tensor for name, tensor in self.predictor.own_state().items()}
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
-        """Restore the weights that aren't the classifier's."""
+        """Restore the weights that `tensors` returned.
+
+        Args:
+            tensors: Saved tensors by name. Names without `PREFIX` are ignored.
+            learned: Not used.
+
+        Raises:
+            ValueError: If weights are missing or unknown, or have another shape or type.
+        """
         own = self.tensors()
-        found = {name: tensors[name] for name in tensors if name.startswith(OWN)}
+        found = {name: tensors[name] for name in tensors if name.startswith(PREFIX)}
         check_tensors(found, own)
         for name, tensor in own.items():
             tensor.copy_(found[name])
 
 
-def shortened(store: SequenceStore, steps: int | None) -> SequenceStore:
-    """Cut each sequence into parts of about equal length, at most `steps` time steps (or None)."""
+def split_sequences(store: SequenceStore, steps: int | None) -> SequenceStore:
+    """Return a store in which long sequences are split into shorter ones of about equal length.
+
+    Args:
+        store: The sequences.
+        steps: Largest number of time steps of a sequence, or None to return `store` itself.
+    """
     if steps is None:
         return store
     pieces = -(-store.lengths // steps)

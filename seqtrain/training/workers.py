@@ -19,20 +19,23 @@ from seqtrain.errors import Interrupted
 from seqtrain.signals import STOPPING
 
 T = TypeVar("T")
-_STOPPING = threading.Event()
-"""Set in a worker that was asked to stop."""
+_STOP_REQUESTED = threading.Event()
+"""In a worker process: set after it was asked to stop."""
 
 
 class WorkerPool:
-    """Pool of worker processes, which share torch's threads.
+    """Context manager with a pool of worker processes that train at the same time.
 
-    With one job no process is started. Workers ignore signals from the terminal: the parent process
-    gets them and calls `stop`. If the parent is killed, each worker stops in the same way. If a
-    worker is killed, the others stop, running futures raise `BrokenProcessPool`, and the next
-    `submit` starts a new pool.
+    Each worker has an equal share of torch's threads. With one job there is no worker, and the
+    calling process does the work.
+
+    Workers ignore SIGINT and SIGHUP, which a terminal sends to all processes. The parent process
+    handles them and calls `stop`. If the parent is killed, the workers stop, too. If a worker is
+    killed, the other workers stop, and futures without a result raise `BrokenProcessPool`. The next
+    `submit` then starts new workers.
 
     Args:
-        jobs: Number of workers.
+        jobs: Number of calls that run at the same time.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -50,7 +53,13 @@ class WorkerPool:
         self.stop()
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
-        """Start a call in a worker process. With one job, make the call here before returning."""
+        """Run a function in a worker process, and return the future of its result.
+
+        With one job, run the function in this process before returning, and raise its errors.
+
+        Args:
+            call: Function without arguments. It must be picklable, and so must its result.
+        """
         if self._jobs == 1:
             future: Future[T] = Future()
             future.set_result(call())
@@ -63,15 +72,15 @@ class WorkerPool:
 
     @property
     def has_lost_worker(self) -> bool:
-        """True if a worker was killed.
+        """True if a worker process was killed.
 
-        Running futures may learn of it late: CPython doesn't watch a worker that starts while it
+        Futures may report this late, because CPython doesn't watch a worker that starts while it
         waits for another one.
         """
         return any(not process.is_alive() for process in self._processes)
 
     def stop(self) -> None:
-        """Make each worker save its run and stop; return when all have ended."""
+        """Ask each worker to save its run and to stop, and wait until all workers have ended."""
         if self._pool is None or self._lifeline is None:
             return
         self._lifeline.close()
@@ -84,24 +93,30 @@ class WorkerPool:
             theirs, self._lifeline = multiprocessing.Pipe(duplex=False)
             threads = max(1, torch.get_num_threads() // self._jobs)
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._jobs, context, _begin, (theirs, threads))
-        # A new process inherits the mask. A signal can't end it before `_begin` has run.
+            self._pool = ProcessPoolExecutor(self._jobs, context, _set_up, (theirs, threads))
+        # A new process inherits the mask. A signal can't end it before `_set_up` has run.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         try:
-            future = self._pool.submit(_run, call)
+            future = self._pool.submit(_run_or_end, call)
             self._processes = [*{*self._processes, *multiprocessing.active_children()}]
             return future
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def _begin(lifeline: Connection, threads: int) -> None:
-    """Prepare a worker: it gets SIGTERM when the other end of the pipe is closed."""
+def _set_up(lifeline: Connection, threads: int) -> None:
+    """Set up the signals and threads of this worker process.
+
+    Args:
+        lifeline: End of a pipe whose other end the parent holds. When the parent closes it or is
+            killed, this process gets SIGTERM.
+        threads: Number of threads for torch.
+    """
 
     def watch() -> None:
         with suppress(EOFError, OSError):
             lifeline.recv()
-        _STOPPING.set()
+        _STOP_REQUESTED.set()
         signal.raise_signal(signal.SIGTERM)
 
     for number in STOPPING:
@@ -111,14 +126,14 @@ def _begin(lifeline: Connection, threads: int) -> None:
     torch.set_num_threads(threads)
 
 
-def _run(call: Callable[[], T]) -> T:
-    """Make a call. A worker that was asked to stop ends then: nobody waits for the result."""
+def _run_or_end(call: Callable[[], T]) -> T:
+    """Return the result of `call`, or end this worker process if it was asked to stop."""
     try:
         return call()
     except Interrupted:
-        _STOPPING.set()
+        _STOP_REQUESTED.set()
         raise
     finally:
-        if _STOPPING.is_set():
+        if _STOP_REQUESTED.is_set():
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.raise_signal(signal.SIGTERM)

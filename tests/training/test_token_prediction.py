@@ -15,7 +15,7 @@ from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.learner import Learner, train
-from seqtrain.training.token_prediction import TokenPrediction, shortened
+from seqtrain.training.token_prediction import TokenPrediction, split_sequences
 
 VOCAB_SIZE = 12
 
@@ -87,11 +87,11 @@ def test_events_count_steps_and_hold_means_over_tokens(make_pretrainer, make_sto
 
 def test_long_sequences_are_read_cut(make_store):
     store = make_store(12, longest=9)
-    pieces = shortened(store, 4)
+    pieces = split_sequences(store, 4)
     assert pieces.lengths.max() <= 4
     np.testing.assert_array_equal(pieces.values, store.values)
     assert set(store.offsets) <= set(pieces.offsets)
     assert len(pieces) == sum(math.ceil(length / 4) for length in store.lengths)
     spread = [np.ptp(pieces.lengths[pieces.lines == line]) for line in store.lines]
     assert max(spread) <= 1
-    assert shortened(store, None) is store
+    assert split_sequences(store, None) is store
