@@ -11,10 +11,11 @@ import pytest
 import seqtrain
 from tests.data.test_any_step_files import RAGGED, File, random_files, write
 from tests.helpers.examples import seeds
+from tests.helpers.exported import by_script
 from tests.helpers.program import conversing
 from tests.helpers.step_tables import KINDS, SCHEMA, Step, cells_of, random_table
 from tests.helpers.tasks import write_table
-from tests.helpers.tiny import run_in
+from tests.helpers.tiny import ended_in, run_in, tsv_rows
 
 ENDINGS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx", "arff")
 PACKAGES = {"parquet": "pyarrow", "xlsx": "openpyxl"}
@@ -37,6 +38,7 @@ def train(folder: Path, kind: str) -> None:
     }
     (folder / "c.yaml").write_text(json.dumps(config))
     run_in(folder, "fit", "c.yaml", "--run-dir", "run", "--quiet")
+    run_in(folder, "export", "run", "port")
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +64,7 @@ def test_each_id_has_a_row_and_each_good_one_its_label(seed, runs, tmp_path):
     file = random_files(seed, tmp_path, ending)[0]
     run = str(runs(file.kind) / "run")
     write(file, draw)
-    form = ["--input-format", "jsonl"] if ending == "json" else []
-    words = ["--bad-rows", "blank", "--format", "jsonl", "--keep", "who", *form]
+    words = ["--bad-rows", "blank", "--format", "jsonl", "--keep", "who"]
     ended = run_in(tmp_path, "predict", str(file.path), run, *words)
     found = [json.loads(line) for line in ended.out.splitlines()]
     names, bad = [*dict.fromkeys(file.owners())], file.without_labels().bad_ids()
@@ -81,6 +82,24 @@ def test_each_id_has_a_row_and_each_good_one_its_label(seed, runs, tmp_path):
     shares = [[row["probabilities"][x] for x in predicted.classes] for row in rows]
     np.testing.assert_allclose(shares, predicted.probabilities, rtol=0, atol=2e-6)
     check_stream(file, runs(file.kind), draw, tmp_path)
+    check_export(file, runs(file.kind), tmp_path)
+
+
+def check_export(file: File, folder: Path, out: Path) -> None:
+    """The exported script writes the ids and labels of `predict`, and refuses the same rows."""
+    found = by_script(folder / "port", str(file.path))
+    expected = ended_in(out, "predict", str(file.path), str(folder / "run"), "--keep", "who")
+    assert (
+        found.code
+        == expected.code
+        == (2 if file.without_labels().bad_ids() & {*file.owners()} else 0)
+    )
+    rows, others = tsv_rows(found.out), tsv_rows(expected.out)
+    assert [(row["who"], row["label"]) for row in rows] == [(x["who"], x["label"]) for x in others]
+    shares = [[float(row["probability"]) for row in each] for each in (rows, others)]
+    np.testing.assert_allclose(*shares, rtol=0, atol=1e-5)
+    if found.code:
+        assert found.err.splitlines()[-1].partition(": ")[2] in expected.err
 
 
 def check_stream(file: File, folder: Path, draw: random.Random, out: Path) -> None:

@@ -1,9 +1,6 @@
 """Random, damaged tables through `init`, `data` and `fit`: done, or refused in words."""
 
-import io
-import os
 import random
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -13,24 +10,12 @@ from tests.data.test_any_step_files import random_files, write
 from tests.helpers.examples import seeds
 from tests.helpers.step_tables import cells_of, random_table
 from tests.helpers.tasks import random_task, write_table
-from tests.helpers.tiny import run_program
+from tests.helpers.tiny import ended_in, run_in
 
 ENDINGS = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx", "arff")
 PACKAGES = {".parquet": "pyarrow", ".xlsx": "openpyxl"}
 SMALL = ("training.max_epochs=1", "model.hidden_size=4", "model.embedding_dim=4",
          "model.max_ngrams=50")  # fmt: skip
-
-
-def ended(folder: Path, *words: str) -> tuple[int, str]:
-    """Run the program in a folder; return its exit code and what it wrote to stderr."""
-    out, err, before = io.StringIO(), io.StringIO(), os.getcwd()
-    os.chdir(folder)
-    try:
-        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as stop:
-            run_program(list(words))
-    finally:
-        os.chdir(before)
-    return int(stop.value.code or 0), err.getvalue()
 
 
 def many_ids(draw: random.Random, seed: int) -> list[dict[str, str]]:
@@ -88,17 +73,17 @@ def test_init_proposes_what_can_be_trained_or_says_why_not(seed, tmp_path):
     package = PACKAGES.get(Path(name).suffix)
     if package is not None:
         pytest.importorskip(package)
-    code, err = ended(tmp_path, "init", name, "--output", "c.yaml", *given)
-    assert code in (0, 2), err
-    assert "Traceback" not in err
-    if code:
-        assert all(len(line) < 400 and ": ;" not in line for line in err.splitlines()), err
+    ended = ended_in(tmp_path, "init", name, "--output", "c.yaml", *given)
+    assert ended.code in (0, 2), ended.err
+    assert "Traceback" not in ended.err
+    if ended.code:
+        lines = ended.err.splitlines()
+        assert all(len(line) < 400 and ": ;" not in line for line in lines), ended.err
         return
-    code, err = ended(tmp_path, "data", "c.yaml")
-    assert code in (0, 2), err
+    ended = ended_in(tmp_path, "data", "c.yaml")
+    assert ended.code in (0, 2), ended.err
     sets = [word for each in SMALL for word in ("--set", each)]
-    code, err = ended(tmp_path, "fit", "c.yaml", "--run-dir", "run", "--quiet", *sets)
-    assert code in (0, 2), err
-    if code == 0:
-        code, err = ended(tmp_path, "predict", name, "run", "--bad-rows", "blank", "-o", "p.csv")
-        assert code == 0, err
+    ended = ended_in(tmp_path, "fit", "c.yaml", "--run-dir", "run", "--quiet", *sets)
+    assert ended.code in (0, 2), ended.err
+    if ended.code == 0:
+        run_in(tmp_path, "predict", name, "run", "--bad-rows", "blank", "-o", "p.csv")

@@ -113,13 +113,19 @@ def sets(*settings: str) -> list[str]:
 
 def run_in(folder: Path, *words: str) -> Ended:
     """Run the program in a folder, to its good end."""
+    ended = ended_in(folder, *words)
+    assert ended.code == 0, ended.err
+    return ended
+
+
+def ended_in(folder: Path, *words: str) -> Ended:
+    """Run the program in a folder, to whatever end."""
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.chdir(folder)
         with pytest.raises(SystemExit) as ended:
             run_program(list(words))
-    assert ended.value.code == 0, err.getvalue()
-    return Ended(0, out.getvalue(), err.getvalue())
+    return Ended(int(str(ended.value.code or 0)), out.getvalue(), err.getvalue())
 
 
 def fit(folder: Path, config: str, *settings: str, run: str = "run") -> None:
