@@ -29,11 +29,8 @@ NO_KEY = 0
 MULTIPLIER = -7046029254386353131
 """2^64 divided by the golden ratio, odd, as a signed number (Knuth, volume 3, section 6.4)."""
 LOW_HALF = 0xFFFF_FFFF
-SPELLING_SHARE, EARLIER_SHARE = 2 / 3, 1 / 3
-"""Share of character n-grams in the squared norm of a sequence's values.
-
-The second number is that of models without a share in their folder.
-"""
+SPELLING_SHARE = 2 / 3
+"""Share of character n-grams in the squared norm of a sequence's values."""
 CHUNK_STEPS = 2**21
 """Approximate number of steps whose n-grams are counted at a time."""
 MOST_DISTINCT = 2**24
@@ -146,7 +143,7 @@ class NgramVocabulary:
         """
         one = ONLY, values["shortest"], values["longest"], values.get("tokens")
         columns = tuple(GramColumn(*column) for column in values.get("columns", [one]))
-        return cls(columns, keys, idf, values.get("spelling_share", EARLIER_SHARE))
+        return cls(columns, keys, idf, values["spelling_share"])
 
 
 def streams(
@@ -321,7 +318,7 @@ class NgramValues:
             character n-grams.
         values: Value of each entry, (P,) float32. It is (1 + ln(number of occurrences)) * idf,
             times a scale that makes the values of a sequence a vector of length 1. With spelling,
-            character n-grams have SPELLING_SHARE of the squared length.
+            character n-grams have the vocabulary's `spelling_share` of the squared length.
     """
 
     rows: Ints

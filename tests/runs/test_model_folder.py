@@ -109,7 +109,7 @@ FORGED: dict[str, list[Any]] = {
     "calibration/coverage": [[{"coverage": 2.0, "min_probability": 0.5, "accuracy": 0.5}]],
     "calibration/function": ["os.system"],
 }
-SIZES = {"shortest": 1, "longest": 3, "number": 12}
+SIZES: dict[str, Any] = {"shortest": 1, "longest": 3, "number": 12, "spelling_share": 0.5}
 OF_BRANCHES: dict[str, list[Any]] = {
     "preprocessing/ngrams": [
         *(None, [1, 3, 12], SIZES | {"number": 4}, SIZES | {"number": 2**62}),
@@ -127,7 +127,7 @@ OF_FEATURES: dict[str, list[Any]] = {
     "preprocessing/sequence/mean": [["a", "b"], [float("nan"), 1.0], [[1.0], [1.0]], []],
     "preprocessing/sequence/missing": ["drop", True, None],
     "preprocessing/sequence/standardize": ["none", None],
-    "preprocessing/ngrams": [{"shortest": 1, "longest": 3, "number": 12}],
+    "preprocessing/ngrams": [SIZES],
 }
 
 
