@@ -36,7 +36,7 @@ Digests: TypeAlias = dict[str, str]
 
 
 CELLS_AT_ONCE = 4096
-"""Number of rows whose cells `read_cells` yields as one block."""
+"""Largest number of rows of a block of `read_cells`."""
 Source: TypeAlias = FileSource | TableSource
 """An input of rows: a file, a folder or a table in memory."""
 
@@ -50,15 +50,16 @@ def read_rows(
 ) -> Iterator[Example]:
     """Yield the examples of a source, in order.
 
-    An example that can't be used has its reason in `Example.problem`. The whole input is held in
-    memory only for JSON arrays, npz, UTF-16 and tables with scattered ids.
+    An example that can't be used has the reason in `Example.problem`. The whole input is in memory
+    only for JSON arrays, npz, UTF-16, and tables in which the rows of an id aren't consecutive.
 
     Args:
         source: File, folder or table.
-        problems: Collector of the problems found so far, or None. If reading fails, the DataError
-            contains these problems, too. This function adds none.
+        problems: Collector of earlier problems, or None. If reading fails, the DataError also
+            contains them. The function adds none.
         labelled: True if every row must have a label.
-        sample: Sample of the rows to read if the format knows their number, or None to read all.
+        sample: Sample of the rows to read, or None to read all. It has no effect on formats that
+            don't know their number of rows beforehand.
 
     Raises:
         DataError: If reading can't continue, or `labelled` is true and the source has no rows or
@@ -98,15 +99,17 @@ def read_cells(
     drop_bad_rows: bool = False,
     sample: RowSample | None = None,
 ) -> Iterator[list[Any]]:
-    """Yield blocks of the columns `source.keep` of a table, before their cells have a meaning.
-
-    All columns of JSON objects are one column of objects.
+    """Yield the cells of the columns `source.keep` of a table as they are read, without conversion.
 
     Args:
         source: The table.
-        problems: Collector of the problems of rows that can't be used.
-        drop_bad_rows: Leave out such rows without adding their problems.
+        problems: Collector to which the problems of rows that can't be used are added.
+        drop_bad_rows: True to leave out such rows without adding their problems.
         sample: As in `read_rows`.
+
+    Yields:
+        One list per block of rows: for each column its cells in these rows. If `source.keep` asks
+        for all columns, JSON objects are one column of dicts.
     """
     opened = source.opened(problems, labelled=False)
     opened = replace(opened, at_once=CELLS_AT_ONCE, as_cells=True, sample=sample)
@@ -120,9 +123,9 @@ def read_cells(
 
 @contextmanager
 def unchanged(sources: Iterable[Source]) -> Iterator[None]:
-    """Raise DataError at the end of the block if one of the files has changed during the block.
+    """Raise DataError at the end of the `with` statement if a file has changed since its start.
 
-    Tables in memory are ignored: `TableSource` compares its digest whenever it is read.
+    Tables in memory are ignored. `TableSource` itself compares its digest whenever it is read.
     """
     before = [(x, x.stamps()) for x in sources if isinstance(x, FileSource)]
     yield

@@ -29,7 +29,7 @@ def read_arff(source: RowSource) -> Iterator[Example | Rows]:
 
 
 def _records(source: RowSource) -> Numbered:
-    """Yield the names of the attributes, then the fields of each row, with their line numbers.
+    """Yield numbered records: the names of the attributes first, then the fields of each row.
 
     Raises:
         DataError: If a row is sparse, or the header isn't followed by ``@data``.

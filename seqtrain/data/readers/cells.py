@@ -36,8 +36,9 @@ def read_cells(
 ) -> Iterator[Example | Rows]:
     """Yield one Example per row or, if rows are time steps, blocks of rows as `Rows`.
 
-    With `source.as_cells`, the columns of a block are the line numbers, the problems and the cells
-    of the columns to keep. All columns of JSON objects are one column of objects.
+    With `source.as_cells`, blocks with other columns are yielded: the line numbers, None for each
+    row, and the cells of each column to keep. A row that can't be used is a block of its line
+    number and the problem.
 
     Args:
         source: Input to which the rows belong. Its schema names the columns.
@@ -135,14 +136,18 @@ class _RowParser:
         return [lines, none, *cells[2 + self.end :]]
 
     def kept_columns_of_one(self, row: tuple[int, Any]) -> Rows:
-        """Return `kept_columns` of one row. If it can't be used, a block of line and problem."""
+        """Return `kept_columns` of one row, or its line number and the problem if it has one."""
         try:
             return self.kept_columns([row])
         except (BadRow, NotJSONError) as bad:
             return [(row[0],), (str(bad),)]
 
     def _cells(self, rows: Sequence[tuple[int, Any]]) -> Rows:
-        """Return columns: line numbers, None for each row, and all cells that `get` returns."""
+        """Return columns: the line numbers, None for each row, and the columns of `get`'s results.
+
+        Raises:
+            BadRow: If one of the rows can't be used.
+        """
         lines, contents = zip(*rows, strict=True)
         for content in contents:
             if isinstance(content, BadRow):
@@ -170,7 +175,7 @@ class _RowParser:
         return [(line,), (problem,), nothing, nothing, nothing, [name], *others]
 
     def _marked(self, cells: Sequence[Any]) -> list[str]:
-        """Return the names of the one-hot label columns whose label applies to the row.
+        """Return the labels of a row that has one-hot label columns: the names of marked columns.
 
         Args:
             cells: The row's cells of the one-hot columns.
@@ -181,9 +186,12 @@ class _RowParser:
         return [str(x) for x, cell in zip(self.one_hot, cells, strict=True) if is_mark(x, cell)]
 
     def _kept(self, cells: Sequence[Any]) -> dict[str, Any] | None:
-        """Map each column to keep to its cell, or return None if no column is to be kept.
+        """Return a dict that maps each column to keep to its cell, or None without such columns.
 
         If all columns of a JSON object are to be kept, the object itself is returned.
+
+        Args:
+            cells: The row's cells of the columns to keep.
         """
         if not self.keep:
             return None
@@ -193,7 +201,7 @@ class _RowParser:
 
 
 def is_mark(column: Column, cell: object) -> bool:
-    """Return True if a cell of a one-hot label column says that the label applies.
+    """Return True if a cell of a one-hot label column means that the row has the label.
 
     Args:
         column: The column, for the message.
@@ -212,8 +220,8 @@ def is_mark(column: Column, cell: object) -> bool:
 def read_jsonl(source: RowSource) -> Iterator[Example | Rows]:
     """Yield the rows of a file of JSON objects: one object per line, or one array of objects.
 
-    An array is held in memory. The line number of a row is then the number of its object in the
-    array, from 1.
+    An array is read into memory as a whole. The line number of a row is then the number of its
+    object in the array, from 1.
 
     Raises:
         DataError: If the array isn't valid, an object extends over several lines, or the only

@@ -37,7 +37,7 @@ CSV_PROBLEMS = {
 }
 """Maps a part of an error message of the csv module to our message for this error."""
 MOST_QUOTED_LINES = 100
-"""Largest number of lines after its first one over which a quoted record of a tsv extends."""
+"""Largest number of further lines over which a quoted record of a tsv file can extend."""
 
 
 class _Columns:
@@ -94,10 +94,10 @@ class _Columns:
     def getter(
         self, columns: list[Column | None], *, partial: bool = False
     ) -> Callable[[Any], Sequence[Any]]:
-        """Return a function that takes a row's fields and returns those of the given columns.
+        """Return a function that takes the fields of a row and selects some columns.
 
         Args:
-            columns: Names or indices of columns. The field of a column None is None.
+            columns: Names or indices of the columns to select. For a column None it returns None.
             partial: True to return None for each field that a short row lacks. Otherwise the
                 function raises BadRow if a row hasn't as many fields as the first row.
 
@@ -246,13 +246,16 @@ def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
 def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: bool) -> Numbered:
     """Yield the line number and the fields of each line. Quotes are ordinary characters.
 
+    With `with_quoted_records`, a record whose fields are all in quotes is read as in csv, because
+    `seqtrain predict` writes cells with line breaks in this form. The number of fields of the first
+    record shows if the quotes are ordinary characters after all. If a quoted record has another
+    number of fields, it is read as a plain line in two cases: it has several lines, or the plain
+    line has the right number of fields.
+
     Args:
         source: Input whose lines are read.
         delimiter: Character between fields.
-        with_quoted_records: True to treat quotes as csv does in each record whose fields are all
-            in quotes, unless only its bare fields are as many as those of the first record. If such
-            a record extends over several lines, it must have as many fields as the first one.
-            `seqtrain predict` writes cells with line breaks in this form.
+        with_quoted_records: True to recognize records whose fields are all in quotes.
     """
     lines = enumerate(chain.from_iterable(source.blocks()), start=1)
     width = 0
@@ -300,13 +303,17 @@ def _head(source: RowSource) -> str:
 def find_delimiter(format: FileFormat, head: str) -> str:
     """Return the character that separates the fields of a file.
 
-    The config decides first, then the format (a tab for tsv), then Excel's first line `sep=;`.
-    Otherwise it is the one of comma, semicolon, tab and pipe that occurs in the first line, and
-    equally often in most of the lines that follow: more than half of them. If there is none, it is
-    the comma.
+    It is the first one of these that applies:
+
+    - the delimiter that the config sets,
+    - a tab for format tsv,
+    - the character in Excel's first line ``sep=;``,
+    - comma, semicolon, tab or pipe, if it occurs in the first line, and equally often in more than
+      half of the first lines. If several do, the one with the most such lines is used.
+    - the comma.
 
     Args:
-        format: How the file is written.
+        format: Format of the file.
         head: Beginning of the file.
     """
     if format.delimiter != "auto":

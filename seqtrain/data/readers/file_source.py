@@ -33,12 +33,12 @@ WHOLE = "whole"
 
 @dataclass(frozen=True)
 class Part:
-    """A file with rows of an input, which is this file or a folder with it.
+    """One file of a source. A folder has several parts, any other source has one.
 
     Attributes:
         path: Path of the file.
         reading: Name of the file's format, or `WHOLE`.
-        label: Label of all rows of the file, or None if each row contains its labels.
+        label: Label of all rows of the file, or None if the rows contain their labels.
     """
 
     path: str
@@ -62,9 +62,10 @@ class FileSource(RowSource):
         return replace(self, schema=schema)
 
     def digest(self) -> str:
-        """Return the SHA-256, in hexadecimal, of the file, or of a folder's files that are read.
+        """Return a SHA-256 of the content, in hexadecimal.
 
-        A file that was read from beginning to end since the last call isn't read again.
+        For a folder it covers the names and contents of all files that training reads. A file that
+        was read from beginning to end since the last call isn't read again.
         """
         files = self._files()
         digests = [self.digests.pop(file, "") or file_digest(file) for file in files]
@@ -79,7 +80,7 @@ class FileSource(RowSource):
         return total.hexdigest()
 
     def stamps(self) -> list[tuple[str, int, int]]:
-        """Return the path, size in bytes, and modification time in nanoseconds of each file."""
+        """Return one tuple for each file: path, size in bytes, modification time in nanoseconds."""
         found = []
         for file in self._files():
             with path_problems(file, DataError):
@@ -88,7 +89,7 @@ class FileSource(RowSource):
         return found
 
     def opened(self, problems: RowProblems, *, labelled: bool) -> RowSource:
-        """Return a copy of the source with the options of one reading, the argument of `read`.
+        """Return a copy of the source with the options of one reading, as an argument of `read`.
 
         Args:
             problems: Collector of the problems with rows.
@@ -142,13 +143,13 @@ class FileSource(RowSource):
                 yield Example("", None, 1, problems.file, problem=problem)
 
     def _files(self) -> list[str]:
-        """Return the paths of the files that training reads, including labels next to a .npy."""
+        """Return the paths of the files that training reads, including labels of a .npy file."""
         if os.path.isdir(self.path):
             return [part.path for part in self._parts(labelled=True)]
         return [path for path in (self.path, labels_file(self.path)) if path]
 
     def _parts(self, *, labelled: bool) -> list[Part]:
-        """Return the files with rows, in the order in which they are read.
+        """Return the parts of the source, in the order in which they are read.
 
         Args:
             labelled: True if every row must have a label.
@@ -164,7 +165,7 @@ class FileSource(RowSource):
 
 
 def reader_of(format: str) -> Callable[[RowSource], Iterator[Example | Rows]]:
-    """Import and return the function that reads files of a format, named in `FORMATS`."""
+    """Import and return the function that reads an open file of a format; see `Format.reader`."""
     module, function = FORMATS[format].reader.split(".")
     reader: Any = getattr(import_module(f"seqtrain.data.readers.{module}"), function)
     return reader  # type: ignore[no-any-return]
@@ -176,8 +177,7 @@ def _read_part(source: RowSource, reading: str, *, pipes: bool) -> Iterator[Exam
     Args:
         source: The file and its format.
         reading: Name of the format, or `WHOLE`.
-        pipes: True to allow standard input and named pipes. A file of reading `WHOLE` never may
-            be one.
+        pipes: True to allow standard input and named pipes. With `WHOLE` they are never allowed.
     """
     read = read_whole if reading == WHOLE else reader_of(reading)
     pipes = pipes and reading != WHOLE
@@ -189,9 +189,9 @@ def _read_part(source: RowSource, reading: str, *, pipes: bool) -> Iterator[Exam
 def class_folder(path: str) -> list[Part]:
     """Return the files of a folder in which names of files or sub-folders are labels.
 
-    The folder has either a sub-folder per class, with a file per example, or a file
-    ``<class>.txt`` (or ``.txt.gz``, ``.fasta``) per class, with an example per line. FASTA files
-    have an example per record. Hidden names, folders such as ``unsup``, and lists of links such as
+    The folder has one of two forms. With a sub-folder per class, each file in it is an example.
+    With a file ``<class>.txt`` (or ``.txt.gz``, ``.fasta``) per class, each line is an example, or
+    each record of a FASTA file. Hidden names, folders such as ``unsup``, and lists of links such as
     aclImdb's ``urls_pos.txt`` are ignored. The files are sorted by label, then by name.
 
     Raises:
@@ -226,7 +226,7 @@ def class_folder(path: str) -> list[Part]:
 
 
 def whole_files(path: str) -> list[Part]:
-    """Return the file itself, or all files below a folder. Each file is one sequence.
+    """Return a file, or all files in a folder and its sub-folders, as one sequence each.
 
     Raises:
         DataError: If a folder contains no files.

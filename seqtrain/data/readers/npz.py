@@ -4,10 +4,11 @@ An npz file contains either
 
 - `values` (N,) or (N, C); `offsets` (B + 1,), the borders of the sequences, or `lengths` (B,); and
   `labels` (B,), integers or strings; or
-- `X` (B, T) or (B, T, C), and `y` (B,). Missing values at the end of a row are no time steps.
+- `X` (B, T) or (B, T, C), and `y` (B,). Missing values at the end of a row aren't time steps.
 
-Kind features takes numbers of any type. Kind tokens takes integers of shape (N,). A .npy file
-contains `X`; its labels are in another file: y.npy next to X.npy, y_train.npy next to X_train.npy.
+For data.kind features, the values are numbers of any type. For kind tokens they are integers of
+shape (N,). A .npy file contains `X`. Its labels are in another file: y.npy next to X.npy, or
+y_train.npy next to X_train.npy.
 """
 
 import io
@@ -50,9 +51,9 @@ FEW_SYMBOLS = 1000
 
 
 def read_npz(source: RowSource) -> Iterator[Example]:
-    """Yield the sequences of a file of arrays, which are held in memory.
+    """Yield the sequences of a file of arrays, which is read into memory as a whole.
 
-    The line number of an example is the index of its sequence, from 1.
+    The line number of an example is the number of its sequence, from 1.
 
     Raises:
         DataError: If the file is damaged, lacks an array, or has one of a wrong type or shape.
@@ -79,14 +80,14 @@ def read_npz(source: RowSource) -> Iterator[Example]:
 
 
 def labels_file(path: str) -> str:
-    """Return the path of the file with the labels of a .npy file, or "" if there is none."""
+    """Return the path of the file with the labels of a .npy file, or "" if it doesn't exist."""
     folder, name = os.path.split(path)
     found = os.path.join(folder, re.sub("(?<![a-zA-Z])[xX](?![a-zA-Z])", "y", name))
     return found if found != path and name.endswith(".npy") and os.path.isfile(found) else ""
 
 
 def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
-    """Map each meaning in `NAMES` to the array of the file with this meaning.
+    """Return a dict that maps meanings, values of `NAMES`, to the file's arrays.
 
     Arrays of Python objects, whose loading could run code, are refused.
 
@@ -125,13 +126,17 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
 
 
 def _rectangle(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
-    """Return the steps of all rows of the array X, and the borders of the rows.
+    """Return the time steps of all rows of the array X, and the borders of the rows.
 
     Steps after the last value of a row that isn't missing are left out.
 
+    Args:
+        arrays: Result of `_load`.
+        name: Name of the file for messages.
+
     Returns:
-        Steps of all rows one after another, (N,) or (N, C), and B + 1 indices: row b has the steps
-        from ``borders[b]`` to ``borders[b + 1]``, without the latter.
+        The steps of all rows one after another, (N,) or (N, C); and B + 1 borders. Row b has the
+        steps from ``borders[b]`` to ``borders[b + 1] - 1``.
     """
     x = arrays["X"]
     if x.ndim not in (2, 3) or x.dtype.kind not in "iuf" or 0 in x.shape[1:]:
@@ -145,6 +150,8 @@ def _rectangle(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
 
 def _flat(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
     """Return the array `values`, (N,) or (N, C), and the B + 1 borders of its sequences.
+
+    Arguments and results are as in `_rectangle`.
 
     Raises:
         DataError: If an array is missing or has a wrong type or shape, or the borders don't cover

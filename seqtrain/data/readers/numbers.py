@@ -24,7 +24,7 @@ NUMBER_WITH_POINT = re.compile(r"(?<![.0-9])[0-9]*\.[0-9]+(?![.0-9])")
 
 
 def is_number(cell: str) -> bool:
-    """Return True if a text is a number in ASCII; float() also accepts `٣` and `1_0`."""
+    """Return True if a text is a number that float() accepts, in ASCII and without underscores."""
     try:
         float(cell)
     except ValueError:
@@ -53,9 +53,10 @@ def number_of(cell: object) -> float:
 
 
 def plain_numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
-    """Return cells as numbers if all are numbers or None, or all are texts of numbers.
+    """Return the numbers in cells, (N,), if all cells are plain; otherwise return None.
 
-    Otherwise return None, also if a text is blank. A cell None becomes NaN.
+    Cells are plain if all are numbers or None, which becomes NaN. They are also plain if all are
+    texts that float() accepts, in ASCII and without underscores. A blank text isn't plain.
     """
     try:
         text = "".join(cells)
@@ -69,7 +70,7 @@ def plain_numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
 
 
 def parse_numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64]:
-    """Return the number in each cell, (N,), with NaN for each missing number.
+    """Return the number in each cell, (N,), with NaN for each missing number: see `number_of`.
 
     Raises:
         BadRow: If a cell isn't a number and isn't one of `MISSING`.

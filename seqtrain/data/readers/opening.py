@@ -19,7 +19,7 @@ from seqtrain.files.reading import compression_of, import_zstd, open_regular, pa
 from seqtrain.text import display_name
 
 BUFFER = 1 << 18
-"""Bytes of a file that are read at once."""
+"""Number of bytes of a file that are read at once."""
 BOMB_RATIO = 1000
 """Largest allowed ratio of decompressed size to file size."""
 BOMB_FREE_BYTES = 100_000_000
@@ -43,11 +43,14 @@ def open_input(
 
     Args:
         path: A file, or ``-`` for standard input.
-        pipes: Allow standard input and named pipes, which can be read only once.
+        pipes: True to allow standard input and named pipes, which can be read only once.
         encoding: Encoding of the file. UTF-16 is converted to UTF-8 in memory. Content in any
             other encoding is passed unchanged.
-        digests: Dict to which the file's SHA-256 is added, with the path as its key, if the block
-            reads the file from beginning to end.
+        digests: Dict to which the file's SHA-256 is added under its path at the end of the `with`
+            statement, if the whole file was read in order; or None.
+
+    Yields:
+        A buffered stream of bytes, which has `peek`.
 
     Raises:
         DataError: If the file is missing or unreadable, or isn't compressed as its name says.
@@ -69,7 +72,11 @@ def open_input(
 
 
 def file_digest(path: str) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
+    """Return the SHA-256 of a file's bytes in hexadecimal.
+
+    Raises:
+        DataError: If the file can't be read.
+    """
     file = _opened(path)
     with io.BufferedReader(file, BUFFER) as stream:
         while stream.read(BUFFER):
@@ -165,9 +172,10 @@ class _Inflated(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the whole buffer, unless the content ends; return the number of bytes.
+        """Fill the buffer with decompressed bytes, and return their number.
 
-        A short read at the end of a gzip member would change what is detected from the buffer.
+        Only the last read returns fewer bytes than the buffer holds. A shorter read in between, as
+        at the end of a gzip member, would change what is detected in the first bytes.
         """
         view, size = memoryview(buffer), 0
         while size < len(view) and self._problem is None:
@@ -195,7 +203,7 @@ class _Inflated(io.RawIOBase):
 
 
 def refuse_bomb(what: str, content: int, packed: int) -> None:
-    """Raise OSError if content is so much larger than its file that it may be a bomb.
+    """Raise OSError if content may be a decompression bomb: far larger than its file.
 
     Args:
         what: Name of the content for the message, such as "the arrays".
@@ -207,7 +215,7 @@ def refuse_bomb(what: str, content: int, packed: int) -> None:
 
 
 def utf_16(head: bytes) -> str | None:
-    """Return Python's name of the UTF-16 encoding of a file, or None if it isn't UTF-16.
+    """Return "utf-16", "utf-16-le" or "utf-16-be" if a file is in UTF-16, or None.
 
     The encoding is detected by the byte order mark, or by the zero bytes of the first letters.
 

@@ -19,9 +19,10 @@ ROWS = 1024
 NUMBER_BYTES = 8
 COLUMNS = "the columns"
 Opened: TypeAlias = tuple[Any, int, Callable[[list[str]], Iterable[Any]]]
-"""Schema of a file, its number of rows or 0 if that isn't known beforehand, and a function.
+"""An open file as a tuple (schema, number of rows, function).
 
-The function takes names of columns and yields batches of them.
+The number is 0 if it isn't known beforehand. The function takes names of columns and returns an
+iterable of batches of rows with these columns.
 """
 
 

@@ -90,7 +90,7 @@ def _unlabelled(source: RowSource, rows: Numbered) -> Iterator[Example]:
 
 
 def _fasta_records(source: RowSource) -> Numbered:
-    """Yield the number of the first line, and the lines, of each FASTA record.
+    """Yield each FASTA record as a pair: the number of its first line, and its lines.
 
     Blank lines and comments, which begin with `;`, are left out.
     """
@@ -109,8 +109,8 @@ def _fasta_records(source: RowSource) -> Numbered:
 def read_ts(source: RowSource) -> Iterator[Example]:
     """Yield the examples of a .ts file of the UCR and UEA archives.
 
-    After a header of lines `@key value`, each line is a series: its channels, then its label if
-    the header says so, separated by `:`. `?` and NaN are missing values.
+    After a header of lines `@key value`, each line is a series: its channels, and then its label if
+    the header declares labels, separated by `:`. `?` and NaN are missing values.
     """
     lines = (row for row in source.lines() if row[1][:1] not in ("#", "%"))
     has_labels, channels_of_first = _read_header(lines, source), 0
@@ -131,7 +131,14 @@ def read_ts(source: RowSource) -> Iterator[Example]:
 
 
 def _read_header(lines: Numbered, source: RowSource) -> bool:
-    """Read the header of a .ts file up to the line @data; return True if the series have labels.
+    """Read the header of a .ts file up to the line @data.
+
+    Args:
+        lines: Numbered lines of the file. The header's are consumed.
+        source: The file.
+
+    Returns:
+        True if the series have labels.
 
     Raises:
         DataError: If the header isn't valid, or lacks the labels that the input must have.

@@ -24,9 +24,9 @@ from seqtrain.files.reading import NotJSONError, parse_json
 LINE_BYTES = 1 << 28
 """Largest number of bytes of a line (256 MiB), and of characters of a quoted field."""
 BLOCK_BYTES = 1 << 15
-"""Bytes of lines that are decoded at once."""
+"""Approximate number of bytes that are read and decoded at once."""
 NUM_BLOCKS = 40
-"""Number of blocks of a sample."""
+"""Number of blocks of rows in a sample."""
 UNDECODABLE = re.compile("[\udc00\udc80-\udcff]")
 """Characters that `_decode` writes for undecodable bytes and for NUL bytes."""
 NUL = "\udc00"
@@ -48,12 +48,13 @@ MAGIC = {
 
 @dataclass
 class RowSample:
-    """Blocks of rows, spread evenly over an input, that are read instead of all rows.
+    """Choice of blocks of rows, evenly spread over an input, that are read in place of all rows.
 
     Attributes:
-        most_rows: Number of rows up to which all rows are read.
-        total: Number of rows of the input that was read last, or 0 if it isn't known beforehand.
-        read: Number of its rows that were read.
+        most_rows: Number of rows up to which all are read. Of a larger input, about so many rows
+            are read.
+        total: Number of rows of the input that was read last, or 0 if it wasn't known beforehand.
+        read: Number of its rows that were read, or 0 if `total` is 0.
     """
 
     most_rows: int
@@ -61,7 +62,7 @@ class RowSample:
     read: int = 0
 
     def includes(self, row: int, total: int, size: int) -> bool:
-        """Return True if rows are in the sample. The arguments are those of `RowSource.is_read`."""
+        """Return True if some rows are in the sample, and count them: see `RowSource.is_read`."""
         period, length = -(-total // NUM_BLOCKS), self.most_rows // NUM_BLOCKS
         if total > self.most_rows and row % period >= length:
             return False
@@ -74,7 +75,7 @@ class RowSource:
     """An input of rows with the options for reading it.
 
     Attributes:
-        path: Path, or the table's name for messages.
+        path: Path of the file or folder, or name of the table in memory.
         format: File format: encoding, delimiter, decimal mark, and so on.
         schema: Meaning of the columns: sequence, label, group, and so on.
         keep: Columns whose cells are copied to `Example.kept`.
@@ -83,10 +84,11 @@ class RowSource:
         stream: Binary stream of the open file, or None before it is opened.
         problems: Collector of the problems with rows.
         labelled: True if every row must have a label.
-        at_once: Number of rows that are read as one block. It is 1 for pipes, so that each row is
+        at_once: Number of rows that are parsed as one block. It is 1 for pipes, so that each row is
             processed as soon as it arrives.
-        as_cells: True to yield blocks of the cells of `keep` as `Rows`, without examples.
-        sample: Sample of the rows to read if the format knows their number, or None to read all.
+        as_cells: True to yield blocks of the cells of `keep` as `Rows`, in place of examples.
+        sample: Sample of the rows to read, or None to read all. It has no effect on formats that
+            don't know their number of rows beforehand.
         digests: Maps the path of each file that was read from beginning to end to its SHA-256.
     """
 
@@ -104,7 +106,7 @@ class RowSource:
     digests: dict[str, str] = field(default_factory=dict, compare=False)
 
     def blocks(self) -> Iterator[list[str]]:
-        r"""Yield lines, many at once, with their line ends (`\n` or `\r\n`).
+        r"""Yield the decoded lines as lists of consecutive lines, with line ends (`\n`, `\r\n`).
 
         A byte order mark at the start is dropped.
 
@@ -146,7 +148,7 @@ class RowSource:
         return self.sample is None or self.sample.includes(row, total, size)
 
     def lines(self) -> Numbered:
-        """Yield each line with its number from 1, without its line end."""
+        """Yield pairs of the number of a line, from 1, and its text without line end."""
         number = 1
         for lines in self.blocks():
             yield from enumerate(map(without_end, lines), number)
@@ -164,14 +166,14 @@ class RowSource:
         raise BadRow(f"byte {at} is not {self.format.encoding.upper()} (0x{byte:02x}); {advice}")
 
     def good(self, rows: Numbered, *, blank_rows: bool = True) -> Numbered:
-        """Return the rows. If `bad_rows` is ``"blank"``, replace each undecodable row by a BadRow.
+        """Return the rows with a BadRow in place of each row with undecodable or NUL bytes.
 
-        A row is undecodable if it contains undecodable or NUL bytes. With any other value of
-        `bad_rows`, `blocks` raises DataError at the first such row.
+        This only happens if `bad_rows` is ``"blank"``. With any other value, `blocks` raises
+        DataError at the first such row.
 
         Args:
             rows: Line number of each row, and its text or list of fields.
-            blank_rows: True to yield blank rows, too; False to skip them.
+            blank_rows: True to also return blank rows, False to skip them.
         """
         if not blank_rows:
             rows = ((line, row) for line, row in rows if not _is_blank(row))
@@ -211,7 +213,7 @@ class RowSource:
                 yield Example(sequence, label, line, None, *more)
 
     def sequence(self, text: str) -> SequenceValue:
-        """Return the sequence in a cell of text, by the schema's kind and the decimal mark.
+        """Return the sequence in a cell of text; see `sequence_from_text`.
 
         Raises:
             BadRow: If the cell isn't a sequence of this kind.
@@ -222,8 +224,8 @@ class RowSource:
         """Return the labels in the label cell of a row, or None if the cell is blank.
 
         A list, or the text of a JSON list, has any number of labels. If data.label_separator is
-        set, a text is split at it and has any number of labels, none if it is blank. In an
-        unlabelled input, a cell that can't be read has no labels.
+        set, a text is split at it into any number of labels; a blank text has none. In an
+        unlabelled input, the result for a cell that can't be read is None.
 
         Args:
             value: The cell.
@@ -240,7 +242,11 @@ class RowSource:
             return None
 
     def _labels_in(self, value: Any) -> Labels | None:
-        """Return the labels in a cell; raise BadRow if it can't be read."""
+        """Return the labels in a cell, as `labels` does.
+
+        Raises:
+            BadRow: If the cell can't be read, also in an unlabelled input.
+        """
         if isinstance(value, str) and value[:1] == "[":
             value = self._label_list(value)
         if isinstance(value, list):

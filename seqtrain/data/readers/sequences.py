@@ -25,9 +25,9 @@ INTEGERS = re.compile(r"\s*\[\s*(?:-?[0-9]+(?:\s*,\s*-?[0-9]+)*)?\s*\]\s*")
 SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
 """Separator of the numbers of a series."""
 MANY_FIELDS = 4
-"""Least number of fields in which `0,5` is taken for one number rather than two."""
+"""Number of fields from which on `0,5` is taken for one number with a decimal comma, not two."""
 MANY = re.compile(r"[\s,;[]")
-"""A character that only a cell of more than one number contains."""
+"""A character that a cell of several numbers contains, and a cell of one number doesn't."""
 DECIMAL_ADVICE = 'write decimals with a point, or set data.decimal: ","'
 TURN = " ¶ "
 """Separator between the sentences of a list, or between the turns of a chat."""
@@ -175,7 +175,7 @@ def _turn(value: object) -> str:
 
 
 def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
-    """Return the numbers in lines of text as features.
+    """Return the numbers in lines of text as features, (T, C).
 
     Args:
         lines: Lines of numbers.
@@ -217,7 +217,7 @@ def features_from_fields(fields: Listed[object]) -> Features:
     """Return the features in the fields of a row, (T, C).
 
     If every field contains one number, the fields are the time steps of one channel. Missing
-    values at the end are left out. If a field contains a series, each field is a channel.
+    values at its end are left out. If some field contains several numbers, each field is a channel.
 
     Raises:
         BadRow: If a field isn't a number or a series, or the channels have different lengths.
@@ -233,7 +233,10 @@ def features_from_fields(fields: Listed[object]) -> Features:
 
 
 def joined_channels(parts: list[Any]) -> Features:
-    """Join features (T, C) along the channels.
+    """Join several features (T, C) along the channels.
+
+    Args:
+        parts: The features, at least one.
 
     Raises:
         BadRow: If their numbers of time steps T differ.
@@ -270,7 +273,7 @@ def features_from_columns(texts: list[str]) -> Features:
 
 
 def features_from_array(values: npt.NDArray[np.generic]) -> Features:
-    """Return numbers of any type as float32.
+    """Convert an array of numbers of any type to float32, with the same shape.
 
     Raises:
         BadRow: If a value is infinite or too large for float32.

@@ -39,7 +39,7 @@ KNOWN_CELLS = 4096
 LARGEST_EXACT = 2**53
 """Largest size up to which every whole number is a float64."""
 PLAIN_TYPES = {str, int, float, bool, type(None)}
-"""Types of hashable cells for which cells that are equal and of one type are the same token."""
+"""Types of cells whose tokens can be cached: equal cells of one type have the same token."""
 
 
 def with_shared_texts(cells: Cells, known: dict[str, str]) -> Cells:
@@ -72,7 +72,12 @@ def as_list(cells: Cells) -> Cells:
 
 
 def taken(rows: Rows, order: Any) -> Rows:
-    """Return the rows of a block at the indices `order`, an array, in the order of the indices."""
+    """Return a block of the rows with the indices `order`, in this order.
+
+    Args:
+        rows: Block of rows.
+        order: Array of indices.
+    """
     at = order.tolist()
     return [x[order] if isinstance(x, np.ndarray) else [*map(x.__getitem__, at)] for x in rows]
 
@@ -99,10 +104,10 @@ def token_cells(cells: Cells) -> Cells:
 
 
 def exact_cells(cells: Cells) -> Cells:
-    """Return cells of the order column as an array of numbers, if that is exact.
+    """Convert the cells of the order column to an array of numbers, if that is exact.
 
-    The array is int64 if all cells are integers, or float64 if all are finite numbers. Otherwise
-    the cells are returned unchanged. Integers beyond 2**53 are never rounded to float64.
+    The array is int64 if all cells are integers, or float64 if all are finite numbers. Otherwise,
+    and if an integer beyond 2**53 would be rounded, the cells are returned unchanged.
     """
     found: Cells = plain_numbers(cells)
     if found is None or not np.isfinite(found).all():
@@ -150,8 +155,8 @@ def _token(cell: Any) -> str:
 def with_point(cell: Any) -> Any:
     """Replace a decimal comma in a cell of text by a point; return other cells unchanged.
 
-    A number that has a point already isn't valid: a BadRow object is returned, not raised, in its
-    place. `number_in` raises it later.
+    For a number that has a point already, a BadRow is returned, not raised. `number_in` raises it
+    later, when it is known to which row the cell belongs.
     """
     try:
         return with_points(cell)

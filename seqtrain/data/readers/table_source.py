@@ -33,7 +33,7 @@ EXPECTED_TABLE = (
     "that the config gives"
 )
 ROWS = 1024
-"""Rows that become JSON values at a time."""
+"""Number of rows that are converted to JSON values at a time."""
 LABEL_TYPE_NAMES = {bool: "boolean", int: "integer", float: "integer"}
 """Maps each Python type of labels to its name in `LABEL_TYPES`. Other types are text.
 
@@ -48,12 +48,12 @@ class TableSource:
 
     Attributes:
         name: Name of the table in messages.
-        path: Name by which a config refers to the table. It is the table's key in `Digests`, too.
+        path: Name by which a config refers to the table. It is also the table's key in `Digests`.
         format: File format whose name is `IN_MEMORY`, with the decimal mark of numbers in texts.
         schema: Meaning of the columns: sequence, label, group, and so on.
         keep: Columns whose cells are copied to `Example.kept`.
         bad_rows: ``"error"``, ``"drop"`` or ``"blank"``.
-        columns: Maps each column name, converted to text, to the name in the table.
+        columns: Maps the name of each column, as text, to its name in the table, of any type.
         values: Maps the name of each column that is read, as text, to its cells.
 
     Args:
@@ -108,7 +108,7 @@ class TableSource:
         return self._digest
 
     def opened(self, problems: RowProblems, *, labelled: bool) -> RowSource:
-        """Return the options of one reading as a RowSource, the argument of `read`.
+        """Return the options of one reading, as an argument of `read`.
 
         Args:
             problems: Collector of the problems with rows.
@@ -269,7 +269,9 @@ def remember_table(table: TableSource) -> TableSource:
 
 
 def table_named(path: str, key: str = "data") -> TableSource:
-    """Return the registered table with a path; of equal tables, the one registered last.
+    """Return the registered table with a path.
+
+    If several equal tables are registered, it is the last one.
 
     Args:
         path: `TableSource.path` of the table, as the config contains it.
@@ -286,9 +288,9 @@ def table_named(path: str, key: str = "data") -> TableSource:
 
 
 def _described(value: Any) -> Any:
-    """Convert a value without a JSON form to one that has a JSON form, for the digest of a table.
+    """Convert a value that JSON can't represent, for the digest of a table.
 
-    An array becomes its dtype, shape and SHA-256; any other value becomes its text.
+    An array becomes its dtype, shape and SHA-256. Any other value becomes its text.
     """
     if getattr(value, "ndim", 0):
         array = np.ascontiguousarray(value.detach().cpu() if hasattr(value, "detach") else value)

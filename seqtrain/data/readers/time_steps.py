@@ -42,11 +42,11 @@ from seqtrain.data.readers.times import (
 from seqtrain.text import quote
 
 AT_ONCE = 256
-"""Rows of a file that are read together."""
+"""Number of rows of a file or table that are parsed as one block."""
 
 
 class _BadCell(BadRow):
-    """A row of a sequence can't be used.
+    """Error: a row of a sequence can't be used.
 
     Args:
         row: Index of the row within the sequence.
@@ -59,7 +59,11 @@ class _BadCell(BadRow):
 
 
 def ids_are_scattered(blocks: Iterable[Rows]) -> bool:
-    """Return True if rows of other ids occur between the rows of an id."""
+    """Return True if rows of other ids occur between the rows of an id.
+
+    Args:
+        blocks: All rows of a table. Only their ids are used.
+    """
     hashes, last = array("q"), None
     for rows in _with_ids(blocks):
         ids = rows[ID]
@@ -73,9 +77,9 @@ class SequenceBuilder:
 
     Args:
         source: Input that the rows come from.
-        scattered: True if rows of other ids occur between the rows of an id, so that all rows
-            must be held in memory. None if this isn't known, as for a stream: an id that occurs
-            again is then a bad row.
+        scattered: True if rows of other ids occur between the rows of an id, so that all rows must
+            be in memory at once. None if this isn't known, as for a stream. Then an id that occurs
+            again after another id makes a sequence that can't be used.
     """
 
     def __init__(self, source: RowSource, scattered: bool | None) -> None:
@@ -93,14 +97,18 @@ class SequenceBuilder:
     def build(self, blocks: Iterable[Rows]) -> Iterator[Example]:
         """Yield the sequence of each id, in the order in which ids first occur.
 
-        A row that can't be used makes its whole sequence one that can't be used. If such a row has
-        no id, it belongs to the sequence of the row before it, or else of the row after it.
+        If a row can't be used, its whole sequence can't be used. Such a row may lack an id. Then it
+        belongs to the sequence of the row before it or, at the start, of the row after it.
         """
         read = map(self._read, _with_ids(blocks))
         yield from map(self._example, _by_id(_grouped(read) if self.scattered else read))
 
     def _read(self, rows: Rows) -> Rows:
-        """Read whole columns at once, if all of their cells are as expected."""
+        """Convert the cells of a block to tokens and numbers, column by column, and return it.
+
+        A number column stays as it is if a cell isn't a plain number. Then `_numbers` reads it cell
+        by cell, and names the row with the problem. The same holds for the order column.
+        """
         if self.source.format.decimal == ",":
             numbers = range(self.numbers, self.row_features)
             for at in (*numbers, *([] if self.order is None else [ID + 1])):
@@ -112,7 +120,11 @@ class SequenceBuilder:
         return rows
 
     def _example(self, rows: Rows) -> Example:
-        """Return the example of an id. If it can't be used, its line is that of the bad row."""
+        """Return the example of an id. If it can't be used, its line is that of the bad row.
+
+        Args:
+            rows: All rows of the id.
+        """
         name, lines, labels = rows[ID][0] or "", rows[LINE], None
         good = [row for row, problem in enumerate(rows[PROBLEM]) if problem is None]
         bad = next((row for row, problem in enumerate(rows[PROBLEM]) if problem is not None), None)
@@ -143,9 +155,18 @@ class SequenceBuilder:
         return Example(read, labels, lines[0], **fields, static=static)
 
     def _labels(self, cells: Cells, name: str, lines: Sequence[int]) -> Labels | None:
-        """Return the labels of an id, which all of its rows that aren't blank have.
+        """Return the labels of an id. All of its rows must have the same label or a blank one.
 
-        In an unlabelled input they are those of the first row that isn't blank.
+        In an unlabelled input, the first row with a label decides.
+
+        Args:
+            cells: Label cells of the id's rows.
+            name: The id, for messages.
+            lines: Line numbers of the rows.
+
+        Raises:
+            BadRow: If the labels differ or can't be read, or the input is labelled and all cells
+                are blank.
         """
         is_equal = cells.count(cells[0]) == len(cells)
         found = _each(self.source.labels, cells[:1] if is_equal else cells)
@@ -159,16 +180,29 @@ class SequenceBuilder:
     def _row_features(
         self, columns: Sequence[Cells], name: str, lines: Sequence[int]
     ) -> Steps | None:
-        """Return the row features of an id, which all of its rows have."""
+        """Return the row features of an id, or None without any. All rows must have the same cells.
+
+        Args:
+            columns: Cells of the row features: one column for each of them.
+            name: The id, for messages.
+            lines: Line numbers of the rows.
+
+        Raises:
+            BadRow: If cells differ or can't be read.
+        """
         for column, cells in zip(column_names(self.static), columns, strict=True):
             _check_equal(cells, f"{column}: ", name, lines)
         first = [cells[0] for cells in columns]
         return read_row_features(self.static, first, self.source.format.decimal) if first else None
 
     def _times(self, rows: Rows) -> tuple[Any, Any]:
-        """Return the sorted times of the rows, and the indices that sort them.
+        """Return the times of an id's rows in ascending order, and the indices that sort the rows.
 
-        The indices are None if the rows are sorted. Times are exact integers, also beyond int64.
+        The indices are None if the rows are sorted already. Both are None without an order column.
+        Integers are exact, also beyond int64.
+
+        Raises:
+            BadRow: If a cell of the order column can't be read.
         """
         if self.order is None:
             return None, None
@@ -185,9 +219,15 @@ class SequenceBuilder:
         return times[order], order
 
     def _time(self, cell: Any, row: int, line: int) -> Any:
-        """Return the number by which a row is sorted.
+        """Return the number by which a row is sorted: see `read_time`.
+
+        Args:
+            cell: Cell of the order column.
+            row: Index of the row in the sequence.
+            line: Line number of the row.
 
         Raises:
+            BadRow: If the cell can't be read.
             DataError: If some dates of the file name their time zone and others don't.
         """
         if isinstance(cell, BadRow):
@@ -219,7 +259,16 @@ class SequenceBuilder:
         return time
 
     def _numbers(self, cells: Sequence[Cells], times: Any, length: int) -> Features:
-        """Return the numbers of each step, (T, F): columns of numbers, and growth of the order."""
+        """Return the numbers of each step, (T, F), in the order of data.steps' number columns.
+
+        Args:
+            cells: Cells of each number column except those of kind "order".
+            times: Sorted times of the steps, or None without an order column.
+            length: Number T of steps.
+
+        Raises:
+            BadRow: If a cell isn't a number.
+        """
         found, columns = list[Any](), iter(cells)
         for name, kind in self.kinds:
             column = self._growth(times, name) if kind == "order" else next(columns)
@@ -229,7 +278,14 @@ class SequenceBuilder:
         return table
 
     def _growth(self, times: Any, name: str) -> Any:
-        """Return the difference of each time to the one before, in seconds for dates, (T,)."""
+        """Return the difference of each time to the one before, (T,); 0 for the first step.
+
+        It is in seconds if the order is by dates or durations.
+
+        Args:
+            times: Sorted times of the steps.
+            name: Name of the column, for messages.
+        """
         grown = np.diff(times, prepend=times[:1])
         if (grown < 0).any():  # the difference of sorted times is beyond int64
             grown = np.diff(times.astype(object), prepend=int(times[0]))
@@ -241,7 +297,10 @@ class SequenceBuilder:
 
 
 def _with_ids(blocks: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield rows; a bad row without an id gets that of the row before, or else of the row after."""
+    """Yield the same blocks, with an id for each bad row without one.
+
+    The row gets the id of the row before it or, at the start, of the row after it.
+    """
     last: str | None = None
     waiting = list[Rows]()
     for rows in blocks:
@@ -259,7 +318,11 @@ def _with_ids(blocks: Iterable[Rows]) -> Iterator[Rows]:
 
 
 def _grouped(blocks: Iterable[Rows]) -> list[Rows]:
-    """Return all rows as one block, sorted by id in the order in which ids first occur."""
+    """Join all blocks to one, in which the rows of each id are consecutive.
+
+    Ids are in the order of their first occurrence. Returns a list of the block, or an empty list
+    without rows.
+    """
     known, ranks = dict[str, str](), dict[str | None, int]()
     parts, ranks_of_rows = list[Rows](), list[int]()
     for rows in blocks:
@@ -271,7 +334,7 @@ def _grouped(blocks: Iterable[Rows]) -> list[Rows]:
 
 
 def _by_id(blocks: Iterable[Rows]) -> Iterator[Rows]:
-    """Yield the rows of each id that follow one another."""
+    """Yield one block for each run of consecutive rows with the same id."""
     parts = list[Rows]()
     for rows in blocks:
         for start, stop in runs_of(rows[ID]):
@@ -284,7 +347,16 @@ def _by_id(blocks: Iterable[Rows]) -> Iterator[Rows]:
 
 
 def read_row_features(columns: ColumnKinds, cells: Sequence[Any], decimal: str = ".") -> Steps:
-    """Return the row features of a sequence as one step, in the order of `column_names`."""
+    """Return row features as one step.
+
+    Args:
+        columns: Kinds of the columns, as in data.static.
+        cells: Cell of each column, in the order of `column_names`.
+        decimal: Decimal mark of numbers in text.
+
+    Raises:
+        BadRow: If the cell of a number column isn't a number.
+    """
     count = len(token_columns(columns))
     numbers = []
     for name, cell in zip(column_names(columns)[count:], cells[count:], strict=True):
@@ -295,7 +367,14 @@ def read_row_features(columns: ColumnKinds, cells: Sequence[Any], decimal: str =
 
 
 def _check_equal(cells: Cells, what: str, name: str, lines: Sequence[int]) -> None:
-    """Raise BadRow at the first row whose cell differs from that of the first row."""
+    """Raise BadRow for the first row whose cell differs from the cell of the first row.
+
+    Args:
+        cells: Cells of a column in the rows of an id.
+        what: Name of the column with a separator, for the message.
+        name: The id.
+        lines: Line numbers of the rows.
+    """
     if cells.count(cells[0]) == len(cells):
         return
     for row, cell in enumerate(cells):
@@ -309,7 +388,16 @@ def _shown(cell: object) -> str:
 
 
 def _each(read: Callable[[Any], Any], cells: Cells, where: str = "") -> list[Any]:
-    """Return the result of `read` for each cell. A BadRow names the row."""
+    """Return the result of `read` for each cell.
+
+    Args:
+        read: Function of a cell, which may raise BadRow.
+        cells: Cells of a column in the rows of an id.
+        where: Text before the message, such as the name of the column.
+
+    Raises:
+        _BadCell: If `read` raises BadRow. It has the index of the row.
+    """
     found = []
     for row, cell in enumerate(cells):
         try:

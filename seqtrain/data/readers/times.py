@@ -25,9 +25,9 @@ ORDER_TYPES = {
 }
 """Types of the cells of `data.order`, with their names in messages."""
 SECOND = 1_000_000_000
-"""Nanoseconds of a second."""
+"""Number of nanoseconds in a second."""
 DAY = 86_400
-"""Seconds of a day."""
+"""Number of seconds in a day."""
 EPOCH = datetime(1970, 1, 1)
 WHOLE_NUMBER = re.compile(r"\s*[-+]?[0-9]{1,30}\s*")
 DECIMALS = re.compile(r"(:[0-9]{2})[.,]([0-9]+)")
@@ -50,7 +50,7 @@ ISO_DURATION = re.compile(
 
 
 def possible_types(cell: object) -> set[str]:
-    """Return the types, keys of `ORDER_TYPES`, as which a cell that isn't blank can be read."""
+    """Return the keys of `ORDER_TYPES` as which a cell can be read; none for a blank cell."""
     found = set[str]()
     for order_type in ORDER_TYPES:
         with suppress(BadRow):
@@ -60,10 +60,16 @@ def possible_types(cell: object) -> set[str]:
 
 
 def read_time(cell: object, order_type: str) -> tuple[float | int | None, bool | None]:
-    """Return the number by which a cell is sorted, and True if it names a time zone.
+    """Return the number by which a cell of the order column is sorted, and if it has a time zone.
 
-    The number is exact for whole numbers, and nanoseconds for dates and durations; it is None if
-    the cell is blank. The second value is None for what has no time zone.
+    Args:
+        cell: The cell.
+        order_type: Type of the cell, a key of `ORDER_TYPES`.
+
+    Returns:
+        The number, in nanoseconds for dates (since 1970) and durations. For type "number" it is
+        None if the cell is one of `MISSING`. Then, for dates, True if the date has a time zone,
+        else False. For other types this is None.
 
     Raises:
         BadRow: If the cell isn't of this type, or infinite.
@@ -84,7 +90,11 @@ def read_time(cell: object, order_type: str) -> tuple[float | int | None, bool |
 
 
 def _date(text: str) -> tuple[int, bool]:
-    """Return the nanoseconds since 1970 of an ISO date, and True if it names a time zone."""
+    """Return the nanoseconds since 1970 of an ISO date, and True if it has a time zone.
+
+    Raises:
+        BadRow: If the text isn't an ISO date.
+    """
     plain, decimals = text.replace("Z", "+00:00").replace("/", "-"), ""
     found = DECIMALS.search(plain) if "." in plain or "," in plain else None
     if found is not None:
@@ -107,7 +117,15 @@ def _date(text: str) -> tuple[int, bool]:
 
 
 def _iso_date(text: str, *, day_first: bool) -> str:
-    """Return a date whose year comes last in ISO form."""
+    """Convert a date whose year comes last to an ISO date.
+
+    Args:
+        text: The date, such as 31.12.2024.
+        day_first: True if the day comes before the month.
+
+    Raises:
+        BadRow: If the text isn't such a date.
+    """
     found = LOCAL_DATE.fullmatch(text)
     if found is None or (found[2] == "." and not day_first):
         expected = ORDER_TYPES[DAY_FIRST if day_first else MONTH_FIRST]
@@ -122,7 +140,11 @@ def _iso_date(text: str, *, day_first: bool) -> str:
 
 
 def _duration(text: str) -> int:
-    """Return the nanoseconds of a time of day, or of a duration."""
+    """Return a time of day, or a duration, in nanoseconds.
+
+    Raises:
+        BadRow: If the text is neither.
+    """
     found = CLOCK.fullmatch(text)
     if found is not None:
         days, sign, hours, minutes, whole, decimals = found.groups()
@@ -141,14 +163,25 @@ def _duration(text: str) -> int:
 
 
 def _nanoseconds(seconds: int, decimals: str) -> int:
-    """Return whole seconds, with the decimals of a further second, in nanoseconds."""
+    """Return a number of seconds in nanoseconds.
+
+    Args:
+        seconds: The whole seconds.
+        decimals: The digits after the decimal mark.
+
+    Raises:
+        BadRow: If there are more than nine digits.
+    """
     if len(decimals) > 9 and decimals[9:].strip("0"):
         raise BadRow(f"found {len(decimals)} decimals of a second; expected at most nine")
     return seconds * SECOND + int(decimals[:9].ljust(9, "0"))
 
 
 def common_type(cells: Iterable[object]) -> str | None:
-    """Return the one type of all cells that aren't blank, or None if there is none, or several."""
+    """Return the only type, a key of `ORDER_TYPES`, as which all cells can be read.
+
+    Blank cells are ignored. The result is None if there is no such type, or more than one.
+    """
     left = {*ORDER_TYPES}
     for cell in cells:
         if cell is not None and str(cell).strip():

@@ -16,13 +16,14 @@ from seqtrain.text import quote
 
 
 def read_xlsx(source: RowSource) -> Iterator[Example | Rows]:
-    """Read the rows of the first sheet, whose first row names the columns.
+    """Yield the rows of the first sheet. Its first row that isn't blank names the columns.
 
-    Blank rows are skipped. The line is the row of the sheet, from 1.
+    Blank rows and columns without a name are skipped. The line number of an example is the number
+    of its row in the sheet, from 1.
 
     Raises:
         ConfigError: If openpyxl isn't installed.
-        DataError: If the file isn't a sound workbook, or a column has no name or that of another.
+        DataError: If the file isn't a sound workbook, or two columns have the same name.
     """
     name = source.problems.name
     try:
