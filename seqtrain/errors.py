@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import re
+import shlex
 import sys
 import warnings
 from types import FrameType
@@ -54,14 +55,16 @@ FLAGS = {"force": "True", "resume": "True", "no-cache": "cache=False"}
 The counterpart is the value of the argument of the same name, or a whole argument ("cache=False").
 """
 OPTION = re.compile(
-    r"(?P<command>\b(?:seqtrain|fit) [^;]*)"
+    r"seqtrain init … --(?P<option>[a-z]+) (?P<quoted>(?:'[^']*'|\"[^\"]*\"|[^ '\"])+)"
+    r"|(?P<command>\b(?:seqtrain|fit) [^;]*)"
     r"|(?<!^)--set (?P<setting>[a-z_.]+=\w+)"
     r"|--(?P<valued>split|input-format) (?P<value>\w+)"
     r"|(?!--set )--(?P<name>[a-z]+(?:-[a-z]+)*)(?P<place>:)?(?: (?=[A-Z]{2}))?"
 )
 """Pattern of the commands and command-line options that a message mentions.
 
-The groups are named after what they match. "command" is a whole command, such as "seqtrain fit …".
+The groups are named after what they match. "option" follows "seqtrain init …", and "quoted" is
+its value, as for a shell. "command" is a whole command, such as "seqtrain fit …".
 "setting" is the value of --set. "valued" is an option whose value follows as "value". "name" is any
 other option. Then "place" is a colon if the option begins the message, as the place of the problem.
 """
@@ -78,6 +81,10 @@ def python_names(problem: str) -> str:
     def argument(match: re.Match[str]) -> str:
         if match["command"]:
             return match[0]
+        if match["option"]:
+            value = shlex.split(match["quoted"])[0]
+            is_setting = match["option"] == "set"
+            return f"settings=[{value!r}]" if is_setting else f"{match['option']}={value!r}"
         if match["setting"]:
             return f"settings=[{match['setting']!r}]"
         if match["valued"]:

@@ -1,13 +1,16 @@
 """Choice of the label column by scored rules."""
 
+import shlex
 from collections.abc import Callable, Sequence
 
+from seqtrain.config.document import flow
 from seqtrain.data.examples import BadRow
-from seqtrain.data.readers.cells import is_mark
+from seqtrain.data.readers.cells import MARKS, is_mark
 from seqtrain.errors import DataError
 from seqtrain.proposal.column_names import GROUP_NAMES, LABEL_NAMES, TEXT_NAMES
 from seqtrain.proposal.columns import FEWEST_MEASURED, ColumnProfile, columns_named
-from seqtrain.proposal.options import InitOptions
+from seqtrain.proposal.options import THE_COMMAND, InitOptions
+from seqtrain.text import counted
 
 FEW_VALUES = 50
 """Distinct values up to which a column is likely to hold labels."""
@@ -55,8 +58,9 @@ def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
         return best[0]
     if candidates:
         raise DataError(
-            "--label: several columns may hold the label; choose one with --label COLUMN:",
-            *described(best),
+            "--label: several columns may hold the label; choose one:",
+            *commands("label", best),
+            *_command_for_marks(best),
         )
     advice = "give --label COLUMN"
     if any(column.kind == "number" and not column.can_be_label for column in columns):
@@ -65,6 +69,31 @@ def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
         f"--label: no column has values that repeat as labels do; {advice}; found:",
         *described(columns),
     )
+
+
+def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
+    """Return a line for an error message if the columns can mark a label each, or no line."""
+    if not all(MARKS.keys() >= {value.lower() for value in each.values} for each in columns):
+        return []
+    setting = f"data.label={flow([each.column for each in columns])}"
+    return [f"  {THE_COMMAND} --set {shlex.quote(setting)}  # a row can have several labels"]
+
+
+def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
+    """Return a line per column for an error message, with a command that names the column.
+
+    Args:
+        option: Option that names the column, such as "label".
+        columns: Columns that the user can choose from.
+    """
+    given = [f"{THE_COMMAND} --{option} {shlex.quote(str(each.column))}" for each in columns]
+    width = max(map(len, given[:MOST_LISTED]))
+    lines = [
+        f"  {command:<{width}}  # {counted(len(column.values), 'value')}"
+        for command, column in zip(given[:MOST_LISTED], columns, strict=False)
+    ]
+    more = len(columns) - len(lines)
+    return [*lines, f"  and {more:,} more"] if more else lines
 
 
 def described(columns: Sequence[ColumnProfile]) -> list[str]:

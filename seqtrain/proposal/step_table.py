@@ -14,7 +14,7 @@ from seqtrain.proposal.cell_kinds import LIST_KINDS
 from seqtrain.proposal.column_names import TEXT_NAMES
 from seqtrain.proposal.columns import TIME_NAME, ColumnProfile, columns_named
 from seqtrain.proposal.data_profile import DataProfile
-from seqtrain.proposal.label_column import choose_label, label_score
+from seqtrain.proposal.label_column import choose_label, commands, label_score
 from seqtrain.proposal.number_codes import are_codes, token_that_explains
 from seqtrain.proposal.options import InitOptions
 from seqtrain.proposal.sequence_columns import wide_columns
@@ -216,8 +216,10 @@ def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnPr
     ids = found if given else _likeliest_ids(found, columns)
     finest = next((one for one in ids if all(determines(one, other) for other in ids)), None)
     if ids and finest is None:
-        shown = listed([quote(str(each.column)) for each in ids])
-        raise DataError(f"--id: a row is a time step, of {shown}; choose one with --id COLUMN")
+        raise DataError(
+            "--id: a row is a time step, but several columns may hold its id; choose one:",
+            *commands("id", ids),
+        )
     return finest
 
 

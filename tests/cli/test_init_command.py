@@ -4,6 +4,7 @@ import io
 import json
 import random
 import re
+import shlex
 from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
@@ -564,3 +565,26 @@ def test_a_label_for_each_column_that_marks_it(cli, tmp_path, monkeypatch):
     assert "--label" in wrong.err
     assert "stars" in wrong.err
     assert not Path("e.yaml").exists()
+
+
+@pytest.mark.parametrize("option", ["--label", "--id", "marks"])
+def test_the_commands_that_a_refusal_proposes_work(cli, tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    long = "the mood of the person who wrote this text on that day"
+    rows = [[f"good day {i}", "ab"[i % 2], "xyz"[i % 3]] for i in range(60)]
+    files = {"my data.csv": table(f"text,{long},it's\n", rows)}
+    if option == "--id":
+        rows = [
+            [k % 2 + k // 40 * 2, k // 2 % 2 + k // 40 * 2, k / 3, "ab"[k // 40]] for k in range(80)
+        ]
+        files = {"my data.csv": table("unit_id,site_id,flow,state\n", rows)}
+    if option == "marks":
+        rows = [[f"good day {i}", i % 2, i // 2 % 2] for i in range(60)]
+        files = {"my data.csv": table("text,log in,bill\n", rows)}
+    Path("my data.csv").write_text(files["my data.csv"])
+    refused = cli("init", "my data.csv", "-o", "my config.yaml", code=2).err
+    proposed = re.findall(r"^seqtrain:   seqtrain (init .*)", refused, re.M)
+    assert len(proposed) >= 2
+    for command in proposed:
+        cli(*shlex.split(command, comments=True), "--force")
+        Path("my config.yaml").unlink()

@@ -104,12 +104,21 @@ def _write_proposal(
 ) -> None:
     """Write the config that is proposed for the data, or print it if `output` is "-"."""
     from seqtrain.cli.output.console import note, print_path, warn
+    from seqtrain.errors import DataError
     from seqtrain.files.writing import write_file
     from seqtrain.proposal import propose
+    from seqtrain.proposal.config_text import command_line
+    from seqtrain.proposal.options import THE_COMMAND
     from seqtrain.runs.destination import check_destination
 
     path = output or default_name(data[0])
-    found = propose(data, init_options, test=test, progress=note)
+    try:
+        found = propose(data, init_options, test=test, progress=note)
+    except DataError as error:
+        command = command_line({"train": data, "test": test}, init_options)
+        command += (f" --output {quote(output)}" if output else "") + " --force" * force
+        advice = [line.replace(THE_COMMAND, command) for line in error.problems]
+        raise DataError(*advice) from None
     if output != "-":
         sources = [*data, *([test] if test else [])]
         check_destination(path, "file", "--output", force=force, sources=sources)
