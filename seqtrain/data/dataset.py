@@ -212,7 +212,7 @@ class _Preparation:
     sources: list[tuple[str, Source]]
 
     def run(self) -> PreparedData:
-        """Read and encode all splits."""
+        """Read the files of all splits, fit the preprocessing on train, and encode all rows."""
         data = self.config.data
         train = self._sources_of("data.train")
         schema = completed_schema(train)
@@ -262,7 +262,12 @@ class _Preparation:
         return [source for name, source in self.sources if name == key]
 
     def _rules(self, format: FileFormat, schema: Schema) -> Preprocessing:
-        """Return the unfitted preprocessing. An earlier model's byte-pair merges are kept."""
+        """Return the unfitted preprocessing. An earlier model's byte-pair merges are kept.
+
+        Args:
+            format: Format of the training files.
+            schema: Schema of the training files.
+        """
         data, known = self.config.data, self.known
         if format.name == IN_MEMORY:  # a model says how files are read; tables have no format
             format = replace(format, name="jsonl")
@@ -286,6 +291,10 @@ class _Preparation:
         """Learn byte-pair merges from the rows of train that aren't held out; return them as JSON.
 
         The files are read twice: to choose the rows, and to learn.
+
+        Args:
+            rules: The unfitted preprocessing.
+            sources: The training files.
         """
         by_words = replace(
             rules,

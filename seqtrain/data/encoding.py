@@ -339,7 +339,14 @@ class RowEncoder:
     def _labels(
         self, examples: list[Example], source: str, report: EncodingReport, *, labelled: bool
     ) -> LabelArray:
-        """Return the encoded labels of examples, and count unknown labels in the report."""
+        """Return the encoded labels of examples, and count unknown labels in the report.
+
+        Args:
+            examples: The examples.
+            source: Name of the input for messages.
+            report: Counts, which the method increases.
+            labelled: False to encode all examples as not labelled.
+        """
         rows = [example.labels if labelled else None for example in examples]
         labels = self.labels.encode(rows)
         for number in np.flatnonzero(unknown_rows(labels)).tolist():

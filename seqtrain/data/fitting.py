@@ -182,7 +182,12 @@ def _fit_ngrams(
 
 
 def _limited(ngrams: NgramVocabulary, known: Preprocessing) -> NgramVocabulary:
-    """Return n-grams for which ids beyond the vocabularies of `known` count as <unk>."""
+    """Return a copy of n-grams for which new tokens count as <unk>.
+
+    Args:
+        ngrams: N-grams of an earlier model.
+        known: Preprocessing of that model. Ids beyond its vocabularies are new tokens.
+    """
     limits = [known.input_size]
     if known.steps is not None:
         limits = [len(vocabulary) for vocabulary in known.steps.vocabularies]

@@ -44,7 +44,7 @@ LABEL_TYPES: dict[str, Callable[[str], Any]] = {
 
 
 def label_tuple(names: Iterable[str]) -> Labels:
-    """Return the labels of a multi-label example in sorted order, each once."""
+    """Return a multi-label example's labels as a sorted tuple without duplicates."""
     return tuple(sorted({*names}))
 
 
@@ -243,7 +243,7 @@ def has_class(labels: Any, index: int) -> Any:
 
 
 def unknown_rows(labels: Any) -> Any:
-    """Return a mask of the rows that have labels that aren't classes, or aren't labelled.
+    """Return a mask of the rows that have a label that isn't a class, or aren't labelled at all.
 
     Args:
         labels: Encoded labels, (B,) or (B, C), an array or a tensor.

@@ -150,6 +150,11 @@ def _sort_within_pools(order: Ints, lengths: Ints, pool_size: int) -> Ints:
 
     Pools are sorted in descending and ascending order by turns. Rows of equal length keep their
     order.
+
+    Args:
+        order: Row numbers, (B,). The function changes them.
+        lengths: Number of steps of each row.
+        pool_size: Number of rows of a pool.
     """
     for number, start in enumerate(range(0, len(order), pool_size)):
         pool = order[start : start + pool_size]
@@ -161,7 +166,12 @@ def _sort_within_pools(order: Ints, lengths: Ints, pool_size: int) -> Ints:
 def _cut(order: Ints, lengths: Ints, batching: BatchingConfig) -> list[Ints]:
     """Cut consecutive rows into batches of `batch_size` rows, or of at most `max_tokens` steps.
 
-    Padding counts. A row longer than `max_tokens` is a batch by itself.
+    Steps of padding count. A row longer than `max_tokens` is a batch by itself.
+
+    Args:
+        order: Row numbers in the order in which they are cut, (B,).
+        lengths: Number of steps of each row.
+        batching: Section batching of the config, which sets one of the two sizes.
     """
     if batching.max_tokens is None:
         return np.split(order, range(batching.batch_size, len(order), batching.batch_size))

@@ -121,7 +121,7 @@ def with_given_data(
 
 
 def _config_value(given: Any) -> Any:
-    """Return a Python value as a value of a config key of data, or None if it is a table."""
+    """Convert a Python value to a value of data.train and similar keys. None if it is a table."""
     if isinstance(given, str | PathLike):
         return fspath(given)
     if isinstance(given, float | int) or (isinstance(given, dict) and {*given} == {"fold", "of"}):
@@ -207,6 +207,8 @@ def matching_files(name: str) -> list[str]:
 def named_text(value: str | Sequence[str]) -> str:
     """Return a value of a key such as data.train as text for messages and screens.
 
+    A table is shown by its name without digest, such as "train".
+
     Args:
         value: A path, a pattern, a list of these, or the name of a registered table.
     """
@@ -279,12 +281,20 @@ def numbered_rows(source: Source, start: int, digests: Digests) -> Iterator[tupl
 
 
 def _first_row(source: Source, *, has_header: Any) -> dict[str, Any]:
-    """Return the first row that can be read as a dict of cells by column. {} without such a row."""
+    """Return the cells of the first row that can be read, by column. {} without such a row.
+
+    Args:
+        source: The file or table.
+        has_header: Value of `FileFormat.header` for reading.
+    """
     return next(_every_row(source, has_header=has_header), {})
 
 
 def _every_row(source: Source, *, has_header: Any) -> Iterator[dict[str, Any]]:
-    """Yield each row that can be read as a dict of cells by column."""
+    """Yield a dict that maps columns to cells, for each row that can be read.
+
+    Arguments are as in `_first_row`.
+    """
     anything = Schema(sequence=[])
     if isinstance(source, TableSource):
         everything: Source = TableSource(source.data, anything, source.name, keep=[EVERY_COLUMN])

@@ -78,7 +78,10 @@ def path_problem(
 def path_problems(
     path: str | Path, wrong: type[SeqtrainError] = CheckpointError, advice: str = ""
 ) -> Iterator[None]:
-    """Convert an OSError of the block to an error for the user, as `path_problem` does."""
+    """Convert an OSError that is raised in the `with` statement to an error for the user.
+
+    Arguments are those of `path_problem`.
+    """
     try:
         yield
     except OSError as error:

@@ -171,7 +171,10 @@ class ClassifierNetwork(nn.Module):
     def _sorted_branch_logits(
         self, batch: Batch, context: ForwardContext, names: Collection[str] | None
     ) -> list[Tensor]:
-        """Sort and pack a padded batch; return the logits of each branch in the original order."""
+        """Compute `branch_logits` of a padded batch, by a copy that is sorted and packed.
+
+        The logits and the final states of the context are in the order of the padded batch.
+        """
         order = batch.lengths.argsort(descending=True, stable=True)
         start, random = context.start, context.random
         own = replace(

@@ -73,7 +73,7 @@ class ConvolutionLayer(nn.Module):
         self.norm = nn.BatchNorm1d(width)
 
     def initialize(self, generator: torch.Generator) -> None:
-        """Draw the weight as for ReLU (He et al. 2015), and reset the batch normalization."""
+        """Draw the weight by He initialization (He et al. 2015), and reset the normalization."""
         std = math.sqrt(2.0) / math.sqrt(self.weight[0].numel())
         nn.init.normal_(self.weight, std=std, generator=generator)
         self.norm.reset_parameters()

@@ -138,10 +138,15 @@ class LanguageModel(PretrainingModel):
         super().__init__(classifier, classifier.config.hidden_size, dropout)
 
     def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
-        """Return the loss of each predicted token in nats. `random` is None for no dropout.
+        """Return the loss of each predicted token in nats.
 
-        Shape:
-            Returns: (D * N,), direction by direction, packed.
+        Args:
+            batch: packed or padded.
+            random: random numbers for dropout, or None for evaluation.
+
+        Returns:
+            (D * N,): the losses of the token after each step, in packed order. If the classifier is
+            bidirectional, those of the token before each step follow.
 
         Raises:
             ValueError: If random numbers are missing in training.
@@ -178,6 +183,8 @@ class Autoencoder(PretrainingModel):
 
     def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
         """Return the loss of each predicted token in nats. The decoder reads the true tokens.
+
+        A token is predicted from all tokens before it and the encoder's last state.
 
         Args:
             batch: packed or padded.

@@ -196,7 +196,10 @@ def select_steps(values: Tensor, steps: Tensor) -> Tensor:
 
 
 def _one_direction(encoder: nn.RNNBase, steps: Tensor, number: int, start: Tensor | None) -> Tensor:
-    """Return the states of one layer and direction, (T, B, H).
+    """Return the states of one layer and direction for padded steps, (T, B, H).
+
+    The steps are read from the first to the last. For the backward direction (1), the caller must
+    reverse them.
 
     Args:
         encoder: torch's module with the parameters.

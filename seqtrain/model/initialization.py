@@ -27,7 +27,7 @@ KEEP_BIAS = 1.0
 
 
 def token_embedding(num_tokens: int, width: int, padding_idx: int | None = None) -> nn.Embedding:
-    """Return an embedding on the device "meta".
+    """Return an nn.Embedding on the device "meta".
 
     The constructor of nn.Embedding would draw from a normal distribution. On the device "meta" that
     loads torch's compiler, for two seconds.

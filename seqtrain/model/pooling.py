@@ -53,26 +53,26 @@ class Pooling(nn.Module, ABC):
 
     @abstractmethod
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
-        """Combine the summaries of two consecutive parts of each sequence, (B, S) each, to one."""
+        """Return the summaries of sequences from those of their two consecutive parts, (B, S)."""
 
     @abstractmethod
     def finish(self, summary: Tensor) -> Tensor:
-        """Return the pooled vectors, (B, S) -> (B, H)."""
+        """Return the pooled vectors (B, H) for summaries (B, S)."""
 
 
 class SumPooling(Pooling):
     """Sum of the states. Long sequences have longer vectors than short ones."""
 
     def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
-        """Return the sum of the states of each sequence, (B, S)."""
+        """Return the sum of the states of each sequence, (B, H)."""
         return sequences.sum(states)
 
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the sum of both summaries."""
+        """Return the sum of the summaries of both parts."""
         return first + second
 
     def finish(self, summary: Tensor) -> Tensor:
-        """Return the sums unchanged."""
+        """Return the summary, which is the pooled vector already."""
         return summary
 
 
@@ -86,7 +86,7 @@ class MeanPooling(SumPooling):
         return torch.cat((sequences.sum(states), sequences.lengths.to(states.dtype)), dim=1)
 
     def finish(self, summary: Tensor) -> Tensor:
-        """Divide the sums by the lengths."""
+        """Return the sums divided by the numbers of steps, (B, H)."""
         return summary[:, :-1] / summary[:, -1:]
 
 
@@ -94,15 +94,15 @@ class MaxPooling(Pooling):
     """Largest value of each unit over the steps."""
 
     def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
-        """Return the largest value of each unit in each sequence, (B, S)."""
+        """Return the largest value of each unit in each sequence, (B, H)."""
         return sequences.max(states)
 
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the larger value of both parts, unit by unit."""
+        """Return the larger value of both parts for each unit."""
         return torch.maximum(first, second)
 
     def finish(self, summary: Tensor) -> Tensor:
-        """Return the largest values unchanged."""
+        """Return the summary, which is the pooled vector already."""
         return summary
 
 
@@ -134,7 +134,10 @@ class AttentionPooling(Pooling):
         return torch.cat((sums, largest), dim=1)
 
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
-        """Add the sums after scaling both to the larger of the two largest scores."""
+        """Return the joint summary, (B, H + 2).
+
+        Both sums are first scaled to the larger one of the two largest scores.
+        """
         largest = torch.maximum(first[:, -1:], second[:, -1:]).detach()
         scaled = [
             part[:, :-1] * (part[:, -1:].detach() - largest).exp() for part in (first, second)
@@ -142,7 +145,7 @@ class AttentionPooling(Pooling):
         return torch.cat((scaled[0] + scaled[1], largest), dim=1)
 
     def finish(self, summary: Tensor) -> Tensor:
-        """Divide the weighted sums by the sums of the weights."""
+        """Return the weighted sums divided by the sums of the weights, (B, H)."""
         return summary[:, : self.width] / summary[:, self.width : self.width + 1]
 
 
@@ -179,12 +182,12 @@ class PoolingList(nn.ModuleDict):
         return torch.cat([part.summarize(states, sequences) for part in self.parts], dim=1)
 
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
-        """Merge the summaries of each pooling."""
+        """Return the merged summaries of all poolings, concatenated."""
         pairs = zip(self.parts, self._split(first), self._split(second), strict=True)
         return torch.cat([part.merge(one, other) for part, one, other in pairs], dim=1)
 
     def finish(self, summary: Tensor) -> Tensor:
-        """Return the pooled vectors, (B, K * H)."""
+        """Return the pooled vectors of all poolings, concatenated, (B, K * H)."""
         pairs = zip(self.parts, self._split(summary), strict=True)
         return torch.cat([part.finish(own) for part, own in pairs], dim=1)
 

@@ -128,6 +128,10 @@ class RandomNumbers:
     def normals(self, purpose: Purpose, width: int) -> Tensor:
         """Return standard normal numbers for each example, (B, W) float32, on the CPU.
 
+        Args:
+            purpose: purpose of the numbers.
+            width: number W of numbers for each example.
+
         Reference:
             Box & Muller 1958, "A note on the generation of random normal deviates".
         """

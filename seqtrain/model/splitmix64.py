@@ -48,7 +48,12 @@ def to_signed(value: int) -> int:
 
 
 def _mix(value: Number, wrap: Callable[[Number], Number]) -> Number:
-    """Apply the output function of SplitMix64; `wrap` reduces a product to 64 signed bits."""
+    """Apply the output function of SplitMix64.
+
+    Args:
+        value: a number of 64 bits, signed.
+        wrap: function that reduces a product to 64 signed bits.
+    """
     for shift, factor in ROUNDS:
         # A right shift of a signed number copies the sign bit, which the mask removes.
         shifted = (value >> shift) & ((1 << (64 - shift)) - 1)

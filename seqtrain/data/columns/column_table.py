@@ -255,6 +255,9 @@ class ColumnTable(Column):
         """Return one dict per step, which maps the name of each column to its cell.
 
         A missing number is None.
+
+        Args:
+            steps: Steps of an example, as read.
         """
         cells = zip(*steps.tokens, *steps.numbers.T.tolist(), strict=True)
         return [
@@ -328,7 +331,7 @@ class StepsColumn(ColumnTable):
 
     @classmethod
     def from_dict(cls, values: Any, tokens: Any) -> StepsColumn:
-        """Build a column from saved values: see `Column.from_dict`."""
+        """Build a fitted column from saved values: see `Column.from_dict`."""
         standardize = saved_choice("standardize", values["standardize"], STANDARDIZE)
         return replace(super().from_dict(values, tokens), standardize=standardize)
 

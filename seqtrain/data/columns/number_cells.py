@@ -67,6 +67,10 @@ class NumberCells:
 
         They are the distinct standardized numbers if there are at most `bins` + 1 of them, else
         quantiles. About EDGE_ROWS steps are read at most.
+
+        Args:
+            cells: Cells of all columns of the table in train, as for `fit`.
+            bins: Largest number of bins.
         """
         some = slice(None, None, -(-len(cells[self.name]) // EDGE_ROWS))
         numbers, absent = self.finish({name: column[some] for name, column in cells.items()})

@@ -106,7 +106,7 @@ class _RowParser:
         )
 
     def parse_columns(self, rows: Sequence[tuple[int, Any]]) -> Rows:
-        """Return the columns of a block of rows that are time steps.
+        """Return a block of rows that are time steps, as a list of columns: see `Rows`.
 
         Args:
             rows: Line number and content of each row.
@@ -250,9 +250,10 @@ def read_jsonl(source: RowSource) -> Iterator[Example | Rows]:
 
 
 def is_by_columns(row: object) -> bool:
-    """Return True if a JSON value looks like a table with one list or object per column.
+    """Return True if a JSON value looks like a table that is stored column by column.
 
-    It must be an object with at least two columns, of equal length, with at least two values.
+    It must be an object with at least two fields. All of them must be lists or objects of the same
+    size, which is at least two.
     """
     values = [*row.values()] if isinstance(row, dict) else []
     sizes = {len(value) if isinstance(value, list | dict) else 0 for value in values}

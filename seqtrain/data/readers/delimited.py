@@ -68,10 +68,10 @@ class _Columns:
         self.known: dict[Any, int] = dict(enumerate(range(self.width))) | self.names
 
     def find(self, columns: Iterable[Column]) -> list[int]:
-        """Return the indices of columns.
+        """Return the index of each column.
 
         Raises:
-            DataError: If there are no such columns. All that are missing are named.
+            DataError: If a column doesn't exist. The message names all missing columns.
         """
         columns = [*columns]
         missing = [column for column in dict.fromkeys(columns) if column not in self.known]
@@ -208,8 +208,9 @@ def _first_record(
 ) -> tuple[Numbered, _Columns]:
     """Return an iterator over the records that are rows, and the columns.
 
-    The columns are taken from the first record that is decodable and not blank. If `has_header` is
-    true, this record and all before it are left out of the rows.
+    The first record that is decodable and not blank determines the columns: by its fields as names
+    if `has_header` is True, else by their number. As a header, it and all records before it aren't
+    rows.
 
     Raises:
         DataError: If `has_header` is true and the header, or a record before it, can't be decoded.

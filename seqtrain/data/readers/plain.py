@@ -134,7 +134,7 @@ def _read_header(lines: Numbered, source: RowSource) -> bool:
     """Read the header of a .ts file up to the line @data.
 
     Args:
-        lines: Numbered lines of the file. The header's are consumed.
+        lines: Numbered lines of the file. The lines of the header are consumed.
         source: The file.
 
     Returns:

@@ -83,7 +83,10 @@ def taken(rows: Rows, order: Any) -> Rows:
 
 
 def id_cells(cells: Cells) -> Cells:
-    """Return the cells of the id column as texts without surrounding blanks; "" if missing."""
+    """Return the cells of the id column as texts without surrounding blanks; "" if missing.
+
+    A float such as 2.0 becomes "2".
+    """
     try:
         return [*map(str.strip, cells)]
     except TypeError:

@@ -129,7 +129,7 @@ class KernelBranch(Branch):
 
     @torch.no_grad()
     def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits of a packed batch of numbers, (B, K)."""
+        """Return the logits of a packed batch of series, (B, K)."""
         with torch.autocast(batch.packed.data.device.type, enabled=False):
             return (self.features(batch) - self.mean) @ self.weight + self.intercept
 
@@ -306,8 +306,14 @@ class KernelBranch(Branch):
         self.gain[:] = GRID / torch.where(squares > 0, squares.sqrt(), 1)
 
     def _draw_channels(self, kind: int, number: int, draw: np.random.Generator) -> None:
-        """Draw the channels that each kernel of a dilation reads. The logarithm of their number is
-        uniformly distributed.
+        """Draw the channels that each kernel of a dilation reads, and set `channels`.
+
+        The logarithm of their number is uniformly distributed.
+
+        Args:
+            kind: 0 for fixed dilations, 1 for relative ones.
+            number: index of the dilation.
+            draw: generator of random numbers.
         """
         chosen = self.channels[kind, number].view(-1, self.channels.shape[-1])
         chosen.zero_()
@@ -335,7 +341,7 @@ class KernelBranch(Branch):
             self.bias[kind, number, view] = torch.from_numpy(ordered)
 
     def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of padded series, (B, K), which equal the logits of `forward`."""
+        """Return the logits of padded series, (B, K). They equal the result of `forward`."""
         width, lengths = self.channels.shape[-1], batch.lengths
         standardized = self.series(batch.steps, batch.sequences)
         both = torch.stack((batch.steps[..., :width], standardized[..., :width])).transpose(1, 2)

@@ -97,7 +97,7 @@ class RecurrentBranch(Branch):
 
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> RecurrentBranch:
-        """Return the branch, which every config has."""
+        """Return the branch. Every config uses it."""
         return cls(config, spec)
 
     @torch.no_grad()
@@ -140,7 +140,12 @@ class RecurrentBranch(Branch):
         return found
 
     def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits, (B, C), and set the final states of the context."""
+        """Return the logits of a packed batch, (B, C), and set the final states of the context.
+
+        Raises:
+            ValueError: If training needs random numbers and the context has none, or the batch
+                lacks row features.
+        """
         self.check_random(context.random)
         pooled, context.final_states = self.embed(batch, context)
         if self.static is not None:
@@ -326,7 +331,7 @@ class RecurrentBranch(Branch):
         return inputs
 
     def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of padded sequences, (B, C), which match the logits of `forward`."""
+        """Return the logits of padded sequences, (B, C). They match the result of `forward`."""
         steps, valid, lengths = batch.steps, batch.valid, batch.lengths
         if self.subwords is not None:
             steps = self._export_words(batch)

@@ -76,7 +76,12 @@ class TreeBranch(Branch):
 
     @torch.no_grad()
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the trees on labelled sequences."""
+        """Fit the trees on the aggregates of labelled sequences.
+
+        Args:
+            train: labelled sequences.
+            seed: seed of all random choices.
+        """
         values = torch.empty(len(train), self.layout.width, dtype=torch.float32, device="cpu")
         for rows in plan_in_order_of_length(
             train.lengths, BatchingConfig(max_tokens=STEPS_AT_ONCE)

@@ -24,7 +24,7 @@ class CudaOps(Ops):
     """
 
     def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
-        """Multiply rows of a sparse matrix with a table; see `Ops.sum_rows`.
+        """Return products of rows of a sparse matrix with a table; see `Ops.sum_rows`.
 
         A sparse gradient has each row of the table once, in ascending order.
         """
@@ -43,7 +43,7 @@ class CudaOps(Ops):
         )
 
     def distinct_rows(self, table: Tensor, rows: Tensor, *, sparse: bool) -> Tensor:
-        """Look up rows of a table; see `Ops.distinct_rows`."""
+        """Return some rows of a table; see `Ops.distinct_rows`."""
         if not sparse:
             return super().distinct_rows(table, rows, sparse=False)
         run: Callable[..., Tensor] = _DistinctRows.apply

@@ -31,9 +31,9 @@ BYTES_PER_THREAD = 256
 def grow_tree(
     bins: Tensor, columns: Tensor, gradient: Tensor, hessian: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Grow a tree in C++ if the library is available, else in torch.
+    """Grow a tree of gradient boosting, in C++ if the library is available, else in torch.
 
-    Arguments and results are described in `grow_tree_in_torch`.
+    Arguments and results are those of `grow_tree_in_torch`.
     """
     if why_unavailable():
         return grow_tree_in_torch(bins, columns, gradient, hessian)

@@ -112,10 +112,15 @@ class Ops:
         return values * kept.mul_(rule.scale)
 
     def pool(self, pooling: AnyPooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Pool the states of packed sequences.
+        """Return the pooled states of packed sequences.
+
+        Args:
+            pooling: one pooling, or several.
+            states: states of all packed time steps.
+            batch_sizes: number of sequences at each time step.
 
         Shape:
-            states: (N, H). batch_sizes: (T,), on the CPU. Returns: (B, H) for one pooling, in at
-            least float32.
+            states: (N, H). batch_sizes: (T,), on the CPU. Returns: (B, H) for one pooling, or
+            (B, number of poolings * H), in at least float32.
         """
         return pool(pooling, states, PackedSequences(batch_sizes, states.device))

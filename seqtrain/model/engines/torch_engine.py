@@ -58,7 +58,10 @@ class TorchEngine(Engine):
         need_outputs: bool = True,
         between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
-        """Run all layers as `Engine.run`. A padded LSTM's last states are h only (S = 1)."""
+        """Run all layers; see `Engine.run`.
+
+        The last states of a padded LSTM are only h (S = 1).
+        """
         packed = as_packed(inputs)
         data, sizes = packed.data, packed.batch_sizes
         unroll = self.unroll
@@ -173,6 +176,14 @@ def _in_rectangles(
     is called once. torch itself takes a packed batch step by step on the CPU. The time of its
     backward pass then grows with the square of the length.
 
+    Args:
+        cell: recurrent cell.
+        data: inputs of all steps.
+        start: initial states.
+        weights: w_ih, w_hh, b_ih, b_hh of this direction.
+        sizes: number of sequences at each time step, on the CPU.
+        reverse: True to go from the last step of each sequence to the first.
+
     Shape:
         data: (N, E). start: (S, B, H). sizes: (T,). Returns: states (N, H), last ones (S, B, H).
     """
@@ -205,7 +216,8 @@ def _padded(
 ) -> tuple[Tensor, Tensor]:
     """Run one direction over valid steps and padding, in one call of torch's kernel.
 
-    Shapes are as in `_in_rectangles`. Of an LSTM's last states only h is returned (S = 1).
+    Arguments are as in `_in_rectangles`, with `layout` for the positions of the steps. Of an LSTM's
+    last states only h is returned (S = 1).
     """
     places = layout.places(reverse=reverse)
     padded, before = layout.pad(data, places), start.unsqueeze(1)
@@ -228,7 +240,7 @@ def _masked(
 ) -> tuple[Tensor, Tensor]:
     """Run one direction step by step over padded rows. A row keeps its state after its end.
 
-    Shapes are as in `_in_rectangles`.
+    Arguments are as in `_in_rectangles`, with `layout` for the positions of the steps.
     """
     places = layout.places(reverse=reverse)
     padded = layout.pad(data, places)

@@ -32,7 +32,10 @@ def _fields(kind: Any, names: str) -> tuple[tuple[str, Any], ...]:
 
 
 class LayerCall(ctypes.Structure):
-    """`struct LayerCall` of interface.h, field by field. Pointers are addresses."""
+    """Arguments of the functions for one recurrent layer and direction.
+
+    The fields are those of `struct LayerCall` in interface.h. Pointers are memory addresses.
+    """
 
     _fields_ = (
         *_fields(_NUMBER, "cell threads reverse tokens steps batch vectors"),
@@ -46,7 +49,10 @@ class LayerCall(ctypes.Structure):
 
 
 class Weight(ctypes.Structure):
-    """`struct Weight` of interface.h, field by field."""
+    """A weight with its gradient and its state of Adam, for one update.
+
+    The fields are those of `struct Weight` in interface.h.
+    """
 
     _fields_ = (
         *_fields(_NUMBER, "rows row_size touched"),
@@ -56,7 +62,10 @@ class Weight(ctypes.Structure):
 
 
 class Update(ctypes.Structure):
-    """`struct Update` of interface.h, field by field."""
+    """Arguments of the function that updates all weights by Adam.
+
+    The fields are those of `struct Update` in interface.h.
+    """
 
     _fields_ = (
         *_fields(_NUMBER, "threads count"),
@@ -66,7 +75,10 @@ class Update(ctypes.Structure):
 
 
 class RowSums(ctypes.Structure):
-    """`struct RowSums` of interface.h, field by field."""
+    """Arguments of the functions for weighted sums of rows of a table.
+
+    The fields are those of `struct RowSums` in interface.h.
+    """
 
     _fields_ = (
         *_fields(_NUMBER, "threads of sums rows width"),
@@ -75,7 +87,10 @@ class RowSums(ctypes.Structure):
 
 
 class PoolCall(ctypes.Structure):
-    """`struct PoolCall` of interface.h, field by field."""
+    """Arguments of the functions for pooling.
+
+    The fields are those of `struct PoolCall` in interface.h.
+    """
 
     _fields_ = (
         *_fields(_NUMBER, "threads tokens steps batch width size"),
@@ -85,7 +100,10 @@ class PoolCall(ctypes.Structure):
 
 
 class TreeCall(ctypes.Structure):
-    """`struct TreeCall` of interface.h, field by field."""
+    """Arguments of the function that grows a tree.
+
+    The fields are those of `struct TreeCall` in interface.h.
+    """
 
     _fields_ = (
         *_fields(_NUMBER, "threads rows used depth"),
@@ -95,7 +113,10 @@ class TreeCall(ctypes.Structure):
 
 
 class Threads(ctypes.Structure):
-    """`struct Threads` of interface.h, field by field."""
+    """Addresses of the OpenMP functions that start threads.
+
+    The fields are those of `struct Threads` in interface.h.
+    """
 
     _fields_ = _fields(_POINTER, "parallel barrier number of")
 
@@ -107,7 +128,10 @@ _CALL, _UPDATE, _SUMS, _POOL, _TREE = map(
 
 
 class Kernels(ctypes.Structure):
-    """`struct Kernels` of interface.h, field by field."""
+    """Table of the library's functions for one vector path.
+
+    The fields are those of `struct Kernels` in interface.h.
+    """
 
     _fields_ = (
         ("name", ctypes.c_char_p),

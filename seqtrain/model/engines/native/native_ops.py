@@ -31,7 +31,7 @@ class NativeOps(Ops):
     """Operations of the compiled library. Those that it lacks are computed by torch."""
 
     def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
-        """Multiply rows of a sparse matrix with a table; see `Ops.sum_rows`.
+        """Return products of rows of a sparse matrix with a table; see `Ops.sum_rows`.
 
         A sparse gradient has each row of the table once, in ascending order.
         """
@@ -41,12 +41,12 @@ class NativeOps(Ops):
         return run(table.contiguous(), matrix, rows.contiguous(), sparse)
 
     def drop(self, values: Tensor, rule: DropRule) -> Tensor:
-        """Multiply each unit by the rule's scale or by 0; see `Ops.drop`."""
+        """Apply dropout; see `Ops.drop`."""
         run: Callable[..., Tensor] = _Drop.apply
         return run(values, rule)
 
     def pool(self, pooling: AnyPooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
-        """Pool the states of packed sequences; see `Ops.pool`."""
+        """Return the pooled states of packed sequences; see `Ops.pool`."""
         if isinstance(pooling, PoolingList):
             parts = [self.pool(part, states, batch_sizes) for part in pooling.parts]
             return torch.cat(parts, dim=1)

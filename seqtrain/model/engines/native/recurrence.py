@@ -37,7 +37,13 @@ class NativeEngine(Engine):
 
     @classmethod
     def unavailable(cls, cell: Cell, device: torch.device, dtype: torch.dtype) -> str:
-        """Return the reason why the engine can't run weights of this kind, or an empty string."""
+        """Return the reason why the engine can't run a model, or an empty string if it can.
+
+        Args:
+            cell: recurrent cell.
+            device: device of the weights.
+            dtype: type of the weights.
+        """
         if cell not in CELL_KINDS:
             return f"it has no {cell.name}"
         if device.type != "cpu":
@@ -110,7 +116,22 @@ class _RunLayer(torch.autograd.Function):
         start: Tensor | None,
         *parameters: Tensor,
     ) -> tuple[Tensor | None, Tensor]:
-        """Return outputs (N, D * H), or None if not needed, and last states (S, D, B, H)."""
+        """Run one layer, with one direction or both.
+
+        Args:
+            ctx: torch's context for the backward pass.
+            library: the compiled library.
+            cell: recurrent cell.
+            steps: layout of the time steps.
+            need_outputs: True to return the states of all time steps.
+            saving: True to save what the backward pass needs.
+            vectors: input vectors.
+            start: initial states, (S, D, B, H), or None for zeros.
+            *parameters: w_ih, w_hh, b_ih, b_hh of each direction.
+
+        Returns:
+            The states of all time steps, (N, D * H), or None; and the last states, (S, D, B, H).
+        """
         directions, hidden = len(parameters) // 4, parameters[1].shape[1]
         tokens, kind = steps.tokens, CELL_KINDS[cell]
         row = library.gate_row(kind, hidden)
@@ -159,7 +180,16 @@ class _RunLayer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_last: Tensor | None) -> tuple[Any, ...]:
-        """Return the gradients of `vectors`, `start` and the parameters, or None if not needed."""
+        """Return the gradient of each argument of `forward`, or None if it has none.
+
+        Args:
+            ctx: torch's context of the forward pass.
+            d_outputs: gradient of the states of all time steps, or None for zeros.
+            d_last: gradient of the last states, or None for zeros.
+
+        Raises:
+            RuntimeError: If it is called twice for one forward pass.
+        """
         vectors, start, _, *parameters = ctx.saved_tensors
         library, calls, ctx.calls = ctx.library, ctx.calls, None
         if calls is None:
