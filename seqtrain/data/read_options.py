@@ -41,8 +41,8 @@ class FileFormat:
         header: For csv and tsv: True if the first row has the names of the columns. ``"auto"``
             means True if the schema names a column, rather than giving its index.
         quoting: For csv and tsv: ``"standard"`` if double quotes enclose fields, ``"none"`` if they
-            are ordinary characters. ``"auto"`` means standard for csv. For tsv it means none, except
-            in records whose fields are all in quotes.
+            are ordinary characters. ``"auto"`` means standard for csv. For tsv it means none,
+            except in records whose fields are all in quotes.
         delimiter: For csv and tsv: ``"comma"``, ``"semicolon"``, ``"tab"`` or ``"pipe"``.
             ``"auto"`` detects it from the first lines.
         encoding: Encoding of lines that aren't valid UTF-8. Only ``"utf-16"`` applies to the whole

@@ -80,7 +80,7 @@ def path_problems(
 ) -> Iterator[None]:
     """Convert an OSError that is raised in the `with` statement to an error for the user.
 
-    Arguments are those of `path_problem`.
+    Arguments are as in `path_problem`.
     """
     try:
         yield

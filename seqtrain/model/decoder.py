@@ -146,7 +146,7 @@ class LanguageModel(PretrainingModel):
 
         Returns:
             (D * N,): the losses of the token after each step, in packed order. If the classifier is
-            bidirectional, those of the token before each step follow.
+            bidirectional, the losses of the token before each step follow.
 
         Raises:
             ValueError: If random numbers are missing in training.

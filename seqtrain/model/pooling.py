@@ -53,7 +53,7 @@ class Pooling(nn.Module, ABC):
 
     @abstractmethod
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the summaries of sequences from those of their two consecutive parts, (B, S)."""
+        """Return the summary of each sequence, (B, S), for the summaries of its two parts."""
 
     @abstractmethod
     def finish(self, summary: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ def grow_tree(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Grow a tree of gradient boosting, in C++ if the library is available, else in torch.
 
-    Arguments and results are those of `grow_tree_in_torch`.
+    Arguments and results are as in `grow_tree_in_torch`.
     """
     if why_unavailable():
         return grow_tree_in_torch(bins, columns, gradient, hessian)

@@ -34,7 +34,7 @@ def _fields(kind: Any, names: str) -> tuple[tuple[str, Any], ...]:
 class LayerCall(ctypes.Structure):
     """Arguments of the functions for one recurrent layer and direction.
 
-    The fields are those of `struct LayerCall` in interface.h. Pointers are memory addresses.
+    The fields equal the fields of `struct LayerCall` in interface.h. Pointers are memory addresses.
     """
 
     _fields_ = (
@@ -51,7 +51,7 @@ class LayerCall(ctypes.Structure):
 class Weight(ctypes.Structure):
     """A weight with its gradient and its state of Adam, for one update.
 
-    The fields are those of `struct Weight` in interface.h.
+    The fields equal the fields of `struct Weight` in interface.h.
     """
 
     _fields_ = (
@@ -64,7 +64,7 @@ class Weight(ctypes.Structure):
 class Update(ctypes.Structure):
     """Arguments of the function that updates all weights by Adam.
 
-    The fields are those of `struct Update` in interface.h.
+    The fields equal the fields of `struct Update` in interface.h.
     """
 
     _fields_ = (
@@ -77,7 +77,7 @@ class Update(ctypes.Structure):
 class RowSums(ctypes.Structure):
     """Arguments of the functions for weighted sums of rows of a table.
 
-    The fields are those of `struct RowSums` in interface.h.
+    The fields equal the fields of `struct RowSums` in interface.h.
     """
 
     _fields_ = (
@@ -89,7 +89,7 @@ class RowSums(ctypes.Structure):
 class PoolCall(ctypes.Structure):
     """Arguments of the functions for pooling.
 
-    The fields are those of `struct PoolCall` in interface.h.
+    The fields equal the fields of `struct PoolCall` in interface.h.
     """
 
     _fields_ = (
@@ -102,7 +102,7 @@ class PoolCall(ctypes.Structure):
 class TreeCall(ctypes.Structure):
     """Arguments of the function that grows a tree.
 
-    The fields are those of `struct TreeCall` in interface.h.
+    The fields equal the fields of `struct TreeCall` in interface.h.
     """
 
     _fields_ = (
@@ -115,7 +115,7 @@ class TreeCall(ctypes.Structure):
 class Threads(ctypes.Structure):
     """Addresses of the OpenMP functions that start threads.
 
-    The fields are those of `struct Threads` in interface.h.
+    The fields equal the fields of `struct Threads` in interface.h.
     """
 
     _fields_ = _fields(_POINTER, "parallel barrier number of")
@@ -130,7 +130,7 @@ _CALL, _UPDATE, _SUMS, _POOL, _TREE = map(
 class Kernels(ctypes.Structure):
     """Table of the library's functions for one vector path.
 
-    The fields are those of `struct Kernels` in interface.h.
+    The fields equal the fields of `struct Kernels` in interface.h.
     """
 
     _fields_ = (
