@@ -1,4 +1,8 @@
-"""Strict YAML: reading of plain values with their places, and writing of values on one line."""
+"""Strict YAML: reading of plain values and of the places where they are, and writing on one line.
+
+Strict means: no anchors, aliases and tags, no key twice, and no value that YAML tools read in
+different ways.
+"""
 
 import json
 import re
@@ -15,7 +19,10 @@ NUMBER_LIMIT = 400
 """Largest number of characters of a number."""
 
 Keys: TypeAlias = tuple[str | int, ...]
-"""Path of a value: keys from the top of a config, such as ("training", "lr")."""
+"""Path of a value in a document: keys of mappings and indices of lists from the top.
+
+An example is ("training", "lr").
+"""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./-]*")
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
@@ -24,26 +31,31 @@ _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _REFUSED = re.compile(r"[*&!][^\s\0,\[\]{}]*")
 """An alias, an anchor or a tag."""
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
-_DOUBTFUL = re.compile(
+"""Maps words that aren't text to their values."""
+_AMBIGUOUS = re.compile(
     r"(?i:true|false|yes|no|on|off|y|n|null)"
     r"|[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?"
     r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?"
     r"|[-+]?0([xX][0-9a-fA-F_]+|[oO][0-7_]+|[bB][01_]+)"
     r"|[-+]?(\.?[0-9][0-9_]*|[0-9][0-9_]*\.[0-9_]*)([eE][-+]?[0-9_]+)?"
 )
-"""Scalars that YAML tools read in different ways: no, 1:30, 2024-01-01, 0x1F, 012, 1_000."""
+"""Pattern of scalars that YAML tools read in different ways: no, 1:30, 2024-01-01, 0x1F, 1_000."""
 
 
 Marks: TypeAlias = dict[Keys, tuple[Any, Any]]
-"""Marks of the beginning of each key and its value: line and column, from 0."""
+"""Maps the path of each value to the places where its key and the value begin.
+
+A place is a mark of PyYAML, with a line and a column from 0. For the items of a list, both places
+are equal.
+"""
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Placeholder of a value that can't be used.
+    """Placeholder for a value in a document that can't be read.
 
     Attributes:
-        why: Message with what to write instead.
+        why: Message that says what is wrong, and what to write instead.
     """
 
     why: str
@@ -53,7 +65,7 @@ class Unreadable:
 
 
 class _Composer(yaml.SafeLoader):
-    """Composer of nodes that refuses aliases, anchors, tags and deep nesting."""
+    """Loader of PyYAML that raises MarkedYAMLError for aliases, anchors, tags and deep nesting."""
 
     depth = 0
 
@@ -74,9 +86,14 @@ class _Composer(yaml.SafeLoader):
 
 
 def read_yaml(text: str) -> tuple[Any, Marks]:
-    """Return the value of one strict YAML document, and the marks of its keys.
+    """Return the value of a strict YAML document, and the marks of its values.
 
-    The value is `Unreadable` if the text can't be read.
+    If the text can't be read, the value is an `Unreadable`, and the mark of the empty path is the
+    place of the problem. If a single value can't be read, an `Unreadable` replaces this value. An
+    empty document has the value None.
+
+    Args:
+        text: The document.
     """
     marks: Marks = {}
     loader: Any = None
@@ -84,7 +101,7 @@ def read_yaml(text: str) -> tuple[Any, Marks]:
     try:
         loader = _Composer(text)
         node = loader.get_single_node()
-        return node and _walk(node, node, (), marks), marks
+        return node and _value_of(node, node, (), marks), marks
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         line, column = before.count("\n"), error.position - before.rfind("\n") - 1
@@ -99,7 +116,7 @@ def read_yaml(text: str) -> tuple[Any, Marks]:
 
 
 def _fault(error: yaml.MarkedYAMLError) -> str:
-    """Return a message about a YAML error."""
+    """Return the message for the user about an error of PyYAML."""
     text = shorten(error.problem or "", 100)
     if type(error) is yaml.MarkedYAMLError:  # raised above
         return text
@@ -111,20 +128,28 @@ def _fault(error: yaml.MarkedYAMLError) -> str:
     return f"not valid YAML: {text}; {advice}"
 
 
-def _walk(key: Any, node: Any, path: Keys, marks: Marks) -> Any:
+def _value_of(key: Any, node: Any, path: Keys, marks: Marks) -> Any:
+    """Return the value of a node, and add the marks of the value and all values in it.
+
+    Args:
+        key: Node of the key of the value, or `node` itself if it has no key.
+        node: Node of PyYAML.
+        path: Path of the value.
+        marks: Marks so far. They are changed.
+    """
     marks[path] = key.start_mark, node.start_mark
     if isinstance(node, yaml.ScalarNode):
         return node.value if node.style else resolve_scalar(node.value)
     if isinstance(node, yaml.SequenceNode):
         items = enumerate(node.value)
-        return [_walk(item, item, (*path, number), marks) for number, item in items]
+        return [_value_of(item, item, (*path, number), marks) for number, item in items]
     values: dict[str, Any] = {}
     for name, inner in node.value:
         if not isinstance(name, yaml.ScalarNode):
             fault = "a list or mapping can't be a key; expected text"
             raise yaml.MarkedYAMLError(problem=fault, problem_mark=name.start_mark)
         child, mark = (*path, name.value), name.start_mark
-        before, value = marks.get(child), _walk(name, inner, child, marks)
+        before, value = marks.get(child), _value_of(name, inner, child, marks)
         if before:
             lines = sorted({before[0].line + 1, mark.line + 1})
             noun = "line" if len(lines) == 1 else "lines"
@@ -135,9 +160,10 @@ def _walk(key: Any, node: Any, path: Keys, marks: Marks) -> Any:
 
 
 def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
-    """Return the value of an unquoted scalar.
+    """Return the value of an unquoted scalar: None, True, False, a number, or the text itself.
 
-    It is `Unreadable` if YAML tools read it in different ways: `no`, `012`, `1:30`.
+    If YAML tools read the scalar in different ways, such as `no`, `012` or `1:30`, return an
+    `Unreadable`.
     """
     if text in _WORDS:
         return _WORDS[text]
@@ -145,7 +171,7 @@ def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
         return float(text.replace(".", ""))
     if _FLOAT.fullmatch(text) and len(text) <= NUMBER_LIMIT:
         return int(text) if _INTEGER.fullmatch(text) else float(text)
-    if _DOUBTFUL.fullmatch(text):
+    if _AMBIGUOUS.fullmatch(text):
         found = shorten(text, 40)
         other = "else write true, false, null or a plain decimal number"
         return Unreadable(f'found {found}; quote it ("{found}") if text is meant, {other}')
@@ -153,7 +179,11 @@ def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
 
 
 def flow(value: object) -> str:
-    """Return a value as YAML on one line."""
+    """Return a value as YAML on one line that `read_yaml` reads back.
+
+    Args:
+        value: None, a boolean, a number, a text, or a list or dict of such values.
+    """
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     if isinstance(value, list):
@@ -168,11 +198,15 @@ def flow(value: object) -> str:
 
 
 def _escaped(character: str) -> str:
+    """Return a character as it is written within double quotes in YAML."""
     if character in '"\\':
         return f"\\{character}"
     return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
 def brief(value: object) -> str:
-    """Return a value for a message: at most 40 characters, text in quotes."""
+    """Return a value as a message quotes it: on one line, with about 40 characters at most.
+
+    A text is in single quotes. Other values are written as YAML.
+    """
     return quote(value, 42) if isinstance(value, str) else shorten(flow(value), 40)

@@ -1,4 +1,8 @@
-"""Loading of a config from a file, a text or a mapping, with `--set` options, and its checks."""
+"""Loading of a config from a file, a text or a mapping, and its checks.
+
+Options of the form `section.key=value`, as `--set` has them on the command line, replace single
+values before the checks.
+"""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -25,32 +29,35 @@ from seqtrain.text import one_line, shorten
 SIZE_LIMIT = 2**20
 """Largest size of a config file, in bytes."""
 RUN_CONFIG = "config.yaml"
-"""Name of the config in a run directory."""
+"""Name of the config file in a run directory."""
 BLOCK_MARKS = ("|", ">")
-"""Characters that begin a block in YAML. As the whole value of an option they are text."""
+"""Characters that begin a block of text in YAML. If an option's whole value is one, it is a text.
+
+An example is `data.label_separator=|`.
+"""
 OPTION_FORM = "expected the form section.key=value, such as training.lr=0.001"
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
-    """Read a config file: YAML in UTF-8 of at most 1 MiB.
+    """Read a config from a YAML file in UTF-8 of at most 1 MiB.
 
     Args:
-        path: The file.
+        path: Path of the file.
         overrides: Options `section.key=value` that replace values of the file.
 
     Raises:
-        ConfigError: If the file can't be read; or with all problems of the file and the options.
-        RunError: If the machine failed to read the file.
+        ConfigError: If the file can't be read, or with all problems of its values and the options.
+        RunError: If the machine failed to read the file, such as a broken disk.
     """
     return parse_config(_read(path), str(path), overrides)
 
 
 def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ()) -> Config:
-    """Read a config from YAML text.
+    """Read a config from a text in YAML.
 
     Args:
         text: The text.
-        name: Name of the text in messages, usually of its file.
+        name: Name of the text in messages, usually the path of its file.
         overrides: Options `section.key=value` that replace values of the text.
 
     Raises:
@@ -74,7 +81,12 @@ def parse_config(text: str, name: str = "config", overrides: Sequence[str] = ())
 
 
 def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = ()) -> Config:
-    """Return the config of a mapping from section names to mappings or section objects.
+    """Return the config with the values of a mapping.
+
+    Args:
+        mapping: Maps the name of a section to a mapping of its keys or a section object, such as a
+            DataConfig. It also has the key "seed", if that is set.
+        overrides: Options `section.key=value` that replace values of the mapping.
 
     Raises:
         ConfigError: With all problems of the mapping and the options.
@@ -89,15 +101,16 @@ def resolved_config(
     device: str | None = None,
     overrides: Sequence[str] = (),
 ) -> Config:
-    """Return the config that a caller gave as a config, a mapping or a file.
+    """Return a config that is given as a Config, a mapping or a file.
 
     Args:
-        config: The config, a mapping of sections, or the path of a YAML file.
-        device: Replaces training.device, or None to keep it.
-        overrides: Options `section.key=value` that replace values.
+        config: A Config, a mapping of its sections, or the path of a YAML file.
+        device: Value in place of training.device, or None to keep it.
+        overrides: Options `section.key=value` that replace values of the config.
 
     Raises:
         ConfigError: With all problems of the config and the options.
+        RunError: If the machine failed to read the file.
     """
     if isinstance(config, str | os.PathLike):
         config = load_config(Path(config), overrides)
@@ -108,7 +121,7 @@ def resolved_config(
 
 
 def _plain(value: object) -> object:
-    """Return a value with sections and paths as plain mappings and texts."""
+    """Return a value of a mapping with section objects as dicts, and path objects as texts."""
     if isinstance(value, Section):
         return value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
@@ -117,7 +130,14 @@ def _plain(value: object) -> object:
 
 
 def _apply_override(values: dict[str, Any], locations: Locations, option: str, number: int) -> None:
-    """Set the value of an option, the `number`-th one, and the locations of its keys."""
+    """Set the value that an option names in `values`, and its location in `locations`.
+
+    Args:
+        values: Values of a config, as nested dicts. They are changed.
+        locations: Locations of the values. They are changed.
+        option: Option of the form `section.key=value`, with the value in YAML.
+        number: Index of the option among all options, by which its problems are sorted.
+    """
     here = Location((1, number), f"--set {shorten(option, 50)}")
     name, equals, text = option.partition("=")
     path = tuple(name.strip().split("."))
@@ -137,9 +157,18 @@ def _apply_override(values: dict[str, Any], locations: Locations, option: str, n
 
 
 def _validated(values: dict[str, Any], locations: Locations, overrides: Sequence[str]) -> Config:
-    """Apply the options, then check all values.
+    """Apply the options, then check all values, and return the config.
 
-    The keys of a misspelt section are checked as if its name were right.
+    The keys of a misspelt section are checked as if its name were right. Removed keys with their
+    last defaults are ignored.
+
+    Args:
+        values: Values of a config, as nested dicts. They are changed.
+        locations: Locations of the values; empty for values from Python.
+        overrides: Options `section.key=value`.
+
+    Raises:
+        ConfigError: With all problems of the values and the options.
     """
     for number, option in enumerate(overrides):
         _apply_override(values, locations, option, number)
@@ -162,7 +191,8 @@ def _validated(values: dict[str, Any], locations: Locations, overrides: Sequence
 def _misspelt_sections(values: dict[str, Any]) -> dict[str, str]:
     """Return a dict that maps the correct name of each misspelt section to the misspelt name.
 
-    A section is misspelt if its name is similar to that of a section that `values` lacks.
+    A section is misspelt if its name is unknown, but similar to the name of a section that `values`
+    lacks.
     """
     found: dict[str, str] = {}
     for name, value in values.items():
@@ -174,6 +204,12 @@ def _misspelt_sections(values: dict[str, Any]) -> dict[str, str]:
 
 
 def _read(path: str | Path) -> str:
+    """Return the text of a config file.
+
+    Raises:
+        ConfigError: If it can't be read, is too large, is data, or isn't UTF-8.
+        RunError: If the machine failed to read it.
+    """
     tried = shorten(os.path.abspath(path), 4096)
     try:
         if resolve_format(os.fspath(path), "auto") is not None and os.path.isfile(path):

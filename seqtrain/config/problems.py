@@ -1,4 +1,8 @@
-"""Messages about an invalid config: where, what was found, what is allowed, the nearest name."""
+"""Messages about an invalid config.
+
+A message says where the problem is, what was found, what is allowed, and which known name is the
+most similar one.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,9 +19,9 @@ from seqtrain.errors import ConfigError
 from seqtrain.text import nearest, one_line, one_of, shorten
 
 KEYS = (*Config.model_fields, *(f"{s}.{key}" for s in SECTIONS for key in SECTIONS[s].model_fields))
-"""All keys of a config, including the sections."""
+"""All keys of a config: "seed", the sections, and the keys of sections, such as "training.lr"."""
 SHOWN_PROBLEMS = 50
-"""Largest number of problems that are shown; the rest is counted."""
+"""Largest number of problems that an error lists. Other problems are counted."""
 RETIRED_KEYS: dict[str, tuple[object, str]] = {
     "data.readers": ("auto", "one process reads all files; leave the key out"),
     "training.shards": (
@@ -26,13 +30,13 @@ RETIRED_KEYS: dict[str, tuple[object, str]] = {
         "out and run torchrun --nproc-per-node N -m seqtrain fit",
     ),
 }
-"""Removed keys, each with its last default and the advice what to use instead.
+"""Maps each removed key to its last default and to advice on what to use instead.
 
 A removed key with its last default, as in the config.yaml of an earlier run, is ignored. With any
 other value it is refused.
 """
 RETIRED_VALUES = {"model.engine: fused": "use auto or torch"}
-"""Removed values, each with the advice what to use instead."""
+"""Maps each removed value, with its key, to advice on what to use instead."""
 OTHER_NAMES = {
     "text": "sequence",
     "target": "label",
@@ -42,20 +46,26 @@ OTHER_NAMES = {
     "amp": "precision",
     "clip": "max_grad_norm",
 }
-"""Names that other programs use for our keys, if their spelling differs much."""
+"""Maps names that other programs use to the names of our keys, if the spelling differs much."""
 UNKNOWN_KEY = ("extra_forbidden", "invalid_key")
-"""Types of the validation errors of unknown keys."""
+"""Types of pydantic's errors about unknown keys."""
 
 
 class Location(NamedTuple):
-    """Place of a key or a value: its rank among all places, and the text that names it."""
+    """Place of a key or a value, for messages.
+
+    Attributes:
+        order: Key by which places are sorted: by file before options, then by line and column, or
+            by the index of the option.
+        text: Name of the place, such as "my.yaml:3:5" or "--set training.lr=0".
+    """
 
     order: tuple[int, ...] = ()
     text: str = ""
 
 
 Locations: TypeAlias = "dict[Keys, tuple[Location, Location]]"
-"""Locations of each key and of its value."""
+"""Maps the path of each value to the locations of its key and of the value."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,7 @@ class Origin:
     """Origin of the values of a config.
 
     Attributes:
-        locations: Locations of the keys in a file or in options; empty for a mapping from Python.
+        locations: Locations of the values in a file or in options. Values from Python have none.
         misspelt: Maps the correct name of each misspelt section to the misspelt name in the config.
     """
 
@@ -74,10 +84,12 @@ class Origin:
 def config_error(error: ValidationError | None, values: Any, origin: Origin | None) -> ConfigError:
     """Return the error that reports all problems of a config, one line each.
 
+    The lines are sorted by location.
+
     Args:
-        error: Result of the validation, or None if only section names are wrong.
+        error: Error of pydantic, or None if only names of sections are misspelt.
         values: The values that were validated, with misspelt sections under their right names.
-        origin: Where the values come from, or None if they come from Python.
+        origin: Origin of the values, or None if they come from Python.
     """
     origin = origin or Origin()
     found = []
@@ -96,7 +108,15 @@ def config_error(error: ValidationError | None, values: Any, origin: Origin | No
 
 
 def _innermost(error: ValidationError, values: Any) -> dict[Keys, ErrorDetails]:
-    """Return one error per wrong value: the innermost one, and broken rules before others."""
+    """Return a dict that maps the path of each wrong value to one of its errors.
+
+    If a value in a list or mapping is wrong, the list or mapping isn't reported as well. If a value
+    has several errors, a broken rule is chosen, because its message says most.
+
+    Args:
+        error: Error of pydantic.
+        values: The values that were validated.
+    """
     details = error.errors(include_url=False, include_context=False)
     details.sort(key=lambda detail: detail["type"] == BROKEN_RULE)
     errors = {_path(detail, values): detail for detail in details}
@@ -105,7 +125,14 @@ def _innermost(error: ValidationError, values: Any) -> dict[Keys, ErrorDetails]:
 
 
 def _path(detail: ErrorDetails, values: Any) -> Keys:
-    """Return the keys that lead to an error, without the names of the types that were tried."""
+    """Return the path of the value that an error is about.
+
+    pydantic's path also has the names of the types that it tried. They are left out.
+
+    Args:
+        detail: The error.
+        values: The values that were validated.
+    """
     if detail["type"] in (*UNKNOWN_KEY, "missing"):
         return detail["loc"]
     path: list[str | int] = []
@@ -119,7 +146,10 @@ def _path(detail: ErrorDetails, values: Any) -> Keys:
 
 
 def _locate(locations: Locations, path: Keys, *, is_key: bool) -> Location:
-    """Return the location of a key or its value, or else of the nearest key above it."""
+    """Return the location of a key (`is_key`) or of its value.
+
+    If it has no location, return the location of the nearest key above it, or an empty location.
+    """
     if path in locations:
         key, value = locations[path]
         return key if is_key else value
@@ -128,7 +158,15 @@ def _locate(locations: Locations, path: Keys, *, is_key: bool) -> Location:
 
 
 def _line(location: Location, path: Keys, text: str) -> str:
-    """Return the line of a problem. The key is left out if the option already names it."""
+    """Return a problem as one line: location, key and message.
+
+    The key is left out if the location is an option, which begins with the key.
+
+    Args:
+        location: Location of the problem, empty for values from Python.
+        path: Path of the value.
+        text: The message.
+    """
     key = ".".join(shorten(str(step), 40) for step in path)
     if not location.text.startswith(f"--set {key}="):
         text = f"{key}: {text}" if key else text
@@ -136,7 +174,12 @@ def _line(location: Location, path: Keys, text: str) -> str:
 
 
 def _describe(path: Keys, detail: ErrorDetails) -> str:
-    """Return what is wrong at a key, and what is allowed."""
+    """Return the message for one error: what was found, and what is allowed.
+
+    Args:
+        path: Path of the value.
+        detail: Error of pydantic.
+    """
     value = detail["input"]
     if detail["type"] in UNKNOWN_KEY:
         return unknown_key(path, is_section=isinstance(value, dict))
@@ -153,7 +196,12 @@ def _describe(path: Keys, detail: ErrorDetails) -> str:
 
 
 def wrong_value(path: Keys, value: object) -> str:
-    """Return what was found at a key, what is allowed there, and the nearest allowed word."""
+    """Return the message for a wrong value: what was found, what is allowed, the nearest word.
+
+    Args:
+        path: Path of the value, whose key is known.
+        value: The value.
+    """
     hint = ""
     if isinstance(value, str):
         near = nearest(value.lower(), choices(path))
@@ -164,11 +212,11 @@ def wrong_value(path: Keys, value: object) -> str:
 
 
 def unknown_key(path: Keys, *, is_section: bool) -> str:
-    """Return a message that a key is unknown, with the key that was probably meant.
+    """Return the message for an unknown key, with the key that was probably meant.
 
     Args:
         path: Path of the key.
-        is_section: True if its value is a mapping.
+        is_section: True if its value is a mapping, so that it may be a section.
     """
     retired = RETIRED_KEYS.get(".".join(map(str, path)))
     if retired is not None:
@@ -184,9 +232,17 @@ def unknown_key(path: Keys, *, is_section: bool) -> str:
 
 
 def nearest_key(path: Keys, *, is_section: bool = False) -> str | None:
-    """Return the known key nearest to an unknown one, or None if no key is similar.
+    """Return the known key that is most similar to an unknown one, or None if no key is similar.
 
-    Keys of the same section are preferred, then keys of the same name elsewhere.
+    Keys of the same section are preferred. If no name is similar, a key is returned whose
+    description has the words of the unknown key, such as training.lr for "learning_rate".
+
+    Args:
+        path: Path of the unknown key.
+        is_section: True if its value is a mapping. At the top, only sections are then compared.
+
+    Returns:
+        The key with its section, such as "training.lr", or the name of a section, or None.
     """
     leaf, section = str(path[-1])[:100].lower(), f"{path[0]}."
     leaf = OTHER_NAMES.get(leaf, leaf)
@@ -203,16 +259,25 @@ def nearest_key(path: Keys, *, is_section: bool = False) -> str | None:
 
 
 def expected(path: Keys) -> str:
-    """Return the words for the allowed values of a known key, or of a value inside its value."""
+    """Return a description of the values that a known key allows, such as "text or null".
+
+    Args:
+        path: Path of the key, or of a value within its value, for which the result is the same.
+    """
     return one_of([word for variant in _variants(path) for word in _words(variant)])
 
 
 def choices(path: Keys) -> list[str]:
-    """Return the words that are allowed as the value of a known key."""
+    """Return the words that a known key allows, such as "auto", "true" or "null".
+
+    Args:
+        path: Path of the key, or of a value within its value.
+    """
     return [word for part in _variants(path) for word in _words(part) if _lists_words(part)]
 
 
 def _description(key: str) -> str:
+    """Return the description of a key in the schema, in lower case."""
     section, _, name = key.rpartition(".")
     fields = SECTIONS.get(section, Config).model_fields
     return str(fields[name].description).lower()
@@ -220,11 +285,12 @@ def _description(key: str) -> str:
 
 @cache
 def _section_schema(section: type[Section]) -> dict[str, Any]:
+    """Return the JSON Schema of a section. It is computed once."""
     return section.model_json_schema()
 
 
 def _variants(path: Keys) -> list[dict[str, Any]]:
-    """Return the JSON Schemas of the alternatives that a key allows."""
+    """Return the JSON Schema of each kind of value that a key allows."""
     section = SECTIONS.get(str(path[0]))
     if section and len(path) == 1:
         return [{"$comment": "a mapping of keys"}]
@@ -234,11 +300,12 @@ def _variants(path: Keys) -> list[dict[str, Any]]:
 
 
 def _lists_words(variant: dict[str, Any]) -> bool:
+    """Return True if a JSON Schema allows only certain words, such as an enum."""
     return "enum" in variant or "const" in variant or variant.get("type") in ("boolean", "null")
 
 
 def _words(variant: dict[str, Any]) -> list[str]:
-    """Return the words for the values that one alternative allows."""
+    """Return descriptions of the values that a JSON Schema allows."""
     kind = variant.get("type")
     if "enum" in variant or "const" in variant:
         return [str(word) for word in variant.get("enum", [variant.get("const")])]
@@ -250,7 +317,12 @@ def _words(variant: dict[str, Any]) -> list[str]:
 
 
 def _range(noun: str, variant: dict[str, Any]) -> str:
-    """Return the words for a number and its limits."""
+    """Return a description of a number with its limits, such as "a number above 0".
+
+    Args:
+        noun: "a number" or "a whole number".
+        variant: JSON Schema with the limits.
+    """
     limits = {
         "exclusiveMinimum": "above",
         "minimum": "of at least",
@@ -264,4 +336,5 @@ def _range(noun: str, variant: dict[str, Any]) -> str:
 
 
 def _number(value: float) -> str:
+    """Return a number as text, without ".0" if it is whole."""
     return str(int(value)) if value == int(value) else repr(value)

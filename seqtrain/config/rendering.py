@@ -1,4 +1,4 @@
-"""A config as YAML and by key, the schema for editors, and the reference table of all keys."""
+"""Config as YAML and as a dict of dotted keys, its JSON Schema, and the table of all keys."""
 
 import re
 from collections.abc import Iterator
@@ -12,15 +12,17 @@ from seqtrain.config.value_types import Section
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 _NOT_PLAIN = re.compile(r"<\w+>|\{[^}]*\}")
-"""Parts of a text that have a meaning in Markdown: `<pad>`, `{label: weight}`."""
+"""Parts of a text that Markdown wouldn't show as they are: `<pad>`, `{label: weight}`."""
 
 
 def render_config(config: Config, *, defaulted: bool = False) -> str:
-    """Return a whole config as YAML that `parse_config` reads back, in the order of the schema.
+    """Return a config with all its keys as YAML, which `parse_config` reads back.
+
+    The keys have the order of the schema.
 
     Args:
         config: The config.
-        defaulted: Add the comment `# default` to each key that was not set.
+        defaulted: True to add the comment `# default` to each key that wasn't set.
     """
     rows = list(_rows(config, ""))
     width = max((len(text) for text, is_default in rows if is_default), default=0)
@@ -32,7 +34,12 @@ def render_config(config: Config, *, defaulted: bool = False) -> str:
 
 
 def _rows(section: Section, indent: str) -> Iterator[tuple[str, bool]]:
-    """Yield the line of each key of a section, and True if the key was not set."""
+    """Yield the line of YAML for each key of a section, and True if the key wasn't set.
+
+    Args:
+        section: The section.
+        indent: Blanks at the beginning of each line.
+    """
     for name, value in section:
         if isinstance(value, Section):
             yield f"{name}:", False
@@ -42,17 +49,21 @@ def _rows(section: Section, indent: str) -> Iterator[tuple[str, bool]]:
 
 
 def config_schema() -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a config, for editors."""
+    """Return the JSON Schema (draft 2020-12) of a config file, for editors."""
     return {"$schema": DRAFT, **Config.model_json_schema(), "title": "seqtrain configuration"}
 
 
 def key_reference() -> str:
-    """Return a Markdown table with one row per key: key, default, values, meaning."""
+    """Return a table in Markdown with one row per section and key: key, default, values, meaning.
+
+    The meaning is the docstring of the key in the schema.
+    """
     lines = ["| key | default | values | meaning |", "|---|---|---|---|", *_reference(Config, "")]
     return "\n".join(lines) + "\n"
 
 
 def _reference(section: type[Section], above: str) -> Iterator[str]:
+    """Yield the rows of the table for a section whose keys begin with `above`."""
     for name, field in section.model_fields.items():
         key, kind = above + name, field.annotation
         if isinstance(kind, type) and issubclass(kind, Section):
@@ -65,11 +76,12 @@ def _reference(section: type[Section], above: str) -> Iterator[str]:
 
 
 def _cell(text: str | None) -> str:
+    """Return a text as the cell of a table in Markdown."""
     one_line = " ".join((text or "").split())
     return _NOT_PLAIN.sub(lambda part: f"`{part[0]}`", one_line).replace("|", "\\|")
 
 
 def values_by_key(config: Config) -> dict[str, Any]:
-    """Return every value of a config by its dotted key."""
+    """Return a dict that maps each key of a config, such as "training.lr", to its value."""
     dotted = {f"{name}.{key}": value for name in SECTIONS for key, value in getattr(config, name)}
     return {"seed": config.seed, **dotted}

@@ -1,4 +1,7 @@
-"""Rules between keys of a config: combinations that are refused, and keys without effect."""
+"""Rules between keys of a config: combinations that are refused, and keys without effect.
+
+A key is written as `section.key`, such as "training.lr".
+"""
 
 from __future__ import annotations
 
@@ -26,21 +29,25 @@ if TYPE_CHECKING:
     from seqtrain.config.schema import Config
 
 Problems: TypeAlias = "Iterator[tuple[str, str]]"
-"""Keys that are wrong, as `section.key`, each with the text of the problem."""
-Values: TypeAlias = "tuple[str, ...] | bool"
-"""Some values of a key: these, or SET or DEFAULT."""
-Conflict: TypeAlias = "tuple[str, Values, dict[str, Values], str]"
+"""Problems of a config: pairs of the key that is wrong, and the message."""
+Condition: TypeAlias = "tuple[str, ...] | bool"
+"""Condition on the value of a key: it is one of these values, or `SET`, or `DEFAULT`."""
+Conflict: TypeAlias = "tuple[str, Condition, dict[str, Condition], str]"
+"""A conflict: a key, its condition, conditions on other keys, and advice for the message."""
 Rule: TypeAlias = "Callable[[Config], Problems]"
+"""Function that yields the problems of a config whose values are valid one by one."""
 
 RULES: list[Rule] = []
-"""All rules. Each receives a config whose values are valid one by one."""
+"""All rules, in the order of this module."""
 FILES = ("data.train", "data.validation", "data.test")
 SET, DEFAULT = True, False
-"""Any value of a key other than its default, or its default."""
+"""Conditions: the value isn't the default of the key, or it is the default."""
 TEXTS = ("text", "tokens")
+"""Values of data.kind for sequences of tokens from a vocabulary."""
 STEPS = ("features", "steps")
+"""Values of data.kind for sequences that may have numbers."""
 NOT_WORDS = ("char", "byte", "bpe")
-"""Tokenizers whose tokens are no words."""
+"""Tokenizers whose tokens aren't words."""
 READS_BACKWARD = "it reads from the end; set model.bidirectional to false"
 CHANGES_LAST_STATE = "it changes the last state; set model.unroll to packed"
 NO_REFIT = "refit doesn't support it; expected false"
@@ -103,9 +110,12 @@ CONFLICTS: tuple[Conflict, ...] = (
         "these see the next token; expected autoencoder",
     ),
 )
-"""Values of a key that conflict with values of other keys, and what to write instead."""
+"""Conflicts between keys. A config is refused if all conditions of one of them hold.
+
+The message names the first key and its value, the other keys and their values, and the advice.
+"""
 FRACTION_AS_TEXT = re.compile(r"([0-9]+),([0-9]+)|([0-9]+)(\.[0-9]+)?\s*%")
-"""A fraction with a decimal comma, or a percentage: a number, not the name of a file."""
+"""Pattern of texts that are probably meant as a fraction, not as a file: "0,1" and "10 %"."""
 HAS_EFFECT: dict[str, Callable[[Config], bool]] = {
     "model.vectors_keep": lambda config: config.model.vectors is not None,
     "model.ngrams_spelling": lambda config: (
@@ -118,11 +128,11 @@ HAS_EFFECT: dict[str, Callable[[Config], bool]] = {
     "training.refit": lambda config: config.data.validation is not None,
     "pretraining.data": lambda config: config.pretraining.objective is not None,
 }
-"""Keys that only refine another one, with the condition under which they have an effect."""
+"""Maps each key that only refines another one to a function: True if it has an effect."""
 
 
 def reset_unused_keys(config: Config) -> None:
-    """Set the keys that have no effect in this config to their default."""
+    """Set the keys that have no effect in a config to their defaults. The config is changed."""
     for key, has_effect in HAS_EFFECT.items():
         if not has_effect(config):
             section, _, name = key.partition(".")
@@ -130,23 +140,23 @@ def reset_unused_keys(config: Config) -> None:
 
 
 def broken_rules(config: Config) -> Problems:
-    """Yield all combinations of keys that are refused."""
+    """Yield the problems of a config by all rules."""
     for check in RULES:
         yield from check(config)
 
 
 def _rule(check: Rule) -> Rule:
-    """Add a function to `RULES`, as a decorator, and return it."""
+    """Decorate a function: add it to `RULES`, and return it."""
     RULES.append(check)
     return check
 
 
-def _has(config: Config, key: str, values: Values) -> bool:
-    """Return True if a key has one of these values."""
+def _holds(config: Config, key: str, condition: Condition) -> bool:
+    """Return True if the value of a key satisfies a condition."""
     value = config.value(key)
-    return (
-        (value != _default(config, key)) is values if isinstance(values, bool) else value in values
-    )
+    if isinstance(condition, bool):
+        return (value != _default(config, key)) is condition
+    return value in condition
 
 
 def _default(config: Config, key: str) -> Any:
@@ -157,14 +167,16 @@ def _default(config: Config, key: str) -> Any:
 
 @_rule
 def _keys_go_together(config: Config) -> Problems:
-    for key, values, others, advice in CONFLICTS:
-        if all(_has(config, each, of) for each, of in {key: values, **others}.items()):
+    """Yield a problem for each entry of `CONFLICTS` whose conditions all hold."""
+    for key, condition, others, advice in CONFLICTS:
+        if all(_holds(config, each, of) for each, of in {key: condition, **others}.items()):
             causes = [f"{other} is {brief(config.value(other))}" for other in others]
             yield key, f"found {brief(config.value(key))}, but {' and '.join(causes)}; {advice}"
 
 
 @_rule
 def _step_columns_fit_the_model(config: Config) -> Problems:
+    """Yield a problem for each key about numbers if data.steps has tokens, or no numbers."""
     tokens, steps = _token_columns(config), config.data.steps or {}
     if steps and len(tokens) == len(steps) and config.data.standardize != "train":
         yield "data.standardize", "data.steps has no column of numbers; expected train"
@@ -175,6 +187,7 @@ def _step_columns_fit_the_model(config: Config) -> Problems:
 
 @_rule
 def _vectors_are_text(config: Config) -> Problems:
+    """Yield a problem if model.vectors names a binary file, or a file of another kind."""
     path = config.model.vectors or ""
     problem = advice_on(path)
     if path.lower().endswith(".bin"):
@@ -185,6 +198,7 @@ def _vectors_are_text(config: Config) -> Problems:
 
 @_rule
 def _fractions_are_numbers(config: Config) -> Problems:
+    """Yield a problem for each fraction that is written as text, such as "10 %" or "0,1"."""
     for key in ("data.validation", "data.test"):
         value = config.value(key)
         if isinstance(value, str) and _looks_like_fraction(value):
@@ -194,12 +208,13 @@ def _fractions_are_numbers(config: Config) -> Problems:
 
 
 def _looks_like_fraction(name: str) -> bool:
+    """Return True if `name` is probably meant as a fraction, and there is no file of this name."""
     return bool(FRACTION_AS_TEXT.fullmatch(name)) and not os.path.exists(name)
 
 
 @_rule
 def _files_have_one_known_format(config: Config) -> Problems:
-    """Each file has a format, and the files of a key have the same one."""
+    """Yield a problem for each key whose files have an unknown format or different formats."""
     for key in (*FILES, "pretraining.data"):
         names = [name for name in names_of(config.value(key)) if not _looks_like_fraction(name)]
         formats = {resolve_format(name, config.data.format): name for name in names}
@@ -214,6 +229,7 @@ def _files_have_one_known_format(config: Config) -> Problems:
 
 @_rule
 def _formats_hold_the_kind(config: Config) -> Problems:
+    """Yield a problem for each format of a data file that can't have sequences of data.kind."""
     kind = config.data.kind
     for format, key in _formats(config).items():
         if kind != "steps" and not holds(format, kind):
@@ -225,7 +241,7 @@ def _formats_hold_the_kind(config: Config) -> Problems:
 
 
 def _formats(config: Config) -> dict[str, str]:
-    """Return the formats of all data files, each with the first key that has such a file."""
+    """Return a dict that maps each format of a data file to the first key with such a file."""
     found: dict[str, str] = {}
     for key in FILES:
         for name in names_of(config.value(key)):
@@ -237,6 +253,7 @@ def _formats(config: Config) -> dict[str, str]:
 
 @_rule
 def _columns_need_a_table(config: Config) -> Problems:
+    """Yield a problem for each key that names a column if a data file has no columns."""
     for key in ("data.group", "data.steps", "data.static"):
         for format, file in _formats(config).items():
             if config.value(key) is not None and columns_of_format(format) == "none":
@@ -246,6 +263,7 @@ def _columns_need_a_table(config: Config) -> Problems:
 
 @_rule
 def _tables_need_columns(config: Config) -> Problems:
+    """Yield a problem if a data file is a table and data.sequence or data.label is missing."""
     data = config.data
     formats = [format for format in _formats(config) if columns_of_format(format) != "none"]
     is_wide = data.kind == "features" and all(
@@ -259,6 +277,7 @@ def _tables_need_columns(config: Config) -> Problems:
 
 @_rule
 def _columns_have_one_role(config: Config) -> Problems:
+    """Yield a problem for each column that has more than one role, or is twice in data.label."""
     data = config.data
     columns = data.sequence if isinstance(data.sequence, list) else [data.sequence]
     labels = data.label if isinstance(data.label, list) else [data.label]
@@ -281,6 +300,7 @@ def _columns_have_one_role(config: Config) -> Problems:
 
 @_rule
 def _increase_needs_order(config: Config) -> Problems:
+    """Yield a problem if a step column is the increase of data.order, but data.order is null."""
     steps = config.data.steps or {}
     if "order" in steps.values() and config.data.order is None:
         name = next(name for name in steps if steps[name] == "order")
@@ -294,6 +314,7 @@ def _token_columns(config: Config) -> list[str]:
 
 @_rule
 def _numbers_depend_on_tokens(config: Config) -> Problems:
+    """Yield a problem for each `by` in data.steps that doesn't name a token column."""
     kinds: dict[str, Any] = dict(config.data.steps or {})
     tokens = _token_columns(config)
     for name, kind in kinds.items():
@@ -304,6 +325,10 @@ def _numbers_depend_on_tokens(config: Config) -> Problems:
 
 @_rule
 def _only_numbers_are_carried(config: Config) -> Problems:
+    """Yield a problem if data.missing is last, but a previous number can't replace a missing one.
+
+    This is the case if all step columns are tokens, or if a number depends on a token.
+    """
     kinds: dict[str, Any] = dict(config.data.steps or {})
     if config.data.missing != "last" or not kinds:
         return
@@ -317,6 +342,7 @@ def _only_numbers_are_carried(config: Config) -> Problems:
 
 @_rule
 def _ngrams_name_token_columns(config: Config) -> Problems:
+    """Yield a problem for model.ngrams if its columns aren't the token columns of data.steps."""
     sizes, steps = config.model.ngrams, config.data.steps
     if sizes is None:
         return
@@ -339,6 +365,7 @@ def _ngrams_name_token_columns(config: Config) -> Problems:
 
 @_rule
 def _held_out_fractions_leave_rows(config: Config) -> Problems:
+    """Yield a problem if validation and test are fractions that leave no row to train on."""
     validation, test = config.data.validation, config.data.test
     if isinstance(validation, float) and isinstance(test, float) and validation + test >= 1:
         left = f"with data.validation: {validation:g} no row is left to train on"

@@ -69,13 +69,16 @@ class DataConfig(Section):
     format: DataFormat = "auto"
     """Format of the files. auto: by the file name; .gz and .zst files are decompressed."""
     header: Literal["auto"] | bool = "auto"
-    """csv, tsv: true if the first row holds the column names. auto: true if a key names one."""
+    """csv, tsv: true if the first row has the names of the columns. auto: true if a key of this
+    section names a column."""
     quoting: Literal["auto", "standard", "none"] = "auto"
-    """csv, tsv: standard reads "…" as one field. auto: standard for csv, none for tsv."""
+    """csv, tsv: standard: double quotes enclose fields. none: they are ordinary characters. auto:
+    standard for csv, none for tsv."""
     delimiter: Literal["auto", "comma", "semicolon", "tab", "pipe"] = "auto"
     """csv, tsv: separator of the fields. auto: a tab for tsv; for csv, found in the first lines."""
     encoding: Encoding = "utf-8"
-    """Encoding of lines that are not UTF-8, such as cp1252 or gbk. utf-16: the whole file."""
+    """Encoding of lines that are not UTF-8, such as cp1252 or gbk. utf-16 applies to the whole
+    file."""
     decimal: Literal[".", ","] = "."
     """Decimal mark of numbers in text. With ",", blanks or semicolons separate the numbers of a
     series."""
@@ -84,23 +87,24 @@ class DataConfig(Section):
     time step) or steps (a table with one row per time step: data.steps). auto: steps if data.steps
     is set, features for ts and npz, else text."""
     sequence: Column | Columns | None = None
-    """Column of the sequence: its name, or its index from 0. Of a list, texts are joined by spaces,
-    columns of features are channels, and columns of single numbers are time steps (null: all
-    columns of a csv)."""
+    """Column of the sequence: its name, or its index from 0. With a list of columns, texts are
+    joined by spaces, columns of series are channels, and columns of single numbers are the time
+    steps of a series. null, in a csv of single numbers: all other columns."""
     id: Column | None = None
     """steps: column of the sequence id. All rows with the same id form one sequence."""
     order: Column | None = None
     """steps: column that sorts the rows of an id: numbers, dates or times. null: file order."""
     steps: StepColumns | None = None
-    """Columns of a time step, in place of data.sequence. token: a symbol (with min_count:
-    {token: true, min_count: N}); number (if its meaning depends on a token of the step, such as the
-    name of what was measured: {number: true, by: COLUMN}); order: increase of data.order since the
-    previous step, in seconds for dates, under a name of your choice."""
+    """Columns of a time step, in place of data.sequence. token: a symbol; {token: true, min_count:
+    N} sets its min_count. number: a number; write {number: true, by: COLUMN} if its meaning depends
+    on a token of the step, such as the name of what was measured. order: the increase of data.order
+    since the previous step, in seconds for dates; any name will do for this column."""
     static: StaticColumns | None = None
     """Row features: columns with one value per sequence, each a token or a number as in steps."""
     label: Column | Columns | None = None
-    """Column of the label: its name, or its index from 0. Of a list, each column marks the label of
-    its name with 1 or 0, true or false, yes or no; blank: 0."""
+    """Column of the label: its name, or its index from 0. A list of columns is multi-label: a row
+    has the label that a column is named after if the cell is 1, true or yes, and not if it is 0,
+    false, no or blank."""
     label_separator: Annotated[str, Field(min_length=1, max_length=16)] | None = None
     """Separator of the labels of a multi-label row, such as "|". null: one label per row, or lists
     of labels in jsonl and parquet."""
@@ -108,36 +112,41 @@ class DataConfig(Section):
     """Column of the group, such as a customer. A group is never divided between train and held-out
     rows. With model.initial_state: carried, the rows of a group follow one another."""
     tokenizer: Literal["word", "whitespace", "char", "byte", "bpe"] = "word"
-    """text: how to split it into tokens. word: runs of letters and digits, punctuation marks."""
+    """text: how to split it into tokens. word: words of letters and digits, and punctuation marks.
+    whitespace: at blanks only. char: characters. byte: bytes of UTF-8. bpe: byte-pair encoding,
+    learned from train."""
     lowercase: bool = True
     """text: convert to lower case before splitting."""
     min_count: PositiveInt = 1
-    """Least number of occurrences in train (and pretraining.data) of a token of the vocabulary."""
+    """Smallest number of occurrences, in train and pretraining.data, of a token that gets into the
+    vocabulary."""
     max_vocab_size: Annotated[int, Field(ge=3, le=2**31 - 1)] = 30000
-    """Largest size of the vocabulary, with <pad> and <unk>; the most frequent tokens are kept."""
+    """Largest size of the vocabulary, with <pad> and <unk>. The most frequent tokens are kept."""
     max_length: PositiveInt | None = None
-    """Largest number of time steps; longer sequences are cut (see overlong). null: no limit."""
+    """Largest number of time steps. Longer sequences are cut (see overlong). null: no limit."""
     overlong: Literal["head", "tail", "middle", "error"] = "head"
-    """Part of a sequence longer than max_length that is kept, or error."""
+    """Part that is kept of a sequence longer than max_length. error: stop with an error."""
     empty: Literal["error", "drop", "unk"] = "error"
-    """Handling of sequences without time steps: error, drop the row, or unk: read one <unk>
-    (features: zeros)."""
+    """Handling of sequences without time steps. error: stop with an error. drop: skip the row. unk:
+    read one <unk> instead (features: one step of zeros)."""
     missing: Literal["error", "mask", "last"] = "error"
-    """Handling of missing numbers: error; mask: 0, marked by an additional channel; or last, for
-    steps: the last number seen in the sequence, with this mark and the time since then (by the
-    column order of data.steps, else in steps)."""
+    """Handling of missing numbers. error: stop with an error. mask: read 0, marked in an additional
+    channel. last (only with data.steps): read the last number before it in the sequence, marked in
+    the same way, and add a channel with the time since then (by the column order of data.steps,
+    else in steps)."""
     standardize: Literal["train", "series", "both"] = "train"
-    """Numbers are scaled by mean and standard deviation of train, of each sequence (series), or by
-    both, as separate channels."""
+    """Mean and standard deviation by which numbers are scaled: of train, of each sequence (series),
+    or both, as separate channels."""
     number_bins: Annotated[int, Field(ge=2, le=256)] | None = None
-    """steps: numbers are also encoded piecewise linearly, with the quantiles of train as edges of
-    this many bins, or with the distinct values if there are fewer. null: only scaled."""
+    """steps: encode numbers piecewise linearly, too, with the quantiles of train as edges of this
+    many bins, or with the distinct values if there are fewer. null: numbers are only scaled."""
     bad_rows: Literal["error", "drop"] = "error"
-    """Handling of rows that can't be read: error, or drop (fit and eval name and count them)."""
+    """Handling of rows that can't be read. error: stop with an error. drop: skip them; fit and eval
+    name and count them."""
 
     @model_validator(mode="after")
     def _resolve_kind(self) -> DataConfig:
-        """Replace auto by the resolved kind, which still counts as not set by the user."""
+        """Replace kind: auto by the kind that it means. The key still counts as not set."""
         if self.kind == "auto":
             kind = default_kind(resolve_format(names_of(self.train)[0], self.format))
             self.__dict__["kind"] = kind if self.steps is None else "steps"
@@ -154,35 +163,38 @@ class BatchingConfig(Section):
     bucketing: bool = True
     """Group sequences of similar length into the same batch. false: random batches."""
     sort: Literal["collate", "module"] = "collate"
-    """Place where a batch is sorted by length: in collate, or inside the module, padded."""
+    """Where the rows of a batch are sorted by length. collate: when the batch is made. module: in
+    the module, which then receives the padded batch."""
 
 
 class ModelConfig(Section):
     """The network: input, recurrent encoder, pooling, head, and further branches."""
 
     embedding_dim: Width | None = None
-    """Size of the embedding of a token or feature vector. null: the size of model.vectors, else
-    128."""
+    """Size of the embedding of a token or a feature vector. null: the size of the word vectors in
+    model.vectors, or 128."""
     embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.3
     """Standard deviation of the initial embedding: 0.1 to 0.3 for words, 1 for small alphabets."""
     vectors: Path | None = None
     """text, tokens: file of initial word vectors (.vec, text of GloVe or word2vec). null: none."""
     vectors_keep: Annotated[int, Field(ge=0, le=2**24)] = 20_000
-    """Number of words that enter the vocabulary from model.vectors though train lacks them: the
-    first ones of the file."""
+    """Number of words in model.vectors that enter the vocabulary although train lacks them: the
+    first such words of the file."""
     freeze: bool | PositiveInt = False
-    """text, tokens: keep the embedding fixed. A number N: for the first N epochs."""
+    """text, tokens: true: the embedding isn't trained. A number N: not in the first N epochs."""
     subwords: GramSizes | None = None
     """text: add embeddings of a word's character n-grams to the word's embedding. null: none."""
     convolutions: Convolutions | None = None
-    """Convolutions before the encoder (features: in place of the linear layer). null: none."""
+    """Convolutions before the encoder (features: in place of the linear layer). Each is given as
+    [width, kernel, stride]. null: none."""
     ngrams: GramSizes | GramColumns | None = None
     """text, tokens, steps: add a linear classifier on n-grams of tokens as a branch. For several
     columns of tokens: {column: [shortest, longest]}. null: none."""
     ngrams_spelling: bool = False
-    """ngrams with subwords: also use character n-grams within words, with the sizes of subwords."""
+    """model.ngrams with model.subwords: also use character n-grams within words, with the sizes of
+    model.subwords."""
     max_ngrams: Annotated[int, Field(ge=1, le=2**24)] = 300_000
-    """Largest number of n-grams; the most frequent ones of train are kept."""
+    """Largest number of n-grams. The most frequent n-grams of train are kept."""
     kernels: bool = False
     """Numbers only: add a linear classifier on a bank of fixed convolution kernels as a branch."""
     trees: bool = False
@@ -197,12 +209,12 @@ class ModelConfig(Section):
     bidirectional: bool = False
     """Also read each sequence backward."""
     join: Literal["concat", "sum", "mean"] = "concat"
-    """bidirectional: how the states of both directions are combined."""
+    """model.bidirectional: how the states of both directions are combined."""
     pooling: Pooling | Poolings = "last"
     """Input of the head: the last valid state; mean, max, sum or attention over all valid states;
     or a list of these, concatenated."""
     attention_size: Annotated[int, Field(ge=1, le=65_536)] | None = None
-    """attention: size of its hidden layer. null: size of the states."""
+    """pooling: attention: size of the hidden layer of the attention. null: size of the states."""
     initial_state: Literal["zeros", "random", "learned", "carried"] = "zeros"
     """State before the first time step: zeros, random in training, learned, or carried from the
     previous row of the same data.group."""
@@ -220,17 +232,17 @@ class ModelConfig(Section):
 
     @model_validator(mode="after")
     def _resolve_width(self) -> ModelConfig:
-        """Set 128 if no file of vectors decides; it still counts as not set by the user."""
+        """Replace embedding_dim: null by 128 if no file has vectors. It still counts as not set."""
         if self.vectors is None and self.embedding_dim is None:
             self.__dict__["embedding_dim"] = 128
         return self
 
     @property
     def width(self) -> int:
-        """Size of an embedded time step.
+        """Value of embedding_dim, the size of an embedded time step.
 
         Raises:
-            ValueError: If the file of model.vectors, which decides it, hasn't been read yet.
+            ValueError: If it is null because the file of model.vectors hasn't been read yet.
         """
         if self.embedding_dim is None:
             raise ValueError("model.embedding_dim: read the file of model.vectors first")
@@ -238,7 +250,10 @@ class ModelConfig(Section):
 
     @property
     def architecture(self) -> ModelConfig:
-        """Keys that a trained model needs; keys that only serve training have their defaults."""
+        """Copy of the section without word vectors, which a trained model doesn't need any more.
+
+        The keys vectors, vectors_keep and freeze have their defaults.
+        """
         of_training = ("vectors", "vectors_keep", "freeze")
         fields = ModelConfig.model_fields
         return self.model_copy(update={name: fields[name].default for name in of_training})
@@ -248,16 +263,16 @@ class TrainingConfig(Section):
     """Training of the model, and when it stops."""
 
     max_epochs: Epochs | Literal["auto"] = "auto"
-    """Largest number of epochs. auto: 10, or up to 100 until 2,000 updates are reached."""
+    """Largest number of epochs. auto: as many as 2,000 updates take, but from 10 to 100."""
     optimizer: Literal["adamw", "adam", "sgd"] = "adamw"
     """Optimizer. sgd uses momentum 0.9."""
     sparse_embedding: bool = True
-    """Update and decay only the embedding rows that a batch uses. false: all rows."""
+    """Update and decay only the rows of an embedding that a batch uses. false: all rows."""
     lr: LearningRate = 0.004
     """Peak learning rate."""
     ngrams_lr: LearningRate | None = None
-    """ngrams: train the n-gram weights by plain SGD with this learning rate per example. null: by
-    the optimizer."""
+    """model.ngrams: train the n-gram weights by plain SGD, with this learning rate per example.
+    null: by the optimizer."""
     weight_decay: Annotated[float, Field(ge=0.0, le=1000.0)] = 0.0
     """Weight decay of matrices (not biases): decoupled in adamw, an L2 term in adam and sgd."""
     schedule: Literal["constant", "linear", "cosine", "plateau"] = "linear"
@@ -270,15 +285,17 @@ class TrainingConfig(Section):
     max_grad_norm: Positive | None = 1.0
     """Largest norm of the gradients; larger gradients are scaled down. null: no clipping."""
     patience: PositiveInt | Literal["auto"] | None = "auto"
-    """Epochs without improvement before training stops. auto: 3 or a fifth of all epochs, counted
-    from the last decrease of the validation loss; half of all epochs if no epoch beats the
-    majority-class baseline. null: no early stopping, unless all of validation is predicted
-    correctly for as long (fewer than 100 rows: with a loss below 0.1)."""
+    """Number of epochs without improvement of monitor after which training stops. auto: the larger
+    of 3 and a fifth of all epochs; a lower validation loss is an improvement, too; and training
+    stops after half of the epochs, at least 10, if none beat the majority-class baseline. null: no
+    early stopping. In any case, the number of auto applies once all of validation is predicted
+    correctly (with fewer than 100 rows: with a loss below 0.1)."""
     min_delta: Annotated[float, Field(ge=0.0, le=1000.0)] | Literal["auto"] = "auto"
     """Smallest decrease of the validation loss that counts as an improvement. auto: 1 divided by
     the number of validation rows, as if the log-likelihood of one row changed by 1."""
     monitor: Metric = "accuracy"
-    """Score on validation that selects the best epoch (without validation: on train)."""
+    """Metric on validation that selects the best epoch. Without validation, it is the accuracy or
+    loss on train."""
     class_weights: Literal["balanced"] | ClassWeights | None = None
     """Weight of each class in the loss. balanced: inverse to its frequency. null: equal."""
     logit_adjustment: Fraction = 0.0
@@ -290,10 +307,10 @@ class TrainingConfig(Section):
     """Numbers only, in training. shift: add a normal random number to each channel, with this
     standard deviation. slice: remove at most this fraction of the series. null: neither."""
     refit: bool = False
-    """Finally train a new model on train and validation together, up to the last epoch within one
-    standard error of the best (if all of validation is right: up to the last decrease of its
-    loss). Validation after as many epochs calibrates it. The threshold of a rare class is chosen on
-    the rows that it learned."""
+    """Finally train a new model on train and validation together. It has as many epochs as there
+    were up to the last one within one standard error of the best (if all of validation is right: up
+    to the last decrease of its loss). It is calibrated on validation by the first model after as
+    many epochs. The threshold of a rare class is chosen on the rows that it learned."""
     calibration: Literal["temperature", "none"] = "temperature"
     """temperature: finally divide the logits by the number that minimizes the validation loss
     (multi-label: one number and one threshold per class)."""
@@ -306,9 +323,11 @@ class TrainingConfig(Section):
     """Precision of matrix products in training. tf32: 10 bits of mantissa on CUDA, float32
     elsewhere. bfloat16: under autocast. Predictions are always computed in float32."""
     checkpoint_every: Interval | None = None
-    """Interval between checkpoints within an epoch. null: only after epochs."""
+    """Interval between checkpoints within an epoch, as a number of updates (steps) or of minutes.
+    null: checkpoints are only written after epochs."""
     deterministic: bool = False
-    """cuda: use slower algorithms whose results are equal bit by bit. On CPUs they always are."""
+    """cuda: use slower algorithms whose results are the same in every run, bit by bit. On CPUs they
+    always are."""
     device: Literal["auto", "cpu", "cuda", "mps"] | CudaIndex = "auto"
     """Device to train on. auto: cuda, else mps, else cpu."""
 
@@ -317,7 +336,7 @@ class PretrainingConfig(Section):
     """Pretraining of the encoder on sequences without labels."""
 
     objective: Literal["autoencoder", "language_model"] | None = None
-    """language_model: predict each next token; autoencoder: reproduce the sequence. null: no
+    """language_model: predict each next token. autoencoder: reproduce the sequence. null: no
     pretraining."""
     data: Paths | None = None
     """Files with additional sequences, read in the same way as train. They need no labels."""
@@ -326,7 +345,8 @@ class PretrainingConfig(Section):
     lr: LearningRate = 0.002
     """Peak learning rate."""
     max_length: PositiveInt | None = 100
-    """Longer sequences are divided into separate pieces of N time steps. null: undivided."""
+    """Largest number of time steps. Longer sequences are split into separate ones of about equal
+    length. null: no limit."""
     dropout: Fraction = 0.2
     """Dropout of the embedding and before the output."""
 
@@ -335,7 +355,8 @@ class TuneConfig(Section):
     """Settings of `seqtrain tune`. fit ignores them."""
 
     space: TunedKeys | None = None
-    """Values to try for each key: a list, or {low: number, high: number}. null: none."""
+    """Values to try for some keys: a list, {low: number, high: number}, or null to leave the key
+    unchanged. The search itself has values for other keys, and for all keys if this is null."""
 
 
 class Config(Section):
@@ -352,7 +373,11 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _check_rules(self) -> Config:
-        """Reset keys without effect, then check all rules between keys and report all errors."""
+        """Reset keys without effect to their defaults, then check the rules between keys.
+
+        Raises:
+            ValidationError: With all broken rules.
+        """
         reset_unused_keys(self)
         errors: list[InitErrorDetails] = [
             {"type": rule_error(text), "loc": tuple(key.split(".")), "input": None}
@@ -367,7 +392,11 @@ class Config(Section):
     def _raise_config_errors(
         cls, values: Any, validate: ModelWrapValidatorHandler[Config], info: ValidationInfo
     ) -> Config:
-        """Raise a ConfigError with one line per problem, in place of pydantic's error."""
+        """Validate the values as pydantic does, but raise its errors as one ConfigError.
+
+        Raises:
+            ConfigError: With one line per problem.
+        """
         from seqtrain.config.problems import config_error
 
         try:
@@ -381,7 +410,11 @@ class Config(Section):
         return getattr(getattr(self, section) if section else self, name)
 
     def with_keys(self, **sections: Mapping[str, Any]) -> Config:
-        """Return a copy with other values at some keys of some sections.
+        """Return a copy with other values at some keys.
+
+        Args:
+            sections: Maps the keys of a section, such as ``model``, to their new values, for each
+                section that changes.
 
         Raises:
             ConfigError: If a value is invalid, or conflicts with other keys.
@@ -397,4 +430,4 @@ SECTIONS: dict[str, type[Section]] = {
     for name, field in Config.model_fields.items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
 }
-"""The sections of a config, by name."""
+"""Maps the name of each section of a config to its type."""

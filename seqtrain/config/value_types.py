@@ -1,4 +1,7 @@
-"""Types of config values, with the words that messages use for them, and the base of sections."""
+"""Types of the values in a config, and the base of its sections.
+
+Each type has its limits and, where pydantic has no words for it, a description for messages.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -11,16 +14,16 @@ from seqtrain.files.formats import is_text_encoding
 from seqtrain.metrics import MONITORED
 
 BROKEN_RULE = "broken_rule"
-"""Type of the validation errors whose text is shown to the user as it is."""
+"""Type of the errors of pydantic whose message is shown to the user unchanged."""
 
 
 def rule_error(text: str) -> PydanticCustomError:
-    """Return a validation error whose message is `text`."""
+    """Return an error of pydantic whose message, `text`, is shown to the user unchanged."""
     return PydanticCustomError(BROKEN_RULE, "{text}", {"text": text})
 
 
 class Section(BaseModel):
-    """Group of keys: immutable, without unknown keys, with strict types."""
+    """Base of the sections of a config: immutable, with strict types, without unknown keys."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, use_attribute_docstrings=True
@@ -28,15 +31,22 @@ class Section(BaseModel):
 
 
 def _described(words: str, **limits: Any) -> Any:
-    """Return a field with limits and the words by which messages describe its values.
+    """Return a field of pydantic with a description of its values for messages.
 
-    The words are kept in the JSON Schema, as its comment.
+    Args:
+        words: The description. It becomes the comment of the field in the JSON Schema.
+        limits: Limits of the value, as `pydantic.Field` takes them.
     """
     return Field(json_schema_extra={"$comment": words}, **limits)
 
 
 def _satisfying(condition: Callable[[Any], bool], words: str) -> AfterValidator:
-    """Return a validator that requires a condition, described in words."""
+    """Return a validator of pydantic that requires a condition.
+
+    Args:
+        condition: Function that receives the value and returns True if it is valid.
+        words: Description of the valid values, for the message.
+    """
 
     def check(value: Any) -> Any:
         if not condition(value):
@@ -75,7 +85,15 @@ ColumnName = Annotated[str, _described("a column name", pattern=NO_NUL, min_leng
 
 
 def _has_option(kind: str, option: str, form: str) -> AfterValidator:
-    """Check that a column of a step has its kind set to true, and an option that isn't true."""
+    """Return a validator of a step column with an option, such as {token: true, min_count: 2}.
+
+    The key of the kind must be true, and the option must not.
+
+    Args:
+        kind: Key of the kind of column, such as "token".
+        option: Key of the option, such as "min_count".
+        form: Description of the valid mappings, for the message.
+    """
     return _satisfying(lambda column: column[kind] is True and column[option] is not True, form)
 
 
