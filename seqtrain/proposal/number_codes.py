@@ -31,8 +31,9 @@ def are_codes(
 ) -> bool:
     """Return True if the numbers of a step column are codes instead of measurements.
 
-    Codes change abruptly between the rows of a sequence. In addition, they are sparse and written
-    with equal lengths, or they predict the label better than ranges of the numbers do.
+    Codes change abruptly between the rows of a sequence, unless the rows are sorted by them. In
+    addition, they are sparse and written with equal lengths (if they aren't sorted), or they
+    predict the label better than ranges of the numbers do.
 
     Args:
         column: The column, which holds numbers.
@@ -46,12 +47,13 @@ def are_codes(
     changes, known = np.diff(values), np.unique(values)
     changes = changes[(np.diff(ids) == 0) & (changes != 0)]
     is_smooth = not len(changes) or np.abs(changes).mean() < SMOOTH * values.std()
-    if column.has_no_labels or is_smooth:
+    is_sorted = len(changes) > 0 and changes.min() > 0
+    if column.has_no_labels or (is_smooth and not is_sorted):
         return False
     width, repeats = known[-1] - known[0], REPEATS * len(known) < len(values)
     have_equal_length = len({len(text) for text in {*texts.tolist()}}) == 1
     is_sparse = SPARSE * len(known) < width and len(known) <= MOST_CODES
-    if is_sparse and repeats and have_equal_length:
+    if is_sparse and repeats and have_equal_length and not is_smooth:
         return True
     if len(known) <= RANGES or (len(known) > MOST_CODES and 2 * len(known) < width):
         return False

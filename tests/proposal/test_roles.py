@@ -188,6 +188,21 @@ def test_iso_durations_are_numbers_in_seconds(tmp_path):
     assert mean == pytest.approx(sum(seconds) / len(seconds))
 
 
+def test_codes_are_tokens_also_where_the_rows_are_sorted_by_them(tmp_path):
+    """As ratings are that are sorted by the rater; the sum of the codes is a measurement."""
+    draw = random.Random(4)
+    likes = {label: draw.sample(range(200), 30) for label in "abc"}
+    rows = []
+    for case in range(120):
+        label, total = "abc"[case % 3], 0
+        for code in sorted(draw.sample(likes[label], 8)):
+            total += draw.randint(1, 9)
+            rows.append([f"c{case}", code, total, draw.choice([1, 2, 3, 4, 5]), label])
+    path = write(tmp_path / "a.csv", ["case_id", "rater", "so_far", "stars", "outcome"], rows)
+    config, _ = proposed(path, label="outcome")
+    assert config.data.steps == {"rater": "token", "so_far": "number", "stars": "number"}
+
+
 def test_texts_that_never_repeat_are_no_tokens(tmp_path):
     rows = [[f"Ada {n}", *row] for n, row in enumerate(events())]
     config, proposal = proposed(
