@@ -16,7 +16,7 @@ from seqtrain.text import nearest, one_of, quote
 
 OTHERS = ("started", "epochs", "best_epoch", "seconds")
 """Attributes of `RunSummary` that runs can be sorted by."""
-ALIASES = {"time": "seconds"}
+ALIASES = {"time": "seconds", "baseline": "majority_baseline"}
 """Maps a heading of `seqtrain runs` to the name of its value, where these differ."""
 SORTABLE = (*OTHERS, *EPOCH_METRICS, *(f"test.{name}" for name in EPOCH_METRICS))
 """Names of values that runs can be sorted by, in addition to the keys of their configs."""
@@ -163,7 +163,7 @@ def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
 
     Args:
         runs: The runs.
-        name: A name in SORTABLE, "time", a dotted key, or the last part of a key if only one key
+        name: A name in SORTABLE or ALIASES, a dotted key, or the last part of a key if only one key
             ends with it. Keys that differ between the runs are searched first.
 
     Raises:

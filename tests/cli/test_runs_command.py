@@ -21,6 +21,7 @@ def write_run(folder: Path, name: str, accuracy: float, age: int, **training: ob
     lines: list[dict[str, object]] = []
     for epoch, best in ((1, True), (2, True), (3, False)):
         scores = {"accuracy": accuracy if epoch == 2 else 0.1, "loss": 1 - accuracy}
+        scores["majority_baseline"] = 0.4
         line = {"event": "epoch", "epoch": epoch, "best": best, "seconds": 50.0}
         lines.append({**line, "validation": scores})
     lines.append({"event": "end", "test": {"accuracy": accuracy - 0.25, "loss": 2.0}})
@@ -53,7 +54,7 @@ def test_json_holds_scores_settings_and_what_differs(place, cli):
     assert newest["path"] == "runs/c"
     assert newest["config"]["training.lr"] == 0.1
     assert newest["config"]["training.patience"] is None
-    assert newest["validation"] == {"accuracy": 0.625, "loss": 0.375}
+    assert newest["validation"] == {"accuracy": 0.625, "loss": 0.375, "majority_baseline": 0.4}
     assert newest["test"] == {"accuracy": 0.375, "loss": 2.0}
     assert (newest["best_epoch"], newest["epochs"], newest["seconds"]) == (2, 3, 150.0)
     assert newest["finished"] is True
@@ -64,7 +65,7 @@ def test_the_table(place, cli):
     lines = [line.split() for line in ended.out.splitlines() if line.strip()]
     assert ended.out.lstrip().startswith("run ")
     assert [lines[0][0], lines[0][-1]] == ["run", "lr"]
-    assert " ".join(lines[2]) == "c 62.50% 37.50% 2 min 30 s 2 of 3 - 0.3750 0.1"
+    assert " ".join(lines[2]) == "c 62.50% 40.00% 37.50% 2 min 30 s 2 of 3 - 0.3750 0.1"
     assert [line[0] for line in lines[2:]] == ["c", "b", "a"]
 
 
@@ -115,7 +116,8 @@ def test_names_are_whole_and_headings_are_words_that_sort_takes(place, cli, monk
     lines = cli("runs").out.splitlines()
     assert any(line.strip().startswith(f"{name}/seed-0 ") for line in lines)
     headings = next(line for line in lines if line.strip()).split()
-    assert headings[:3] == ["run", "accuracy", "test.accuracy"]
+    assert [x for x in headings if x != "baseline"][:3] == ["run", "accuracy", "test.accuracy"]
+    assert ("baseline" in headings) == (width == "120")
     for heading in headings[1:]:
         assert names(cli, "--sort", heading)
 

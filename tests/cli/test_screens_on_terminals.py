@@ -157,7 +157,7 @@ def test_what_has_no_room_is_named(show):
         assert re.search(r"\d columns? do\S+ fit", narrow)
         assert " fit;" not in wide
     lines = show(["runs"], 80).lines()
-    assert lines[0].split()[:4] == ["run", "accuracy", "test.accuracy", "time"]
+    assert lines[0].split()[:5] == ["run", "accuracy", "baseline", "test.accuracy", "time"]
 
 
 def test_epochs_that_bring_nothing_new_update_one_line(project, events, monkeypatch):

@@ -13,8 +13,9 @@ from seqtrain.text import duration, listed
 
 UNKNOWN = "-"
 LOSS_NOTE = "accuracy, loss: on validation, before calibration; test.accuracy: after it"
+BASELINE_NOTE = "baseline: accuracy of always predicting the most frequent class of these rows"
 REFIT_NOTE = "refit: validation scores are those of the model before training.refit"
-RANK_OF_SETTINGS = 5
+RANK_OF_SETTINGS = 6
 """Rank of the first setting. A narrow table leaves out settings before scores."""
 
 
@@ -44,19 +45,26 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
         record: Record = {
             TableColumn("run", "whole"): run.name,
             "accuracy": format_number(run.validation.get("accuracy"), ".2%"),
+            TableColumn("baseline", rank=2): format_number(_baseline(run), ".2%"),
             "test.accuracy": format_number(run.test.get("accuracy"), ".2%"),
             TableColumn("time", rank=1): duration(run.seconds),
-            TableColumn("best_epoch", rank=2): _epochs(run),
-            TableColumn("macro_f1", rank=3): format_number(run.validation.get("macro_f1"), ".2%"),
-            TableColumn("loss", rank=4): format_number(run.validation.get("loss"), ".4f"),
+            TableColumn("best_epoch", rank=3): _epochs(run),
+            TableColumn("macro_f1", rank=4): format_number(run.validation.get("macro_f1"), ".2%"),
+            TableColumn("loss", rank=5): format_number(run.validation.get("loss"), ".4f"),
         }
         for key, column in settings.items():
             record[column] = _setting(run, key)
         records.append(record)
     print_records(console, records, also="seqtrain runs --json")
-    note(LOSS_NOTE)
+    note(LOSS_NOTE, BASELINE_NOTE)
     if any(run.refit for run in runs):
         note(REFIT_NOTE)
+
+
+def _baseline(run: RunSummary) -> float | None:
+    """Return the accuracy of the majority-class baseline on validation, or else on test."""
+    scores = run.validation or run.test
+    return scores.get("majority_baseline")
 
 
 def _setting(run: RunSummary, key: str) -> str:
