@@ -139,7 +139,6 @@ class Study:
         sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=FIRST_TRIALS)
         self._study = optuna.create_study(sampler=sampler, direction="maximize")
         self._asked: dict[int, Any] = {}
-        self._begun = 0
         for trial in known:
             self._asked[trial.number] = self._ask(trial.settings)
             self.add(trial)
@@ -170,24 +169,23 @@ class Study:
     def begin(self) -> Trial:
         """Return a new trial with its number and the settings to try. It counts as running.
 
-        The first trial has the values of the config itself. The next trials keep about half of
-        these values. After `FIRST_TRIALS` trials, Optuna chooses all values.
+        The number is the lowest that is free: a trial that was lost when the search was stopped
+        begins again. Trial 0 has the values of the config itself. The next trials keep about half
+        of these values. After `FIRST_TRIALS` trials, Optuna chooses all values.
         """
-        is_first = self._begun == 0
-        draw, own = Random(f"{self.config.seed} {self._begun}"), values_by_key(self.config)
+        taken = {*self._asked, *(trial.number for trial in self.trials)}
+        number = min({*range(len(taken) + 1)} - taken)
+        draw, own = Random(f"{self.config.seed} {number}"), values_by_key(self.config)
         kept = dict[str, Any]()
-        if is_first or self._begun < FIRST_TRIALS:
-            kept = {key: own[key] for key in self.space if is_first or draw.random() < 0.5}
-        number, asked = self._begun, self._ask(kept)
-        self._asked[number] = asked
-        self._begun += 1
+        if number < FIRST_TRIALS:
+            kept = {key: own[key] for key in self.space if number == 0 or draw.random() < 0.5}
+        self._asked[number] = asked = self._ask(kept)
         params = asked.params.items()
         return Trial(number, {k: value_of_choice(self.space[k], v, own[k]) for k, v in params})
 
     def add(self, trial: Trial) -> None:
         """Add a running trial that has ended to `trials`, and report its results to Optuna."""
         self.trials = sorted([*self.trials, trial], key=lambda trial: trial.number)
-        self._begun = max(self._begun, trial.number + 1)
         asked, states = self._asked.pop(trial.number), import_optuna().trial.TrialState
         for epoch, value in trial.curve:
             asked.report(value, epoch)

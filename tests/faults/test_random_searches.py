@@ -110,8 +110,7 @@ def resumed(run: Path) -> list[str]:
 def check_end(task: Task, run: Path, count: int) -> None:
     """Check the trials of a search, and that plain runs of `fit` give their values."""
     trials = recorded(run)
-    numbers = [trial["number"] for trial in trials]
-    assert len({*numbers}) == len(numbers) == count
+    assert [trial["number"] for trial in trials] == [*range(count)]
     complete = [trial for trial in trials if trial["state"] == "complete"]
     assert all(trial["problem"] for trial in trials if trial["state"] == "failed")
     monitor = task.settings["training"]["monitor"]

@@ -51,6 +51,18 @@ def test_a_search_goes_on_from_the_trials_that_it_wrote(tmp_path):
     assert study(tmp_path).trials == again.trials
 
 
+def test_trials_that_were_lost_among_others_begin_again(tmp_path):
+    cut = study()
+    running = [cut.begin() for _ in range(3)]
+    last = running[-1]
+    cut.add(Trial(last.number, last.settings, "complete", 0.5, curve=((1, 0.5),)))
+    cut.write(tmp_path)
+    again = study(tmp_path)
+    found = [try_next(again) for _ in range(3)]
+    assert [trial.number for trial in found] == [0, 1, 3]
+    assert differing(CONFIG, found[0].settings) == {}
+
+
 def test_a_trial_is_compared_with_the_median_after_as_many_epochs():
     curves = [((1, value), (2, value + 1)) for value in (0.1, 0.2, 0.3, 0.4)]
     low = Trial(9, {}, curve=((1, 0.2), (2, 0.9)))
