@@ -37,9 +37,9 @@ SPEED_SHARES = {"prediction": 0.15, "training": 0.35}
 The remaining time is for the accuracies.
 """
 TURN = 0.15
-"""Seconds that a turn lasts at least in training. A turn has at least one batch."""
+"""Smallest duration of a turn of training, in seconds. A turn has at least one batch."""
 LONGEST = 10.0
-"""Seconds that a batch may take even if less time is left."""
+"""Longest expected duration of a batch, in seconds, that is allowed even if less time is left."""
 MARGIN = 1.5
 """Factor by which a turn or training may take longer than expected."""
 WARM_UP = (2, 8)
@@ -91,7 +91,7 @@ class VariantRun(VariantResult):
         return [seconds for _, seconds in self._turns[mode]]
 
     def rate(self, mode: str) -> float:
-        """Return the measured speed in tokens per second, or 0 if there was no turn.
+        """Return the speed over all turns so far in tokens per second, or 0 if there was no turn.
 
         Args:
             mode: "training" or "prediction".
@@ -102,15 +102,16 @@ class VariantRun(VariantResult):
     def take_turn(self, mode: str, left: float) -> None:
         """Measure the speed in one more turn, and set the attribute that `mode` names to it.
 
-        A turn of training takes TURN seconds, but at least one batch. A turn of prediction
-        classifies one portion of batches. Portions grow until a turn takes TURN / 2 seconds.
+        A turn of training takes at least TURN seconds and at least one batch. A turn of prediction
+        classifies a number of batches at once. This number grows until a turn takes at least
+        TURN / 2 seconds.
 
         Before the first turn, the duration of a batch is estimated. If it exceeds both `left` and
         LONGEST, set `problem` and measure nothing.
 
         Args:
             mode: "training" or "prediction".
-            left: Seconds that are left for all variants.
+            left: Number of seconds that are left for the turns of all variants.
         """
         if not self._turns[mode]:
             rows = self._plan[0]
@@ -136,6 +137,7 @@ class VariantRun(VariantResult):
         setattr(self, mode, Speed(whole, len(rates), min(rates), max(rates)))
 
     def _timed(self, mode: str, batches: Sequence[Ints]) -> float:
+        """Train on the first batch, or predict all batches, and return the duration in seconds."""
         began = time.perf_counter()
         if mode == "training":
             self.learner.learn(batches[0])
@@ -264,16 +266,7 @@ def compare(
         for name, why in problems.items()
     ]
     runs = [result for result in results if isinstance(result, VariantRun)]
-    _check_logits(runs, task)
-    started = time.monotonic()
-
-    def before(doing: str, run: VariantRun) -> None:
-        listener(f"{doing}: {run.name}", min(1.0, (time.monotonic() - started) / seconds))
-
-    for mode, share in SPEED_SHARES.items():
-        take_turns(runs, mode, share * seconds, partial(before, mode))
-    left = (1 - sum(SPEED_SHARES.values())) * seconds  # even if the first turns took longer
-    examples = learn_equally(runs, task, left, partial(before, "accuracy"))
+    examples = _measure(runs, task, seconds, listener)
     auto = choose_engine(config.model.model_copy(update=AUTO), where)
     recommended, reason = recommend(results, auto.name)
     return Comparison(
@@ -292,11 +285,38 @@ def compare(
     )
 
 
+def _measure(
+    runs: Sequence[VariantRun], task: Task, seconds: float, listener: ComparisonListener
+) -> int:
+    """Measure the differences of logits, the speeds and the accuracies of variants in `runs`.
+
+    Args:
+        runs: The variants. Their attributes are set.
+        task: Data and settings that all variants share.
+        seconds: Time for all measurements together.
+        listener: Function that receives the progress.
+
+    Returns:
+        Number of examples that each variant was trained on before its accuracy was measured, as
+        `learn_equally` returns it.
+    """
+    _check_logits(runs, task)
+    started = time.monotonic()
+
+    def before(doing: str, run: VariantRun) -> None:
+        listener(f"{doing}: {run.name}", min(1.0, (time.monotonic() - started) / seconds))
+
+    for mode, share in SPEED_SHARES.items():
+        take_turns(runs, mode, share * seconds, partial(before, mode))
+    left = (1 - sum(SPEED_SHARES.values())) * seconds  # even if the first turns took longer
+    return learn_equally(runs, task, left, partial(before, "accuracy"))
+
+
 def _check_logits(runs: Iterable[VariantRun], task: Task) -> None:
     """Set `largest_difference` of each variant, or `problem` if its logits can't be computed.
 
-    The variant's logits of the probe are compared with the logits of the same sequences, computed
-    one sequence at a time. This also randomizes the biases of each variant's model.
+    The sequences of the task's probe are classified by the variant, and one at a time. Before this,
+    the biases of the variant's model are replaced by random numbers.
     """
     expected = {}
     for run in runs:
@@ -304,7 +324,7 @@ def _check_logits(runs: Iterable[VariantRun], task: Task) -> None:
         if pooling not in expected:
             expected[pooling] = one_by_one(task, pooling)
         try:
-            randomize_biases(run.learner.model)  # accuracies are those of new models
+            randomize_biases(run.learner.model)  # accuracies are measured with new models
             found = run.learner.logits([task.probe])
             run.largest_difference = float((found - expected[pooling]).abs().max())
         except SeqtrainError as error:

@@ -3,17 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FEW = 3
-"""Least number of turns for a comparison of two speeds."""
-SAME = 1e-3
+MIN_TURNS = 3
+"""Smallest number of turns of each variant with which two speeds are compared."""
+TOLERANCE = 1e-3
 """Largest difference of logits that rounding explains, over thousands of time steps."""
-AS_FAST = 1.25
+MIN_SPEEDUP = 1.25
 """Factor by which a variant other than an engine must be faster to be recommended."""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Speed of a variant in training or prediction, in tokens per second. Padding isn't counted.
+    """Speed of a variant in training or prediction, in tokens per second.
+
+    A token is a time step without padding. A turn is a short measurement of one variant.
 
     Attributes:
         tokens_per_second: Speed over all turns together.
@@ -29,7 +31,7 @@ class Speed:
 
     @property
     def spread(self) -> str:
-        """Slowest and fastest speed of a turn, in thousands of tokens per second: "5.1-6.2"."""
+        """Slowest and fastest speed, as text in thousands of tokens per second, like "5.1-6.2"."""
         return f"{thousands(self.slowest)}-{thousands(self.fastest)}"
 
 
@@ -66,11 +68,11 @@ class VariantResult:
     def is_right(self) -> bool:
         """True if the variant may be recommended.
 
-        Its speed in training was measured, its logits differ from the reference by at most SAME,
-        and its kind is neither "wrong" nor "pooling".
+        Then its speed in training was measured, its logits differ from the reference by at most
+        TOLERANCE, and its kind is neither "wrong" nor "pooling".
         """
         difference = self.largest_difference
-        is_same = difference is not None and difference <= SAME
+        is_same = difference is not None and difference <= TOLERANCE
         return is_same and self.training is not None and self.kind not in ("wrong", "pooling")
 
 
@@ -91,7 +93,7 @@ class Comparison:
         held_out: Number of sequences that accuracies are measured on.
         recommended: Name of the recommended variant, or None if nothing was measured.
         reason: Reason for the recommendation, in sentences.
-        seconds: Duration of the comparison, including reading the data and the first batches.
+        seconds: Duration of the comparison, with the time for reading the data.
     """
 
     device: str
@@ -109,7 +111,11 @@ class Comparison:
 
 
 def thousands(tokens_per_second: float) -> str:
-    """Return a speed in thousands of tokens per second as text: "0.51", "5.1", "51.0" or "510"."""
+    """Return a speed in thousands of tokens per second as text, such as "0.51", "5.1" or "510".
+
+    Args:
+        tokens_per_second: The speed.
+    """
     value = tokens_per_second / 1e3
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
 
@@ -118,15 +124,16 @@ def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, 
     """Return the name of the recommended variant and the reason, in sentences.
 
     The recommendation is the engine of ``model.engine: auto``, unless another variant with right
-    logits is faster in training beyond noise: its slowest turn is faster than the fastest turn of
-    that engine. A variant that isn't an engine must also be at least AS_FAST times as fast.
+    logits is faster in training beyond noise. This is the case if its slowest turn is faster than
+    the fastest turn of that engine. A variant that isn't an engine must also be at least
+    MIN_SPEEDUP times as fast.
 
     Args:
         results: Results of all variants.
         auto: Name of the engine that ``model.engine: auto`` chooses.
 
     Returns:
-        The name, or None if no speed in training was measured; and the reason.
+        The name, or None if no variant with right logits was measured in training; and the reason.
     """
     right = [(result, result.training) for result in results if result.is_right and result.training]
     right.sort(key=lambda pair: -pair[1].tokens_per_second)
@@ -136,9 +143,9 @@ def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, 
     faster = (
         (result, speed)
         for result, speed in right
-        if min(speed.turns, usual_speed.turns) >= FEW
+        if min(speed.turns, usual_speed.turns) >= MIN_TURNS
         and speed.slowest > usual_speed.fastest
-        and (result.kind == "engine" or _ratio(speed, usual_speed) >= AS_FAST)
+        and (result.kind == "engine" or _ratio(speed, usual_speed) >= MIN_SPEEDUP)
     )
     best, speed = next(faster, (usual, usual_speed))
     reason = "It is the fastest in training here, beyond noise."
@@ -159,4 +166,5 @@ def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, 
 
 
 def _ratio(speed: Speed, other: Speed) -> float:
+    """Return the factor by which a speed is greater than another one."""
     return speed.tokens_per_second / other.tokens_per_second

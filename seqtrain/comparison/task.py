@@ -42,7 +42,9 @@ HELD_OUT_SHARE = 0.1
 HELD_OUT_ROWS = 2_000
 """Largest number of sequences that accuracy is measured on."""
 AUTO = {"engine": "auto", "unroll": "packed"}
+"""Keys of the section model by which the fastest engine runs over packed sequences."""
 COLLATE, RANDOM = {"sort": "collate"}, {"bucketing": False}
+"""Keys of the section batching: rows are sorted when a batch is made; batches are random."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class Task:
         return model.to(self.device)
 
 
-def prepare_task(config: Config, device: torch.device, beside: Path | None) -> Task:
+def prepare_task(config: Config, device: torch.device, config_folder: Path | None) -> Task:
     """Read the data as `fit` does, and choose the rows that accuracies and logits are compared on.
 
     Without a validation split, a tenth of train is held out, unless data.group is set. The encoded
@@ -180,15 +182,15 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
     Args:
         config: The config.
         device: Device that computes.
-        beside: Folder of the YAML file, or None. If a data file is missing but exists in this
-            folder, the error message names the file in this folder.
+        config_folder: Folder of the YAML file, or None. If a data file is missing but exists in
+            this folder, the error message names the file there.
 
     Raises:
         ConfigError: If the task is multi-label, or the model doesn't fit into memory.
         DataError: If the data can't be used.
     """
-    check_files(config, beside)
-    config, left_out = without_other_parts(with_width(config))
+    check_files(config, config_folder)
+    config, left_out = reduced_config(with_width(config))
     if config.data.validation is None and config.data.group is None:
         config = config.with_keys(data={"validation": HELD_OUT_SHARE})
     data = prepare(config, cache_folder=default_folder())
@@ -213,7 +215,7 @@ def prepare_task(config: Config, device: torch.device, beside: Path | None) -> T
     )
 
 
-def without_other_parts(config: Config) -> tuple[Config, list[str]]:
+def reduced_config(config: Config) -> tuple[Config, list[str]]:
     """Return a config without the features that a plain script lacks.
 
     Returns:
