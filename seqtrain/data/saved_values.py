@@ -71,7 +71,7 @@ def saved_numbers(key: str, value: Any, *, positive: bool = False) -> tuple[floa
 
 
 def _is_text(value: Any) -> bool:
-    """Return True for a string without lone surrogates, which no file of text can hold."""
+    """Return True for a string without lone surrogates, which UTF-8 can't encode."""
     return isinstance(value, str) and LONE_SURROGATE.search(value) is None
 
 

@@ -211,7 +211,9 @@ def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
 def make_pooling(
     pooling: str | Sequence[str], width: int, attention_size: int | None = None
 ) -> AnyPooling | None:
-    """Return the module for model.pooling, without "last"; or None if it only names "last".
+    """Return the module for the poolings in model.pooling other than "last", or None without any.
+
+    A list of names gives a `PoolingList`, and a single name a `Pooling`.
 
     Args:
         pooling: value of model.pooling: a name, or several.

@@ -1,7 +1,7 @@
 """Distributed training by processes that torchrun starts: sums, broadcasts, stop signals.
 
 If a process fails, the others find the connection closed and end, too. Gradients are summed over
-processes: dense, or of tables the rows that a process touched.
+processes. Of a table with a sparse gradient, only the rows that some process used are summed.
 
 U touched rows of a table, E size of a row.
 """
@@ -30,28 +30,30 @@ from seqtrain.signals import STOPPING, StopSignals
 from seqtrain.text import listed
 
 TIMEOUT = "SEQTRAIN_TIMEOUT"
-"""Environment variable: seconds after which an incomplete sum fails."""
+"""Environment variable with the number of seconds after which an incomplete sum fails."""
 DEFAULT_TIMEOUT = 1800
 PATIENCE = timedelta(days=7)
 """Timeout of a broadcast. Rank 0 may read data for hours."""
 MAX_GATHERED = 4096
-"""Bytes at most that a process can pass to `gather`."""
+"""Largest number of bytes that a process can pass to `gather`."""
 Items = TypeVar("Items", list[Any], Tensor)
 
 
 @dataclass
 class Processes:
-    """The processes that train one model together; this class is for a single process.
+    """The processes that train one model together. This class is for a single process.
+
+    All processes must call the methods that communicate together, in the same order.
 
     Attributes:
         rank: Number of this process, from 0. Rank 0 prints and writes.
         size: Number of processes.
         local_rank: Number of this process on its host.
         local_size: Number of processes on this host.
-        restarts: Number of times that the launcher has started all processes again.
-        may_restart: True if the launcher does so.
-        launch: Text that differs between launches, or None without a launcher.
-        signals: The signal that asked this process to stop, if any.
+        restarts: Number of times that the launcher has restarted all processes.
+        may_restart: True if the launcher restarts the processes after a failure.
+        launch: Text that identifies the launch, or None without a launcher.
+        signals: Receiver of signals that ask this process to stop.
     """
 
     rank: int = 0
@@ -70,12 +72,12 @@ class Processes:
 
     @property
     def is_first_of_host(self) -> bool:
-        """True for the process that reads the data for all processes of its host."""
+        """True for local rank 0, the process that reads the data for all processes of its host."""
         return self.local_rank == 0
 
     @property
     def stop_signal(self) -> int | None:
-        """The signal that asked all processes to stop, or None."""
+        """Number of the signal that asked all processes to stop, or None."""
         return self.signals.received
 
     def raise_if_stopped(self) -> None:
@@ -84,36 +86,54 @@ class Processes:
             raise Interrupted(self.stop_signal)
 
     def command(self) -> str:
-        """Return the command that starts seqtrain in as many processes."""
+        """Return the command, for messages, that starts seqtrain in as many processes."""
         return "seqtrain"
 
     def lines(self, *lines: str) -> tuple[str, ...]:
-        """Return the lines on rank 0, and none elsewhere, so that an error is printed once."""
+        """Return the lines of an error message on rank 0, and no lines on other ranks.
+
+        So the error is printed only once.
+        """
         return lines if self.is_first else ()
 
     def share(self, items: Items) -> Items:
-        """Return the items of this process: every one, or every N-th of N processes."""
+        """Return the items for this process. Of N processes, each gets every N-th item."""
         return items
 
     def sum(self, *tensors: Tensor) -> list[Tensor]:
-        """Return the sums of tensors over all processes, with the same bits in each."""
+        """Return the sums of tensors over all processes, with the same bits on every rank.
+
+        All tensors must have one type and device.
+
+        Raises:
+            RunError: If a process is lost.
+        """
         return list(tensors)
 
     def broadcast(self, content: bytes = b"") -> bytes:
-        """Wait for all processes, and return the bytes that rank 0 passed."""
+        """Wait for all processes, and return the bytes that rank 0 passed.
+
+        Args:
+            content: The bytes on rank 0. On other ranks it is ignored.
+
+        Raises:
+            RunError: If a process is lost.
+        """
         return content
 
     def gather(self, content: bytes) -> list[bytes]:
-        """Return the bytes of all processes, by rank.
+        """Return the bytes that each process passed, in the order of ranks.
 
-        They have at most `MAX_GATHERED` bytes, none of them zero.
+        Args:
+            content: At most `MAX_GATHERED` bytes, none of them zero.
         """
         return [content]
 
     def from_first_of_host(self, content: bytes) -> bytes:
-        """Wait for all processes, and return the bytes of the first process of this host.
+        """Wait for all processes, and return the bytes that local rank 0 of this host passed.
 
-        They are limited as in `gather`.
+        Args:
+            content: The bytes on local rank 0, limited as in `gather`.
         """
         return content
 
@@ -122,7 +142,10 @@ class Processes:
         return tensors
 
     def unlike_first(self, parts: Iterable[Any]) -> str:
-        """Compare bytes between all processes, each of which must call this.
+        """Compare bytes between all processes.
+
+        Args:
+            parts: Bytes or arrays of this process.
 
         Returns:
             The ranks that differ from rank 0, such as "rank 1 and rank 3", or an empty text.
@@ -131,17 +154,20 @@ class Processes:
 
     @contextmanager
     def first_before_others(self) -> Iterator[None]:
-        """Run the block on rank 0 before the others; if it fails there, the others end, too."""
+        """Run the body of a `with` statement on rank 0 first, and then on the other ranks.
+
+        If it fails on rank 0, the other processes end, too.
+        """
         yield
 
 
 @dataclass
 class ConnectedProcesses(Processes):
-    """Several processes, connected by torch.distributed. A lost process is a RunError.
+    """Several processes, connected by torch.distributed. A lost process raises RunError.
 
     Attributes:
-        patient: The same processes with a timeout of a week, to wait for data.
-        sums_on_host: True if tensors of a GPU are summed on the host, as without NCCL.
+        patient: Process group with a timeout of a week, to wait for data.
+        sums_on_host: True if tensors on a GPU are copied to the CPU to be summed (without NCCL).
     """
 
     patient: dist.ProcessGroup | None = None
@@ -150,7 +176,7 @@ class ConnectedProcesses(Processes):
 
     @property
     def stop_signal(self) -> int | None:
-        """The signal that asked to stop, as soon as all processes know of it, or None."""
+        """Number of the signal that asked to stop, once all processes know of it; else None."""
         return self._agreed_signal
 
     def command(self) -> str:
@@ -164,9 +190,10 @@ class ConnectedProcesses(Processes):
         return items[self.rank :: self.size]
 
     def sum(self, *tensors: Tensor) -> list[Tensor]:
-        """Return the sums of tensors of one type and device, with the same bits in each process.
+        """Return the sums of tensors over all processes; see `Processes.sum`.
 
-        Stop signals are summed along, so that all processes stop after the same update.
+        Stop signals are exchanged in the same message, so that all processes stop after the same
+        update.
         """
         asked = tensors[0].new_tensor([number == self.signals.received for number in STOPPING])
         flat = torch.cat([*(tensor.flatten() for tensor in tensors), asked.to(tensors[0].dtype)])
@@ -246,7 +273,7 @@ SINGLE = Processes()
 
 
 def launched(variables: Mapping[str, str] = os.environ) -> Processes:
-    """Return the processes that the environment variables of torchrun name, not connected yet.
+    """Return the processes that environment variables of torchrun describe. Don't connect them.
 
     Raises:
         ConfigError: If a variable isn't one that torchrun sets.
@@ -271,7 +298,7 @@ def launched(variables: Mapping[str, str] = os.environ) -> Processes:
 
 @contextmanager
 def connected(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
-    """Connect the processes that torchrun started, until the block is left.
+    """Connect the processes that torchrun started, until the end of the `with` statement.
 
     Yields:
         The processes, and the device of this one: on CUDA, the GPU of its local rank.
@@ -326,20 +353,22 @@ def sum_gradients(
     count: Tensor,
     *others: Tensor,
 ) -> list[Tensor]:
-    """Replace each weight's gradient by that of the mean loss over all processes.
+    """Sum gradients over all processes, and divide them by the total number of losses.
 
-    A missing gradient counts as zeros. It stays missing if no process has one.
+    Before, `weight.grad` is the gradient of the sum of this process's losses. Afterwards it is the
+    gradient of the mean loss over all processes. A gradient that is None counts as zeros. It stays
+    None if it is None in all processes.
 
     Args:
         processes: The processes that train together.
-        weights: Weights with the gradients of the sum of this process's losses.
-        tables: Those members of `weights` that have sparse gradients. Only their rows that any
-            process touched are summed.
+        weights: The weights whose gradients are replaced.
+        tables: The weights among them with sparse gradients. Only rows that some process used are
+            summed.
         count: Number of this process's losses, a scalar tensor.
-        others: Other tensors to sum.
+        *others: Further tensors to sum.
 
     Returns:
-        The sums of `count` and `others` over all processes.
+        The sums over all processes of `count` and of each of `others`, in this order.
 
     Raises:
         RunError: If a process is lost.
@@ -374,7 +403,12 @@ def _marked(table: Tensor) -> Tensor:
 
 
 def _dense(weight: Tensor, rows: Tensor | None) -> Tensor:
-    """Return a weight's gradient, or only these rows of a table's gradient: (U, E)."""
+    """Return a weight's gradient as a dense tensor, with zeros in place of None.
+
+    Args:
+        weight: The weight.
+        rows: For a table, the rows of the gradient to return, ascending, (U,). Else None for all.
+    """
     gradient = weight.grad
     if rows is None:
         return torch.zeros_like(weight) if gradient is None else gradient

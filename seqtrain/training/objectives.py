@@ -32,7 +32,7 @@ from seqtrain.training.distributed import SINGLE, Processes
 from seqtrain.training.events import Phase
 
 KEPT_LOGITS = "validation.logits"
-"""Name of the logits that a checkpoint keeps for a refit."""
+"""Name, in a checkpoint, of the logits on validation that calibrate a refit."""
 
 
 class Losses(NamedTuple):
@@ -48,23 +48,31 @@ class Losses(NamedTuple):
 
 
 class Objective:
-    """A training task of one phase: the model, its data, and the loss.
+    """Base of objectives: the model, the data and the loss of one phase of training.
+
+    Args:
+        model: The classifier, or a pretraining model around it.
+        store: The sequences to train on.
+        validation: The split to score after each epoch, or None.
+        config: The config.
+        settings: Section of the config with the settings of this phase.
+        device: Device that trains.
+        processes: The processes that train together.
 
     Attributes:
         phase: Phase of the run.
-        validation: The split to score after each epoch, or None.
         classifier: The classifier that is trained or pretrained.
-        groups: Group of each sequence if states are carried within groups, else None.
-        carried: States that the rows of groups ended in.
-        key: Section of the config with the learning rate.
-        sort: Where the rows of a batch are sorted by length, as ``batching.sort``.
-        lower: Keys to lower if memory runs out.
+        groups: Number of the group of each sequence if states are carried within groups, else None.
+        carried: Last state of each group, which its next sequence starts from.
+        key: Name of the config's section with the learning rate.
+        sort: Value of batching.sort: where the rows of a batch are sorted by length.
+        lower: Names of config keys to lower if memory runs out.
         chance: Accuracy of the majority-class baseline on validation if accuracy is monitored,
             and no class is so rare that accuracy can't tell, else -1.
         num_branches: Number of branches whose losses `losses` adds up.
-        kept_logits: Logits of each branch for validation, (K, B, C), after the epoch that a refit
-            ends with. No row is held out from a refit, so that these logits calibrate its model.
-            The tensor is empty without a refit, and before the first epoch.
+        kept_logits: Logits of K branches on B rows of validation for C classes, (K, B, C), after
+            the epoch with which a refit will end. A refit learns validation, too. So these logits
+            calibrate its model. The tensor is empty without a refit, and before the first epoch.
     """
 
     phase: Phase = "training"
@@ -97,12 +105,18 @@ class Objective:
         self.kept_logits = torch.zeros(0, device="cpu")
 
     def freezes_embedding(self, epoch: int) -> bool:
-        """Return True if token vectors don't learn in an epoch, counted from 0 (model.freeze)."""
+        """Return True if the vectors of tokens are frozen in an epoch, from 0, by model.freeze."""
         freeze = self.config.model.freeze
         return freeze if isinstance(freeze, bool) else epoch < freeze
 
     def changed(self, rows: SequenceStore, epoch: int, number: int) -> SequenceStore:
-        """Return the sequences of a batch, changed as training.augment says."""
+        """Return the sequences of a batch, randomly changed if training.augment is set.
+
+        Args:
+            rows: The sequences.
+            epoch: Number of the epoch, from 0.
+            number: Number of the batch in the epoch.
+        """
         amounts, config = self.settings.augment, self.config
         if amounts is None:
             return rows
@@ -118,38 +132,54 @@ class Objective:
         )
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
-        """Return the losses of a batch. `random` has the random numbers of the update."""
+        """Return the losses of a batch.
+
+        Args:
+            batch: The batch, on the device.
+            random: Random numbers of the update.
+        """
         raise NotImplementedError
 
     def score(self) -> tuple[float | None, Scores | None]:
-        """Return the mean loss and the scores of validation, each or None if there are none."""
+        """Return the mean loss on validation and its scores; None for one that doesn't exist."""
         raise NotImplementedError
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
-        """Return the value that compares epochs (greater is better), or None if nothing does."""
+        """Return the value by which epochs are compared, or None if they aren't compared.
+
+        A greater value is better.
+
+        Args:
+            loss: Mean loss on train in the epoch.
+            accuracy: Accuracy on train in the epoch.
+            scores: Scores of validation, or None.
+        """
         return None
 
     def keep_epoch(self) -> None:
-        """Keep what a refit that ends after this epoch needs."""
+        """Store what a refit that ends with this epoch needs."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors of its own state by name."""
+        """Return the state that a checkpoint must contain, as tensors by name."""
         return {}
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
-        """Restore its own state.
+        """Restore the state that `tensors` returned.
 
         Args:
-            tensors: Saved tensors by name.
+            tensors: Tensors of the checkpoint by name.
             learned: Row numbers that were trained on in the current epoch so far.
+
+        Raises:
+            ValueError: If the tensors don't fit the objective.
         """
 
 
 class Classification(Objective):
     """The objective of training a classifier on labelled sequences.
 
-    Without a validation split train's own running scores are monitored. A refit learns train and
-    validation together for a known number of epochs, which nothing monitors.
+    Without a validation split, loss and accuracy on train are monitored. A refit learns train and
+    validation together for a fixed number of epochs, and monitors nothing.
 
     Raises:
         ConfigError: If class weights name a label that train lacks, or leave one out.
@@ -193,13 +223,14 @@ class Classification(Objective):
         """Multiply the loss of each example by a weight, scaled so that the mean weight is 1.
 
         Args:
-            weights: Weight of each row that was read, (N,); `lines` of a store number the rows.
+            weights: Weight of each row that was read, (N,). Row i is the sequence whose `lines`
+                entry in the store is i + 1.
         """
         own = torch.from_numpy(weights[self.store.lines - 1])
         self.sample_weight = own / own.mean()
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
-        """Return the cross-entropy of each example: of several branches, their sum."""
+        """Return the cross-entropy of each example, added up over the branches."""
         carried = None if self.groups is None else self.carried
         context = ForwardContext(random, bptt=self.settings.bptt, prepared=self.prepared)
         compute = self.classifier.branch_logits
@@ -212,7 +243,7 @@ class Classification(Objective):
         return Losses(each, are_right(combined(branches), batch.labels).sum())
 
     def score(self) -> tuple[float | None, Scores | None]:
-        """Score the validation split."""
+        """Return the loss and the scores of validation, or None for both without validation."""
         if self.validation is None:
             return None, None
         self._epoch_logits, rows = self._validation_logits(), self.validation
@@ -221,7 +252,10 @@ class Classification(Objective):
         return scores.loss, scores
 
     def _validation_logits(self) -> list[Tensor]:
-        """Return the logits of each branch for validation. Fixed branches are computed once."""
+        """Return the logits of each branch on validation, (B, C) each.
+
+        Fixed branches are computed only once.
+        """
         assert self.validation is not None
         network, fixed = self.classifier, self.classifier.fixed_branches
         shared = network, self.validation, self.device, self.processes
@@ -233,7 +267,7 @@ class Classification(Objective):
         return [found[name] for name in network.branch_names]
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
-        """Return the monitored value of validation, or else of train, or None in a refit."""
+        """Return the value of training.monitor on validation, or else on train; None in a refit."""
         if self.phase == "refit":
             return None
         if scores is not None:
@@ -241,19 +275,32 @@ class Classification(Objective):
         return -loss if self.settings.monitor == "loss" else accuracy
 
     def keep_epoch(self) -> None:
-        """Keep the logits for validation of this epoch if there will be a refit."""
+        """Set `kept_logits` to the logits of this epoch if a calibrated refit follows."""
         settings = self.settings
         if settings.refit and settings.calibration != "none" and self.phase == "training":
             self.kept_logits = torch.stack([logits.float() for logits in self._epoch_logits])
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the kept logits and the carried states of all groups, as far as there are any."""
+        """Return the state that a checkpoint must contain, as tensors by name.
+
+        If states are carried, it is the carried states of all groups. Otherwise it is
+        `kept_logits`, or nothing if they are empty.
+        """
         if self.groups is not None:
             return self.carried.tensors(self.classifier)
         return {KEPT_LOGITS: self.kept_logits} if len(self.kept_logits) else {}
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
-        """Restore the kept logits, or the carried states for exactly the groups of learned rows."""
+        """Restore the state that `tensors` returned.
+
+        Args:
+            tensors: Tensors of the checkpoint by name.
+            learned: Row numbers that were trained on in the current epoch so far. If states are
+                carried, there must be a state for each group of these rows, and no other.
+
+        Raises:
+            ValueError: If the tensors don't fit the data.
+        """
         if self.groups is None:
             self._load_logits(tensors.get(KEPT_LOGITS))
             return
@@ -279,9 +326,17 @@ def shared_logits(
     *,
     names: Collection[str] | None = None,
 ) -> list[Tensor]:
-    """Return the logits of each branch, as `branch_logits` does, computed by all processes.
+    """Return the logits of each branch on all rows of a store, (B, C) each.
 
-    If states are carried, rank 0 computes all batches.
+    All processes share the batches, and all get the whole result. If states are carried, rank 0
+    computes all batches.
+
+    Args:
+        model: The classifier.
+        store: The rows.
+        device: Device that computes.
+        processes: The processes that train together.
+        names: Names of the branches to compute, or None for all.
 
     Raises:
         RunError: If memory ran out, or a process is lost.
@@ -302,12 +357,18 @@ def example_losses(
 ) -> Tensor:
     """Return the cross-entropy of each example in nats, times the weight of its class.
 
-    A batch's loss is their plain mean: torch's weighted mean would depend on batch-mates. Of
-    several labels it is the sum of all classes' binary cross-entropies; a weight counts where an
-    example has the class.
+    The loss of a batch is the plain mean of these losses. torch's weighted mean would depend on the
+    other examples of the batch. In a multi-label task, the loss is the sum of the binary
+    cross-entropies of all classes. A weight then applies to examples that have its class.
 
-    Shape:
-        logits: (B, C). labels: (B,), or (B, C). weights: (C,), or None. Returns: (B,) float32.
+    Args:
+        logits: Logits of each example, (B, C).
+        labels: Encoded labels, (B,), or (B, C) in a multi-label task.
+        weights: Weight of each class, (C,), or None for equal weights.
+        config: Section of the config with label_smoothing.
+
+    Returns:
+        The losses, (B,) float32.
     """
     if labels.ndim == 2:
         smooth = config.label_smoothing
@@ -327,10 +388,16 @@ def example_losses(
 
 
 def class_weights(config: TrainingConfig, labels: Array, names: Sequence[str]) -> Tensor | None:
-    """Return the weight of each class in the loss, (C,) float32, or None.
+    """Return the weight of each class in the loss, (C,) float32, or None for equal weights.
 
-    Balanced weights are examples / (classes * examples of the class), as in scikit-learn; of
-    several labels examples without the class / examples with it.
+    Balanced weights are as in scikit-learn: number of examples / (number of classes * number of
+    examples of the class). In a multi-label task they are the number of examples without the class
+    / the number of examples with it.
+
+    Args:
+        config: Section of the config with class_weights.
+        labels: Encoded labels of train, (B,) or (B, C).
+        names: Names of the classes.
 
     Raises:
         ConfigError: If the config's weights name a label that train lacks, or leave one out.

@@ -203,6 +203,7 @@ class SequenceBuilder:
 
         Raises:
             BadRow: If a cell of the order column can't be read.
+            DataError: If some dates of the file name their time zone and others don't.
         """
         if self.order is None:
             return None, None

@@ -44,7 +44,7 @@ NGRAMS, NGRAM_ROWS, NGRAM_VALUES = "ngrams", "ngram_rows", "ngram_values"
 
 
 class NgramBranch(Branch):
-    """Logits that are linear in the values of a sequence's n-grams.
+    """Branch whose logits are linear in the values of a sequence's n-grams.
 
     Args:
         vocabulary: the known n-grams.
