@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from random import Random
 from statistics import median
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import TypeAdapter
 
@@ -19,8 +19,10 @@ from seqtrain.config.document import flow
 from seqtrain.errors import CheckpointError, missing_package
 from seqtrain.files.writing import write_file
 from seqtrain.text import json_line
-from seqtrain.training.events import EpochEvent
 from seqtrain.tuning.space import LOGARITHMIC, Range, Space, changed, differing, value_of_choice
+
+if TYPE_CHECKING:
+    from seqtrain.training.events import EpochEvent
 
 TRIALS, BEST_CONFIG = "trials.jsonl", "best.yaml"
 """Names of the files of a search in its directory."""

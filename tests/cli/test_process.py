@@ -45,13 +45,14 @@ def test_commands_that_compute_no_model_do_not_import_torch(trained, tmp_path):
     script = """
 import sys
 from seqtrain.cli.main import run
+sys.modules["optuna"] = None
 for arguments in (["--version"], ["runs", "."], ["runs", ".", "--json"], ["config", "c.yaml"],
                   ["data", "c.yaml"], ["data", "c.yaml", "--json"],
                   ["init", "train.tsv", "-o", "-"],
                   ["errors", "run"], ["errors", "run", "--json"],
                   ["report", "run", "-o", sys.argv[1] + "/r.html"],
                   ["eval", "nope"], ["errors", "nope"], ["report", "nope"],
-                  ["predict", "x", "nope"], ["check", "nope"]):
+                  ["predict", "x", "nope"], ["check", "nope"], ["tune", "c.yaml"]):
     try:
         run(arguments)
     except SystemExit as ended:
@@ -61,7 +62,23 @@ for arguments in (["--version"], ["runs", "."], ["runs", ".", "--json"], ["confi
     command = [sys.executable, "-c", script, str(tmp_path)]
     ended = subprocess.run(command, cwd=trained, capture_output=True, text=True)
     codes = [line for line in ended.stderr.splitlines() if line.startswith("code")]
-    assert codes == ["code 0"] * 10 + ["code 2"] * 5, ended.stderr
+    assert codes == ["code 0"] * 10 + ["code 2"] * 6, ended.stderr
+
+
+def test_predict_imports_of_torch_only_what_torch_imports_itself(trained):
+    """The compiler and the exporter of torch take seconds to import."""
+    script = """
+import sys
+from seqtrain.cli.main import run
+try:
+    run(["predict", "train.tsv", "run", "--output", "-", "--device", "cpu"])
+except SystemExit as ended:
+    assert ended.code == 0
+assert "torch" in sys.modules
+sys.exit(str(sys.modules.keys() & {"torch._dynamo", "torch._inductor", "torch.onnx", "sympy"}))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], cwd=trained, capture_output=True)
+    assert ended.stderr.decode().splitlines()[-1] == "set()"
 
 
 def test_full_disk_behind_stdout_is_one_line():
