@@ -50,6 +50,11 @@ class StoppingRule:
     rows: int = 0
     baseline: float = -1.0
 
+    @property
+    def loss_error(self) -> float:
+        """Standard error, in nats, of a validation loss whose rows have a deviation of 1 nat."""
+        return 1 / math.sqrt(self.rows) if self.rows else math.inf
+
     def is_over(self, progress: Progress) -> bool:
         """Return True if training ends early after the epochs in `progress`.
 
@@ -86,8 +91,10 @@ class StoppingRule:
         the learning rate count such an epoch as one without progress nevertheless.
 
         `refit_epochs` becomes the number of this epoch if it is the best. It also does if the value
-        is below 1 and within one standard error of the best value. Without this margin, a small
-        validation split could make a refit too short.
+        is below 1 and within one standard error of the best value, and the loss is within
+        `loss_error` of the lowest validation loss. Without the first margin, a small validation
+        split could make a refit too short. Without the second one, the refit of a model that
+        overfits would repeat all epochs, because the standard error of few rows is large.
 
         Args:
             progress: Progress at the end of the epoch, before `begin_epoch`. It is changed.
@@ -113,6 +120,7 @@ class StoppingRule:
             progress.best_loss, progress.best_error = loss, error
         assert progress.best_value is not None
         is_near = value < 1 and value >= progress.best_value - progress.best_error
+        is_near = is_near and loss <= progress.lowest_loss + self.loss_error
         if is_better or is_lower or is_near:
             progress.refit_epochs = progress.epoch + 1
         if validation_loss is not None and loss < progress.lowest_loss - self.min_delta:

@@ -52,6 +52,17 @@ def test_a_refit_repeats_the_epochs_up_to_the_last_within_a_standard_error_of_th
     assert (progress.best_epoch, progress.refit_epochs) == (best, epochs)
 
 
+@pytest.mark.parametrize(
+    ("rows", "epochs"),
+    [(36, 2), (4, 3), (0, 4)],  # errors of 1/6 and 1/2 nats; rows: 0 knows none
+)
+def test_a_refit_repeats_no_epoch_whose_loss_is_clearly_higher(rows, epochs):
+    rule = replace(RULE, rows=rows)
+    each = ((0.7, 0.6, 0.08), (0.7, 0.5, 0.08), (0.68, 0.9, 0.08), (0.69, 1.5, 0.08))
+    progress, _ = note(rule, *each)
+    assert (progress.best_epoch, progress.refit_epochs) == (2, epochs)
+
+
 def test_a_decrease_of_the_loss_needs_a_size_to_be_an_improvement():
     rule = replace(RULE, min_delta=0.05)
     progress, _ = note(rule, *((1.0, loss, 0.0) for loss in (0.5, 0.47, 0.44, 0.43)))
