@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -125,9 +126,7 @@ class ColumnProfile:
         types = {*map(type, cells)}
         self.is_text_only = self.is_text_only and types <= {str}
         lists = [cell for cell in cells if isinstance(cell, list)] if list in types else []
-        texts = [*map(str, cells)]
-        if not types <= {str}:
-            texts = ["" if x is None or isinstance(x, list) else str(x) for x in cells]
+        texts = ["" if x is None or isinstance(x, list) else str(x) for x in cells]
         for value in lists:
             self._count(cell_of_list(value), "", 1)
         counts = Counter(texts)
@@ -144,7 +143,7 @@ class ColumnProfile:
             self.texts[place:place] = texts
         self.rows += len(cells)
 
-    def _count_many(self, counts: Counter[str]) -> Counter[str]:
+    def _count_many(self, counts: Mapping[str, int]) -> dict[str, int]:
         """Add the cells that are plainly texts, and the numbers if all others are plain numbers.
 
         Args:
@@ -153,33 +152,26 @@ class ColumnProfile:
         Returns:
             The counts of the cells that were not added.
         """
-        plain = {text: count for text, count in counts.items() if is_plainly_text(text)}
-        if plain:
-            self.kinds["text"] += sum(plain.values())
-            self.characters += sum(len(text) * count for text, count in plain.items())
-            self.words += sum(len(text.split()) * count for text, count in plain.items())
-            labels = {text: n for text, n in plain.items() if len(text) <= LONGEST_LABEL}
-            self.has_no_labels = self.has_no_labels or len(labels) < len(plain)
-            self._add_values(labels)
-            counts = Counter({text: n for text, n in counts.items() if text not in plain})
-        numbers = [text for text in counts if text and not text.isspace()]
-        values = None if len(numbers) < FEWEST_AT_ONCE else plain_numbers(numbers)
-        if values is None or any(len(x) > LONGEST_NUMBER for x in numbers):
-            return counts
-        found = {text: counts.pop(text) for text in numbers}
-        total = sum(found.values())
-        self.kinds["number"] += total
-        self.words += total
-        self.characters += sum(len(text) * count for text, count in found.items())
-        has_decimals = values % 1 > 0
-        self.has_no_labels = self.has_no_labels or bool(has_decimals.any())
-        whole = zip(numbers, has_decimals.tolist(), strict=True)
-        self._add_values({text: found[text] for text, decimals in whole if not decimals})
-        return counts
+        plain = {text: n for text, n in counts.items() if is_plainly_text(text)}
+        self._add("text", plain, [text for text in plain if len(text) <= LONGEST_LABEL])
+        others = {text: n for text, n in counts.items() if text not in plain}
+        numbers = {text: n for text, n in others.items() if text and not text.isspace()}
+        values = plain_numbers([*numbers]) if len(numbers) >= FEWEST_AT_ONCE else None
+        if values is None or max(map(len, numbers)) > LONGEST_NUMBER:
+            return others
+        whole = [x for x, value in zip(numbers, values.tolist(), strict=True) if not value % 1 > 0]
+        self._add("number", numbers, whole)
+        return {text: n for text, n in others.items() if text not in numbers}
 
-    def _add_values(self, counts: Mapping[str, int]) -> None:
+    def _add(self, kind: str, counts: Mapping[str, int], labels: Sequence[str]) -> None:
+        """Add cells of one kind, text or number, of which `labels` can be labels."""
+        self.kinds[kind] += sum(counts.values())
+        self.characters += sum(len(text) * n for text, n in counts.items())
+        words = (len(text.split()) if kind == "text" else 1 for text in counts)
+        self.words += sum(map(mul, words, counts.values()))
+        self.has_no_labels = self.has_no_labels or len(labels) < len(counts)
         if len(self.values) <= MOST_KEPT:
-            self.values.update(counts)
+            self.values.update({text: counts[text] for text in labels})
 
     def _count(self, cell: Cell, text: str, count: int) -> None:
         """Add a cell that occurs `count` times. Its `text` is "" if it holds a list from JSON."""

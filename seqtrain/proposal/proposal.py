@@ -23,8 +23,8 @@ from seqtrain.proposal.split_files import Splits, assign_splits, check_labels
 from seqtrain.proposal.tables import inspect
 from seqtrain.text import counted, listed
 
-TRIED_ROWS = 4096
-"""With fewer rows, `propose` also prepares the data as `fit` does.
+TRIED_ROWS, TRIED_IDS = 4096, 1000
+"""With fewer rows, or ids of a table of time steps, `propose` also prepares the data as `fit` does.
 
 If that fails with a fraction held out that the user didn't ask for, no rows are held out.
 """
@@ -92,7 +92,7 @@ def propose(
         splits["validation"] = options.get("validation")
     text, config = write_config(splits, rows, profile, options)
     warnings += label_doubts(profile.classes, config, multi_label=profile.multi_label)
-    if profile.total_rows < TRIED_ROWS:
+    if profile.total_rows < (TRIED_ROWS if profile.schema.steps is None else TRIED_IDS):
         try:
             data = prepare(config, cache_folder=None)
         except DataError:

@@ -176,7 +176,7 @@ class RowSource:
             blank_rows: True to also return blank rows, False to skip them.
         """
         if not blank_rows:
-            rows = ((line, row) for line, row in rows if not _is_blank(row))
+            rows = (x for x in rows if (x[1] != [""] if type(x[1]) is list else x[1].strip()))
         return self._checked(rows) if self.bad_rows == "blank" else rows
 
     def _checked(self, rows: Numbered) -> Numbered:
@@ -275,10 +275,6 @@ class RowSource:
             return text
         has_texts = isinstance(found, list) and any(isinstance(each, str) for each in found)
         return found if has_texts or found == [] or is_multi_label else text
-
-
-def _is_blank(row: str | list[str]) -> bool:
-    return row == [""] if type(row) is list else not row.strip()  # type: ignore[union-attr]
 
 
 def name_of(value: object, what: str) -> str | None:
