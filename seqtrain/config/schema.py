@@ -310,7 +310,8 @@ class TrainingConfig(Section):
     """Finally train a new model on train and validation together. It has as many epochs as there
     were up to the last one within one standard error of the best, with a validation loss that isn't
     clearly higher than the lowest (if all of validation is right: up to the last decrease of its
-    loss). It is calibrated on validation by the first model after as many epochs. The threshold of a rare class is chosen on the rows that it learned."""
+    loss). It is calibrated on validation by the first model after as many epochs. The threshold of
+    a rare class is chosen on the rows that it learned."""
     calibration: Literal["temperature", "none"] = "temperature"
     """temperature: finally divide the logits by the number that minimizes the validation loss
     (multi-label: one number and one threshold per class)."""
