@@ -25,7 +25,7 @@ from seqtrain.errors import DataError
 BOUNDARY = PAD
 """Id of the boundary before the first and after the last step. No step has it."""
 NO_KEY = 0
-"""Key of the empty n-gram, from which `folded` computes all others."""
+"""Key of the empty n-gram, from which `extended_keys` computes all others."""
 MULTIPLIER = -7046029254386353131
 """2^64 divided by the golden ratio, odd, as a signed number (Knuth, volume 3, section 6.4)."""
 LOW_HALF = 0xFFFF_FFFF
@@ -164,7 +164,7 @@ def streams(
         yield ids + max(0, column) * COLUMN, shortest, longest
 
 
-def folded(keys: Ints, ids: Ints) -> Ints:
+def extended_keys(keys: Ints, ids: Ints) -> Ints:
     """Return the keys of n-grams that are extended by one id, (P,) int64.
 
     Args:
@@ -256,11 +256,11 @@ def row_keys(
     for ids, shortest, longest in streams(values, columns):
         stream = np.full(len(row), BOUNDARY, dtype=np.int64)
         stream[steps] = ids
-        keys = folded(np.full(len(row), NO_KEY), stream)
+        keys = extended_keys(np.full(len(row), NO_KEY), stream)
         if shortest == 1:
             yield row[steps], keys[steps]
         for size in range(2, longest + 1):
-            keys = folded(keys[:-1], stream[size - 1 :])
+            keys = extended_keys(keys[:-1], stream[size - 1 :])
             within = row[: len(keys)] == row[size - 1 :]
             if size >= shortest:
                 yield row[: len(keys)][within], keys[within]

@@ -43,7 +43,7 @@ def hold_out(
     Returns:
         The row numbers of each part, ascending, by its name.
     """
-    first = row_numbers(len(labels)) if keys is None else first_alike(keys)
+    first = row_numbers(len(labels)) if keys is None else first_equal_rows(keys)
     left = np.ones(len(labels), dtype=bool) if keys is None else np.asarray(keys != BLANK)
     rows, found = int(left.sum()), dict[str, Ints]()
     for name, part in parts.items():
@@ -58,7 +58,7 @@ def hold_out(
     return found
 
 
-def first_alike(keys: Ints) -> Ints:
+def first_equal_rows(keys: Ints) -> Ints:
     """Return for each row the number of the first row that has the same key, (B,)."""
     first = row_numbers(len(keys))
     for rows, starts in equal_keys(keys):
@@ -94,12 +94,12 @@ def _fraction(
         count = max(round(exact), int(len(rows) * share) - known)
         raised = least - known if len(rows) >= ENOUGH_OF_CLASS else 0
         order = np.random.default_rng([seed, label]).permutation(np.flatnonzero(free[sets]))
-        chosen = _up_to(max(count, raised), sizes, order)
+        chosen = _choose_sets(max(count, raised), sizes, order)
         held[sets[chosen]] = True
         free[sets] = False
         # Rows beyond the share, for the sake of rare classes, aren't taken from other classes.
         carry = min(exact - int(sizes[chosen].sum()) + max(0, raised - count), 0.5)
-    return _learnable(labels, first, left, held[first] & left)
+    return _leave_each_class(labels, first, left, held[first] & left)
 
 
 def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: int) -> Mask:
@@ -121,10 +121,10 @@ def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: in
     held = np.zeros(len(labels), dtype=bool)
     if len(by_label) >= folds:
         held[by_label[fold - 1 :: folds]] = True
-    return _learnable(labels, first, left, held[first] & left)
+    return _leave_each_class(labels, first, left, held[first] & left)
 
 
-def _learnable(labels: Ints, first: Ints, left: Mask, held: Mask) -> Mask:
+def _leave_each_class(labels: Ints, first: Ints, left: Mask, held: Mask) -> Mask:
     """Return a mask of held-out rows that leaves each class in train.
 
     If all rows of a class are held out, the set of its first row is given back to train.
@@ -141,7 +141,7 @@ def _learnable(labels: Ints, first: Ints, left: Mask, held: Mask) -> Mask:
     return held & ~np.isin(first, first[rows[index]])
 
 
-def _up_to(rows: int, sizes: Ints, order: Ints) -> Ints:
+def _choose_sets(rows: int, sizes: Ints, order: Ints) -> Ints:
     """Return the indices of sets that together have about `rows` rows.
 
     Args:

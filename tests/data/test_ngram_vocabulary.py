@@ -2,12 +2,19 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from seqtrain.data import ngram_vocabulary as ngrams
-from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, NgramVocabulary, fit_ngrams, folded
+from seqtrain.data.ngram_vocabulary import (
+    ONLY,
+    GramColumn,
+    NgramVocabulary,
+    extended_keys,
+    fit_ngrams,
+)
 
 Gram = tuple[int, ...]
 
@@ -29,7 +36,7 @@ def grams_of(row: list[int], shortest: int, longest: int) -> list[Gram]:
 def key_of(gram: Gram) -> int:
     key = np.zeros(1, dtype=np.int64)
     for i in gram:
-        key = folded(key, np.array([i]))
+        key = extended_keys(key, np.array([i]))
     return int(key[0])
 
 
@@ -82,10 +89,10 @@ def test_keys_stay_as_they_are():
     assert key_of((0, 29999, 2)) == -982202701857862009
 
 
-def test_the_share_of_characters_is_saved_and_earlier_models_keep_theirs():
+def test_the_share_of_characters_is_saved():
     chosen = fit_ngrams(*flat(some_rows(seed=1)), GramColumn(ONLY, 1, 2), most=100)
     values = chosen.description()
-    again = NgramVocabulary.described(values, chosen.keys, chosen.idf)
-    assert again == chosen
-    del values["spelling_share"]
-    assert NgramVocabulary.described(values, chosen.keys, chosen.idf).spelling_share == 1 / 3
+    again = NgramVocabulary.described(values | {"spelling_share": 0.25}, chosen.keys, chosen.idf)
+    assert again == replace(chosen, spelling_share=0.25)
+    with pytest.raises(KeyError):
+        NgramVocabulary.described({"shortest": 1, "longest": 2}, chosen.keys, chosen.idf)

@@ -10,7 +10,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 from seqtrain.data.batch import Grams, Spellings
-from seqtrain.data.ngram_vocabulary import ONLY, GramColumn, fit_ngrams, folded, with_spelling
+from seqtrain.data.ngram_vocabulary import (
+    ONLY,
+    GramColumn,
+    extended_keys,
+    fit_ngrams,
+    with_spelling,
+)
 from seqtrain.data.vocabulary import UNK, WordGrams, word_grams
 from seqtrain.model.branches.ngrams import GAIN, NgramBranch
 from tests.helpers.batches import batch_of
@@ -54,7 +60,7 @@ def of_ids(model: NgramBranch, row: list[int]) -> Tensor:
         for start in range(len(source) - size + 1):
             key = np.zeros(1, dtype=np.int64)
             for i in source[start : start + size]:
-                key = folded(key, np.array([i]))
+                key = extended_keys(key, np.array([i]))
             if int(key[0]) in numbers:
                 counts[numbers[int(key[0])]] += 1
     return weighted(model, counts)

@@ -81,7 +81,7 @@ def parse_numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64]:
     return np.array([*map(number_of, cells)]) if found is None else found
 
 
-def with_points(cell: Any) -> Any:
+def with_decimal_points(cell: Any) -> Any:
     """Replace decimal commas in a cell of text by points.
 
     Cells of other types and JSON lists are returned unchanged.

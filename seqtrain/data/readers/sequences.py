@@ -16,7 +16,7 @@ from seqtrain.data.readers.numbers import (
     float32,
     is_number,
     parse_numbers,
-    with_points,
+    with_decimal_points,
 )
 from seqtrain.files.reading import NotJSONError, parse_json
 
@@ -66,7 +66,7 @@ def sequence_from_text(text: str, kind: str, decimal: str = ".") -> Sequence:
         return sequence_from_json(parse_json(text), kind) if is_json else text.split()
     text = text.strip()
     if decimal == ",":
-        text = with_points(text)
+        text = with_decimal_points(text)
     if text[:1] != "[":
         lines = [line for line in text.splitlines() if line.strip()]
         if len(lines) > 1 and not any(map(is_number, SEPARATOR.split(lines[0].strip()))):
@@ -135,7 +135,7 @@ def sequence_from_cells(
         NotJSONError: If a cell of a row of features isn't valid JSON.
     """
     if kind == "features" and len(cells) > 1:
-        return features_from_fields([*map(with_points, cells)] if decimal == "," else cells)
+        return features_from_fields([*map(with_decimal_points, cells)] if decimal == "," else cells)
     if kind == "text" and {*map(type, cells)} == {str}:
         return " ".join(cells)
     parts = list[Any]()

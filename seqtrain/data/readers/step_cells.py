@@ -15,7 +15,7 @@ from seqtrain.data.readers.numbers import (
     is_number,
     number_of,
     plain_numbers,
-    with_points,
+    with_decimal_points,
 )
 from seqtrain.data.readers.times import DURATION, SECOND, read_time
 
@@ -71,7 +71,7 @@ def as_list(cells: Cells) -> Cells:
     return cells.tolist() if isinstance(cells, np.ndarray) else cells
 
 
-def taken(rows: Rows, order: Any) -> Rows:
+def rows_at(rows: Rows, order: Any) -> Rows:
     """Return a block of the rows with the indices `order`, in this order.
 
     Args:
@@ -155,14 +155,14 @@ def _token(cell: Any) -> str:
     return text.lower() if text.lower() in ("true", "false") else text
 
 
-def with_point(cell: Any) -> Any:
+def with_point_or_error(cell: Any) -> Any:
     """Replace a decimal comma in a cell of text by a point; return other cells unchanged.
 
     For a number that has a point already, a BadRow is returned, not raised. `number_in` raises it
     later, when it is known to which row the cell belongs.
     """
     try:
-        return with_points(cell)
+        return with_decimal_points(cell)
     except BadRow as bad:
         return bad if is_number(cell) else cell
 

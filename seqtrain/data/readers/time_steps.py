@@ -25,10 +25,10 @@ from seqtrain.data.readers.step_cells import (
     float_cells,
     joined,
     number_in,
+    rows_at,
     runs_of,
-    taken,
     token_cells,
-    with_point,
+    with_point_or_error,
     with_shared_texts,
 )
 from seqtrain.data.readers.times import (
@@ -112,7 +112,7 @@ class SequenceBuilder:
         if self.source.format.decimal == ",":
             numbers = range(self.numbers, self.row_features)
             for at in (*numbers, *([] if self.order is None else [ID + 1])):
-                rows[at] = [*map(with_point, rows[at])]
+                rows[at] = [*map(with_point_or_error, rows[at])]
         if self.order is not None and self.order_type in (None, NUMBER):
             rows[ID + 1] = exact_cells(rows[ID + 1])
         for at in range(self.tokens, self.row_features):
@@ -144,7 +144,7 @@ class SequenceBuilder:
             labels = self._labels(rows[LABEL], name, lines)
             times, order = self._times(rows)
             if order is not None:
-                rows = taken(rows, order)
+                rows = rows_at(rows, order)
                 fields["kept"] = rows[KEPT][0]
             numbers = self._numbers(rows[self.numbers : self.row_features], times, len(lines))
             read = Steps(tuple(rows[self.tokens : self.numbers]), numbers)
@@ -169,7 +169,7 @@ class SequenceBuilder:
                 are blank.
         """
         is_equal = cells.count(cells[0]) == len(cells)
-        found = _each(self.source.labels, cells[:1] if is_equal else cells)
+        found = _read_each(self.source.labels, cells[:1] if is_equal else cells)
         labels: Labels | None = next((own for own in found if own), found[0])
         if labels is None and self.source.labelled:
             raise BadRow(BLANK_LABEL)
@@ -274,7 +274,7 @@ class SequenceBuilder:
         for name, kind in self.kinds:
             column = self._growth(times, name) if kind == "order" else next(columns)
             is_read = isinstance(column, np.ndarray)
-            found.append(column if is_read else _each(number_in, column, f"{name}: "))
+            found.append(column if is_read else _read_each(number_in, column, f"{name}: "))
         table: Features = np.array(found, dtype=np.float32).reshape(len(found), length).T
         return table
 
@@ -331,7 +331,7 @@ def _grouped(blocks: Iterable[Rows]) -> list[Rows]:
         parts.append([*rows[:ID], *(with_shared_texts(cells, known) for cells in rows[ID:])])
     whole = [*map(joined, zip(*parts, strict=True))]
     del parts
-    return [taken(whole, np.argsort(ranks_of_rows, kind="stable"))] if whole else []
+    return [rows_at(whole, np.argsort(ranks_of_rows, kind="stable"))] if whole else []
 
 
 def _by_id(blocks: Iterable[Rows]) -> Iterator[Rows]:
@@ -361,8 +361,8 @@ def read_row_features(columns: ColumnKinds, cells: Sequence[Any], decimal: str =
     count = len(token_columns(columns))
     numbers = []
     for name, cell in zip(column_names(columns)[count:], cells[count:], strict=True):
-        value = with_point(cell) if decimal == "," else cell
-        numbers += _each(number_in, [value], f"{name}: ")
+        value = with_point_or_error(cell) if decimal == "," else cell
+        numbers += _read_each(number_in, [value], f"{name}: ")
     table = np.array(numbers, dtype=np.float32).reshape(1, len(numbers))
     return Steps(tuple([token] for token in token_cells(cells[:count])), table)
 
@@ -388,7 +388,7 @@ def _shown(cell: object) -> str:
     return quote(", ".join(cell) if isinstance(cell, tuple) else str(cell))
 
 
-def _each(read: Callable[[Any], Any], cells: Cells, where: str = "") -> list[Any]:
+def _read_each(read: Callable[[Any], Any], cells: Cells, where: str = "") -> list[Any]:
     """Return the result of `read` for each cell.
 
     Args:

@@ -39,9 +39,9 @@ def read_xlsx(source: RowSource) -> Iterator[Example | Rows]:
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
         rows = book.worksheets[0].iter_rows(values_only=True)
         line, names = next(
-            ((i, x) for i, x in enumerate(rows, 1) if any(map(_is_there, x))), (0, ())
+            ((i, x) for i, x in enumerate(rows, 1) if any(map(_has_value, x))), (0, ())
         )
-        while names and not _is_there(names[-1]):
+        while names and not _has_value(names[-1]):
             names = names[:-1]
         titles = ["" if title is None else str(title) for title in names]
         twice = next((title for title in titles if title and titles.count(title) > 1), None)
@@ -53,7 +53,7 @@ def read_xlsx(source: RowSource) -> Iterator[Example | Rows]:
                 {title: plain(cell) for title, cell in zip(titles, row, strict=False) if title},
             )
             for number, row in enumerate(rows, line + 1)
-            if any(map(_is_there, row))
+            if any(map(_has_value, row))
         )
         yield from read_objects(source, table)
     except SeqtrainError:
@@ -63,5 +63,5 @@ def read_xlsx(source: RowSource) -> Iterator[Example | Rows]:
         raise DataError(f"{name}: not a sound xlsx file ({reason})") from None
 
 
-def _is_there(cell: Any) -> bool:
+def _has_value(cell: Any) -> bool:
     return cell is not None and cell != ""
