@@ -283,9 +283,9 @@ def _start_session(
         if old is not None:
             new, rules = session.network, data.preprocessing
             origin = copy_old_weights(old.network, old.preprocessing, new, rules, data.vectors)
-    session.copy_rank_zero()
+    session.copy_from_rank_zero()
     if sample_weight is not None:
-        session.weigh_examples(sample_weight)
+        session.set_sample_weights(sample_weight)
     return session, origin
 
 

@@ -80,7 +80,7 @@ class Learner:
         self.optimizer = Optimizer(objective.model, objective.settings)
         updates_per_epoch = len(self.plan(0))
         self.stopping: StoppingRule = stopping_rule(
-            objective.settings, updates_per_epoch, objective.validation, objective.chance
+            objective.settings, updates_per_epoch, objective.validation, objective.baseline
         )
         self.total_updates = self.stopping.epochs * updates_per_epoch
         self.last_epoch = self.stopping.epochs if epochs is None else epochs
@@ -280,7 +280,7 @@ class Learner:
         losses, total, correct, number = zero.new_zeros(len(lengths)), zero, zero, 0
         if len(mine):
             rows = objective.store.__getitems__(batch.examples)
-            rows = objective.changed(rows, self.progress.epoch, self.progress.batches_done)
+            rows = objective.augment(rows, self.progress.epoch, self.progress.batches_done)
             part = collate(rows.__getitems__(mine), objective.sort)
             part = replace(part, examples=batch.examples[mine]).to(objective.device)
             own, correct = self._losses(part)
@@ -378,7 +378,7 @@ def _updates(
     began = time.perf_counter()
 
     def prepare(rows: SequenceStore) -> Batch:
-        rows = objective.changed(rows, progress.epoch, next(numbers))
+        rows = objective.augment(rows, progress.epoch, next(numbers))
         return collate(rows, objective.sort)
 
     def finish(left: int) -> Iterator[UpdateEvent]:
@@ -438,7 +438,7 @@ def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
     error = 0.0 if scores is None else scores.standard_error(objective.settings.monitor)
     is_best = learner.stopping.note_epoch(progress, value, loss, validation_loss, error)
     if progress.refit_epochs == progress.epoch + 1:
-        objective.keep_epoch()
+        objective.keep_logits()
     event = EpochEvent(
         phase=objective.phase,
         epoch=progress.epoch + 1,

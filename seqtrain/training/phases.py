@@ -1,5 +1,11 @@
 """The phases of a run: pretraining, training, calibration, refit, and scoring of test.
 
+- Pretraining teaches the encoder without labels.
+- Training learns from train; validation selects its best epoch.
+- Calibration fits temperature, thresholds and branch weights of the best model on validation.
+- A refit trains a new model on train and validation together.
+- At last, test is scored.
+
 Each phase is a generator of events that changes the `TrainingSession`. A run that resumes starts at
 the phase of its progress.
 """
@@ -37,7 +43,7 @@ from seqtrain.training.objectives import Classification, shared_logits
 from seqtrain.training.token_prediction import TokenPrediction
 
 CLEAR_MARGIN = 2.0
-"""Standard errors by which a model should beat the majority-class baseline."""
+"""Number of standard errors by which a model should beat the majority-class baseline."""
 
 
 class TrainingSession:
@@ -45,22 +51,26 @@ class TrainingSession:
 
     Args:
         config: The config.
-        data: Encoded splits.
-        device: Device that trains.
+        data: Encoded splits and preprocessing.
+        device: Device that computes.
         processes: Processes that train together.
-        network: The classifier of a checkpoint, or None for initial weights.
+        network: Classifier with the weights of a checkpoint, or None for initial weights.
         calibration: Calibration of the checkpoint, or None for the default.
-        pretrains: False if pretraining is over. It is skipped as well if the config has none.
+        pretrains: True to start with pretraining if the config has it. False to skip it.
 
     Attributes:
-        learner: Learner of the current phase.
-        classifier_learner: Learner of training or of the refit. It is `learner` after pretraining.
-        must_settle: See `train`. It is called with the number of each update.
-        validation_scores: Scores of the calibrated model of the best epoch on validation, or None
-            without the split, or unless this process calibrated the model.
-        test_scores: Scores on test, or None before the last phase, or without the split.
+        network: The classifier.
+        calibration: Temperature, thresholds and branch weights of the classifier.
+        learner: Learner of the current phase: pretraining, training or refit.
+        classifier_learner: Learner of training, or of the refit after its start. Except in
+            pretraining, it is `learner`.
+        must_settle: Argument of `train`: function that is called with the number of each update.
+        validation_scores: Scores on validation of the calibrated model of the best epoch. None
+            before calibration, without the split, and if the run was resumed after calibration.
+        test_scores: Scores on test, or None before the last phase and without the split.
         test_logits: Logits of each branch for test, (B, C); empty if `test_scores` is None.
-        branch_scores: The same of each branch, by name; empty for a network of one branch.
+        branch_scores: Maps the name of each branch to its scores on test; empty if there is only
+            one branch, or `test_scores` is None.
     """
 
     def __init__(
@@ -99,7 +109,7 @@ class TrainingSession:
 
     @property
     def thresholds(self) -> list[float]:
-        """Threshold of each class, as predictions use it."""
+        """Threshold of each class, in the order of `labels`: 0.5 if calibration set none."""
         return self.calibration.thresholds or [0.5] * len(self.labels)
 
     @property
@@ -110,17 +120,21 @@ class TrainingSession:
         return rare_class(counts) if train.ndim == 1 else None
 
     def set_calibration(self, calibration: Calibration) -> None:
-        """Set the temperature, thresholds, and branch weights of the network."""
+        """Set the calibration of the session and of its network."""
         self.calibration = calibration
         self.network.calibration = calibration.for_network()
 
     def restore(self, tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
-        """Restore the training state that a learner captured.
+        """Restore the training state that `Learner.capture` returned, and go to its phase.
 
-        The network must have the weights of the same checkpoint.
+        The network must already have the weights of the same checkpoint.
+
+        Args:
+            tensors: Tensors of the optimizer and the objective, by name.
+            values: Attributes of the progress, by name.
 
         Raises:
-            ValueError: If no learner of this run can have captured it.
+            ValueError: If a learner of this run can't have had this state.
         """
         phase = values.get("phase")
         if phase == "refit" and self.config.training.refit:
@@ -129,8 +143,11 @@ class TrainingSession:
             self.learner = self.classifier_learner
         self.learner.restore(dict(tensors), dict(values))
 
-    def copy_rank_zero(self) -> None:
-        """Copy weights, optimizer and progress of rank 0 to the other processes."""
+    def copy_from_rank_zero(self) -> None:
+        """Copy the weights, the optimizer and the progress of rank 0 to the other processes.
+
+        Each process must call this.
+        """
         tensors, values = self.learner.capture()
         received = self.processes.tensors_of_first(tensors)
         values = json.loads(self.processes.broadcast(json.dumps(values).encode()))
@@ -139,17 +156,29 @@ class TrainingSession:
             self.restore(received, values)
 
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
-        """Load the weights that rank 0 has into the network of each process."""
+        """Load the weights that rank 0 passes into the network of each process.
+
+        Args:
+            weights: State of a network, by name. In other processes than rank 0 it is ignored.
+        """
         self.network.load_state_dict(self.processes.tensors_of_first(weights))
 
-    def weigh_examples(self, weights: Array) -> None:
-        """Multiply the loss of each row of train by a weight, (N,)."""
+    def set_sample_weights(self, weights: Array) -> None:
+        """Multiply the loss of each example in training or in the refit by a weight.
+
+        Args:
+            weights: Weight of each row of the training data, (N,). See `Classification`.
+        """
         objective = self.classifier_learner.objective
         if isinstance(objective, Classification):
-            objective.weigh(weights)
+            objective.set_sample_weights(weights)
 
     def start_refit(self) -> None:
-        """Start again with initial weights, on train and validation together."""
+        """Begin the refit: a new network with initial weights, on train and validation together.
+
+        The network gets the calibration that fits the logits kept by the objective of training, if
+        there are any.
+        """
         before = self.learner.progress
         self.network = initial_network(
             self.config, self.data, self.device, self.processes, self._refit_rows()
@@ -175,14 +204,17 @@ class TrainingSession:
         self.set_calibration(self.calibration.model_copy(update={"thresholds": found}))
 
     def branch_logits(self, store: SequenceStore) -> list[Tensor]:
-        """Return the logits of each branch, (B, C)."""
+        """Return the logits of each branch for a store, (B, C), computed by all processes."""
         return shared_logits(self.network, store, self.device, self.processes)
 
     def fitted_calibration(self, branches: list[Tensor]) -> Calibration:
-        """Return the calibration of a model with these logits for validation.
+        """Return the calibration of a model, fitted to its logits for validation.
+
+        The logit adjustment is fitted on train.
 
         Args:
-            branches: Logits of each branch, (B, C); or an empty list to fit only what train tells.
+            branches: Logits of each branch for validation, (B, C). With an empty list, only the
+                logit adjustment is fitted.
         """
         settings, splits = self.config.training, self.data.splits
         train = splits["train"].labels
@@ -202,14 +234,14 @@ class TrainingSession:
         return found if has_thresholds else found.model_copy(update={"thresholds": []})
 
     def best_value(self) -> float:
-        """Return the best monitored value, or NaN before the first."""
+        """Return the monitored value of the best epoch, or NaN before the first epoch ends."""
         value = self.learner.progress.best_value
         if value is None:
             return math.nan
         return -value if self.config.training.monitor == "loss" else value
 
     def nothing_left(self) -> str | None:
-        """Return the reason why no epoch is left to train, or None if one is."""
+        """Return the reason why no epoch is left to train, or None if an epoch is left."""
         learner, progress = self.learner, self.learner.progress
         is_over = progress.epoch >= learner.last_epoch or learner.stopped_early
         has_refit = progress.phase == "training" and self.config.training.refit
@@ -222,7 +254,11 @@ class TrainingSession:
         return f"{done}; to continue, raise training.max_epochs or training.patience"
 
     def advice(self) -> str | None:
-        """Return advice on how to get a better model, or None."""
+        """Return advice to the user on how to get a better model, or None if there is none.
+
+        There is advice if the best epoch is hardly better than the majority-class baseline, or if
+        it is the last one. Without validation there is none.
+        """
         learner, progress = self.learner, self.learner.progress
         stopping = learner.stopping
         if "validation" not in self.data.splits:
@@ -245,6 +281,7 @@ class TrainingSession:
         return None
 
     def _pretraining_learner(self) -> Learner | None:
+        """Return the learner of pretraining, or None if the config has no pretraining."""
         settings, rows = self.config.pretraining, self.data.unlabelled
         if rows is None or settings.objective is None:
             return None
@@ -256,7 +293,11 @@ class TrainingSession:
         return Learner(TokenPrediction(*own))
 
     def _refit_learner(self, epochs: int) -> Learner:
-        # With more rows, max_epochs: auto would give other epochs, and so another schedule.
+        """Return a learner of the refit that ends after `epochs` epochs.
+
+        The schedule of the learning rate has the length that it has in training.
+        """
+        # With more rows, max_epochs: auto would mean another number of epochs.
         most = self.classifier_learner.stopping.epochs
         config = self.config.with_keys(training={"max_epochs": most})
         return self._classifier_learner(config, self._refit_rows(), None, epochs)
@@ -268,18 +309,29 @@ class TrainingSession:
         validation: SequenceStore | None,
         refit_epochs: int | None = None,
     ) -> Learner:
+        """Return a learner of the classifier.
+
+        Args:
+            config: The config.
+            rows: Sequences to learn from.
+            validation: Validation split, or None.
+            refit_epochs: Number of epochs of a refit, or None for training.
+        """
         own = self.network, rows, validation, self.labels, config, self.device, self.processes
         return Learner(Classification(*own, refit=refit_epochs is not None), refit_epochs)
 
     def _refit_rows(self) -> SequenceStore:
-        """Return train and validation together, without rows of labels that train lacks."""
+        """Return train and validation together, without rows whose labels train lacks."""
         rows = joined_stores([self.data.splits[name] for name in ("train", "validation")])
         known = rows.labels.reshape(len(rows), -1).min(axis=1) >= 0
         return rows.selection(np.flatnonzero(known))
 
 
 def pretrain(session: TrainingSession) -> Iterator[TrainingEvent]:
-    """Pretrain the encoder by the objective that the config names."""
+    """Pretrain the encoder, then make the learner of the classifier the current one.
+
+    Without pretraining, do nothing.
+    """
     model = session.learner.objective.model
     if not isinstance(model, PretrainingModel):
         return
@@ -289,13 +341,16 @@ def pretrain(session: TrainingSession) -> Iterator[TrainingEvent]:
 
 
 def train_classifier(session: TrainingSession) -> Iterator[TrainingEvent]:
-    """Train the classifier, monitored on validation."""
+    """Train the classifier from the position of its learner to the end of training."""
     yield from train(session.learner, session.must_settle)
     yield PhaseEnd()
 
 
 def calibrate(session: TrainingSession) -> Iterator[TrainingEvent]:
-    """Choose temperature, thresholds and branch weights of the best model on validation."""
+    """Load the best weights, fit the calibration of the model, and score it on validation.
+
+    Without validation, or with ``training.calibration: none``, only the logit adjustment is fitted.
+    """
     if not session.learner.progress.is_best:
         session.load_weights(session.learner.best_weights or session.network.state_dict())
     validation = session.data.splits.get("validation")
@@ -311,7 +366,10 @@ def calibrate(session: TrainingSession) -> Iterator[TrainingEvent]:
 
 
 def refit(session: TrainingSession) -> Iterator[TrainingEvent]:
-    """Train a new model on train and validation together, if ``training.refit`` is set."""
+    """Train a new model on train and validation together. Without training.refit, do nothing.
+
+    At the end, choose the threshold of a rare class for the new model.
+    """
     if not session.config.training.refit:
         return
     if session.learner.progress.phase != "refit":
@@ -322,7 +380,7 @@ def refit(session: TrainingSession) -> Iterator[TrainingEvent]:
 
 
 def score_test(session: TrainingSession) -> Iterator[TrainingEvent]:
-    """Score the best model on test."""
+    """Score the model and each of its branches on test. Without test, do nothing."""
     test = session.data.splits.get("test")
     if test is not None:
         session.test_logits = session.branch_logits(test)
@@ -339,16 +397,15 @@ PHASES: dict[str, Callable[[TrainingSession], Iterator[TrainingEvent]]] = {
     "refit": refit,
     "test": score_test,
 }
-"""The phases of a run, in order."""
+"""Maps the name of each phase to its function, in the order of a run."""
 
 
 def train_session(session: TrainingSession, *, finish: bool = True) -> Iterator[TrainingEvent]:
-    """Yield the events of all phases that are left, from the learner's position on.
+    """Run all phases that are left, from the position of the learner on, and yield their events.
 
     Args:
-        session: The run. It is up to date after every event.
-        finish: If False, stop where the best epoch is known: without calibration, refit and scores
-            of test.
+        session: The run. It is changed, and is up to date at every event.
+        finish: False to stop after training: without calibration, refit and scores of test.
     """
     names = list(PHASES)
     last = len(names) if finish else names.index("calibration")
