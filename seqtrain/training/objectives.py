@@ -67,7 +67,7 @@ class Objective:
         key: Name of the config's section with the learning rate.
         sort: Value of batching.sort: where the rows of a batch are sorted by length.
         lower: Names of config keys to lower if memory runs out.
-        chance: Accuracy of the majority-class baseline on validation if accuracy is monitored,
+        baseline: Accuracy of the majority-class baseline on validation if accuracy is monitored,
             and no class is so rare that accuracy can't tell, else -1.
         num_branches: Number of branches whose losses `losses` adds up.
         kept_logits: Logits of K branches on B rows of validation for C classes, (K, B, C), after
@@ -76,7 +76,7 @@ class Objective:
     """
 
     phase: Phase = "training"
-    chance = -1.0
+    baseline = -1.0
     num_branches = 1
     key = "training"
     sort = "collate"
@@ -109,7 +109,7 @@ class Objective:
         freeze = self.config.model.freeze
         return freeze if isinstance(freeze, bool) else epoch < freeze
 
-    def changed(self, rows: SequenceStore, epoch: int, number: int) -> SequenceStore:
+    def augment(self, rows: SequenceStore, epoch: int, number: int) -> SequenceStore:
         """Return the sequences of a batch, randomly changed if training.augment is set.
 
         Args:
@@ -156,8 +156,8 @@ class Objective:
         """
         return None
 
-    def keep_epoch(self) -> None:
-        """Store what a refit that ends with this epoch needs."""
+    def keep_logits(self) -> None:
+        """Set `kept_logits` to the logits on validation of this epoch, if a refit may need them."""
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the state that a checkpoint must contain, as tensors by name."""
@@ -180,6 +180,16 @@ class Classification(Objective):
 
     Without a validation split, loss and accuracy on train are monitored. A refit learns train and
     validation together for a fixed number of epochs, and monitors nothing.
+
+    Args:
+        model: The classifier.
+        train: The sequences to train on.
+        validation: The split to score after each epoch, or None.
+        names: Label of each class.
+        config: The config.
+        device: Device that trains.
+        processes: The processes that train together.
+        refit: True for a refit.
 
     Raises:
         ConfigError: If class weights name a label that train lacks, or leave one out.
@@ -217,9 +227,9 @@ class Classification(Objective):
         counts = class_counts(train.labels, len(names))
         is_telling = train.labels.ndim == 1 and rare_class(counts.tolist()) is None
         if validation is not None and settings.monitor == "accuracy" and is_telling:
-            self.chance = float((validation.labels == counts.argmax()).mean())
+            self.baseline = float((validation.labels == counts.argmax()).mean())
 
-    def weigh(self, weights: Array) -> None:
+    def set_sample_weights(self, weights: Array) -> None:
         """Multiply the loss of each example by a weight, scaled so that the mean weight is 1.
 
         Args:
@@ -230,7 +240,10 @@ class Classification(Objective):
         self.sample_weight = own / own.mean()
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
-        """Return the cross-entropy of each example, added up over the branches."""
+        """Return the cross-entropy of each example, added up over the branches.
+
+        It is multiplied by the weight of the class and of the example, if there are weights.
+        """
         carried = None if self.groups is None else self.carried
         context = ForwardContext(random, bptt=self.settings.bptt, prepared=self.prepared)
         compute = self.classifier.branch_logits
@@ -267,14 +280,17 @@ class Classification(Objective):
         return [found[name] for name in network.branch_names]
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
-        """Return the value of training.monitor on validation, or else on train; None in a refit."""
+        """Return the value of training.monitor on validation, or on train without validation.
+
+        A loss is negated, so that a greater value is better. In a refit, return None.
+        """
         if self.phase == "refit":
             return None
         if scores is not None:
             return scores.monitored(self.settings.monitor)
         return -loss if self.settings.monitor == "loss" else accuracy
 
-    def keep_epoch(self) -> None:
+    def keep_logits(self) -> None:
         """Set `kept_logits` to the logits of this epoch if a calibrated refit follows."""
         settings = self.settings
         if settings.refit and settings.calibration != "none" and self.phase == "training":
