@@ -17,6 +17,8 @@ import re
 import shlex
 import sys
 import warnings
+from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 PACKAGE = __name__.partition(".")[0]
@@ -186,6 +188,8 @@ class Interrupted(KeyboardInterrupt):
         signal_number: Number of the signal.
         problems: Message with the command that resumes the run. It is missing in processes other
             than rank 0, so that only one process prints it.
+        in_python: The message for users of Python functions, which `str` returns, or None for
+            `problems`.
 
     Attributes:
         signal_number: Number of the signal.
@@ -193,11 +197,12 @@ class Interrupted(KeyboardInterrupt):
         exit_code: 128 plus the number of the signal.
     """
 
-    def __init__(self, signal_number: int, *problems: str) -> None:
-        super().__init__("\n".join(problems))
+    def __init__(self, signal_number: int, *problems: str, in_python: str | None = None) -> None:
+        super().__init__("\n".join(problems) if in_python is None else in_python)
         self.signal_number = signal_number
         self.exit_code = 128 + signal_number
         self.problems = problems
 
-    def __reduce__(self) -> tuple[type[Interrupted], tuple[int | str, ...]]:
-        return type(self), (self.signal_number, *self.problems)
+    def __reduce__(self) -> tuple[Callable[..., Interrupted], tuple[int | str, ...]]:
+        make = partial(type(self), in_python=str(self))
+        return make, (self.signal_number, *self.problems)

@@ -29,6 +29,13 @@ def test_a_warning_names_the_line_of_the_caller():
     assert caught[0].filename == __file__
 
 
+def test_an_interrupted_run_names_python_arguments_also_after_pickling():
+    stopped = Interrupted(2, "resume with: seqtrain fit c.yaml --resume", in_python="resume=True")
+    for error in (stopped, pickle.loads(pickle.dumps(stopped))):
+        assert (str(error), error.exit_code) == ("resume=True", 130)
+        assert error.problems == ("resume with: seqtrain fit c.yaml --resume",)
+
+
 def test_a_warning_of_an_inner_function_names_the_line_outside_the_package():
     with pytest.warns(SeqtrainWarning) as caught:
         series_of(np.zeros((1, 2, 9)), "time_channels")

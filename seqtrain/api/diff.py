@@ -13,13 +13,13 @@ from seqtrain.data.labels import LabelSet, unknown_rows
 from seqtrain.errors import DataError
 from seqtrain.evaluation.bootstrap import MetricDifference, paired_bootstrap
 from seqtrain.evaluation.predicted_example import PredictedExample
-from seqtrain.text import counted, display_name, quote
+from seqtrain.text import Summarized, counted, display_name, quote
 
 Pair: TypeAlias = tuple[PredictedExample, PredictedExample]
 
 
-@dataclass(frozen=True)
-class RunDifference:
+@dataclass(frozen=True, repr=False)
+class RunDifference(Summarized):
     """Differences of two runs, a and b.
 
     Attributes:
@@ -44,6 +44,17 @@ class RunDifference:
     counts: dict[str, int]
     rows: list[Pair]
     warnings: list[str]
+
+    def summary(self) -> dict[str, str]:
+        """Return data, metrics with the interval of the difference, counts, and warnings."""
+        metrics = {
+            each.metric.replace("_", " "): f"{each.a:.2%} and {each.b:.2%}, difference "
+            f"{each.difference:+.2%} (95 % interval {each.low:+.1%} to {each.high:+.1%})"
+            for each in self.metrics
+        }
+        right = {f"right, {name.replace('_', ' ')}": f"{n:,}" for name, n in self.counts.items()}
+        found = {"runs": " and ".join(map(str, self.runs)), "data": self.data, **metrics, **right}
+        return found | ({"warnings": "; ".join(self.warnings)} if self.warnings else {})
 
 
 def diff(

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from seqtrain.text import Summarized
+
 MIN_TURNS = 3
 """Smallest number of turns of each variant with which two speeds are compared."""
 TOLERANCE = 1e-3
@@ -76,8 +78,8 @@ class VariantResult:
         return is_same and self.training is not None and self.kind not in ("wrong", "pooling")
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Summarized):
     """Results of all variants for one config, data set and machine.
 
     Attributes:
@@ -108,6 +110,16 @@ class Comparison:
     recommended: str | None
     reason: str
     seconds: float
+
+    def summary(self) -> dict[str, str]:
+        """Return the recommendation with its reason, the measured variants, and warnings."""
+        speeds = {
+            f"{each.name}, tokens/s": f"{each.training.tokens_per_second:,.0f}"
+            for each in self.candidates
+            if each.training is not None
+        }
+        found = {"recommended": self.recommended or "none", "reason": self.reason, **speeds}
+        return found | ({"warnings": "; ".join(self.warnings)} if self.warnings else {})
 
 
 def thousands(tokens_per_second: float) -> str:

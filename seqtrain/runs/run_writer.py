@@ -169,11 +169,12 @@ class RunWriter:
             self.save_checkpoint()
         run = self.run.path
         command = self.session.processes.command()
+        done = f"stopped by {signal.Signals(signal_number).name} after {self.position()}, saved"
+        options = f"--resume --run-dir {quote(str(run))}"
         return Interrupted(
             signal_number,
-            f"stopped by {signal.Signals(signal_number).name} after {self.position()}, saved; "
-            f"resume with: {command} fit {quote(str(run / CONFIG))} --resume "
-            f"--run-dir {quote(str(run))}",
+            f"{done}; resume with: {command} fit {quote(str(run / CONFIG))} {options}",
+            in_python=f"{done}; to continue, call fit again with run_dir={str(run)!r}, resume=True",
         )
 
     def single_class_warnings(self) -> list[str]:

@@ -22,6 +22,7 @@ from seqtrain.api.fit import fit
 from seqtrain.api.named_runs import Run
 from seqtrain.api.run_events import Event, StartEvent
 from seqtrain.config import Config, render_config, resolved_config
+from seqtrain.config.document import flow
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import prepare
 from seqtrain.data.sources import check_files
@@ -37,7 +38,7 @@ from seqtrain.files.writing import locked, remove, write_file
 from seqtrain.runs.destination import check_destination, remove_earlier
 from seqtrain.runs.run_directory import CONFIG, FILES, FOLDERS, RUNS, make
 from seqtrain.signals import StopSignals
-from seqtrain.text import counted
+from seqtrain.text import Summarized, counted
 from seqtrain.training.events import EpochEvent
 from seqtrain.training.workers import WorkerPool
 from seqtrain.tuning.space import changed, differing, space_of
@@ -68,8 +69,8 @@ TrialListener: TypeAlias = Callable[[Trial, bool], None]
 """Function that is called with each ended trial, and True if that trial is the best so far."""
 
 
-@dataclass(frozen=True)
-class Tuned:
+@dataclass(frozen=True, repr=False)
+class Tuned(Summarized):
     """Result of a search.
 
     Attributes:
@@ -82,6 +83,14 @@ class Tuned:
     run: Run
     best: Trial
     trials: list[Trial]
+
+    def summary(self) -> dict[str, str]:
+        """Return the run, the number and the settings of the best trial, and its best value."""
+        settings = ", ".join(f"{key}: {flow(value)}" for key, value in self.best.settings.items())
+        found = {"run": str(self.run.path), "trials": str(len(self.trials))}
+        found |= {"best trial": str(self.best.number), "settings": settings}
+        value = {} if self.best.value is None else {"best value": f"{self.best.value:.4f}"}
+        return found | value
 
 
 def tune(
@@ -198,7 +207,12 @@ def _interrupted(error: Interrupted, study: Study, directory: Path) -> Interrupt
     """
     command = ["tune", str(directory / BASE), "--resume", "--run-dir", str(directory)]
     done = f"stopped after {counted(len(study.trials), 'trial')}, which are saved"
-    return Interrupted(error.signal_number, f"{done}; resume with: seqtrain {join(command)}")
+    arguments = f"run_dir={str(directory)!r}, resume=True"
+    return Interrupted(
+        error.signal_number,
+        f"{done}; resume with: seqtrain {join(command)}",
+        in_python=f"{done}; to continue, call tune again with {arguments}",
+    )
 
 
 class _TrialEnded(Exception):

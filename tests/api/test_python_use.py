@@ -17,6 +17,8 @@ import torch
 
 import seqtrain
 from seqtrain.errors import ConfigError, DataError
+from seqtrain.tuning.trials import Trial
+from seqtrain.tuning.tune import Tuned
 from tests.helpers.program import FORKS
 from tests.helpers.tiny import write_table
 
@@ -254,7 +256,12 @@ def test_results_show_on_one_line_and_as_tables(run):
     markup = seqtrain.Prediction("<b>\x1b[31m", 0.5, {}, 0.0)
     assert "<b>" not in markup._repr_html_()
     assert "\x1b" not in repr(markup)
-    for shown in (run, classifier, prediction, evaluation, evaluation.scores, checked):
+    difference = seqtrain.diff(run, run, split="validation")
+    assert "accuracy: 100.00% and 100.00%, difference +0.00%" in repr(difference)
+    tuned = Tuned(run, Trial(0, {"model.dropout": 0.1}, value=0.5), [])
+    assert "best trial: 0, settings: model.dropout: 0.1, best value: 0.5000" in repr(tuned)
+    results = (run, classifier, prediction, evaluation, evaluation.scores, checked, difference)
+    for shown in (*results, tuned):
         assert shown._repr_html_().startswith(f"<table><caption>{type(shown).__name__}</caption>")
         assert "\n" not in repr(shown)
 
