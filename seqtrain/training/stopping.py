@@ -94,7 +94,8 @@ class StoppingRule:
         is below 1 and within one standard error of the best value, and the loss is within
         `loss_error` of the lowest validation loss. Without the first margin, a small validation
         split could make a refit too short. Without the second one, the refit of a model that
-        overfits would repeat all epochs, because the standard error of few rows is large.
+        overfits would repeat all epochs, because the standard error of few rows is large. For the
+        same reason, an epoch in which all of train was right counts only up to twice the best one.
 
         Args:
             progress: Progress at the end of the epoch, before `begin_epoch`. It is changed.
@@ -121,7 +122,9 @@ class StoppingRule:
         assert progress.best_value is not None
         is_near = value < 1 and value >= progress.best_value - progress.best_error
         is_near = is_near and loss <= progress.lowest_loss + self.loss_error
-        if is_better or is_lower or is_near:
+        is_learned = 0 < progress.examples == progress.correct
+        is_late = is_learned and progress.epoch + 1 > 2 * progress.best_epoch
+        if is_better or is_lower or (is_near and not is_late):
             progress.refit_epochs = progress.epoch + 1
         if validation_loss is not None and loss < progress.lowest_loss - self.min_delta:
             progress.lowest_loss = loss

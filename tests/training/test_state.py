@@ -63,6 +63,16 @@ def test_a_refit_repeats_no_epoch_whose_loss_is_clearly_higher(rows, epochs):
     assert (progress.best_epoch, progress.refit_epochs) == (2, epochs)
 
 
+@pytest.mark.parametrize(("correct", "epochs"), [(9, 7), (10, 4)])
+def test_where_all_of_train_is_right_a_refit_has_at_most_twice_the_best_epoch(correct, epochs):
+    progress = Progress()
+    progress.correct, progress.examples = correct, 10
+    for epoch, value in enumerate((0.5, 0.7, 0.69, 0.69, 0.69, 0.69, 0.69)):
+        progress.epoch = epoch
+        RULE.note_epoch(progress, value, 0.0, 1.0, 0.05)
+    assert (progress.best_epoch, progress.refit_epochs) == (2, epochs)
+
+
 def test_a_decrease_of_the_loss_needs_a_size_to_be_an_improvement():
     rule = replace(RULE, min_delta=0.05)
     progress, _ = note(rule, *((1.0, loss, 0.0) for loss in (0.5, 0.47, 0.44, 0.43)))
