@@ -119,11 +119,9 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
         for name, files in values["files"].items()
     }
     unlabelled = stores.pop(UNLABELLED, stores["train"])
-    ngrams = vectors = None
-    if "ngrams" in parts:
-        ngrams = NgramVocabulary.described(values["preprocessing"]["ngrams"], **parts["ngrams"])
-    if "vectors" in parts:
-        vectors = WordVectors(**parts["vectors"], coverage=Coverage(**values["coverage"]))
+    described, coverage = values["preprocessing"]["ngrams"], values["coverage"]
+    ngrams = described and NgramVocabulary.described(described, **parts["ngrams"])
+    vectors = coverage and WordVectors(**parts["vectors"], coverage=Coverage(**coverage))
     return PreparedData(
         splits=stores,
         preprocessing=Preprocessing.from_dict(values["preprocessing"], values["tokens"], ngrams),

@@ -218,7 +218,7 @@ class ProvisionalLabels:
 
     @property
     def are_multi_label(self) -> bool:
-        """True if some row has no label, or more than one."""
+        """True if some labelled row has no label at all, or more than one."""
         return any(len(row) != 1 for row in self.combinations)
 
 

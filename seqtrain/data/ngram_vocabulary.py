@@ -140,6 +140,7 @@ class NgramVocabulary:
 
         Raises:
             ValueError: If no fit returns such a vocabulary.
+            KeyError: If a value is missing.
         """
         one = ONLY, values["shortest"], values["longest"], values.get("tokens")
         columns = tuple(GramColumn(*column) for column in values.get("columns", [one]))

@@ -261,9 +261,7 @@ class Preprocessing:
             KeyError: If a value is missing.
             TypeError: If a value has the wrong type.
         """
-        row_features = values["row_features"]
-        if row_features is not None:
-            row_features = RowFeatures.from_dict(row_features, tokens)
+        static = values["row_features"]
         return cls(
             file_format=FileFormat(**values["file_format"]),
             schema=Schema(**values["schema"]),
@@ -271,7 +269,7 @@ class Preprocessing:
             sequence=column_from_dict(values["sequence"], tokens),
             lengths=LengthPolicy.from_dict(values["lengths"]),
             label_set=LabelSet.from_dict(values["label_set"]),
-            row_features=row_features,
+            row_features=None if static is None else RowFeatures.from_dict(static, tokens),
             ngrams=ngrams,
         )
 

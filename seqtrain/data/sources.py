@@ -48,11 +48,8 @@ def config_source(data: DataConfig, path: str) -> Source:
         data: Section data of the config.
         path: Path of a file, or name of a registered table.
     """
-    schema = Schema.from_config(data)
-    if path.startswith(MEMORY):
-        return table_named(path).with_schema(schema)
     format = FileFormat.from_config(data, path, whole_files=holds_whole_files(path))
-    return FileSource(path, format, schema, bad_rows=data.bad_rows)
+    return source_of(path, format, Schema.from_config(data), data.bad_rows)
 
 
 def split_sources(data: DataConfig, split: str) -> list[Source]:

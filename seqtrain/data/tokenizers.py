@@ -78,7 +78,7 @@ def _whole(piece: str) -> tuple[str]:
 
 
 def _bytes(character: str) -> str:
-    """Return the UTF-8 bytes of a character, each as the character with the byte's number."""
+    """Return the UTF-8 bytes of a character as a text: byte b is the character chr(b)."""
     return character.encode("utf-8", "surrogatepass").decode("latin-1")
 
 

@@ -313,9 +313,8 @@ def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
     found = read_tensors(saved, NGRAMS, number * NGRAM_BYTES + 4 * BUCKETS)
     if found.keys() != {"keys", "idf"} or len(found["keys"]) != number:
         raise ValueError(f"{NGRAMS}: expected keys and idf of {number} n-grams")
-    tokens = values.get("tokens")
-    if tokens is not None and (type(tokens) is not int or not len(SPECIAL) <= tokens):
-        raise ValueError(f"ngrams.tokens: found {brief(tokens)}; expected a number of tokens")
+    if values.get("tokens") is not None:
+        saved_integer("ngrams.tokens", values["tokens"], len(SPECIAL))
     return NgramVocabulary.described(values, found["keys"].numpy(), found["idf"].numpy())
 
 

@@ -153,8 +153,7 @@ class SeriesColumn(Column):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the column as JSON values."""
-        rules = {"missing": self.missing, "standardize": self.standardize}
-        return {"kind": self.kind, **rules, **self.scale.to_dict()}
+        return {"kind": self.kind, **self.settings(), **self.scale.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Any, tokens: Any) -> SeriesColumn:
