@@ -9,7 +9,7 @@ from seqtrain.data.examples import Example, Numbered
 from seqtrain.data.readers.cells import read_objects
 from seqtrain.data.readers.opening import BOMB_FREE_BYTES, BOMB_RATIO, refuse_bomb
 from seqtrain.data.readers.row_source import RowSource
-from seqtrain.data.readers.sequences import duration_text
+from seqtrain.data.readers.sequences import PER_SECOND, duration_text, time_text
 from seqtrain.data.readers.step_cells import Rows
 from seqtrain.errors import DataError, missing_package
 from seqtrain.text import one_line, quote
@@ -71,10 +71,11 @@ def cells_of_column(column: Any) -> list[Any]:
     types = _import().types
     if types.is_temporal(column.type) and not types.is_interval(column.type):
         if types.is_duration(column.type):
-            unit = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
+            unit = PER_SECOND[column.type.unit]
             numbers = column.cast(_import().int64()).to_pylist()
             return [None if x is None else duration_text(x, unit) for x in numbers]
-        column = column.cast(_import().string())
+        texts = column.cast(_import().string()).to_pylist()
+        return [None if x is None else time_text(x) for x in texts]
     cells: list[Any] = column.to_pylist()
     return cells
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from collections.abc import Sequence as Listed
+from datetime import timedelta
 from itertools import chain
 from typing import Any
 
@@ -20,6 +21,10 @@ from seqtrain.data.readers.numbers import (
 )
 from seqtrain.files.reading import NotJSONError, parse_json
 
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+"""Number of each unit of time in a second, by the unit's name in numpy and Arrow."""
+TIME_OF_DAY = re.compile(r"(.*[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(.*)")
+"""A time of day with decimals of the second and a time zone, perhaps after a date."""
 INTEGERS = re.compile(r"\s*\[\s*(?:-?[0-9]+(?:\s*,\s*-?[0-9]+)*)?\s*\]\s*")
 """A list of integers in JSON, or an empty one."""
 SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
@@ -294,18 +299,41 @@ def duration_text(count: int, per_second: int) -> str:
     return f"{'-' if count < 0 else ''}PT{seconds}{decimals}S"
 
 
+def time_text(text: str) -> str:
+    """Return a date or time, as numpy and Arrow write it, in the form of Python's `isoformat`.
+
+    Decimals of the second are left out if they are zero; otherwise there are six, or nine for
+    nanoseconds. A time zone is written as ``+00:00``.
+    """
+    found = TIME_OF_DAY.fullmatch(text)
+    if found is None:  # a date
+        return text
+    whole, decimals, zone = found.groups("")
+    decimals = decimals.ljust(9, "0").removesuffix("000")
+    shown = f".{decimals}" if decimals.strip("0") else ""
+    zone = "+00:00" if zone == "Z" else zone
+    zone = f"{zone[:3]}:{zone[3:]}" if zone[1:].isdigit() else zone
+    return whole.replace(" ", "T") + shown + zone
+
+
 def plain(value: Any) -> Any:
     """Convert a Python value to a JSON value, or None if it is missing (NaN, NaT, NA).
 
-    Arrays, tuples and Arrow lists become lists; dates and times become ISO text. A value of any
+    Arrays, tuples and Arrow lists become lists; dates and times become ISO text, and durations
+    text such as ``PT1.5S``. A value of any
     other type without a JSON form is returned unchanged.
     """
     if _is_missing(value):
         return None
     if isinstance(value, np.datetime64):  # tolist() would lose nanoseconds
-        return str(value)
+        return time_text(str(value))
+    if isinstance(value, timedelta):
+        value = getattr(value, "asm8", np.timedelta64(value))  # that of pandas has nanoseconds
     if isinstance(value, np.timedelta64):
-        return duration_text(int(value.astype("timedelta64[ns]").astype(np.int64)), 10**9)
+        found = np.datetime_data(value.dtype)[0]
+        unit = found if found in PER_SECOND else "s"
+        count = int(value.astype(f"timedelta64[{unit}]").astype(np.int64))
+        return duration_text(count, PER_SECOND[unit])
     for name in ("as_py", "tolist", "to_list", "isoformat"):  # of pyarrow, numpy, polars, dates
         if type(value) is not str and hasattr(value, name):
             value = getattr(value, name)()

@@ -22,7 +22,7 @@ from seqtrain.data.examples import Example, RowProblems
 from seqtrain.data.read_options import Column, FileFormat, Schema, keeps_all, missing_name
 from seqtrain.data.readers.cells import read_objects
 from seqtrain.data.readers.row_source import RowSource
-from seqtrain.data.readers.sequences import plain
+from seqtrain.data.readers.sequences import PER_SECOND, duration_text, plain, time_text
 from seqtrain.data.readers.step_cells import Rows
 from seqtrain.data.readers.time_steps import AT_ONCE
 from seqtrain.errors import DataError
@@ -229,12 +229,25 @@ class TableSource:
             from seqtrain.data.readers.parquet import cells_of_column
 
             values = cells_of_column(values)
+        if hasattr(values, "to_physical"):  # a column of polars
+            values = _with_nanoseconds(values)
         features = getattr(self.data, "features", None)
         feature = features.get(name) if isinstance(features, dict) else None
         classes = dict(enumerate(getattr(feature, "names", None) or ()))
         if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind not in "mM":
             return values.tolist()
         return [classes.get(x) if type(x) is int else x for x in values] if classes else values
+
+
+def _with_nanoseconds(column: Any) -> Any:
+    """Return a polars column; times as texts if they may have nanoseconds, as Python's can't."""
+    kind, unit = type(column.dtype).__name__, getattr(column.dtype, "time_unit", "ns")
+    if unit != "ns" or kind not in ("Datetime", "Time", "Duration"):
+        return column
+    if kind == "Duration":
+        numbers = column.to_physical()
+        return [None if x is None else duration_text(x, PER_SECOND[unit]) for x in numbers]
+    return [None if x is None else time_text(x) for x in column.dt.to_string("iso")]
 
 
 def columns_of(data: Any) -> list[Any] | None:
