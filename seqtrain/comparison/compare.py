@@ -236,7 +236,11 @@ def compare(
     beside: Path | None = None,
     listener: ComparisonListener = lambda doing, share: None,
 ) -> Comparison:
-    """Measure all variants of running a config's model on its data, and recommend one of them.
+    """Measure all ways to handle unequal lengths with a config's model, and recommend one of them.
+
+    The ways are called variants: packing, padding and masking, engines of seqtrain, and plain torch
+    scripts. `task.VARIANTS` lists them. Their logits are checked, and speed and accuracy measured
+    on the config's data.
 
     No run directory is written. The encoded data is stored in the user's cache folder.
 

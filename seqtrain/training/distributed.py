@@ -148,7 +148,7 @@ class Processes:
             parts: Bytes or arrays of this process.
 
         Returns:
-            The ranks that differ from rank 0, such as "rank 1 and rank 3", or an empty text.
+            The ranks that differ from rank 0, such as "rank 1, rank 3", or an empty text.
         """
         return ""
 
@@ -397,7 +397,7 @@ def sum_gradients(
 
 
 def _marked(table: Tensor) -> Tensor:
-    """Return 1 for each row of a table with a gradient, and 0 for the other rows, (V,)."""
+    """Return a tensor with 1 for each row of a table that has a gradient, and 0 else, (V,)."""
     marks = table.new_zeros(len(table))
     return marks if table.grad is None else marks.index_fill_(0, table.grad._indices()[0], 1)
 

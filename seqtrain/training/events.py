@@ -91,7 +91,7 @@ class PhaseEnd:
 
 @dataclass(frozen=True)
 class CalibrationEnd:
-    """Event after the calibration of the best model was changed, and so its predictions."""
+    """Event after calibration, which changed the predictions of the best model."""
 
 
 TrainingEvent: TypeAlias = UpdateEvent | EpochEvent | PhaseEnd | CalibrationEnd

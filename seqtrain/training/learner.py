@@ -252,9 +252,10 @@ class Learner:
         return RunError(*self.objective.processes.lines(line))
 
     def _backward(self, batch: Batch) -> tuple[Tensor, Losses, int]:
-        """Compute the gradients of the mean loss of a batch; return the mean, losses, their number.
+        """Compute the gradients of the mean loss of a batch, and store them in ``weight.grad``.
 
-        The gradients are stored in ``grad`` of the weights.
+        Returns:
+            The mean loss, the loss of each example or predicted token, and the number of these.
         """
         losses = self._losses(batch)
         mean_loss = losses.each.mean()

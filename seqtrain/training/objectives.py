@@ -299,8 +299,8 @@ class Classification(Objective):
     def tensors(self) -> dict[str, Tensor]:
         """Return the state that a checkpoint must contain, as tensors by name.
 
-        If states are carried, it is the carried states of all groups. Otherwise it is
-        `kept_logits`, or nothing if they are empty.
+        If states are carried, these are the states of all groups. Otherwise it is `kept_logits`. If
+        there are no logits, the dict is empty.
         """
         if self.groups is not None:
             return self.carried.tensors(self.classifier)

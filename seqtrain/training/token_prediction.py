@@ -63,9 +63,9 @@ class TokenPrediction(Objective):
         self.predictor = model
 
     def freezes_embedding(self, epoch: int) -> bool:
-        """Return True if the embedding keeps its weights during an epoch.
+        """Return True if the embedding isn't trained, which is the same in all epochs.
 
-        It does in all epochs if it has the word vectors of a file and model.freeze is set.
+        This is the case if model.vectors names a file and model.freeze is set.
         """
         model = self.config.model
         return bool(model.freeze and model.vectors)

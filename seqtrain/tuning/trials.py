@@ -48,9 +48,10 @@ class Trial:
     Attributes:
         number: Number of the trial in its search, from 0.
         settings: Maps keys, such as "model.dropout", to the values that the trial tries.
-        state: "complete" if all epochs were trained. "pruned" if the trial ended early because it
-            was worse than the median of the complete trials. "stopped" if it ended early because
-            the time was over. "failed" after an error, and until the trial has ended.
+        state: "complete" if training ended as the config says, after its last epoch or by its
+            patience. "pruned" if the search ended it because it was worse than the median of the
+            complete trials. "stopped" if the search ended it because the time was over. "failed"
+            after an error, and until the trial has ended.
         value: Best value of the monitored metric, or None if no epoch ended.
         loss: Validation loss of the best epoch, in nats, or None if no epoch ended.
         best_epoch: Number of the best epoch, from 1, or 0 if no epoch ended.
@@ -147,7 +148,7 @@ class Study:
 
     @property
     def complete(self) -> list[Trial]:
-        """Ended trials that trained all their epochs."""
+        """Ended trials whose state is "complete"."""
         return [trial for trial in self.trials if trial.state == "complete"]
 
     @property

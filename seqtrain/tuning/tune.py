@@ -110,28 +110,27 @@ def tune(
     """Search for better settings of a config, and finish the run of the best trial.
 
     Each trial trains the config with other values at some keys. The validation split chooses the
-    best trial. Its run is then calibrated, refitted if the config says so, and scored on test.
+    best trial. Its run is then calibrated, refitted if the config says so, and scored on test. It
+    becomes the run of the search's directory.
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
-        seconds: Time limit. When it is reached, no more trials begin, and running trials end after
-            their current epoch. Trials that began before any trial was complete have no limit.
-            None means no limit, or ten minutes if `trials` is None, too.
+        seconds: Time after which no trial begins, and running trials end with their current epoch.
+            A trial that begins before any trial is complete has no limit. None means no limit, or
+            ten minutes if `trials` is None, too.
         trials: Largest number of trials, or None for no limit.
         jobs: Number of trials that run at the same time.
-        run_dir: Directory of the search and of the best run, or None for
-            ``runs/<name>-tuned-<time>``.
+        run_dir: Directory of the search. None means ``runs/<name>-tuned-<time>``.
         device: Device in place of ``training.device``: auto, cpu, cuda, cuda:N or mps.
-        resume: True to continue the search in `run_dir`, or the newest search of the same name if
-            `run_dir` is None.
+        resume: True to continue the search in `run_dir`, or by default the newest of its name.
         force: True to replace the contents of `run_dir`.
         cache: True to keep the encoded data in the user's cache folder, for all trials.
-        source: YAML file that a Config was read from, or None. Its name is the name of the search.
+        source: YAML file that a Config was read from, or None. The search has the file's name.
         listener: Function that is called with each ended trial, and True if it is the best so far.
 
     Raises:
         ConfigError: If optuna isn't installed, or the config or an argument is wrong.
-        CheckpointError: If there is no search to resume, it is damaged, or it has another config.
+        CheckpointError: If the search to resume is missing or damaged, or has another config.
         DataError: If the data can't be used.
         RunError: If no trial was completed.
         Interrupted: If a signal stopped the search. The ended trials are saved.
@@ -142,9 +141,7 @@ def tune(
     config = _with_test_split(resolved_config(config, device))
     space = space_of(config)
     with (
-        _locked_directory(
-            config, source, run_dir, resume=resume, force=force, cache=cache
-        ) as directory,
+        _open_search(config, source, run_dir, resume=resume, force=force, cache=cache) as directory,
         StopSignals() as signals,
     ):
         study = Study(config, space, read_trials(directory))
@@ -159,7 +156,7 @@ def tune(
 
 
 @contextmanager
-def _locked_directory(
+def _open_search(
     config: Config,
     source: Path | None,
     run_dir: str | PathLike[str] | None,
@@ -282,15 +279,8 @@ def _run_trials(
 ) -> Trial:
     """Run trials until a limit is reached, add them to the study, and return the best trial.
 
-    Args:
-        study: Trials so far.
-        directory: Directory of the search. The trials are saved in it whenever one ends.
-        signals: The signal that asked to stop, if any.
-        seconds: Time limit, or None. See `tune`.
-        most: Largest number of trials, or None.
-        jobs: Number of trials that run at the same time.
-        cache: True to keep the encoded data in the cache.
-        listener: Function that is called with each ended trial.
+    Whenever a trial ends, all trials are saved in the directory of the search. `most` is the
+    largest number of trials, or None. `tune` describes the limits and the other arguments.
 
     Raises:
         RunError: If no trial was completed.
