@@ -230,7 +230,7 @@ def _usage_problem(error: typer.BadParameter, command: str) -> str:
     option = str(getattr(error, "option_name", "")).lstrip("-")
     if option in LAUNCHER_OPTIONS:
         return (
-            f"--{option}: is an option of torchrun; start several processes with: "
+            f"--{option} is an option of torchrun, not of seqtrain; start several processes with: "
             "torchrun --nproc-per-node N -m seqtrain fit CONFIG"
         )
     if option:

@@ -106,7 +106,7 @@ def read_yaml(text: str) -> tuple[Any, Marks]:
         before = text[: error.position]
         line, column = before.count("\n"), error.position - before.rfind("\n") - 1
         mark = yaml.Mark("", error.position, line, column, None, 0)
-        why = f"character U+{error.character:04X} can't stand in a YAML file"
+        why = f"character U+{error.character:04X} isn't allowed in YAML; remove it"
     except yaml.MarkedYAMLError as error:
         mark, why = error.problem_mark, _fault(error)
     except (ValueError, OverflowError):  # PyYAML's own int() and chr() of absurd numbers

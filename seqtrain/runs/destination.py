@@ -137,7 +137,10 @@ def check_replaceable(
     config = path / CONFIG
     early = (x.name == LOCK or is_stray(x.name) or _is_environment(x) for x in path.iterdir())
     if not force and not all(early):
-        advice = "continue a run in it with --resume, or write into it with --force"
+        advice = (
+            "continue the run in it with --resume, or use it with --force (this replaces a run in "
+            "it, and keeps other files)"
+        )
         raise ConfigError(f"{option}: {path} isn't empty; choose another, {advice}")
     if config.exists() and any(config.samefile(source) for source in sources):
         raise ConfigError(f"{option}: {config} is the input; choose another directory")

@@ -199,7 +199,10 @@ def _values_of_user(
             or if low isn't below high.
     """
     if key in FIXED or key.partition(".")[0] not in TUNED:
-        raise ConfigError(f"tune.space: {key}: trials that differ in it can't be compared")
+        raise ConfigError(
+            f"tune.space: {key}: a search can't change this key, as scores couldn't be compared; "
+            "remove it"
+        )
     values, whole = list(of_user), False
     if isinstance(of_user, dict):
         values = [of_user["low"], of_user["high"]]

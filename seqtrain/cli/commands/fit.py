@@ -34,12 +34,14 @@ SEEDS = option(
     "Train once per seed, such as 0,1,2. predict and eval use the mean of the runs (an ensemble).",
     "LIST",
 )
-FOLDS = option("N-fold cross-validation: train N times, each time without another N-th.", "N")
+FOLDS = option(
+    "N-fold cross-validation: train N times, each time with another N-th as validation split.", "N"
+)
 JOBS = option("With --seeds or --folds: train N runs at the same time. Default: 1.", "N", min=1)
 LOG = option("Also write event files for TensorBoard, into tensorboard/ of the run.")
 VERBOSE = flag(
-    "Also show the share of padding, the share of words that have word vectors, and why the engine "
-    "was chosen.",
+    "Also show the share of padding, the share of words that model.vectors contains, and why the "
+    "engine was chosen.",
     "--verbose",
     "-v",
 )

@@ -31,10 +31,11 @@ INPUT = argument(
 )
 OUTPUT = option("Output file. Default: - (standard output).", "FILE", "--output", "-o")
 FORMAT = option(
-    "Output format. Default: by the ending of --output, else tsv; on a terminal, lines to read."
+    "Output format. Default: by the ending of --output, else tsv, or aligned columns on a terminal."
 )
 INPUT_FORMAT = option(
-    "Format of INPUT. Default: by its ending; for standard input lines, one sequence per line."
+    "Format of INPUT. Default: by its ending. Default for standard input: "
+    "lines (one sequence per line)."
 )
 ENCODING = option("Encoding of INPUT, such as cp1252. Default: UTF-8.", "NAME")
 KEEP = option("Columns of INPUT to copy to the output, such as id,text; or all.", "COLUMNS")
@@ -42,14 +43,15 @@ TOP_K = option("Write the K most probable labels.", "K", min=1)
 PROBABILITIES = flag("Write the probability of every label.", "--probabilities")
 MIN_PROBABILITY = option("Leave the label empty if its probability is below P.", "P", min=0, max=1)
 PRECISION = option(
-    "Choose --min-probability on validation, so that this share of the predictions that stay is "
-    "right, such as 0.95. It is the same for all labels.",
+    "Choose one --min-probability for all labels on validation, so that this share of the labels "
+    "that aren't left empty is right, such as 0.95.",
     "SHARE",
     min=0,
     max=1,
 )
 THRESHOLD = option(
-    "Predict LABEL if its probability is at least P, and never below; without LABEL, every label.",
+    "Predict LABEL if its probability is at least P, and otherwise not. P alone is for "
+    "every label, if rows may have several labels.",
     "[LABEL=]P",
 )
 CLASS_PRECISION = option(

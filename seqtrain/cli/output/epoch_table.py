@@ -139,9 +139,10 @@ class EpochTable:
             extras.append("label smoothing")
         if self._training.class_weights:
             extras.append("class weights")
+        shared = "; 9-14: these epochs share a row, with the values of the best or the last one"
         return (
-            "*: best epoch so far, whose values a range shows; F1: mean of the classes' F1 on "
-            "validation; s: seconds; train loss: mean of the model's branches during the epoch, "
+            f"*: best epoch so far{shared if self._can_erase else ''}; F1: macro F1 on validation; "
+            "s: seconds; train loss: mean loss of the model's branches during the epoch, "
             f"with {' and '.join(extras)}"
         )
 

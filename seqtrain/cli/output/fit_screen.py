@@ -52,7 +52,7 @@ class FitScreen:
         self.is_quiet, self._verbose, self._hints, self._also = quiet, verbose, hints, also
         self._bar = ProgressBar()
         self._splits: set[str] = set()
-        self._loss, self._updates, self._monitor = 0.0, 0, "accuracy"
+        self._loss, self._updates, self._monitor, self._calibrated = 0.0, 0, "accuracy", ""
         self._shows: dict[type, Callable[[Any], None]] = {
             DataEvent: self._show_data,
             StartEvent: self._show_start,
@@ -103,6 +103,8 @@ class FitScreen:
         self._shows[EpochEvent] = self._show_epoch
         self._epochs = EpochTable(stderr_console(), event.config)
         self._updates, self._monitor = event.updates, event.config.training.monitor
+        is_calibrated = event.config.training.calibration != "none"
+        self._calibrated = ", after calibration" if is_calibrated else ""
 
     def _show_epoch(self, event: EpochEvent) -> None:
         self._epochs.add(event)
@@ -129,7 +131,7 @@ class FitScreen:
         if run.validation is not None:
             summary = run.validation.summary()
             found = ", ".join(f"{name} {value}" for name, value in summary.items())
-            note(f"validation at the best epoch: {found}")
+            note(f"validation at the best epoch{self._calibrated}: {found}")
         if run.advice:
             note(run.advice)
         if run.test is not None:

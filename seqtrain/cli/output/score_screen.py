@@ -40,7 +40,7 @@ BRANCHES = {
     "ngrams": ("n-grams", "a linear model is enough"),
     "kernels": ("kernels", "these series need no recurrent network"),
     "trees": ("boosted trees", "these sequences need no recurrent network"),
-    "recurrent": ("recurrent network", "the linear model adds nothing"),
+    "recurrent": ("recurrent network", "the other branches add nothing"),
 }
 """Maps each branch to its name for people, and to the conclusion if it scores as high as all
 branches together."""

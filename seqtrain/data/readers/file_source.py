@@ -195,7 +195,7 @@ def class_folder(path: str) -> list[Part]:
     aclImdb's ``urls_pos.txt`` are ignored. The files are sorted by label, then by name.
 
     Raises:
-        DataError: If the folder has neither sub-folders nor such files, or has both.
+        DataError: If the folder has neither files in sub-folders nor such files, or has both.
     """
     entries, name = _entries(path), display_name(path)
     folders = [each for each, mode in entries if stat.S_ISDIR(mode)]
@@ -206,7 +206,12 @@ def class_folder(path: str) -> list[Part]:
         for each, mode in entries
         if _class_of(each) and _class_of(each) not in lists_of_links and not stat.S_ISDIR(mode)
     ]
-    if not classes and not files:
+    parts = [_part(os.path.join(path, file), "lines", _class_of(file)) for file in files] or [
+        _part(os.path.join(path, label, file), WHOLE, label)
+        for label in classes
+        for file, _ in _entries(path, label)
+    ]
+    if not parts:
         raise DataError(
             f"{name}: no rows; expected one sub-folder or one file <class>.txt per class"
             + _pattern_advice(path, [each for each, _ in entries])
@@ -216,13 +221,7 @@ def class_folder(path: str) -> list[Part]:
             f"{name}: holds both sub-folders and .txt files ({display_name(files[0])}); "
             "expected one kind"
         )
-    if files:
-        return [_part(os.path.join(path, file), "lines", _class_of(file)) for file in files]
-    return [
-        _part(os.path.join(path, label, file), WHOLE, label)
-        for label in classes
-        for file, _ in _entries(path, label)
-    ]
+    return parts
 
 
 def whole_files(path: str) -> list[Part]:
@@ -288,8 +287,8 @@ def _class_of(name: str) -> str:
 
 def _pattern_advice(path: str, names: list[str]) -> str:
     for name in names:
-        if resolve_format(name, "auto") is not None:
-            ending = name[len(os.path.splitext(uncompressed(name))[0]) :]
+        ending = name[len(os.path.splitext(uncompressed(name))[0]) :]
+        if ending and resolve_format(name, "auto") is not None:
             pattern = display_name(os.path.join(path, "*" + ending))
             return f"; for its {ending} files give '{pattern}'"
     return ""

@@ -249,7 +249,8 @@ def joined_channels(parts: list[Any]) -> Features:
     for number, part in enumerate(parts, start=1):
         if len(part) != len(parts[0]):
             raise BadRow(
-                f"channel {number} has {len(part)} values, but channel 1 has {len(parts[0])}"
+                f"channel {number} has length {len(part)}, but channel 1 has length "
+                f"{len(parts[0])}; expected channels of equal length"
             )
     return np.concatenate(parts, axis=1, dtype=np.float32)
 
