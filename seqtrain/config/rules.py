@@ -176,7 +176,10 @@ def _keys_go_together(config: Config) -> Problems:
 
 @_rule
 def _step_columns_fit_the_model(config: Config) -> Problems:
-    """Yield a problem for each key about numbers if data.steps has tokens, or no numbers."""
+    """Yield a problem for each of three keys that doesn't fit the columns of data.steps.
+
+    data.standardize needs a column of numbers. model.kernels and training.augment allow no tokens.
+    """
     tokens, steps = _token_columns(config), config.data.steps or {}
     if steps and len(tokens) == len(steps) and config.data.standardize != "train":
         yield "data.standardize", "data.steps has no column of numbers; expected train"
@@ -263,7 +266,10 @@ def _columns_need_a_table(config: Config) -> Problems:
 
 @_rule
 def _tables_need_columns(config: Config) -> Problems:
-    """Yield a problem if a data file is a table and data.sequence or data.label is missing."""
+    """Yield a problem for each missing one of data.sequence and data.label, if a file is a table.
+
+    data.sequence may be missing if data.steps is set, and in tables of single numbers.
+    """
     data = config.data
     formats = [format for format in _formats(config) if columns_of_format(format) != "none"]
     is_wide = data.kind == "features" and all(

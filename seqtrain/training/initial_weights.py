@@ -38,8 +38,7 @@ def initial_network(
         rows: Sequences to fit these branches on, or None for train.
     """
     rows = data.splits["train"] if rows is None else rows
-    lengths = data.splits["train"].lengths
-    network = new_network(config.model, data.preprocessing, lengths)
+    network = new_network(config.model, data.preprocessing, data.splits["train"].lengths)
     network.initialize(config.seed)
     embedding = recurrent_branch(network).embedding
     if data.vectors is not None and isinstance(embedding, torch.nn.Embedding):

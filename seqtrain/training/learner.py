@@ -1,30 +1,23 @@
-"""The learner: model, optimizer and progress, and the training loop as a generator of events.
-
-This module doesn't read or write files, and doesn't print.
-"""
+"""The learner: model, optimizer and progress of a phase, and the update of weights by a batch."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from seqtrain.data.batch import Batch, collate, map_batches
-from seqtrain.data.plan import padding_fraction, plan_epoch, plan_epoch_of_groups
-from seqtrain.data.store import Ints, SequenceStore
+from seqtrain.data.batch import Batch, collate
+from seqtrain.data.plan import plan_epoch, plan_epoch_of_groups
+from seqtrain.data.store import Ints
 from seqtrain.errors import RunError
 from seqtrain.model.randomness import RandomNumbers
 from seqtrain.text import listed
 from seqtrain.training.distributed import sum_gradients
-from seqtrain.training.events import EpochEvent, UpdateEvent
 from seqtrain.training.objectives import Losses, Objective
 from seqtrain.training.optimizer import Optimizer, lr_at
 from seqtrain.training.state import Progress, checked_progress
@@ -121,8 +114,7 @@ class Learner:
             the progress by name.
         """
         assert self.is_settled, "weights and progress don't belong together"
-        tensors = self.optimizer.tensors() | self.objective.tensors()
-        return tensors, vars(self.progress).copy()
+        return self.optimizer.tensors() | self.objective.tensors(), vars(self.progress).copy()
 
     def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Restore the training state that `capture` returned.
@@ -153,8 +145,7 @@ class Learner:
         Args:
             updates: Number of updates before it in this phase.
         """
-        settings = self.objective.settings
-        return lr_at(updates, self.total_updates, settings, self.progress.plateaus)
+        return lr_at(updates, self.total_updates, self.objective.settings, self.progress.plateaus)
 
     def update(self, batch: Batch, lr: float) -> float:
         """Update the weights by the gradient of one batch, and return the batch's loss in nats.
@@ -247,9 +238,8 @@ class Learner:
         Args:
             problem: Message, without the name of the phase.
         """
-        phase = self.progress.phase
-        line = problem if phase == "training" else f"{phase} {problem}"
-        return RunError(*self.objective.processes.lines(line))
+        prefix = "" if self.progress.phase == "training" else f"{self.progress.phase} "
+        return RunError(*self.objective.processes.lines(prefix + problem))
 
     def _backward(self, batch: Batch) -> tuple[Tensor, Losses, int]:
         """Compute the gradients of the mean loss of a batch, and store them in ``weight.grad``.
@@ -335,128 +325,3 @@ class Learner:
             f"step {self.progress.updates + 1}: the {name} isn't finite for {where}; nothing was "
             f"updated; lower {self.objective.key}.lr, or look at these rows"
         )
-
-
-def train(
-    learner: Learner, must_settle: Callable[[int], bool] = lambda update: True
-) -> Iterator[UpdateEvent | EpochEvent]:
-    """Train from the position of the learner until its last epoch, or until training stops early.
-
-    Args:
-        learner: The learner. It is changed.
-        must_settle: Function that is called with the number of each update in this phase, from 1.
-            If it returns True, no other update is queued at the event of this update, and the
-            caller can save the learner. Otherwise, on CUDA, the next update may already be queued,
-            so that the device doesn't wait for the host.
-
-    Yields:
-        An `UpdateEvent` after each update, and an `EpochEvent` at the end of each epoch.
-
-    Raises:
-        RunError: If a loss or a gradient isn't finite, if memory ran out, or if a process is lost.
-        Interrupted: If a signal came while the validation split was scored.
-    """
-    progress = learner.progress
-    while progress.epoch < learner.last_epoch and not learner.stopped_early:
-        plan = learner.plan(progress.epoch)
-        yield from _updates(learner, plan, must_settle)
-        yield _end_epoch(learner, plan)
-
-
-def _updates(
-    learner: Learner, plan: list[Ints], must_settle: Callable[[int], bool]
-) -> Iterator[UpdateEvent]:
-    """Make the remaining updates of the current epoch, and yield an event after each.
-
-    Args:
-        learner: The learner.
-        plan: Row indices of each batch of the whole epoch.
-        must_settle: See `train`.
-    """
-    objective, progress = learner.objective, learner.progress
-    numbers = count(progress.batches_done)
-    may_queue = learner.optimizer.is_fused and objective.processes.size == 1
-    began = time.perf_counter()
-
-    def prepare(rows: SequenceStore) -> Batch:
-        rows = objective.augment(rows, progress.epoch, next(numbers))
-        return collate(rows, objective.sort)
-
-    def finish(left: int) -> Iterator[UpdateEvent]:
-        nonlocal began
-        while len(learner.queued) > left:
-            update, loss = learner.finish_update()
-            progress.seconds += time.perf_counter() - began
-            yield UpdateEvent(
-                phase=objective.phase,
-                epoch=progress.epoch + 1,
-                update=progress.updates,
-                batch=progress.batches_done,
-                num_batches=len(plan),
-                loss=loss / objective.num_branches,
-                lr=update.lr,
-                time_steps=int(update.batch.lengths.sum()),
-            )
-            began = time.perf_counter()
-
-    learner.optimizer.freeze(frozen=objective.freezes_embedding(progress.epoch))
-    objective.model.train()
-    for _ in map_batches(
-        learner.queue_update,
-        objective.store,
-        plan[progress.batches_done :],
-        objective.device,
-        collate=prepare,
-        lower=objective.lower,
-        tf32=objective.settings.precision == "tf32",
-    ):
-        settles = not may_queue or must_settle(progress.updates + len(learner.queued))
-        yield from finish(0 if settles else 1)
-    yield from finish(0)
-
-
-def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
-    """Score the validation split, begin the next epoch in the progress, and return the event.
-
-    If the epoch is the best so far, copy the weights to `best_weights`.
-
-    Args:
-        learner: The learner, after the last update of the epoch.
-        plan: Row indices of each batch of the epoch.
-    """
-    objective, progress = learner.objective, learner.progress
-    lr = learner.lr_after(max(0, progress.updates - 1))
-    learner.check_equal_weights()
-    loss = progress.loss_sum / progress.examples
-    accuracy = progress.correct / progress.examples
-    validation_loss, scores = objective.score()
-    if validation_loss is not None and not math.isfinite(validation_loss):
-        raise learner.error(
-            f"epoch {progress.epoch + 1}: the validation loss is {validation_loss}; lower "
-            f"{objective.key}.lr; what was saved stays valid"
-        )
-    value = objective.monitored(loss, accuracy, scores)
-    error = 0.0 if scores is None else scores.standard_error(objective.settings.monitor)
-    is_best = learner.stopping.note_epoch(progress, value, loss, validation_loss, error)
-    if progress.refit_epochs == progress.epoch + 1:
-        objective.keep_logits()
-    event = EpochEvent(
-        phase=objective.phase,
-        epoch=progress.epoch + 1,
-        update=progress.updates,
-        loss=loss / objective.num_branches,
-        accuracy=accuracy,
-        validation_loss=validation_loss,
-        validation=scores,
-        lr=lr,
-        seconds=progress.seconds,
-        time_steps=progress.time_steps,
-        padding_fraction=padding_fraction(plan, objective.store.lengths),
-        is_best=is_best,
-    )
-    progress.begin_epoch()
-    objective.carried.forget()
-    if progress.is_best and progress.phase != "pretraining":
-        weights = objective.model.state_dict()
-        learner.best_weights = {name: weight.clone() for name, weight in weights.items()}
-    return event

@@ -84,7 +84,7 @@ class Optimizer:
         network = model.classifier if isinstance(model, PretrainingModel) else model
         self._embedding = recurrent_branch(network).embedding
         self.tables = network.set_sparse_gradients(config.sparse_embedding and not on_mps)
-        self._is_native = self._rule != "sgd" and all(map(native_serves, self._decay))
+        self._is_native = self._rule != "sgd" and all(map(can_update_natively, self._decay))
         self.is_fused = all(w.is_cuda and w.dtype == torch.float32 for w in self._decay)
         self._failed: Tensor | None = None
         self._described: dict[Tensor, Weight] = {}
@@ -254,7 +254,7 @@ class Optimizer:
         return known
 
 
-def native_serves(weight: Tensor) -> bool:
+def can_update_natively(weight: Tensor) -> bool:
     """Return True if the native library is available and can update a weight."""
     mine = weight.device.type == "cpu" and weight.dtype == torch.float32
     return mine and weight.is_contiguous() and not why_unavailable()
@@ -314,7 +314,10 @@ def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
 
 
 def _rows_and_values(gradient: Tensor) -> tuple[Tensor | slice, Tensor]:
-    """Return the row indices of a sparse gradient and their values, or all rows of a dense one."""
+    """Return the rows that a gradient has, and their values.
+
+    The rows are indices, (U,), if the gradient is sparse, or a slice of all rows if it is dense.
+    """
     if gradient.is_sparse:
         return gradient._indices()[0], gradient._values()
     return slice(None), gradient

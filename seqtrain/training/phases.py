@@ -38,7 +38,8 @@ from seqtrain.training.events import (
     TrainingEvent,
 )
 from seqtrain.training.initial_weights import initial_network
-from seqtrain.training.learner import Learner, train
+from seqtrain.training.learner import Learner
+from seqtrain.training.loop import train
 from seqtrain.training.objectives import Classification, shared_logits
 from seqtrain.training.token_prediction import TokenPrediction
 
@@ -167,7 +168,8 @@ class TrainingSession:
         """Multiply the loss of each example in training or in the refit by a weight.
 
         Args:
-            weights: Weight of each row of the training data, (N,). See `Classification`.
+            weights: Weight of each row of the training data that was read, (N,), as for
+                `Classification.set_sample_weights`.
         """
         objective = self.classifier_learner.objective
         if isinstance(objective, Classification):
@@ -193,6 +195,7 @@ class TrainingSession:
     def match_learned_rows(self) -> None:
         """Choose the threshold of a rare class on the rows that the model learned.
 
+        Without a rare class, or without thresholds, do nothing.
         The probabilities of two models differ in their mean, even after equally many epochs. The
         threshold of the model before the refit predicts the rare class too often, or too seldom.
         """
@@ -289,8 +292,9 @@ class TrainingSession:
         model.initialize(self.config.seed)
         model.to(self.device)
         validation = self.data.splits.get("validation")
-        own = model, rows, validation, self.config, self.device, self.processes
-        return Learner(TokenPrediction(*own))
+        return Learner(
+            TokenPrediction(model, rows, validation, self.config, self.device, self.processes)
+        )
 
     def _refit_learner(self, epochs: int) -> Learner:
         """Return a learner of the refit that ends after `epochs` epochs.
@@ -317,8 +321,19 @@ class TrainingSession:
             validation: Validation split, or None.
             refit_epochs: Number of epochs of a refit, or None for training.
         """
-        own = self.network, rows, validation, self.labels, config, self.device, self.processes
-        return Learner(Classification(*own, refit=refit_epochs is not None), refit_epochs)
+        return Learner(
+            Classification(
+                self.network,
+                rows,
+                validation,
+                self.labels,
+                config,
+                self.device,
+                self.processes,
+                refit=refit_epochs is not None,
+            ),
+            refit_epochs,
+        )
 
     def _refit_rows(self) -> SequenceStore:
         """Return train and validation together, without rows whose labels train lacks."""

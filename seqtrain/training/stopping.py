@@ -52,7 +52,10 @@ class StoppingRule:
 
     @property
     def loss_error(self) -> float:
-        """Standard error, in nats, of a validation loss whose rows have a deviation of 1 nat."""
+        """Approximate standard error of the validation loss in nats; infinity without validation.
+
+        It is exact if the losses of the rows have a standard deviation of 1 nat.
+        """
         return 1 / math.sqrt(self.rows) if self.rows else math.inf
 
     def is_over(self, progress: Progress) -> bool:

@@ -183,8 +183,13 @@ class Study:
         if number < FIRST_TRIALS:
             kept = {key: own[key] for key in self.space if number == 0 or draw.random() < 0.5}
         self._asked[number] = asked = self._ask(kept)
-        params = asked.params.items()
-        return Trial(number, {k: value_of_choice(self.space[k], v, own[k]) for k, v in params})
+        return Trial(
+            number,
+            {
+                key: value_of_choice(self.space[key], chosen, own[key])
+                for key, chosen in asked.params.items()
+            },
+        )
 
     def add(self, trial: Trial) -> None:
         """Add a running trial that has ended to `trials`, and report its results to Optuna."""

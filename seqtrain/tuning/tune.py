@@ -122,7 +122,7 @@ def tune(
         jobs: Number of trials that run at the same time.
         run_dir: Directory of the search. None means ``runs/<name>-tuned-<time>``.
         device: Device in place of ``training.device``: auto, cpu, cuda, cuda:N or mps.
-        resume: True to continue the search in `run_dir`, or by default the newest of its name.
+        resume: True to continue the search in `run_dir`, or, if None, the newest of the same name.
         force: True to replace the contents of `run_dir`.
         cache: True to keep the encoded data in the user's cache folder, for all trials.
         source: YAML file that a Config was read from, or None. The search has the file's name.

@@ -12,7 +12,8 @@ from torch.nn.utils.rnn import pack_sequence
 from seqtrain.config.schema import Config
 from seqtrain.data.precision import float32_products
 from seqtrain.data.store import SequenceStore
-from seqtrain.training.learner import Learner, train
+from seqtrain.training.learner import Learner
+from seqtrain.training.loop import train
 from seqtrain.training.objectives import Classification
 from tests.helpers.batches import classify
 from tests.helpers.networks import NUM_CLASSES, VOCAB_SIZE, gradients, ids, make_network

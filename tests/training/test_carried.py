@@ -14,7 +14,8 @@ from seqtrain.data.plan import plan_epoch_of_groups
 from seqtrain.data.store import SequenceStore
 from seqtrain.evaluation.logits import CarriedStates, predict_logits
 from seqtrain.training.events import EpochEvent
-from seqtrain.training.learner import Learner, train
+from seqtrain.training.learner import Learner
+from seqtrain.training.loop import train
 from tests.helpers.batches import classify_by_branch
 
 MakeLearner = Callable[..., Learner]

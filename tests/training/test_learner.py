@@ -15,7 +15,8 @@ from seqtrain.data.batch import collate
 from seqtrain.data.plan import plan_epoch
 from seqtrain.errors import RunError
 from seqtrain.training.events import EpochEvent
-from seqtrain.training.learner import Learner, train
+from seqtrain.training.learner import Learner
+from seqtrain.training.loop import train
 from tests.helpers.batches import classify
 from tests.helpers.stores import store_of
 

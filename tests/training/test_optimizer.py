@@ -11,7 +11,7 @@ from seqtrain.data.batch import collate
 from seqtrain.model.engines.native.library import why_unavailable
 from seqtrain.training import optimizer as module
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.learner import train
+from seqtrain.training.loop import train
 from seqtrain.training.optimizer import lr_at
 from seqtrain.training.stopping import stopping_rule
 from tests.helpers.batches import classify
@@ -26,7 +26,7 @@ def native(request, monkeypatch) -> bool:
     if request.param and why_unavailable():
         pytest.skip(str(why_unavailable()))
     if not request.param:
-        monkeypatch.setattr(module, "native_serves", lambda weight: False)
+        monkeypatch.setattr(module, "can_update_natively", lambda weight: False)
     return bool(request.param)
 
 

@@ -14,7 +14,8 @@ from seqtrain.model.classifier import ClassifierNetwork
 from seqtrain.model.decoder import Autoencoder, LanguageModel
 from seqtrain.model.input_spec import InputSpec
 from seqtrain.training.events import EpochEvent, UpdateEvent
-from seqtrain.training.learner import Learner, train
+from seqtrain.training.learner import Learner
+from seqtrain.training.loop import train
 from seqtrain.training.token_prediction import TokenPrediction, split_sequences
 
 VOCAB_SIZE = 12
