@@ -228,6 +228,8 @@ def _usage_problem(error: typer.BadParameter, command: str) -> str:
     `command` is the program with the command, such as "seqtrain fit".
     """
     option = str(getattr(error, "option_name", "")).lstrip("-")
+    if option == "debug":
+        return f"--debug goes before the command: {command.replace(' ', ' --debug ', 1)}"
     if option in LAUNCHER_OPTIONS:
         return (
             f"--{option} is an option of torchrun, not of seqtrain; start several processes with: "

@@ -134,8 +134,8 @@ def warnings(
     rules, said = data.preprocessing, list[str]()
     if "validation" not in data.splits:
         said.append(
-            "no validation split: the epoch that fits train best is kept; data.validation: 0.1 "
-            "holds out a part of train to choose by, fit --folds 5 five parts in turn"
+            "no validation split: the epoch that fits train best is kept; to choose it on rows "
+            "that aren't trained on, set data.validation: 0.1, or use fit --folds 5"
         )
     for name, report in data.reports.items():
         said += report.notices(name)
