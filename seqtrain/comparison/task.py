@@ -78,9 +78,9 @@ class Variant:
         return "wrong" if reads_padding else self.kind
 
     def setting(self, config: Config) -> str:
-        """Return the keys that turn a config into the variant, such as "model.engine: torch".
+        """Return the keys and values that turn a config into the variant, as text.
 
-        For a recipe, which no config describes, return "".
+        An example is "model.engine: torch". For a recipe, which no config describes, return "".
         """
         before, after = values_by_key(config), values_by_key(self.config(config))
         changed = [f"{key}: {flow(value)}" for key, value in after.items() if before[key] != value]

@@ -118,7 +118,8 @@ class Optimizer:
 
         Args:
             lr: Learning rate.
-            examples: Number of examples of the batch, over all processes.
+            examples: Number of examples of the batch, over all processes, by which
+                training.ngrams_lr is multiplied.
             loss: Loss of the batch, or None if it is known to be finite. Without CUDA it isn't
                 checked.
 

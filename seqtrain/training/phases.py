@@ -259,8 +259,8 @@ class TrainingSession:
     def advice(self) -> str | None:
         """Return advice to the user on how to get a better model, or None if there is none.
 
-        There is advice if the best epoch is hardly better than the majority-class baseline, or if
-        it is the last one. Without validation there is none.
+        There is advice if the best epoch isn't clearly better than the majority-class baseline, or
+        if it is the last possible one. Without validation, or with a perfect score, there is none.
         """
         learner, progress = self.learner, self.learner.progress
         stopping = learner.stopping
