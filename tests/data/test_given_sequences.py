@@ -81,7 +81,7 @@ def test_texts_and_symbols():
     )
     with pytest.raises(BadRow, match="thousands of digits"):
         sequence_from_python([10**5000], "tokens")
-    for sequence, kind in ((b"a", "text"), ([None], "tokens"), (1.5, "text"), ({"a"}, "tokens")):
+    for sequence, kind in ((b"\xff", "text"), ([None], "tokens"), (1.5, "text"), ({"a"}, "tokens")):
         with pytest.raises(BadRow, match=r"found (a bytes|null|a number|a set)"):
             sequence_from_python(sequence, kind)
 

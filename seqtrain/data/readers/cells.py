@@ -12,6 +12,7 @@ from seqtrain.data.readers.sequences import json_type, sequence_from_cells
 from seqtrain.data.readers.step_cells import Rows, id_cells
 from seqtrain.data.readers.time_steps import read_row_features
 from seqtrain.errors import DataError
+from seqtrain.files.formats import columns_of_format
 from seqtrain.files.reading import NotJSONError, parse_json
 from seqtrain.text import quote
 
@@ -22,6 +23,8 @@ BY_COLUMNS = (
 
 MARKS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False, "": False}
 """Maps each valid cell of a one-hot label column, in lower case, to True if its label applies."""
+OBJECTS = {list, dict, bytes}
+"""Types of cells that are neither texts nor numbers."""
 GetterFactory: TypeAlias = Callable[..., Callable[[Any], Sequence[Any]]]
 """Function that takes a list of columns and returns a getter.
 
@@ -82,8 +85,9 @@ class _RowParser:
         features = column_names(self.static)
         own = [*self.columns, *features, *self.one_hot]
         self.get = getter([schema.label, schema.group, *own, *source.keep])
-        self.steps, self.count = len(self.columns), len(self.columns) + len(features)
-        self.end = len(own)
+        self.names = [*self.columns, *features]
+        self.steps, self.count, self.end = len(self.columns), len(self.names), len(own)
+        self.has_objects = columns_of_format(source.format.name) != "delimited"
         if schema.steps is not None:
             self.get_id = getter([schema.id, None], partial=True)
 
@@ -96,6 +100,8 @@ class _RowParser:
         label, group, *cells = self.get(row)
         source, decimal = self.source, self.source.format.decimal
         own, features = cells[: self.steps], cells[self.steps : self.count]
+        for name, cell in zip(self.names[self.steps :], features, strict=True):
+            _refuse_objects(name, [cell])
         return (
             sequence_from_cells(own, source.schema.kind, self.columns, decimal),
             source.labels(self._marked(cells[self.count : self.end]) if self.one_hot else label),
@@ -116,6 +122,8 @@ class _RowParser:
         """
         label: Any
         lines, none, label, group, *cells = self._cells(rows)
+        for name, column in zip(self.names, cells, strict=False) if self.has_objects else ():
+            _refuse_objects(name, column)
         kept = none
         if self.keep:
             kept = [*map(self._kept, zip(*cells[self.end :], strict=True))]
@@ -198,6 +206,14 @@ class _RowParser:
         found = dict(zip(self.keep, cells, strict=True))
         whole = found.get(EVERY_COLUMN) if keeps_all(self.keep) else None
         return whole if isinstance(whole, dict) else found
+
+
+def _refuse_objects(name: Column, cells: Sequence[Any]) -> None:
+    """Raise BadRow if a cell of a column is neither a text nor a number."""
+    wrong = {*map(type, cells)} & OBJECTS
+    if wrong:
+        found = next(cell for cell in cells if type(cell) in OBJECTS)
+        raise BadRow(f"{name}: expected a text or a number, found {json_type(found)}")
 
 
 def is_mark(column: Column, cell: object) -> bool:

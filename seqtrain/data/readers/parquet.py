@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, BinaryIO, TypeAlias
 
 from seqtrain.data.examples import Example, Numbered
@@ -69,6 +70,9 @@ def cells_of_column(column: Any) -> list[Any]:
     for them have no nanoseconds.
     """
     types = _import().types
+    if types.is_binary(column.type) or types.is_large_binary(column.type):
+        with suppress(_import().ArrowInvalid):  # some programs mark no column as text
+            column = column.cast(_import().large_string())
     if types.is_temporal(column.type) and not types.is_interval(column.type):
         if types.is_duration(column.type):
             unit = PER_SECOND[column.type.unit]

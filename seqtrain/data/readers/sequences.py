@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from collections.abc import Sequence as Listed
+from contextlib import suppress
 from datetime import timedelta
 from itertools import chain
 from typing import Any
@@ -320,12 +321,15 @@ def time_text(text: str) -> str:
 def plain(value: Any) -> Any:
     """Convert a Python value to a JSON value, or None if it is missing (NaN, NaT, NA).
 
-    Arrays, tuples and Arrow lists become lists; dates and times become ISO text, and durations
-    text such as ``PT1.5S``. A value of any
+    Bytes become text if they are UTF-8. Arrays, tuples and Arrow lists become lists. Dates and
+    times become ISO text, and durations text such as ``PT1.5S``. A value of any
     other type without a JSON form is returned unchanged.
     """
     if _is_missing(value):
         return None
+    if isinstance(value, bytes):
+        with suppress(UnicodeDecodeError):
+            return value.decode()
     if isinstance(value, np.datetime64):  # tolist() would lose nanoseconds
         return time_text(str(value))
     if isinstance(value, timedelta):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from seqtrain.data.examples import Example
-from seqtrain.data.readers import FileSource, read_rows
+from seqtrain.data.read_options import Schema
+from seqtrain.data.readers import FileSource, TableSource, read_rows
 from seqtrain.data.sources import completed_schema
 from seqtrain.errors import DataError
 from tests.helpers.reading import file_source, only_label, read_examples
@@ -191,3 +192,37 @@ def test_labels_that_change_within_an_id_play_no_part_in_prediction(tmp_path: Pa
     (labelled,), (unlabelled,) = read_rows(source), read_rows(source, labelled=False)
     assert labelled.problem is not None
     assert [*unlabelled.sequence.tokens[0]] == ["p", "q"]
+
+
+SMALL: dict[str, Any] = {
+    "kind": "steps", "id": "id", "label": "l",
+    "steps": {"place": "token"}, "static": {"land": "token"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("column", ["id", "place", "land"])
+@pytest.mark.parametrize("cell", [["p"], {"p": 1}, b"\xff"])
+def test_a_cell_that_is_no_text_and_no_number_is_a_bad_row(cell: Any, column: str) -> None:
+    rows = [{"id": x, "place": "p", "land": "q", "l": x} for x in "abc"]
+    rows[1] |= {column: cell}
+    found = [*read_rows(TableSource(rows, Schema(**SMALL)))]
+    good = {x.id for x in found if x.problem is None}
+    # Without an id, the row belongs to the sequence of the row before it.
+    assert good == ({"c"} if column == "id" else {"a", "c"})
+    assert all(f"{column}: " in x.problem for x in found if x.problem is not None)
+
+
+@pytest.mark.parametrize("library", ["dict", "pandas", "polars", "pyarrow", "parquet"])
+def test_bytes_are_read_as_text(library: str, tmp_path: Path) -> None:
+    table: Any = {name: ["é".encode()] for name in ("id", "place", "land", "l")}
+    if library in ("pyarrow", "parquet"):
+        table = pytest.importorskip("pyarrow").table(table)
+    elif library != "dict":
+        table = pytest.importorskip(library).DataFrame(table)
+    source: Any = None
+    if library == "parquet":
+        pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "a.parquet")
+        source = file_source(str(tmp_path / "a.parquet"), "parquet", **SMALL)
+    (found,) = read_rows(source or TableSource(table, Schema(**SMALL)))
+    assert (found.id, found.labels, found.problem) == ("é", ("é",), None)
+    assert [[*x.tokens[0]] for x in (found.sequence, found.static)] == [["é"], ["é"]]
