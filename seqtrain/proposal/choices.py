@@ -13,6 +13,8 @@ from seqtrain.proposal.options import InitOptions
 
 UPDATES, UPDATES_PER_CLASS = 600, 12
 """Approximate number of updates of a training: a constant, plus a number per class."""
+MOST_UPDATES = {"steps": 1200}
+"""Maps a family to the largest number of updates: n-grams of steps learn fast."""
 MORE_UPDATES = {"characters": 2, "channels": 2}
 """Maps a family to the factor of its updates. Multi-label tasks have the factor 2, too."""
 LEAST_EPOCHS, MOST_EPOCHS = 1, 80
@@ -55,6 +57,8 @@ ADJUSTMENTS = {"words": 0.4, "many classes": 0.6, "characters": 0.2}
 """Maps a family to its logit adjustment. Words of many classes have the key "many classes"."""
 BINS = 20
 """`data.number_bins` for a step table without tokens."""
+TREE_CLASSES = 100
+"""Largest number of classes for boosted trees. With more of them, each class has few trees."""
 KERNEL_ROWS = 3000
 """Number of series below which a bank of fixed kernels helps."""
 MANY_STEPS = 1_000_000
@@ -220,7 +224,8 @@ def _kernels(data: Situation) -> Iterator[Choice]:
 def _trees(data: Situation) -> Iterator[Choice]:
     schema = data.profile.schema
     has_numbers = any("token" not in kind for kind in (schema.steps or {}).values())
-    if has_numbers or schema.static or data.family == "symbols":
+    is_useful = has_numbers or schema.static or data.family == "symbols"
+    if is_useful and data.classes <= TREE_CLASSES:
         yield Choice("model.trees", True, "a branch of trees on counts and statistics")
 
 
@@ -304,6 +309,7 @@ def _max_epochs(data: Situation) -> Iterator[Choice]:
     updates: float = UPDATES + UPDATES_PER_CLASS * data.classes
     updates /= 2 if data.has_large_batches else 1
     updates *= 2 if data.profile.multi_label else MORE_UPDATES.get(data.family, 1)
+    updates = min(updates, MOST_UPDATES.get(data.family, updates))
     epochs = max(LEAST_EPOCHS, min(MOST_EPOCHS, round(updates / per_epoch)))
     yield Choice("training.max_epochs", epochs, f"about {epochs * per_epoch:,} updates")
 

@@ -203,6 +203,22 @@ def test_codes_are_tokens_also_where_the_rows_are_sorted_by_them(tmp_path):
     assert config.data.steps == {"rater": "token", "so_far": "number", "stars": "number"}
 
 
+@pytest.mark.parametrize(("classes", "has_trees"), [(100, True), (150, False)])
+def test_many_classes_of_a_step_table_take_no_trees_and_few_updates(tmp_path, classes, has_trees):
+    draw = random.Random(5)
+    rows = []
+    for case in range(4 * classes):
+        label = case % classes
+        for step in range(4):
+            place = f"p{2 * label + draw.randrange(2)}"
+            rows.append([f"c{case}", step, place, round(draw.gauss(0, 1), 2), f"user{label}"])
+    path = write(tmp_path / "a.csv", ["case_id", "t_ms", "place", "speed", "user"], rows)
+    config, _ = proposed(path, label="user", id="case_id")
+    assert config.model.trees == has_trees
+    per_epoch = 4 * classes * 0.8 / 16  # as the rule of the batch size has it
+    assert 700 < config.training.max_epochs * per_epoch < 1300
+
+
 def test_texts_that_never_repeat_are_no_tokens(tmp_path):
     rows = [[f"Ada {n}", *row] for n, row in enumerate(events())]
     config, proposal = proposed(
