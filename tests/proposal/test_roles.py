@@ -101,8 +101,9 @@ def test_equally_good_labels_are_listed_whole(tmp_path):
     path = write(tmp_path / "a.csv", ["body", "first_verdict", "second_verdict"], rows)
     with pytest.raises(DataError) as refused:
         proposed(path)
-    candidates = [line.strip() for line in refused.value.problems[1:]]
-    assert candidates == ["'first_verdict' (2 values)", "'second_verdict' (2 values)"]
+    first, second = refused.value.problems[1:]
+    assert "first_verdict" in first
+    assert "second_verdict" in second
 
 
 def test_the_text_that_tells_the_classes_is_the_sequence(tmp_path):
