@@ -108,6 +108,7 @@ def test_a_threshold_is_of_one_class(beside, cli):
     right = [y == "up" for label, y in pairs if label == "up"]
     assert sum(right) >= 0.75 * len(right) > 0
     assert f"{sum(right) / labels.count('up'):.1%} of its rows" in ended.err
+    assert "LABEL=0.9" in cli("predict", "test.tsv", "run", "--threshold", "0.9", code=2).err
     for option in ("--threshold", "--class-precision"):
         problems = cli("predict", "validation.tsv", "run", option, "up=2", code=2).problems
         assert problems == [f"seqtrain: {option}: found 'up=2'; expected LABEL=NUMBER, from 0 to 1"]

@@ -232,6 +232,11 @@ def _set_thresholds(
     """Set the thresholds of the classifier by the values of --threshold and --class-precision."""
     for text in thresholds:
         label, share = _label_and_share(text, "--threshold")
+        if not label and classifier.separator is None:
+            raise ConfigError(
+                f"--threshold: found {text} without a label; expected LABEL={text} for one label, "
+                f"or --min-probability {text} to leave improbable predictions empty"
+            )
         for name in [label] if label else classifier.labels:
             classifier.set_threshold(name, share)
     for text in class_precisions:
