@@ -160,9 +160,11 @@ def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, 
         and (result.kind == "engine" or _ratio(speed, usual_speed) >= MIN_SPEEDUP)
     )
     best, speed = next(faster, (usual, usual_speed))
-    reason = "It is the fastest in training here, beyond noise."
-    if best.name == auto:
-        reason = "It is what model.engine: auto takes; no other engine is faster beyond noise."
+    reason = (
+        "It is what model.engine: auto takes; no other engine is faster beyond noise."
+        if best.name == auto
+        else "It is the fastest in training here, beyond noise."
+    )
     reason += f" {thousands(speed.tokens_per_second)} thousand tokens/s (turns {speed.spread})"
     kind, title = "recipe", "plain torch script"
     if best.kind == "recipe":

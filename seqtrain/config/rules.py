@@ -154,9 +154,8 @@ def _rule(check: Rule) -> Rule:
 def _holds(config: Config, key: str, condition: Condition) -> bool:
     """Return True if the value of a key satisfies a condition."""
     value = config.value(key)
-    if isinstance(condition, bool):
-        return (value != _default(config, key)) is condition
-    return value in condition
+    is_set = value != _default(config, key)
+    return is_set is condition if isinstance(condition, bool) else value in condition
 
 
 def _default(config: Config, key: str) -> Any:
