@@ -6,8 +6,8 @@ An npz file contains either
   `labels` (B,), integers or strings; or
 - `X` (B, T) or (B, T, C), and `y` (B,). Missing values at the end of a row aren't time steps.
 
-For data.kind features, the values are numbers of any type. For kind tokens they are integers of
-shape (N,). A .npy file contains `X`. Its labels are in another file: y.npy next to X.npy, or
+For data.kind features, the values are numbers of any type. For kind tokens they are whole numbers
+of shape (N,). A .npy file contains `X`. Its labels are in another file: y.npy next to X.npy, or
 y_train.npy next to X_train.npy.
 """
 
@@ -26,6 +26,7 @@ from seqtrain.data.examples import Example
 from seqtrain.data.readers.opening import refuse_bomb
 from seqtrain.data.readers.row_source import RowSource
 from seqtrain.data.readers.sequences import features_from_array
+from seqtrain.data.readers.step_cells import LARGEST_EXACT
 from seqtrain.data.store import Array
 from seqtrain.errors import DataError
 
@@ -61,6 +62,8 @@ def read_npz(source: RowSource) -> Iterator[Example]:
     name, is_tokens = source.problems.name, source.schema.kind == "tokens"
     arrays = _load(source.stream, name)
     values, borders = _rectangle(arrays, name) if "X" in arrays else _flat(arrays, name)
+    if is_tokens and values.ndim == 1 and (np.abs(values) < LARGEST_EXACT).all():
+        values = values.astype(np.int64) if np.array_equal(values, np.rint(values)) else values
     if is_tokens and (values.ndim > 1 or values.dtype.kind == "f"):
         raise _unfit(name, "values", "integers (N,)", values)
     labels = None

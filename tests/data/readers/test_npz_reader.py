@@ -66,6 +66,11 @@ def test_tokens_are_spelled_integers(read, refuse):
     options: dict[str, Any] = {"format": "npz", "kind": "tokens", "labelled": False}
     rows = read(pack(values=np.array([5, -1, 7]), lengths=[2, 1]), "a", **options)
     assert [(row.sequence, only_label(row)) for row in rows] == [(["5", "-1"], None), (["7"], None)]
+    rows = read(pack(values=np.array([5.0, -1.0, 7.0], np.float32), lengths=[2, 1]), "a", **options)
+    assert [row.sequence for row in rows] == [["5", "-1"], ["7"]]
+    for value in (0.5, np.nan, np.inf, 2.0**60):
+        (problem,) = refuse(pack(values=np.array([5.0, value]), lengths=[2]), "a", **options)
+        assert problem == "a: values: expected integers (N,), found float64 (2,)"
     problem = "a: values: expected integers (N,), found float64 (4, 2)"
     assert refuse(pack(values=VALUES, lengths=[4]), "a", **options) == (problem,)
 
