@@ -50,18 +50,14 @@ def read_cells(
             features, one-hot label columns, and columns to keep.
     """
     parser = _RowParser(source, getter)
-    if source.as_cells:
-        parse, parse_one = parser.kept_columns, parser.kept_columns_of_one
-    elif source.schema.steps is None:
+    if source.schema.steps is None and not source.as_cells:
         yield from source.examples(rows, parser.parse)
         return
-    else:
-        parse, parse_one = parser.parse_columns, parser.parse_step
     while part := [*islice(rows, source.at_once)]:
         try:
-            yield parse(part)
+            yield parser.parse_columns(part)
         except (BadRow, NotJSONError):
-            yield from map(parse_one, part)
+            yield from map(parser.parse_step, part)
 
 
 class _RowParser:
@@ -114,14 +110,23 @@ class _RowParser:
     def parse_columns(self, rows: Sequence[tuple[int, Any]]) -> Rows:
         """Return a block of rows that are time steps, as a list of columns: see `Rows`.
 
+        With `source.as_cells`, the columns are those of `read_cells`.
+
         Args:
             rows: Line number and content of each row.
 
         Raises:
             BadRow: If one of the rows can't be used.
         """
+        lines, contents = zip(*rows, strict=True)
+        for content in contents:
+            if isinstance(content, BadRow):
+                raise content
         label: Any
-        lines, none, label, group, *cells = self._cells(rows)
+        label, group, *cells = zip(*map(self.get, contents), strict=True)
+        none: list[Any] = [None] * len(lines)
+        if self.source.as_cells:
+            return [lines, none, *cells[self.end :]]
         for name, column in zip(self.names, cells, strict=False) if self.has_objects else ():
             _refuse_objects(name, column)
         kept = none
@@ -131,39 +136,8 @@ class _RowParser:
             label = [*map(self._marked, zip(*cells[self.count : self.end], strict=True))]
         return [lines, none, label, group, kept, id_cells(cells[0]), *cells[1 : self.count]]
 
-    def kept_columns(self, rows: Sequence[tuple[int, Any]]) -> Rows:
-        """Return the line numbers of a block of rows, None for each, and the cells to keep.
-
-        Args:
-            rows: Line number and content of each row.
-
-        Raises:
-            BadRow: If one of the rows can't be used.
-        """
-        lines, none, *cells = self._cells(rows)
-        return [lines, none, *cells[2 + self.end :]]
-
-    def kept_columns_of_one(self, row: tuple[int, Any]) -> Rows:
-        """Return `kept_columns` of one row, or its line number and the problem if it has one."""
-        try:
-            return self.kept_columns([row])
-        except (BadRow, NotJSONError) as bad:
-            return [(row[0],), (str(bad),)]
-
-    def _cells(self, rows: Sequence[tuple[int, Any]]) -> Rows:
-        """Return columns: the line numbers, None for each row, and the columns of `get`'s results.
-
-        Raises:
-            BadRow: If one of the rows can't be used.
-        """
-        lines, contents = zip(*rows, strict=True)
-        for content in contents:
-            if isinstance(content, BadRow):
-                raise content
-        return [lines, [None] * len(lines), *zip(*map(self.get, contents), strict=True)]
-
     def parse_step(self, row: tuple[int, Any]) -> Rows:
-        """Return a block of one row that is a time step.
+        """Return a block of one row, as `parse_columns` does.
 
         If the row can't be used, the block contains the reason, the row's id, and None in every
         other column. The id is None if it is blank or can't be read.
@@ -175,6 +149,8 @@ class _RowParser:
             return self.parse_columns([row])
         except (BadRow, NotJSONError) as bad:
             problem, (line, content), name = str(bad), row, None
+        if self.source.as_cells:
+            return [(line,), (problem,)]
         with suppress(BadRow, NotJSONError):
             if not isinstance(content, BadRow):
                 name = id_cells(self.get_id(content)[:1])[0] or None
