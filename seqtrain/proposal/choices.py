@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from seqtrain.data.labels import rare_class
+from seqtrain.data.splits import ENOUGH_OF_CLASS
 from seqtrain.data.summary import are_uneven
 from seqtrain.proposal.data_profile import DataProfile
 from seqtrain.proposal.options import InitOptions
@@ -53,8 +54,18 @@ At least the fraction `REFIT_FRACTION` of the rows must be held out.
 """
 UNEVEN = 10
 """Ratio of the largest to the smallest class above which rare classes are favoured."""
-ADJUSTMENTS = {"words": 0.4, "many classes": 0.6, "characters": 0.2}
-"""Maps a family to its logit adjustment. Words of many classes have the key "many classes"."""
+ADJUSTMENTS = {
+    "words": 0.4,
+    "many classes": 0.6,
+    "characters": 0.2,
+    "series": 0.3,
+    "channels": 0.3,
+    "steps": 0.2,
+}
+"""Maps a family to its logit adjustment.
+
+Words of many classes have the key "many classes", and all tables of time steps have "steps".
+"""
 BINS = 20
 """`data.number_bins` for a step table without tokens."""
 TREE_CLASSES = 100
@@ -352,11 +363,14 @@ def _patience(data: Situation) -> Iterator[Choice]:
 
 def _logit_adjustment(data: Situation) -> Iterator[Choice]:
     counts = data.profile.classes.values()
-    is_even = max(counts) <= UNEVEN * min(counts)
-    if data.profile.multi_label or data.family not in ("words", "characters") or is_even:
-        return
-    key = "many classes" if data.family == "words" and not data.is_few_word_classes else data.family
-    yield Choice("training.logit_adjustment", ADJUSTMENTS[key], "favours rare classes")
+    is_uneven = max(counts) > UNEVEN * min(counts)
+    # Where a threshold decides, the adjustment would only raise the loss.
+    has_threshold = data.has_rare_class and min(counts) >= ENOUGH_OF_CLASS and data.validation
+    key = "steps" if data.profile.schema.steps is not None else data.family
+    if key == "words" and not data.is_few_word_classes:
+        key = "many classes"
+    if is_uneven and key in ADJUSTMENTS and not (data.profile.multi_label or has_threshold):
+        yield Choice("training.logit_adjustment", ADJUSTMENTS[key], "favours rare classes")
 
 
 def _monitor(data: Situation) -> Iterator[Choice]:

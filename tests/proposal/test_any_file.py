@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -98,10 +99,18 @@ def test_a_config_that_fit_takes_is_written_or_the_reason_is_said(file):
         assert len(data.splits["train"]) >= 2
 
 
-def write_npz(path: Path, lengths: list[int], channels: int = 1, *, scale: float = 1.0) -> str:
+def write_npz(
+    path: Path,
+    lengths: list[int],
+    channels: int = 1,
+    *,
+    scale: float = 1.0,
+    labels: Sequence[str] = ("c0", "c1"),
+) -> str:
+    """Write series of normal numbers, whose labels repeat in turn."""
     values = np.random.default_rng(0).normal(size=(sum(lengths), channels)) * scale
-    labels = np.array([f"c{n % 2}" for n in range(len(lengths))])
-    np.savez(path, values=values, offsets=np.cumsum([0, *lengths]), labels=labels)
+    each = np.array([labels[n % len(labels)] for n in range(len(lengths))])
+    np.savez(path, values=values, offsets=np.cumsum([0, *lengths]), labels=each)
     return str(path)
 
 
@@ -156,6 +165,31 @@ def write_texts(path: Path, labels: list[str], gap: str = " ") -> str:
 def test_uneven_classes_are_adjusted_for(tmp_path, few, more, share, gap):
     others = [f"take{letter}" for letter in "abcdefghijklmnopqrs"[:more]] * few
     path = write_texts(tmp_path / "a.csv", ["come"] * few + ["go"] * 100 + others, gap)
+    assert proposed(path).training.logit_adjustment == share
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_uneven_series_and_tables_are_adjusted_for(tmp_path, channels):
+    labels = "a" * 20 + "b" * 20 + "c"
+    path = write_npz(tmp_path / "a.npz", [4] * 123, channels, labels=labels)
+    assert proposed(path).training.logit_adjustment == 0.3
+    even = write_npz(tmp_path / "even.npz", [4] * 120, channels, labels="abc")
+    assert proposed(even).training.logit_adjustment == 0
+    lines = [
+        ",".join([f"id{n}", *(str(n * k % 17 + step / 7) for k in range(1, channels + 1)), label])
+        for n, label in enumerate(labels * 3)
+        for step in range(3)
+    ]
+    head = ",".join(["id", *"xyz"[:channels], "label"])
+    (tmp_path / "table.csv").write_text("\n".join([head, *lines]))
+    options = InitOptions(label="label", id="id")
+    table = parse_config(propose([str(tmp_path / "table.csv")], options).text)
+    assert table.training.logit_adjustment == 0.2
+
+
+@pytest.mark.parametrize(("few", "share"), [(29, 0.4), (30, 0.0)])
+def test_a_class_that_a_threshold_finds_is_not_adjusted_for(tmp_path, few, share):
+    path = write_texts(tmp_path / "a.csv", ["come"] * few + ["go"] * 330)
     assert proposed(path).training.logit_adjustment == share
 
 
