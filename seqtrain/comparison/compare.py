@@ -233,7 +233,7 @@ def compare(
     *,
     seconds: float = 60.0,
     device: str | None = None,
-    beside: Path | None = None,
+    config_folder: Path | None = None,
     listener: ComparisonListener = lambda doing, share: None,
 ) -> Comparison:
     """Measure all ways to handle unequal lengths with a config's model, and recommend one of them.
@@ -248,7 +248,7 @@ def compare(
         config: A Config, a mapping of its sections, or the path of a YAML file.
         seconds: Time for the measurement. Reading the data and the first batches take extra time.
         device: Device in place of training.device, or None to use training.device.
-        beside: Folder of the YAML file that the config was read from, or None. Paths in a config
+        config_folder: Folder of the YAML file of the config, or None. Paths in a config
             are relative to the current directory. If a data file is missing there but exists in
             this folder, the error message names the file in this folder.
         listener: Function that receives the progress.
@@ -264,7 +264,7 @@ def compare(
     where = select_device(config.training.device)
     problems = variants_for(config, where)
     listener("reading the data", 0.0)
-    task = prepare_task(config, where, beside)
+    task = prepare_task(config, where, config_folder)
     results = [
         VariantResult(name, VARIANTS[name].kind, problem=why) if why else VariantRun(name, task)
         for name, why in problems.items()

@@ -27,10 +27,10 @@ def compare(
     from seqtrain.cli.output.compare_screen import show_comparison
     from seqtrain.comparison.compare import compare as run_comparison
 
-    beside = Path(config).parent
+    config_folder = Path(config).parent
     with closing(ProgressBar()) as progress:
         result = run_comparison(
-            settings, seconds=seconds, device=device, beside=beside, listener=progress
+            settings, seconds=seconds, device=device, config_folder=config_folder, listener=progress
         )
     left_out = [f"{row.name}: {row.problem}" for row in result.candidates if row.problem]
     warn(*result.warnings, *left_out)
