@@ -249,7 +249,7 @@ def completed_schema(sources: Sequence[Source]) -> Schema:
     order_type = next(iter(sorted(types, reverse=True)), None)
     if types == {DAY_FIRST, MONTH_FIRST}:
         rows = (row for source in sources for row in _every_row(source, has_header=has_header))
-        order_type = common_type(row.get(column) for row in rows)
+        order_type = common_type((row.get(column) for row in rows), types)
         if order_type is None:
             raise DataError(
                 f"{first.name}: {column}: its dates don't tell if the day or the month comes "

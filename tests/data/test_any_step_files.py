@@ -15,6 +15,7 @@ from seqtrain.errors import DataError
 from tests.helpers.examples import seeds
 from tests.helpers.reading import file_source
 from tests.helpers.step_tables import (
+    LAST_DAY,
     SCHEMA,
     Step,
     assert_equal,
@@ -109,7 +110,8 @@ def random_files(seed: int, folder: Path, ending: str) -> list[File]:
         draw.choice([0, 0.05, 0.2]),
     )
     for number, part in enumerate(parts):
-        whole = [rows[0]._replace(who=f"good {number}{x}", label=x) for x in "xy"]
+        sample = next((row for row in rows if row.moment == LAST_DAY), rows[0])
+        whole = [sample._replace(who=f"good {number}{x}", label=x) for x in "xy"]
         part = [*part, *whole] if draw.random() < 0.5 else [*whole, *part]
         damage = {
             i: draw.choice(kinds)
@@ -122,7 +124,10 @@ def random_files(seed: int, folder: Path, ending: str) -> list[File]:
 
 def write(file: File, draw: random.Random) -> None:
     """Write a file with its damage."""
-    write_table(file.path, file.table(), draw, row_group_size=3)
+    table = file.table()
+    if file.path.suffix == ".parquet" and len({type(row["at"]) for row in table}) > 1:
+        table = [row | {"at": str(row["at"])} for row in table]
+    write_table(file.path, table, draw, row_group_size=3)
     ending = file.path.suffix[1:]
     ragged = {number: x for number, x in file.damage.items() if x not in CELLS}
     if ragged:

@@ -21,6 +21,8 @@ SCHEMA: dict[str, Any] = {
 IDS = ["a", "b b", "é", "7", "007", 'q"q', "x,y", "NA", "id\twith tab", "true", "0", "-"]
 PLACES = ["home", "Café", "a b", "x,y", 'say "so"', "0", "12", "it's", "<unk>", "", "NA", "{a}"]
 LABELS = ["yes", "no", "may be", "1", "0.5", "[x]", "é|y"]
+LAST_DAY = 946598400 * 10**9
+"""The moment of 31 December 1999, whose text tells the day from the month."""
 MISSING = ["", "NA", "?", "nan", "null", "-", "N/A", "None"]
 
 
@@ -90,9 +92,9 @@ def random_table(seed: int) -> tuple[str, list[Step]]:
             cells = draw.choice(PLACES), draw.choice("uvw"), heat, land, age, label
             rows.append(Step(who, at, moment, *cells))
     if kind == "day first":  # a day beyond 12 says which number is the day
-        rows[0] = rows[0]._replace(at="31.12.1999 00:00:00", moment=946598400 * 10**9)
+        rows[0] = rows[0]._replace(at="31.12.1999 00:00:00", moment=LAST_DAY)
     if kind == "month first":
-        rows[0] = rows[0]._replace(at="12/31/1999 12:00:00 AM", moment=946598400 * 10**9)
+        rows[0] = rows[0]._replace(at="12/31/1999 12:00:00 AM", moment=LAST_DAY)
     if draw.random() < 0.6:
         draw.shuffle(rows)
     return kind, rows

@@ -250,8 +250,8 @@ def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: boo
     With `with_quoted_records`, a record whose fields are all in quotes is read as in csv, because
     `seqtrain predict` writes cells with line breaks in this form. The number of fields of the first
     record shows if the quotes are ordinary characters after all. If a quoted record has another
-    number of fields, it is read as a plain line in two cases: it has several lines, or the plain
-    line has the right number of fields.
+    number of fields, it is read as a plain line in two cases: it has several lines; or the plain
+    line has the right number of fields, and the first record isn't in quotes.
 
     Args:
         source: Input whose lines are read.
@@ -259,7 +259,7 @@ def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: boo
         with_quoted_records: True to recognize records whose fields are all in quotes.
     """
     lines = enumerate(chain.from_iterable(source.blocks()), start=1)
-    width = 0
+    width, is_quoted = 0, False
     for line, text in lines:
         if not (with_quoted_records and text.startswith('"')):
             fields = without_end(text).split(delimiter)
@@ -281,11 +281,13 @@ def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: boo
             if QUOTED_RECORD.fullmatch(without_end(record)):
                 row = io.StringIO(without_end(record), newline="")
                 fields = next(csv.reader(row, delimiter=delimiter))
+            is_quoted = is_quoted if width else bool(fields)
             if not fields or len(fields) != (width or len(fields)):
                 waiting.extendleft(reversed(taken))
                 record = record[: len(record) - sum(len(each) for _, each in taken)]
                 bare = without_end(record).split(delimiter)
-                fields = bare if taken or not fields or len(bare) == width else fields
+                is_bare = taken or not fields or (len(bare) == width and not is_quoted)
+                fields = bare if is_bare else fields
             width = width or len(fields)
             yield line, fields
 

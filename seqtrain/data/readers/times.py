@@ -1,7 +1,7 @@
 """Dates, times and durations in cells, as exact numbers of nanoseconds."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from datetime import datetime, timezone
 
@@ -177,13 +177,14 @@ def _nanoseconds(seconds: int, decimals: str) -> int:
     return seconds * SECOND + int(decimals[:9].ljust(9, "0"))
 
 
-def common_type(cells: Iterable[object]) -> str | None:
-    """Return the only type, a key of `ORDER_TYPES`, as which all cells can be read.
+def common_type(cells: Iterable[object], types: Set[str]) -> str | None:
+    """Return the only one of some types as which all cells can be read, or None.
 
-    Blank cells are ignored. The result is None if there is no such type, or more than one.
+    Args:
+        cells: The cells. Those that can be read as none of the types are ignored.
+        types: Keys of `ORDER_TYPES`.
     """
-    left = {*ORDER_TYPES}
+    left = types
     for cell in cells:
-        if cell is not None and str(cell).strip():
-            left &= possible_types(cell)
-    return left.pop() if len(left) == 1 else None
+        left &= possible_types(cell) & types or left
+    return next(iter(left)) if len(left) == 1 else None

@@ -227,3 +227,12 @@ def test_a_ragged_row_in_quotes_keeps_its_id(tmp_path):
     columns: dict[str, Any] = {"id": "id", "steps": {"place": "token"}, "label": "l"}
     found = read_rows(file_source(str(tmp_path / "a.tsv"), "tsv", "steps", **columns))
     assert [(row.id, row.problem is None) for row in found] == [("a", False), ("b", True)]
+
+
+def test_a_short_row_in_quotes_is_no_plain_row_because_of_a_tab_in_a_cell(tmp_path):
+    rows = [("id", "place", "l"), ("a\tc", "p", "x"), ("a\tc", "q"), ("b", "p", "y")]
+    lines = ["\t".join(f'"{cell}"' for cell in row) for row in rows]
+    (tmp_path / "a.tsv").write_text("\n".join(lines) + "\n")
+    columns: dict[str, Any] = {"id": "id", "steps": {"place": "token"}, "label": "l"}
+    found = read_rows(file_source(str(tmp_path / "a.tsv"), "tsv", "steps", **columns))
+    assert [(row.id, row.problem is None) for row in found] == [("a\tc", False), ("b", True)]

@@ -143,6 +143,14 @@ def test_growth_beyond_float32_or_int64_does_not_wrap(numbers, tmp_path):
         assert found.sequence.numbers[1, 0] == np.float32(2**64)
 
 
+@pytest.mark.parametrize("other", ["soon", "", "2024-01-01", "12:30"])
+def test_a_bad_cell_does_not_hide_which_number_is_the_day(other, tmp_path):
+    found = sequences(tmp_path / "a.csv", ["1/2/2024", other, "25/1/2024"])
+    assert found[0].problem is not None
+    source = file_source(str(tmp_path / "a.csv"), "csv", **SCHEMA)
+    assert completed_schema([source]).order_type == "day_first"
+
+
 MOMENT = datetime(2024, 1, 1, 0, 0, 0, 500_000)
 
 
