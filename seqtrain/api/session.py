@@ -92,8 +92,8 @@ def _source_of(config: object) -> Path | None:
     if isinstance(config, str | PathLike):
         return Path(config)
     raise ConfigError(
-        f"config: found a {type(config).__name__}; expected a config; to train on data: "
-        "fit(init(data), train=data)"
+        f"config: found an object of type {type(config).__name__}; expected a config; "
+        "to train on data: fit(init(data), train=data)"
     )
 
 

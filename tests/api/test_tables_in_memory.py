@@ -274,7 +274,7 @@ def test_what_is_wrong_with_a_table(run: seqtrain.Run, given: Any, words: str) -
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ([5], "train: found a list; expected a file, or a DataFrame"),
+        ([5], "train: found an object of type list; expected a file, or a DataFrame"),
         ({"text": ["rise"], "label": ["up", "up"]}, "found 1 values of text, 2 values of label"),
         ({"text": ["rise"]}, "no column 'label'; found 'text'"),
         ("nosuch.csv", r"data\.train: no file 'nosuch\.csv'"),
@@ -338,7 +338,9 @@ def test_what_init_and_fit_expect_is_said_in_a_line() -> None:
         seqtrain.init(ROWS, labl="label")
     with pytest.raises(DataError, match=r"^data: found an empty list"):
         seqtrain.init([])
-    with pytest.raises(ConfigError, match=r"^config: found a list; .* fit\(init\(data\), train="):
+    with pytest.raises(
+        ConfigError, match=r"^config: .* of type list; .* fit\(init\(data\), train="
+    ):
         seqtrain.fit(ROWS)  # type: ignore[arg-type]
 
 
@@ -360,7 +362,7 @@ def test_init_says_what_is_wrong(tmp_path: Path) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"data": ROWS, "output": tmp_path / "c.yaml"}, "exists"),
         ({"data": ROWS, "label": "stars"}, "no column 'stars'"),
-        ({"data": 5}, "train: found a int; expected a file, or a DataFrame"),
+        ({"data": 5}, "train: found an object of type int; expected a file, or a DataFrame"),
         ({"data": tmp_path / "no.csv"}, "no such file"),
     ]
     for given, words in wrong:

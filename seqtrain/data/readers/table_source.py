@@ -80,7 +80,7 @@ class TableSource:
         self.keep, self.bad_rows = keep, bad_rows
         self.format = FileFormat(IN_MEMORY, decimal=decimal)
         if names is None:
-            found = f"found a {type(data).__name__}"
+            found = f"found an object of type {type(data).__name__}"
             raise DataError(f"{name}: {found}; expected a file, or {EXPECTED_TABLE}")
         twice = next((each for each in names if names.count(each) > 1), None)
         if twice is not None:
