@@ -301,7 +301,7 @@ def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
 
 
 def select_state(states: Tensor, index: int) -> Tensor:
-    """Return states[index]. If there is only one, its gradient isn't copied (squeeze)."""
+    """Return states[index]. If `states` has one entry, `squeeze` avoids a copy of its gradient."""
     return states.squeeze(0) if len(states) == 1 else states[index]
 
 

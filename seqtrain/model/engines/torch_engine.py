@@ -185,7 +185,8 @@ def _in_rectangles(
         reverse: True to go from the last step of each sequence to the first.
 
     Shape:
-        data: (N, E). start: (S, B, H). sizes: (T,). Returns: states (N, H), last ones (S, B, H).
+        data: (N, E). start: (S, B, H). sizes: (T,). Returns: states of all steps (N, H), and last
+        states (S, B, H).
     """
     counted = torch.unique_consecutive(sizes, return_counts=True)
     rows, steps = (counts.tolist() for counts in counted)
