@@ -335,7 +335,8 @@ class ColumnProfile:
         except ValueError:
             pass
         if self.kind != "date":
-            return np.array([float(x) if is_number(x) else np.nan for x in cells])
+            numbers = {x: float(x) if is_number(x) else np.nan for x in {*cells}}
+            return np.array([*map(numbers.__getitem__, cells)])
         found = [_seconds(cells, order_type) for order_type in (DATE, DURATION)]
         found += [_seconds(cells, order_type) for order_type in (DAY_FIRST, MONTH_FIRST)]
         readable = [seconds for seconds in found if seconds is not None]
@@ -344,8 +345,9 @@ class ColumnProfile:
     @cached_property
     def is_duration(self) -> bool:
         """True if the column holds times of day or durations, such as 12:30."""
-        cells = {cell for cell in self.cells if cell_of_text(cell).kind not in ("blank", "missing")}
-        return self.kind == "date" and _seconds([*cells], DURATION) is not None
+        no_time = ("blank", "missing")
+        cells = (cell for cell in {*self.cells} if cell_of_text(cell).kind not in no_time)
+        return self.kind == "date" and _seconds(cells, DURATION) is not None
 
     @property
     def is_calendar(self) -> bool:
@@ -378,7 +380,7 @@ class ColumnProfile:
         return f"{self.shown if self.column != '' else 'the column without a name'} ({kind})"
 
 
-def _seconds(cells: Sequence[str], order_type: str) -> npt.NDArray[np.float64] | None:
+def _seconds(cells: Iterable[str], order_type: str) -> npt.NDArray[np.float64] | None:
     """Return the cells as seconds, (cells,), or None if a cell isn't of this type.
 
     Args:
