@@ -61,11 +61,12 @@ class AggregateLayout:
     def aggregate(self, steps: Tensor, valid: Tensor, row_features: Tensor | None = None) -> Tensor:
         """Return the aggregates of each sequence, (B, A) float32.
 
-        A statistic without present values is NaN, except for its count, which is 0.
+        The aggregates are in the order of the module's list. A statistic without present values is
+        NaN, except for its count, which is 0.
 
         Shape:
             steps: padded, (T, B) int64 ids or (T, B, K) float32. valid: (T, B, 1), True where a
-            step isn't padding. row_features: (B, F) float32.
+            step isn't padding. row_features: (B, F) float32, or None if the layout has none.
         """
         count = len(self.tokens)
         columns = steps.unsqueeze(2) if steps.ndim == 2 else steps
@@ -114,7 +115,8 @@ def statistics(numbers: Tensor, present: Tensor) -> list[Tensor]:
     """Return `STATISTICS` of the present values of each sequence, (B, F) float64 each.
 
     Without a present value, the count is 0 and the other statistics are NaN. The slope is the slope
-    of the least-squares line over the index of a value among the present values.
+    of the least-squares line over the index of a value among the present values. Of a single
+    present value, the slope is 0.
 
     Shape:
         numbers: (T, B, F) float64. present: (T, B, F), True where a value counts.

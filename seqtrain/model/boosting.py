@@ -2,7 +2,7 @@
 
 Trees are complete binary trees of `DEPTH` levels. The values of a column are put into bins by their
 quantiles in train, and the edges of bins are the possible splits. A missing value (NaN) goes left.
-Of two classes only the second one has trees.
+If an example has exactly one of two classes, only the second class has trees.
 
 B examples, A columns, K classes, R rounds, S = 2**DEPTH - 1 splits, L = 2**DEPTH leaves.
 
@@ -32,9 +32,9 @@ TREES = 4000
 FOLDS = 4
 """Number of folds of train that are held out in turn to choose the number of rounds."""
 ONE_FOLD_ABOVE = 20_000
-"""Number of examples above which only one fold is held out."""
+"""Number of examples above which only one fold is held out. It is also one with many classes."""
 COLUMN_SHARE = 0.5
-"""Share of the columns that a tree may use, drawn for each tree."""
+"""Share of the columns that a tree may use, at least one. They are drawn for each tree."""
 EDGE_ROWS = 20_000
 """Largest number of examples from which the edges of bins are computed."""
 LARGEST = torch.finfo(torch.float32).max
@@ -79,11 +79,12 @@ class Trees:
 def bin_edges(values: Tensor) -> Tensor:
     """Return the edges between the bins of each column, ascending, (A, BINS - 2).
 
-    A column with few distinct values has an edge between each two neighboring values. The edges of
-    other columns are between quantiles of their present values. Unused edges are +inf.
+    A column with fewer than `BINS` distinct values has an edge between each two neighboring values.
+    The edges of other columns are between quantiles of their present values. Unused edges are +inf.
 
     Args:
-        values: columns of the examples, (B, A), NaN where missing.
+        values: columns of the examples, (B, A). Values that aren't finite count as missing. Of more
+            than `EDGE_ROWS` examples, only every n-th one is read.
     """
     values = values[:: -(-len(values) // EDGE_ROWS)]
     edges = torch.full((values.shape[1], BINS - 2), torch.inf, dtype=values.dtype, device="cpu")
@@ -102,7 +103,7 @@ def binned(values: Tensor, edges: Tensor) -> Tensor:
     """Return the bin of each value, from 1, or 0 for a missing value, (A, B) uint8.
 
     Args:
-        values: columns of the examples, (B, A), NaN where missing.
+        values: columns of the examples, (B, A). Values that aren't finite count as missing.
         edges: result of `bin_edges`, (A, BINS - 2).
     """
     columns = values.T.contiguous()
@@ -111,7 +112,11 @@ def binned(values: Tensor, edges: Tensor) -> Tensor:
 
 
 def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) -> Trees:
-    """Fit boosted trees. The number of rounds is the best one on held-out folds.
+    """Fit boosted trees on all examples.
+
+    The number of rounds is the one with the smallest loss on held-out folds of the examples. There
+    are `FOLDS` folds. With more than `ONE_FOLD_ABOVE` examples, or with so many classes that
+    `most_rounds` is below `ROUNDS`, only the first fold is held out.
 
     Args:
         values: columns of the examples, (B, A) float32, NaN where missing.
@@ -143,7 +148,10 @@ def fit_trees(values: Tensor, targets: Tensor, *, multi_label: bool, seed: int) 
 
 
 def most_rounds(classes: int) -> int:
-    """Return the largest number of rounds for a number of classes, which limits all trees."""
+    """Return the largest number of rounds for a number of classes, from 1 to `ROUNDS`.
+
+    If possible, the trees of all rounds and classes are at most `TREES`.
+    """
     return max(1, min(ROUNDS, TREES // classes))
 
 
@@ -173,7 +181,7 @@ class Boosting:
     def add_round(self) -> None:
         """Grow a tree for each class, and add the values of its leaves to the logits.
 
-        Of two classes, only the second one gets a tree.
+        Of two classes of a single-label task, only the second one gets a tree.
         """
         first, second = self._derivatives()
         number = max(1, round(COLUMN_SHARE * len(self.bins)))
@@ -189,13 +197,13 @@ class Boosting:
         self.rounds.append(grown)
 
     def held_out_losses(self, values: Tensor, targets: Tensor) -> list[float]:
-        """Add rounds, and return the loss of held-out examples after each of them.
+        """Add rounds, and return the mean loss of held-out examples after each of them.
 
         Boosting ends after `PATIENCE` rounds without a smaller loss, or after `most_rounds`.
 
         Args:
-            values: columns of the held-out examples, (B', A).
-            targets: targets of the held-out examples, (B', K).
+            values: columns of the held-out examples, (B', A), NaN where missing.
+            targets: 1 for each class that a held-out example has, else 0, (B', K) float64.
         """
         bins, logits = binned(values, self.edges), self.start.expand(targets.shape).clone()
         curve: list[float] = []
@@ -209,7 +217,10 @@ class Boosting:
         return curve
 
     def trees(self) -> Trees:
-        """Return the trees grown so far. A class without trees gets trees that add 0."""
+        """Return the trees grown so far, with numbers in float32.
+
+        A class without trees gets trees that add 0.
+        """
         shape = (len(self.rounds), len(self.start))
         column = torch.zeros(*shape, SPLITS, dtype=torch.long, device="cpu")
         cut = torch.full((*shape, SPLITS), LARGEST, dtype=torch.float32, device="cpu")
@@ -221,7 +232,10 @@ class Boosting:
         return Trees(column, cut, leaf, self.start.float())
 
     def _derivatives(self) -> tuple[Tensor, Tensor]:
-        """Return the first and the second derivative of the loss by each logit, (B, K) each."""
+        """Return the first and the second derivative of the loss by each logit, (B, K) each.
+
+        The second one is at least `SMALLEST_HESSIAN`.
+        """
         found = self.logits.sigmoid() if self.multi_label else self.logits.softmax(1)
         return found - self.targets, (found * (1 - found)).clamp(min=SMALLEST_HESSIAN)
 

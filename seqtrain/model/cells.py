@@ -28,8 +28,9 @@ class Cell:
             ``aten/src/ATen/native/cudnn/RNN.cpp``.
         module: torch's module, which holds the parameters.
         kernel: torch's function over padded or packed sequences.
-        step: function of one time step. It takes the projected inputs (B, gates * H), the recurrent
-            products of the same shape, and the state (S, B, H), and returns the next state.
+        step: function of one time step. It takes the projected inputs W_ih x + b_ih, (B, gates *
+            H); the recurrent products W_hh h + b_hh of the same shape; and the state (S, B, H). It
+            returns the next state.
     """
 
     name: str
@@ -65,7 +66,10 @@ def as_one_tensor(state: Tensor | tuple[Tensor, ...]) -> Tensor:
 
 
 def _gru(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Return the next state of a GRU (Cho et al. 2014), with the reset gate of torch."""
+    """Return the next state of a GRU (Cho et al. 2014), (1, B, H); see `Cell.step`.
+
+    As in torch, the reset gate multiplies the recurrent product of n.
+    """
     x_r, x_z, x_n = projected.chunk(3, 1)
     h_r, h_z, h_n = recurrent.chunk(3, 1)
     z = torch.sigmoid(x_z + h_z)
@@ -74,14 +78,21 @@ def _gru(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
 
 
 def _lstm(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Return the next state of an LSTM (Hochreiter & Schmidhuber 1997; Gers et al. 2000)."""
+    """Return the next state, h and c, of an LSTM, (2, B, H); see `Cell.step`.
+
+    References:
+        Hochreiter & Schmidhuber 1997; Gers et al. 2000.
+    """
     i, f, g, o = (projected + recurrent).chunk(4, 1)
     c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(g)
     return torch.stack((torch.sigmoid(o) * torch.tanh(c), c))
 
 
 def _tanh(projected: Tensor, recurrent: Tensor, state: Tensor) -> Tensor:
-    """Return the next state of a simple recurrent network (Elman 1990)."""
+    """Return the next state of a simple recurrent network (Elman 1990), (1, B, H).
+
+    The arguments are as for `Cell.step`. The state isn't read: `recurrent` depends on it.
+    """
     return torch.tanh(projected + recurrent).unsqueeze(0)
 
 

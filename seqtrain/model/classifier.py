@@ -33,8 +33,8 @@ class LogitCalibration:
     Attributes:
         branch_weights: weights of the mean of the branches' logits, with a sum of 1, or None for
             equal weights.
-        temperature: number by which the mean is divided, or one number for each class in a
-            multi-label task.
+        temperature: number by which the mean is divided. In a multi-label task it may be one number
+            for each class.
         shift: number that is then added to the logit of each class, or None.
     """
 
@@ -94,7 +94,10 @@ class ClassifierNetwork(nn.Module):
         return next((branch for branch in self.branches if isinstance(branch, kind)), None)
 
     def initialize(self, seed: int) -> None:
-        """Draw all initial weights on the CPU from a generator with this seed."""
+        """Give the weights memory on the CPU, and draw them from a generator with this seed.
+
+        Fixed branches aren't fitted: their arrays are zero.
+        """
         materialize(self)
         generator = torch.Generator("cpu").manual_seed(seed)
         draw_defaults(self, generator)
@@ -102,7 +105,7 @@ class ClassifierNetwork(nn.Module):
             branch.initialize(generator)
 
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the branches that training doesn't change.
+        """Fit the fixed branches, which training doesn't change, in place.
 
         Args:
             train: labelled sequences.
@@ -115,14 +118,15 @@ class ClassifierNetwork(nn.Module):
         """Compute values of all rows of a store once, so that every epoch can reuse them.
 
         Returns:
-            A dict that maps the name of a branch to the result of `Branch.prepare`. Pass it to each
-            forward pass on rows of the store as `ForwardContext.prepared`.
+            A dict that maps the name of a branch to the result of `Branch.prepare`, without the
+            branches whose result is None. Pass it to each forward pass on rows of the store as
+            `ForwardContext.prepared`.
         """
         prepared = {branch.name: branch.prepare(store) for branch in self.branches}
         return {name: value for name, value in prepared.items() if value is not None}
 
     def set_sparse_gradients(self, sparse: bool) -> list[Tensor]:
-        """Make the gradients of all tables of vectors sparse or dense.
+        """Make the gradients of all tables in `Branch.tables` sparse or dense, from now on.
 
         Returns:
             The weights of the tables if `sparse` is True, else an empty list.
@@ -133,9 +137,10 @@ class ClassifierNetwork(nn.Module):
         return [table.weight for table in tables] if sparse else []
 
     def forward(self, batch: Batch, context: ForwardContext | None = None) -> Tensor:
-        """Return the mean of the branches' logits, (B, C), without calibration.
+        """Return the mean of the branches' logits with equal weights, (B, C), without calibration.
 
         The rows are in the order of the batch. In training mode, fixed branches are left out.
+        Arguments, changes of the context and errors are as in `branch_logits`.
         """
         return combined(self.branch_logits(batch, context))
 
@@ -147,17 +152,18 @@ class ClassifierNetwork(nn.Module):
     ) -> list[Tensor]:
         """Return the logits of each branch, (B, C), row by row of the batch.
 
-        In training mode, fixed branches are left out.
+        The list is in the order of `branches`. In training mode, fixed branches are left out.
 
         Args:
             batch: packed, or padded in any order.
-            context: settings of the forward pass, or None for the defaults of prediction. Its
-                `final_states` are set.
-            names: branches to compute, or None for all.
+            context: settings of the forward pass, or None for the defaults of prediction. The
+                recurrent branch sets its `final_states`.
+            names: names of the branches to compute, or None for all.
 
         Raises:
-            ValueError: If lengths don't fit padded inputs, or training needs random numbers and the
-                context has none.
+            ValueError: If lengths don't fit padded inputs, if training needs random numbers and the
+                context has none, or if the batch lacks row features.
+            ConfigError: If model.engine asks for an engine that can't run here.
         """
         context = ForwardContext() if context is None else context
         if not isinstance(batch.inputs, PackedSequence):
@@ -192,7 +198,8 @@ class ClassifierNetwork(nn.Module):
     def whole_sequence_key(self) -> str | None:
         """Config key that makes predictions need whole sequences, or None.
 
-        If it is None, `step_logits` can predict after every time step.
+        If it is None, `step_logits` can predict after every time step. Of several such keys it is
+        that of the first branch.
         """
         keys = [branch.whole_sequence_key for branch in self.branches]
         return next((key for key in keys if key is not None), None)
@@ -200,8 +207,12 @@ class ClassifierNetwork(nn.Module):
     def step_logits(self, batch: Batch, context: ForwardContext | None = None) -> Tensor:
         """Return the calibrated logits after every step of a packed batch, (N, C), in packed order.
 
+        Call it only if `whole_sequence_key` is None. Otherwise the result may be wrong without an
+        error: the recurrent branch doesn't check itself. The final states of the context are set.
+
         Raises:
-            NotImplementedError: If a branch needs whole sequences; see `whole_sequence_key`.
+            NotImplementedError: If a branch other than the recurrent one needs whole sequences.
+            ValueError: If the batch lacks row features.
         """
         context = ForwardContext() if context is None else context
         return self.combine([branch.step_logits(batch, context) for branch in self.branches])
@@ -210,7 +221,7 @@ class ClassifierNetwork(nn.Module):
         """Return the calibrated logits of a prediction, (…, C).
 
         Args:
-            branches: logits of each branch, (…, C), as `branch_logits` returns them.
+            branches: logits of every branch, (…, C), in the order of `branches`.
         """
         calibration = self.calibration
         logits = combined(branches, calibration.branch_weights)
@@ -241,9 +252,9 @@ class ClassifierNetwork(nn.Module):
 def combined(branches: Sequence[Tensor], weights: Sequence[float] | None = None) -> Tensor:
     """Return the weighted mean of the branches' logits, (…, C), in float32.
 
-    The logits of a single branch are returned unchanged. In a single-label task the result is
-    equivalent to the mean of log-probabilities, because softmax ignores a number that is added to
-    all logits.
+    The logits of a single branch are returned unchanged, in their own type. In a single-label task
+    the result is equivalent to the mean of log-probabilities, because softmax ignores a number that
+    is added to all logits.
 
     Args:
         branches: logits of each branch, (…, C).
@@ -288,13 +299,16 @@ def _add_first_prefix(
 def new_network(
     config: ModelConfig, preprocessing: Preprocessing, lengths: Ints | None = None
 ) -> ClassifierNetwork:
-    """Return a network without weights: initialize them, or load them with ``assign=True``.
+    """Return a network whose weights have no memory, and whose calibration changes nothing.
+
+    Initialize the weights, or load them with ``assign=True``.
 
     Args:
         config: the section model of a config.
         preprocessing: the fitted preprocessing of the network's inputs.
         lengths: number of time steps of each training sequence, (B,); or only the smallest, the
-            median and the largest of these numbers. May be None without model.kernels.
+            median and the largest of these numbers. Only used with model.kernels: if it is None
+            there, the network gets no kernel branch.
     """
     spec = InputSpec.of(preprocessing, lengths if config.kernels else None)
     return ClassifierNetwork(config.architecture, spec, multi_label=preprocessing.multi_label)

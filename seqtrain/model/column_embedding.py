@@ -4,7 +4,8 @@ With data.number_bins, each number is also encoded piecewise linearly, as one va
 value is 1 for a bin below the number, and 0 for a bin above it. For the bin that contains the
 number, it is the fraction of the bin's width below the number.
 
-K values of a row: ids of the token columns, then numbers. E width of the result.
+K values of a row: ids of the token columns, then numbers. Indicators of missing numbers and the
+times since numbers were seen may follow; they aren't put into bins. E width of the result.
 
 Reference:
     Gorishniy, Rubachev, Babenko 2022, "On Embeddings for Numerical Features in Tabular Deep
@@ -57,6 +58,8 @@ class ColumnEmbedding(nn.Module):
 
     def initialize(self, std: float, generator: torch.Generator) -> None:
         """Draw the tables from a normal distribution, and set the bins.
+
+        The vector of <pad> becomes zero. The linear map isn't changed.
 
         Args:
             std: standard deviation of the distribution.

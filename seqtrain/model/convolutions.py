@@ -81,7 +81,8 @@ class ConvolutionLayer(nn.Module):
     def forward(self, packed: PackedSequence) -> PackedSequence:
         """Return the packed output of the layer, (N, F) -> (M, W).
 
-        A sequence of L steps has ceil(L / stride) steps in the output. M is their sum.
+        A sequence of L steps has ceil(L / stride) steps in the output. M is their sum. In training
+        mode the running statistics of the normalization are updated.
         """
         windows, batch_sizes = self._windows(packed)
         kernel = self.weight.permute(2, 1, 0).flatten(0, 1)
@@ -89,7 +90,7 @@ class ConvolutionLayer(nn.Module):
         return PackedSequence(functional.relu(convolved, inplace=True), batch_sizes)
 
     def export(self, steps: Tensor, valid: Tensor) -> Tensor:
-        """Return the output for padded steps, by operations that ONNX has.
+        """Return the output for padded steps in prediction, by operations that ONNX has.
 
         Args:
             steps: padded time steps, (T, B, F).
@@ -125,7 +126,8 @@ class ConvolutionLayer(nn.Module):
     def _normalize(self, steps: Tensor) -> Tensor:
         """Normalize steps by the statistics of the batch in training, else by running statistics.
 
-        A batch of a single time step also uses the running statistics.
+        Training updates the running statistics. A batch of a single time step uses them, too, and
+        doesn't update them.
         """
         norm = self.norm
         learning = self.training and len(steps) > 1

@@ -3,7 +3,8 @@
 An autoencoder (Dai & Le 2015, arXiv:1511.01432) has a decoder that unrolls from the encoder's last
 valid state and predicts the sequence, token by token. A language model predicts from each state of
 the encoder the next token of its direction. Backward, that is the token before (Peters et al. 2018,
-arXiv:1802.05365). Nothing is computed on padding. END is predicted at the end of a sequence.
+arXiv:1802.05365). Nothing is computed on padding. END is predicted at the end of a sequence, or in
+backward direction at its beginning.
 
 B sequences, N steps of all sequences, S tensors of a state. D directions, H hidden size, W width of
 the states that predict, V vocabulary.
@@ -46,7 +47,7 @@ class PretrainingModel(nn.Module):
     """Base of pretraining models: a classifier, and layers that predict tokens from its states.
 
     Args:
-        classifier: the classifier that is pretrained.
+        classifier: the classifier whose recurrent branch is pretrained.
         width: size W of the states that predict.
         dropout: probability that a unit is dropped, of embeddings and of the states that predict.
     """
@@ -72,7 +73,7 @@ class PretrainingModel(nn.Module):
         return recurrent_branch(self.classifier)
 
     def own_state(self) -> dict[str, Tensor]:
-        """Return the state dict without the tensors of the classifier."""
+        """Return the state dict without the tensors of the classifier: layers that only predict."""
         tensors = self.state_dict()
         return {name: t for name, t in tensors.items() if not name.startswith("classifier.")}
 
@@ -130,8 +131,8 @@ class LanguageModel(PretrainingModel):
 
     The backward direction predicts the token before.
 
-    A bidirectional classifier has one layer. A second one would see the tokens to be predicted
-    through the other direction.
+    A bidirectional classifier must have one layer, which the config ensures. A second one would see
+    the tokens to be predicted through the other direction.
     """
 
     def __init__(self, classifier: ClassifierNetwork, dropout: float) -> None:
@@ -142,14 +143,15 @@ class LanguageModel(PretrainingModel):
 
         Args:
             batch: packed or padded.
-            random: random numbers for dropout, or None for evaluation.
+            random: random numbers for dropout and random initial states, or None for evaluation.
 
         Returns:
             (D * N,): the losses of the token after each step, in packed order. If the classifier is
             bidirectional, the losses of the token before each step follow.
 
         Raises:
-            ValueError: If random numbers are missing in training.
+            ValueError: If `random` is None and training needs it, for dropout or random initial
+                states.
         """
         packed = batch.packed
         own, sizes = self._pretraining_numbers(random), packed.batch_sizes
@@ -167,8 +169,8 @@ class LanguageModel(PretrainingModel):
 class Autoencoder(PretrainingModel):
     """Autoencoder that predicts a sequence from the encoder's last valid state.
 
-    The decoder is one layer of the encoder's cell. It is as wide as both directions of the top
-    layer together, and shares the embedding.
+    The decoder is one layer of the encoder's cell, and shares the embedding. It has as many hidden
+    units as all directions of the encoder's top layer together.
     """
 
     def __init__(self, classifier: ClassifierNetwork, dropout: float) -> None:
@@ -188,11 +190,15 @@ class Autoencoder(PretrainingModel):
 
         Args:
             batch: packed or padded.
-            random: random numbers for dropout, or None for evaluation.
+            random: random numbers for dropout and random initial states, or None for evaluation.
 
         Returns:
             (B + N,): the losses of the first token of each sequence, then of the token after each
             step, in packed order.
+
+        Raises:
+            ValueError: If `random` is None and training needs it, for dropout or random initial
+                states.
         """
         packed, own = batch.packed, self._pretraining_numbers(random)
         inputs = self._embed(batch, own)
@@ -212,7 +218,8 @@ class Autoencoder(PretrainingModel):
 
         Args:
             batch: a packed batch. The result is in the order of its rows.
-            steps: largest number of ids per row. A row ends earlier if END is predicted.
+            steps: largest number of ids per row. A row ends earlier if END is predicted, which is
+                left out. Its list may be empty.
         """
         state = self._start(self._embed(batch))
         found: list[list[int]] = [[] for _ in range(state.shape[2])]
@@ -262,11 +269,13 @@ def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
 def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
     """Return an adaptive softmax over a vocabulary, which scores rare tokens in groups.
 
-    A group is only scored if it is probable, and has fewer dimensions. That saves time.
+    Ids must be in the order of decreasing frequency. The first `FREQUENT` ids are always scored. In
+    training, a group of rarer ids is scored only for the targets in it. With states of at least
+    `WIDE` units, rarer groups have fewer dimensions. Both save time.
 
     Args:
         width: size of the states that predict.
-        vocab_size: number of tokens.
+        vocab_size: number of tokens, at least 2.
 
     Reference:
         Grave et al. 2017, "Efficient softmax approximation for GPUs", arXiv:1609.04309.

@@ -35,7 +35,7 @@ or None if they aren't needed, and the last states (S, L, B, H).
 
 
 def make_encoder(config: ModelConfig, width: int) -> nn.RNNBase:
-    """Return a recurrent module of torch, which holds the weights for all engines.
+    """Return a new recurrent module of torch, which holds the weights for all engines.
 
     Args:
         config: the section model of a config.
@@ -69,7 +69,7 @@ class Segment(NamedTuple):
 
 
 def segments_of(packed: PackedSequence, steps: int) -> Iterator[Segment]:
-    """Yield the segments of packed sequences, in the order of time.
+    """Yield the segments of packed sequences, from the beginnings to the ends.
 
     A segment has `steps` time steps of each of its sequences. Only the first segment of a sequence
     may have fewer.
@@ -91,6 +91,8 @@ def run_in_segments(
     run: RunPacked, pooling: AnyPooling | None, packed: PackedSequence, start: Tensor, steps: int
 ) -> tuple[Tensor | None, Tensor]:
     """Run an encoder of one direction segment by segment, from the first to the last.
+
+    The module describes which time steps gradients reach.
 
     Args:
         run: function that runs the encoder over a segment.
@@ -168,7 +170,8 @@ def encode_padded(
         start: initial state of all rows, (S, L * D, H), or None for zeros.
 
     Returns:
-        The states of the top layer, (T, B, D * H), and its last valid states, (B, D * H).
+        The states of the top layer, (T, B, D * H), which are arbitrary at padding; and its last
+        valid states, (B, D * H).
     """
     last = steps
     reversed_steps = (lengths - 1 - torch.arange(steps.shape[0])[:, None]).clamp(min=0)
@@ -198,8 +201,8 @@ def select_steps(values: Tensor, steps: Tensor) -> Tensor:
 def _one_direction(encoder: nn.RNNBase, steps: Tensor, number: int, start: Tensor | None) -> Tensor:
     """Return the states of one layer and direction for padded steps, (T, B, H).
 
-    The steps are read from the first to the last. For the backward direction (1), the caller must
-    reverse them.
+    The steps are read from the first to the last, padding included. For the backward direction (1),
+    the caller must reverse them.
 
     Args:
         encoder: torch's module with the parameters.

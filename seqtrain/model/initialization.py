@@ -27,7 +27,7 @@ KEEP_BIAS = 1.0
 
 
 def token_embedding(num_tokens: int, width: int, padding_idx: int | None = None) -> nn.Embedding:
-    """Return an nn.Embedding on the device "meta".
+    """Return an nn.Embedding on the device "meta", without values.
 
     The constructor of nn.Embedding would draw from a normal distribution. On the device "meta" that
     loads torch's compiler, for two seconds.
@@ -40,10 +40,10 @@ def token_embedding(num_tokens: int, width: int, padding_idx: int | None = None)
 
 
 def materialize(module: nn.Module) -> None:
-    """Replace the tensors of a module that are on the device "meta" by tensors on the CPU.
+    """Give memory on the CPU to the tensors of a module that are on the device "meta".
 
-    Parameters are float32 whatever torch's default is, and their values are arbitrary. Buffers are
-    zero.
+    New parameters are float32 whatever torch's default is, and their values are arbitrary. New
+    buffers are zero. Other tensors aren't changed.
     """
     for part in module.modules():
         for name, weight in [*part.named_parameters(recurse=False)]:
@@ -60,7 +60,7 @@ def materialize(module: nn.Module) -> None:
 def draw_defaults(module: nn.Module, generator: torch.Generator) -> None:
     """Draw the weights of all embeddings, linear maps and recurrences as torch does by default.
 
-    The weights of other modules aren't changed.
+    They are drawn in place. The weights of other modules aren't changed.
     """
     for part in module.modules():
         if isinstance(part, nn.Embedding):

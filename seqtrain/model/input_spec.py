@@ -20,7 +20,8 @@ class KernelSizes:
 
     Attributes:
         channels: number of channels of a series.
-        indicators: True if an indicator column of missing values follows for each channel.
+        indicators: True if an indicator of missing values follows for each channel, and values with
+            an indicator of 1 are left out. False if missing values are carried forward.
         lengths: number of time steps of train's shortest, median and longest sequence.
     """
 
@@ -39,7 +40,8 @@ class InputSpec:
         features: True if data.kind is features: time steps are vectors of numbers.
         words: character n-grams of the words of the vocabulary, or None without subwords.
         ngrams: n-grams of tokens in train, or None without model.ngrams.
-        series: standardization of each series by itself, or None if data.standardize is "train".
+        series: standardization of each series by itself, or None unless data.standardize is
+            "series" or "both".
         kernels: facts for the bank of kernels, or None without model.kernels.
         steps: columns of a time step, or None without data.steps.
         static: columns of row features, or None without data.static.
@@ -64,7 +66,8 @@ class InputSpec:
         Args:
             preprocessing: the fitted preprocessing.
             lengths: number of time steps of each training sequence, or None without
-                model.kernels. Only minimum, median and maximum are used.
+                model.kernels. Only minimum, median and maximum are used. If it is None, `kernels`
+                is None.
         """
         series, kernels, column = None, None, preprocessing.sequence
         if column.standardize != "train":

@@ -39,7 +39,8 @@ class DistinctTokens:
             words.
         unknown: distinct numbers of the unknown words, ascending.
         index: position of each step's token in the concatenation of `known` and `unknown`.
-        spellings: character n-grams of all unknown words of the batch, or None without any.
+        spellings: character n-grams of all unknown words of the batch, also if this is a segment;
+            or None without any.
 
     Shape:
         known and unknown together have U entries. index: (N,). All are int64.
@@ -101,8 +102,9 @@ class Inputs:
             random: random numbers for dropout, or None for prediction.
 
         Returns:
-            The packed time steps. With convolutions they are embedded and convolved, otherwise not.
-            With subwords, unknown words have ids beyond the vocabulary.
+            The packed time steps. With convolutions they are embedded and convolved, otherwise not;
+            for series, the convolutions replace the embedding. With subwords and no convolutions,
+            unknown words have ids beyond the vocabulary.
         """
         packed = batch.packed
         if self.subwords is not None:
@@ -134,7 +136,10 @@ class Inputs:
             packed: result of `read_whole`, or a segment of it.
             batch: the batch of the time steps.
             random: random numbers for dropout, or None for prediction.
-            begin: time step at which each row begins in its sequence, or None for 0.
+            begin: time step at which each row begins in its sequence, (B,), or None for 0.
+
+        Returns:
+            `DistinctInputs` for tokens without convolutions, else one vector for each packed step.
         """
         if self.convolutions is not None and not isinstance(self.embedding, nn.Identity):
             return packed  # `read_whole` embedded the steps before the convolutions
@@ -182,8 +187,9 @@ class Inputs:
     def _distinct_tokens(self, packed: PackedSequence, batch: Batch | None) -> DistinctTokens:
         """Return the distinct tokens of a batch or a segment.
 
-        They are on the CPU if the batch has a copy of the ids there. So the CPU knows the number of
-        tokens without waiting for the device.
+        For a whole batch with a copy of the ids on the CPU, they are on the CPU. So the CPU knows
+        the number of tokens without waiting for the device. Otherwise they are on the device of
+        `packed`.
 
         Args:
             packed: ids of the whole batch, or of a segment of it.
@@ -222,7 +228,7 @@ class Inputs:
 def distinct_ids(ids: Tensor, vocab_size: int, *, with_unk: bool = False) -> tuple[Tensor, Tensor]:
     """Return the distinct ids in ascending order, (U,), and the index of each id in them, (N,).
 
-    It equals `torch.unique`, but doesn't sort.
+    Except for `with_unk`, both equal the results of `torch.unique`, but nothing is sorted.
 
     Args:
         ids: ids below `vocab_size`, (N,).

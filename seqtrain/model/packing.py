@@ -39,6 +39,9 @@ def pack_batch(batch: Batch) -> Batch:
     """Return a copy of a padded batch, with its rows sorted by length and packed.
 
     `sorted_indices` and `unsorted_indices` are adapted, so that `Batch.restore` still works.
+
+    Raises:
+        ValueError: If the lengths don't fit the padded inputs.
     """
     packed, order, _ = sort_and_pack(batch.inputs.data, batch.lengths)
     cpu_order = order.cpu()
@@ -61,7 +64,7 @@ def pack_batch(batch: Batch) -> Batch:
 class PackedSequences:
     """Layout of packed steps: tensors (N, H) in the order of a PackedSequence.
 
-    `PaddedSequences` has equal methods, so that pooling and standardization take either layout.
+    `PaddedSequences` has the same methods, so that pooling and standardization take either layout.
 
     Args:
         batch_sizes: number of sequences at each time step, (T,), on the CPU.
@@ -97,7 +100,7 @@ class PackedSequences:
 
 
 class PaddedSequences:
-    """Layout of padded steps, time first: tensors (T, B, H). ONNX has no packing.
+    """Layout of padded steps, time first: tensors (T, B, H), for ONNX, which has no packing.
 
     Args:
         valid: True where a step isn't padding, (T, B, 1).

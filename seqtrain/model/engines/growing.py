@@ -68,8 +68,9 @@ def grow_tree_in_torch(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Grow a tree that fits the negative gradient, level by level.
 
-    Each node takes the split with the greatest gain, or the first of equal splits. A node without a
-    split that gains enough sends all examples left.
+    Each node takes the split with the greatest gain, or the first of equal splits. Each side of a
+    split must have at least `LEAST_ROWS` examples. A node without a split that gains more than
+    `SMALLEST_GAIN` sends all examples left.
 
     Args:
         bins: bin of each value, (A, B) uint8.
