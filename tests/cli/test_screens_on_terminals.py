@@ -156,6 +156,8 @@ def test_what_has_no_room_is_named(show):
         narrow, wide = (show(words, width).written for width in (60, 200))
         assert re.search(r"\d columns? do\S+ fit", narrow)
         assert " fit;" not in wide
+    notes = re.findall(r"1 column doesn't fit: ([^;]+); all are in", show(["eval"], 80).written)
+    assert notes == ["weighted F1"]
     lines = show(["runs"], 80).lines()
     assert lines[0].split()[:5] == ["run", "accuracy", "baseline", "test.accuracy", "time"]
 

@@ -221,7 +221,7 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
         }
         for name in labels
     ]
-    print_records(console, records, sections=[len(records) - 1])
+    print_records(console, records, sections=[len(records) - 1], also="seqtrain eval --json")
 
 
 def display_order(labels: Sequence[str]) -> list[str]:

@@ -14,6 +14,8 @@ from seqtrain.text import counted, printable
 
 GAP, EDGES = 3, 2
 """Spaces between two columns, and at both edges of a table in total."""
+NAMES_LENGTH = 40
+"""Largest length, in characters, of the names of left-out columns that a note contains."""
 LEAST_WIDTHS = {"words": 10, "text": 20}
 """Maps each kind of column that can be narrowed to its smallest width."""
 
@@ -84,7 +86,7 @@ def print_table(
     for number, row in enumerate(zip(*(texts[i][1:] for i in kept), strict=True), start=1):
         table.add_row(*row, end_section=number in sections)
     console.print(table, crop=False)
-    note_left_out(len(every) - len(kept), also)
+    note_left_out(every, kept, also)
 
 
 def print_records(console: Console, records: Iterable[Record], **options: Any) -> None:
@@ -105,16 +107,22 @@ def format_number(value: float | None, form: str) -> str:
     return "-" if value is None else format(value, form)
 
 
-def note_left_out(count: int, also: str = "") -> None:
-    """Print a note on stderr that columns were left out, unless `count` is 0.
+def note_left_out(columns: Sequence[TableColumn], kept: Sequence[int], also: str = "") -> None:
+    """Print a note on stderr with the columns that were left out, or nothing if there are none.
+
+    The columns are counted, and named if their names are short.
 
     Args:
-        count: Number of the columns.
-        also: Command that shows them, or "".
+        columns: All columns.
+        kept: Indices of the columns that are shown.
+        also: Command that shows the others, or "".
     """
-    if count:
-        verb = "doesn't fit" if count == 1 else "don't fit"
-        note(f"{counted(count, 'column')} {verb}{also and f'; all are in: {also}'}")
+    names = [column.name for i, column in enumerate(columns) if i not in kept]
+    if names:
+        found = f"{counted(len(names), 'column')} {'does' if len(names) == 1 else 'do'}n't fit"
+        shown = ", ".join(names)
+        found += f": {shown}" if len(shown) <= NAMES_LENGTH else ""
+        note(f"{found}{also and f'; all are in: {also}'}")
 
 
 class GrowingTable:
@@ -142,7 +150,7 @@ class GrowingTable:
         if self._columns[-1].kind == "text":
             used = _total_width([column.width for column in self._columns[:-1]], gap, edges=gap)
             self._columns[-1] = self._columns[-1]._replace(width=width - used)
-        note_left_out(len(columns) - len(self._kept), also)
+        note_left_out(columns, self._kept, also)
         self.heading = self.row([column.name for column in columns])
 
     def row(self, cells: Sequence[str]) -> str:
