@@ -102,7 +102,7 @@ def are_equal(one: PreparedData | str, other: PreparedData | str) -> bool:
     return same(one, other)
 
 
-@pytest.mark.parametrize("seed", seeds(3))
+@pytest.mark.parametrize("seed", seeds(2))
 def test_data_are_those_of_the_files_whatever_happened_to_the_cache(seed, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     draw, task, num_cached = random.Random(seed), random_task(seed), 0
