@@ -1,4 +1,4 @@
-"""Kinds of table cells: number, date, text, list of numbers, list of symbols, sentences."""
+"""Kinds of table cells, such as number, date, text, list of numbers, or list of symbols."""
 
 import re
 from collections.abc import Sequence
@@ -13,9 +13,12 @@ from seqtrain.data.readers.sequences import sequence_from_text
 from seqtrain.data.readers.times import ISO_DURATION
 
 LONGEST_NUMBER = 15
-"""Digits of the longest whole number that can be a measurement; a longer one is a code."""
+"""Largest number of digits of a whole number that counts as a number. A longer one is text."""
 LONGEST_SPECIAL_WORD = 6
-"""Longest cell that begins with a letter and can be of another kind than text, such as "null"."""
+"""Largest length of a cell that begins with a letter and isn't text, such as "null".
+
+ISO durations, such as PT1M30S, may be longer.
+"""
 LIST_KINDS = ("series", "symbols", "turns")
 """Kinds of columns whose cells hold whole sequences."""
 DATE = re.compile(
@@ -32,7 +35,10 @@ UNIT = re.compile(
     r"([€$£¥]?)\s?[-+]?([0-9]+|[0-9]+[.,][0-9]+|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?"
     r"|[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]+)\s?([€$£¥%]|°?[A-Za-zµ]{0,6}(?:/[a-z]+)?)"
 )
-"""Pattern of a number with a comma or a unit. Groups 1 and 3 are the unit."""
+"""Pattern of a number that may have commas and a unit.
+
+Group 1 is a unit before the number, and group 3 a unit after it. Both may be empty.
+"""
 
 
 class Cell(NamedTuple):
@@ -41,11 +47,15 @@ class Cell(NamedTuple):
     Attributes:
         kind: One of
 
-            - blank, missing (a word such as NA), number, date, text;
+            - blank, missing (a word such as NA), number, text;
+            - date: a date, a time of day or a duration;
             - unit: a number with a comma or a unit;
-            - series: several numbers; whole: several whole numbers, which may be symbols;
-            - symbols: several strings; turns: several sentences.
-        content: Numbers or strings of a list, the unit of a number, or () for other kinds.
+            - series: a list of numbers;
+            - whole: a list of whole numbers from 0 on, which may be symbols;
+            - symbols: a list of strings;
+            - turns: a list of sentences, or of objects such as the messages of a chat.
+        content: Numbers of a series or whole cell. Strings of a list from JSON. Unit of a unit
+            cell, which is "" for a mere comma. Otherwise (), also for a list with a mistake.
     """
 
     kind: str
@@ -53,7 +63,12 @@ class Cell(NamedTuple):
 
 
 def cell_of_list(value: Sequence[Any]) -> Cell:
-    """Return the kind and content of a cell that holds a list from JSON."""
+    """Return the kind and content of a cell that holds a list from JSON.
+
+    The first entry decides between objects, strings and numbers. Strings are sentences (turns) if
+    they have two words or more on average. A list of whole numbers from 0 on is whole. Any other
+    list is a series, even if its entries aren't numbers.
+    """
     if not value:
         return Cell("blank")
     if isinstance(value[0], dict):
@@ -67,7 +82,10 @@ def cell_of_list(value: Sequence[Any]) -> Cell:
 
 
 def is_plainly_text(text: str) -> bool:
-    """Return True if a cell is text by its length and first letter: the most frequent case."""
+    """Return True if a cell is certainly text, as its length and its first letter tell.
+
+    If the result is False, the cell may still be text: `cell_of_text` decides.
+    """
     is_long = len(text) > LONGEST_SPECIAL_WORD and not text[-1].isspace()
     is_period = is_long and text[0] == "P" and PERIOD.fullmatch(text)
     return is_long and text[0].isalpha() and not is_period and "\n" not in text
@@ -75,7 +93,11 @@ def is_plainly_text(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def cell_of_text(text: str) -> Cell:
-    """Return the kind and content of a cell that holds text."""
+    """Return the kind and content of a cell that holds text.
+
+    Whitespace around the text is ignored. A text that begins with `["` counts as symbols without
+    content.
+    """
     text = text.strip()
     if not text:
         return Cell("blank")
@@ -104,7 +126,8 @@ def cell_of_text(text: str) -> Cell:
 def _cell_of_numbers(text: str) -> Cell:
     """Return the kind and content of a text that may hold several numbers.
 
-    The kind is series, whole, or text if it holds no numbers.
+    The kind is series, whole, or text if it holds no numbers. A text that is meant as a list of
+    numbers, but has a mistake, is a series without content.
     """
     try:
         steps = np.asarray(sequence_from_text(text, "features"))

@@ -46,7 +46,10 @@ TIME_NAME = re.compile(
 FEWEST_AT_ONCE = 32
 """Fewest distinct cells of a block that are tried as numbers together."""
 MOST_KEPT = 100_000
-"""Largest number of rows whose cells are kept, and of distinct values that are counted."""
+"""Number of kept cells from which on no further block is kept.
+
+Also the number of distinct values beyond which values aren't counted any more.
+"""
 LONGEST_LABEL = 80
 """Length of the longest value that can be a label."""
 REPEATS = 4
@@ -60,7 +63,10 @@ MOST_MISSING = 0.1
 CALENDAR = re.compile(
     r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?", re.ASCII
 )
-"""Pattern of a date written as a whole number, perhaps with a time, such as 20240301."""
+"""Pattern of a date of 1900 to 2099 written as a whole number, such as 20240301.
+
+A time of day may follow, as in 202403010951.
+"""
 KIND_NAMES = {
     "series": "lists of numbers",
     "symbols": "lists",
@@ -76,22 +82,27 @@ class ColumnProfile:
 
     Attributes:
         column: Name or index of the column.
-        one_hot: Columns that mark a label each, if this profile joins them, or None.
-        rows: Number of cells.
-        cells: Stripped texts of the kept cells, cut to `LONGEST_LABEL` + 1 characters.
-        texts: The kept cells as they are written. A list is "".
+        one_hot: Names or indexes of the columns that this profile joins, each of which marks one
+            label; or None.
+        rows: Number of all cells, kept or not.
+        cells: Stripped texts of the kept cells, cut to `LONGEST_LABEL` + 1 characters. The cells
+            of the first blocks are kept, until they are `MOST_KEPT` or more.
+        texts: The kept cells as they are written. A list or null is "".
         is_text_only: True if all cells are texts in the file.
         values: Maps each value to its count. The values are cells that can be labels, and the
-            strings in cells that hold lists of sentences.
-        has_no_labels: True if a cell is a list, has decimals, or is too long to be a label.
-        characters: Total number of characters of the cells.
-        words: Total number of words. A cell that isn't text counts as one word.
+            strings in cells that hold lists of sentences. Blank cells aren't values. Counting ends
+            at more than `MOST_KEPT` values.
+        has_no_labels: True if at least one cell can't be a label: it is a list, a number with
+            decimals or a comma, or longer than `LONGEST_LABEL`.
+        characters: Total number of characters of the cells. A list from JSON counts as none.
+        words: Total number of words. A cell that isn't text, even a blank one, counts as one word.
         kinds: Maps each kind of cell (see `Cell`) to its count.
-        units: Maps each unit of numbers to the first cell with this unit and its row, from 1.
+        units: Maps each unit of numbers to the first cell with this unit and its row, from 1. The
+            unit of a number with a mere comma is "".
         decimal_commas: Number of cells such as 0,5 or 1,000.
         decimal_series: Number of cells such as "0,5 1,5".
         thousands: Number of cells whose comma may separate thousands, such as 1,000.
-        steps: Total length of the lists of numbers.
+        steps: Total length of the lists of numbers, in time steps.
         roughness: Sum over all lists of whole numbers: the squared differences between
             neighbours, less the length times the variance. A negative sum means measurements,
             whose neighbours are similar.
@@ -119,7 +130,7 @@ class ColumnProfile:
         """Add a block of cells to the statistics.
 
         Args:
-            cells: Texts or values from JSON, one per row.
+            cells: Texts or values from JSON, one per row. None is a blank cell.
             before: Insert the cells before all earlier blocks, as for a first row that turns out
                 to be no header.
         """
@@ -144,7 +155,10 @@ class ColumnProfile:
         self.rows += len(cells)
 
     def _count_many(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Add the cells that are plainly texts, and the numbers if all others are plain numbers.
+        """Add the cells that are plainly texts, and perhaps the numbers.
+
+        Numbers are added if all other cells, except blank ones, are plain numbers. They must have
+        at most `LONGEST_NUMBER` characters. At least `FEWEST_AT_ONCE` of them must be distinct.
 
         Args:
             counts: Maps the text of each cell to its count.
@@ -164,7 +178,13 @@ class ColumnProfile:
         return {text: n for text, n in others.items() if text not in numbers}
 
     def _add(self, kind: str, counts: Mapping[str, int], labels: Sequence[str]) -> None:
-        """Add cells of one kind, text or number, of which `labels` can be labels."""
+        """Add cells of one kind, text or number.
+
+        Args:
+            kind: The kind, "text" or "number".
+            counts: Maps the text of each cell to its count.
+            labels: Those of the texts that can be labels.
+        """
         self.kinds[kind] += sum(counts.values())
         self.characters += sum(len(text) * n for text, n in counts.items())
         words = (len(text.split()) if kind == "text" else 1 for text in counts)
@@ -213,15 +233,21 @@ class ColumnProfile:
 
     @property
     def shown(self) -> str:
-        """Name of the column in quotes, or its index."""
+        """Name of the column in quotes, cut to 40 characters, or its index as text."""
         return quote(self.column, 40) if isinstance(self.column, str) else str(self.column)
 
     @cached_property
     def kind(self) -> str:
         """Kind of the column: number, date, text, series, symbols or turns.
 
-        The most frequent kind of cell decides. A column of numbers that also holds words, other
-        than a few such as NA, is text.
+        The most frequent kind of cell decides. Blank cells and words such as NA don't count.
+
+        - Numbers with a comma or unit count as numbers if all have the same unit, else as text.
+        - A column of numbers with any cell of another kind is text. So is one of few distinct
+          whole numbers, if more than `MOST_MISSING` of its cells are words such as NA.
+        - Lists of whole numbers are series if neighbours are similar, else symbols.
+        - Lists of sentences are symbols if the sentences repeat.
+        - A column without any such cell is text.
         """
         known = self.kinds.copy()
         blank, missing, with_unit = (known.pop(kind, 0) for kind in ("blank", "missing", "unit"))
@@ -246,7 +272,7 @@ class ColumnProfile:
 
     @cached_property
     def names_owner(self) -> bool:
-        """True if the column's name tells that it names owners of rows, such as customer_id."""
+        """True if a word of the column's name is in `OWNER_NAMES`, such as customer_id."""
         return not {*self.name.replace("-", "_").split("_")}.isdisjoint(OWNER_NAMES)
 
     @cached_property
@@ -256,22 +282,31 @@ class ColumnProfile:
 
     @property
     def differs(self) -> bool:
-        """True if over half of the values are distinct, or if the values can't be labels."""
+        """True if there are more distinct values than half of the rows.
+
+        Also True if a single cell can't be a label: see `has_no_labels`.
+        """
         return self.has_no_labels or len(self.values) > self.rows / 2
 
     @property
     def repeats(self) -> bool:
-        """True if the values can be labels, and each occurs `REPEATS` times or more on average."""
+        """True if all cells can be labels, and values occur `REPEATS` times or more on average."""
         return not self.has_no_labels and REPEATS * len(self.values) <= self.rows
 
     @property
     def can_be_label(self) -> bool:
-        """True if the column has two or more distinct values that repeat and are no dates."""
+        """True if the column has at least two distinct values, but at most half as many as rows.
+
+        False for dates, and if a single cell can't be a label: see `has_no_labels`.
+        """
         return len(self.values) >= 2 and not self.differs and self.kind != "date"
 
     @property
     def can_be_sequence(self) -> bool:
-        """True if the cells are lists, or texts that differ from row to row and aren't codes."""
+        """True if the column holds lists, or texts most of which differ: see `differs`.
+
+        Texts in a column named like codes don't count, nor do single words in one named like times.
+        """
         is_name = self.is_code or (self.is_time and self.words <= self.rows)
         return self.kind in LIST_KINDS or (self.kind == "text" and self.differs and not is_name)
 
@@ -282,27 +317,34 @@ class ColumnProfile:
 
     @property
     def is_id(self) -> bool:
-        """True if the values can be ids of the rows: each is one word that occurs once."""
+        """True if the values can be ids of the rows.
+
+        All cells can be labels, all differ, and they hold fewer than 1.5 words on average. False
+        with blank cells, and if not all values were counted: see `MOST_KEPT`.
+        """
         return not self.has_no_labels and len(self.values) == self.rows and self.has_one_word
 
     @property
     def is_category(self) -> bool:
-        """True if the column holds single words that repeat."""
+        """True if the column holds texts of about one word that repeat: see `repeats`."""
         return self.kind == "text" and self.has_one_word and self.repeats
 
     @property
     def is_measured(self) -> bool:
         """True if the column holds measurements.
 
-        They are numbers with decimals or with `FEWEST_MEASURED` distinct values or more, and they
-        don't number the rows.
+        They are numbers, some with decimals or with `FEWEST_MEASURED` distinct values or more.
+        Whole numbers that all differ are none, as they may number the rows.
         """
         changes = (self.has_no_labels or len(self.values) >= FEWEST_MEASURED) and not self.is_id
         return self.kind == "number" and changes
 
     @property
     def is_free_text(self) -> bool:
-        """True if most rows hold different texts of several words."""
+        """True if the column holds texts of `FREE_WORDS` words or more on average.
+
+        Most of them must differ, or one must be too long for a label: see `differs`.
+        """
         return self.kind == "text" and self.differs and self.words >= FREE_WORDS * self.rows
 
     @property
@@ -316,16 +358,19 @@ class ColumnProfile:
 
     @cached_property
     def codes(self) -> npt.NDArray[np.intp]:
-        """Index of each cell's value, from 0 in the order of first appearance: (rows,)."""
+        """Index of each kept cell's value, from 0 in the order of first appearance: (kept,).
+
+        Cells are compared as in `cells`: cut to `LONGEST_LABEL` + 1 characters.
+        """
         known: dict[str, int] = {}
         return np.array([known.setdefault(cell, len(known)) for cell in self.cells], dtype=np.intp)
 
     @cached_property
     def times(self) -> npt.NDArray[np.float64]:
-        """Each cell as a number, or as the seconds of a date or duration: (rows,).
+        """Each kept cell as a number, or as the seconds of a date or duration: (kept,).
 
-        A cell that isn't a number is NaN. In a column of dates, all values are NaN if the cells
-        can't be read as one type of date, or if day and month can be exchanged.
+        A cell that isn't a number is NaN. In a column of dates, all values are NaN if a cell is
+        blank or of another type of date. They are also NaN if day and month can be exchanged.
         """
         cells = self.cells
         if self.has_decimal_commas:
@@ -344,30 +389,39 @@ class ColumnProfile:
 
     @cached_property
     def is_duration(self) -> bool:
-        """True if the column holds times of day or durations, such as 12:30."""
+        """True if all kept cells are times of day or durations, such as 12:30.
+
+        Blank cells and words such as NA don't count.
+        """
         no_time = ("blank", "missing")
         cells = (cell for cell in {*self.cells} if cell_of_text(cell).kind not in no_time)
         return self.kind == "date" and _seconds(cells, DURATION) is not None
 
     @property
     def is_calendar(self) -> bool:
-        """True if all cells are dates written as whole numbers, such as 20240301."""
+        """True if all kept cells are dates written as whole numbers: see `CALENDAR`.
+
+        Also True without cells.
+        """
         return all(map(CALENDAR.fullmatch, {*self.cells}))
 
     @property
     def share_repeated(self) -> float:
-        """Share of the rows, in [0, 1], whose value also occurs in another row."""
+        """Share of the kept rows, in [0, 1], whose value also occurs in another kept row."""
         counts = np.bincount(self.codes)
         return float(np.mean(counts[self.codes] > 1)) if len(counts) else 0.0
 
     def unit_problem(self) -> str:
-        """Return an error message about the first number with a comma or a unit."""
+        """Return an error message about the first number with a comma or a unit.
+
+        The column must have such a number: `units` isn't empty.
+        """
         value, row = next(iter(self.units.values()))
         advice = "write decimals with a point, thousands without a comma, and no units"
         return f"{self.shown}: found {quote(value, 20)} (row {row:,}); {advice}"
 
     def describe(self) -> str:
-        """Return the name and the content of the column as text, such as `'age' (numbers)`."""
+        """Return the name and the kind of content of the column, such as `'age' (numbers)`."""
         if self.is_id:
             kind = "unique"
         elif not self.differs and self.kind in ("number", "text"):
@@ -381,7 +435,7 @@ class ColumnProfile:
 
 
 def _seconds(cells: Iterable[str], order_type: str) -> npt.NDArray[np.float64] | None:
-    """Return the cells as seconds, (cells,), or None if a cell isn't of this type.
+    """Return the cells as seconds, (cells,), or None if a cell is blank or of another type.
 
     Args:
         cells: Texts of dates, times or durations.
@@ -394,11 +448,11 @@ def _seconds(cells: Iterable[str], order_type: str) -> npt.NDArray[np.float64] |
 
 
 def profile_blocks(blocks: Iterable[Mapping[Column, Sequence[Any]]]) -> list[ColumnProfile]:
-    """Return one profile per column of a table.
+    """Return one profile per column of a table, in the order in which columns first appear.
 
     Args:
-        blocks: Blocks of rows, which map columns to cells. In the rows of a block that lacks a
-            column, its cells count as blank.
+        blocks: Blocks of rows. Each maps columns to their cells. In the rows of a block that lacks
+            a column, the column's cells count as blank.
     """
     profiles: dict[Column, ColumnProfile] = {}
     total = 0
@@ -419,6 +473,8 @@ def columns_named(
 ) -> list[ColumnProfile]:
     """Return the profiles of the columns that the user gave in an option, by name or index.
 
+    The list is empty if the user didn't give the option. A name has precedence over an index.
+
     Args:
         columns: Profiles of all columns. The given columns must be among them.
         options: Options of the user.
@@ -430,9 +486,14 @@ def columns_named(
 
 
 def flattened(rows: Sequence[Mapping[str, Any]], prefix: str = "") -> dict[Column, list[Any]]:
-    """Return the cells of each field of JSON objects. A field that an object lacks is None.
+    """Return a dictionary that maps each field of JSON objects to its cells, one per object.
 
-    A field of an inner object is named `outer.inner`. `prefix` is put before each name.
+    A field that an object lacks is None. A field of an inner object is named `outer.inner`. A
+    field that only holds inner objects has no cells and is left out.
+
+    Args:
+        rows: The objects.
+        prefix: Text that is put before each name.
     """
     columns: dict[Column, list[Any]] = {}
     for name in dict.fromkeys(chain.from_iterable(rows)):

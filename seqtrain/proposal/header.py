@@ -20,13 +20,18 @@ def has_header(
     """Return True if the first row holds the names of the columns, and False if it is data.
 
     The option `header` decides first. Otherwise, the row is a header if it holds a column name
-    that the user gave in another option. Without such a name, these rules follow:
+    that the user gave in another option. Without such a name, the first rule that fits decides:
 
-    - A row with a long cell, or with a blank cell after the first cell, is data.
-    - A row with numbers is a header only if the numbers count up by one, next to other names.
-    - A row with equal cells is data. So is a row without a usual name if two cells occur again.
+    - A row with a cell of more than `LONGEST_LABEL` characters is data. So is a row with a blank
+      cell after the first cell.
+    - A row with numbers is a header only if three or more count up by one, next to other names.
+    - A row with equal cells is data.
+    - If two or more cells occur again in their columns, the row is data. An exception is a row
+      with a usual name (`KNOWN_NAMES`) that is rare in its column (`MOST_NAMES`).
     - A row with a usual name, such as "label", is a header.
-    - A row whose cells don't occur again is a header if a column below holds numbers or labels.
+    - A row whose cells don't occur again is a header if a column holds numbers, lists of numbers,
+      dates, or few distinct labels.
+    - A row with a cell that occurs again is data.
 
     Args:
         file: Name of the file, for messages.
