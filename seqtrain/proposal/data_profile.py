@@ -24,7 +24,7 @@ from seqtrain.proposal.sampling import row_sample
 from seqtrain.proposal.text_family import Family, family_of
 
 OFTEN_MISSING = 0.2
-"""Share of missing numbers in a column from which on the last number is carried forward."""
+"""Share of missing numbers in a step column from which on the column is often missing."""
 SAMPLE = 4096
 """Largest number of rows that are kept as a sample, spread evenly over the files."""
 TOKENIZERS = {"words": "word", "symbols": "whitespace"}
@@ -49,24 +49,30 @@ class DataProfile:
         schema: Roles of the columns.
         ignored: Descriptions of the columns that are not used.
         warnings: Doubts about the columns, one line each.
-        rows: Number of rows with a sequence.
-        empty: Number of rows without a sequence.
+        rows: Number of labelled rows with a sequence that isn't empty.
+        empty: Number of labelled rows with an empty sequence.
         unlabelled: Number of rows with a blank label.
         unreadable: Number of rows that can't be read.
-        missing: True if a number of a series or a row feature is missing.
-        multi_label: True if a row can have any number of labels.
+        missing: True if a number of a sequence or a row feature is missing.
+        multi_label: True if rows can have several labels or none.
         classes: Maps each label to its number of rows.
-        sample: Pairs of a sequence and its labels, spread evenly over the rows.
-        lengths: Median, 95 % quantile and maximum of the lengths in time steps.
+        sample: Pairs of a sequence and its labels, at most `SAMPLE`, spread evenly over the rows.
+        lengths: Median, 95 % quantile and maximum of the lengths in time steps, in the sample.
         channels: Numbers per time step if time steps hold only numbers, else 0.
         symbols: Number of distinct tokens in the sample, or 0 for numbers and step tables.
         family: Kind of data that the rules distinguish: words, characters, alphabet, symbols,
-            series (one channel), channels (several), or steps (a row per time step).
+            series (numbers of one channel), channels (numbers of several), or steps (a step table
+            with a column of tokens).
         scale: Rows of the files per row that was read: above 1 if a file was only sampled.
         note: Description of the sample of a file, or None if all rows were read.
-        owner: Column that names the owner of each row, such as a customer, or None.
-        columns: Profiles of the label column and then of the columns of the sequence, or none.
-        read: Number of rows from which `columns` were profiled, and of all rows; or zeros.
+        owner: Unused column that names the owner of each row, such as a customer, or None.
+        columns: Profiles of the label column and then of the columns of the sequence. Empty for
+            step tables and formats without columns.
+        read: Number of rows from which `columns` were profiled, and of all rows. Zeros if the
+            number of all rows wasn't known beforehand.
+
+    `count_columns` and `count_files` return profiles with the counts and the sample. `conclude`
+    then sets `lengths`, `channels`, `symbols` and `family`.
     """
 
     format: FileFormat
@@ -94,12 +100,15 @@ class DataProfile:
 
     @property
     def token_columns(self) -> list[str]:
-        """Names of the step columns that hold tokens."""
+        """Names of the step columns that hold tokens, or an empty list without step columns."""
         return token_columns(self.schema.steps)
 
     @property
     def is_often_missing(self) -> bool:
-        """True if a step column of numbers lacks the share `OFTEN_MISSING` of its cells or more."""
+        """True if a step column of numbers lacks the share `OFTEN_MISSING` of its cells or more.
+
+        The cells of the sample decide. False if the data isn't a step table.
+        """
         steps = [sequence.numbers for sequence, _ in self.sample if isinstance(sequence, Steps)]
         if not steps:
             return False
@@ -108,14 +117,18 @@ class DataProfile:
 
     @property
     def total_rows(self) -> int:
-        """Number of rows with a sequence, estimated if only a sample was read."""
+        """Number of labelled rows with a sequence, estimated if only a sample was read."""
         return round(self.rows * self.scale)
 
     def count_columns(self) -> DataProfile | None:
-        """Return a new profile with the counts of the columns, without reading the file again.
+        """Return a new profile with the counts of `columns`, without reading the file again.
 
-        Return None if the file must be read for these counts: cells aren't all texts, cells
-        weren't kept, or labels may be lists.
+        Return None if the file must be read for these counts:
+
+        - there are no `columns`, or several columns mark a label each,
+        - sequences aren't texts, or a cell of `columns` isn't a text in the file,
+        - the profiles of the columns didn't keep all cells,
+        - a label begins with "[", as lists do.
         """
         schema, (label, *sequence) = self.schema, self.columns or (None,)
         if label is None or schema.kind != "text" or label.one_hot is not None:
@@ -144,6 +157,8 @@ class DataProfile:
     ) -> DataProfile:
         """Return a new profile with the counts of files, read with this format and schema.
 
+        Of a large file whose number of rows is known beforehand, blocks of rows are read.
+
         Args:
             files: The files.
             progress: Reports the number of rows.
@@ -151,7 +166,8 @@ class DataProfile:
             changes: Fields of the schema that have other values for these files.
 
         Raises:
-            DataError: If rows can't be read, and `drop_bad_rows` is False.
+            DataError: If a file can't be read. Also if rows can't be read, and `drop_bad_rows` is
+                False.
         """
         schema = replace(self.schema, **changes)
         profile = DataProfile(self.format, schema, self.ignored, self.warnings)
@@ -174,15 +190,21 @@ class DataProfile:
         return profile
 
     def note_sample(self, read: int, total: int) -> None:
-        """Set the scale and the note of the profile if `read` of `total` rows were read."""
+        """Set the scale and the note of the profile if fewer rows were read than there are.
+
+        Args:
+            read: Number of rows that were read.
+            total: Number of all rows.
+        """
         if read < total:
             self.scale = total / read
             self.note = f"looked at {read:,} of {total:,} rows, in {NUM_BLOCKS} blocks"
 
     def add(self, sequence: Any, labels: Labels) -> None:
-        """Count a row with its labels, and append it to the sample if it is due.
+        """Count a labelled row, and set `missing` and `multi_label` if the row tells them.
 
-        A row with an empty sequence is only counted in `empty`.
+        Every k-th row is appended to the sample. If the sample exceeds `SAMPLE`, every second pair
+        is removed, and k doubles. A row with an empty or blank sequence is only counted in `empty`.
         """
         if not (sequence.strip() if isinstance(sequence, str) else len(sequence)):
             self.empty += 1
@@ -203,10 +225,11 @@ class DataProfile:
     def conclude(self, tokenizer: str | None = None) -> None:
         """Set the family, the lengths, the channels and the symbols from the sample.
 
-        If the texts turn out to be symbols, set the kind of the schema to "tokens".
+        The sample must not be empty. If texts turn out to be symbols, the kind of the schema is set
+        to "tokens".
 
         Args:
-            tokenizer: Tokenizer that the user chose, or None.
+            tokenizer: Tokenizer that the user chose, which decides the family of texts; or None.
         """
         sequences, labels = zip(*self.sample, strict=True)
         steps, kind = self.schema.steps, self.schema.kind
@@ -239,7 +262,8 @@ def good_rows(
         sample: As in `read_rows`.
 
     Raises:
-        DataError: After the last row, if rows can't be read and `drop_bad_rows` is False.
+        DataError: If reading can't continue. Also after the last row, if rows can't be read and
+            `drop_bad_rows` is False.
     """
     problems, good = RowProblems(source.name), 0
     for row in read_rows(source, problems, sample=sample):

@@ -35,12 +35,16 @@ RULES: tuple[tuple[int, Callable[[ColumnProfile], bool]], ...] = (
 
 
 def label_score(column: ColumnProfile) -> int:
-    """Return the points of a column as the label. The column with most points is the label."""
+    """Return the points of a column from `RULES`. With more points, it is likelier the label."""
     return sum(points for points, applies in RULES if applies(column))
 
 
 def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
-    """Return the column of the label.
+    """Return the column of the label: the column with most points that can be a label.
+
+    In a table of more than `FEWEST_MEASURED` columns, a tie is decided for text, then for the first
+    or last column. If no column can be a label, a column of lists of strings is the label. It must
+    be the only such column, and the table must have a column of text.
 
     Raises:
         DataError: If no column can be the label, or several columns are equally likely.
@@ -72,7 +76,11 @@ def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
 
 
 def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
-    """Return a line for an error message if the columns can mark a label each, or no line."""
+    """Return a list with a line for an error message, or [] if a column holds more than marks.
+
+    Marks such as 0 and 1 tell if a row has the label of the column's name. The line proposes to
+    read all of the columns in this way.
+    """
     if not all(MARKS.keys() >= {value.lower() for value in each.values} for each in columns):
         return []
     setting = f"data.label={flow([each.column for each in columns])}"
@@ -82,9 +90,11 @@ def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
 def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
     """Return a line per column for an error message, with a command that names the column.
 
+    Only the first `MOST_LISTED` columns have a line. A last line counts the others, if any.
+
     Args:
         option: Option that names the column, such as "label".
-        columns: Columns that the user can choose from.
+        columns: Columns that the user can choose from, at least one.
     """
     given = [f"{THE_COMMAND} --{option} {shlex.quote(str(each.column))}" for each in columns]
     width = max(map(len, given[:MOST_LISTED]))
@@ -97,7 +107,10 @@ def commands(option: str, columns: Sequence[ColumnProfile]) -> list[str]:
 
 
 def described(columns: Sequence[ColumnProfile]) -> list[str]:
-    """Return one line per column for an error message, and a line with the number left out."""
+    """Return one line per column for an error message.
+
+    Only the first `MOST_LISTED` columns have a line. A last line counts the others, if any.
+    """
     lines = [f"  {column.describe()}" for column in columns[:MOST_LISTED]]
     more = len(columns) - len(lines)
     return [*lines, f"  and {more:,} more"] if more else lines
@@ -108,8 +121,9 @@ def with_one_label(
 ) -> tuple[Sequence[ColumnProfile], InitOptions]:
     """Return new columns and options in which one column replaces several label columns.
 
-    Each cell of this column holds the names of the columns that mark their label in the row,
-    joined by |. Up to one label column, the arguments are returned unchanged.
+    A cell of this column holds the names of the columns that mark their label in the row, joined
+    by |. It is blank in a row without a mark. The column is the last one. If the options name fewer
+    than two label columns, the arguments are returned unchanged.
 
     Args:
         columns: Profiles of all columns.

@@ -1,4 +1,4 @@
-"""Error of a naive Bayes classifier on n-grams: the quick test of how a sequence is best split.
+"""Error of a naive Bayes classifier on n-grams: a quick test of ways to split sequences.
 
 All counting happens in arrays, so that thousands of texts take a fraction of a second.
 """
@@ -16,7 +16,7 @@ from seqtrain.data.tokenizers import make_tokenizer
 Ids: TypeAlias = npt.NDArray[np.int64]
 
 MOST_CLASSES = 200
-"""Largest number of classes that are compared. Rarer classes are left out."""
+"""Largest number of classes that are compared. Rows of rarer classes are left out."""
 FEATURES_AT_ONCE = 2048
 """Number of features whose weights are in memory at once."""
 DENSE = 8
@@ -24,14 +24,16 @@ DENSE = 8
 SMOOTHING = 0.1
 """Count that every feature has in every class from the beginning."""
 SIGNIFICANT = 5.0
-"""Standard deviations by which the statistic of a kept feature exceeds its expectation."""
+"""Standard deviations by which the G statistic of a kept feature exceeds its expectation."""
 HELD_OUT = 4
-"""Period of held-out rows: every fourth row is held out, and all other rows are learned."""
+"""Period of held-out rows: rows 0, 4, 8, … are held out, and all other rows are learned."""
 
 
 @dataclass(frozen=True)
 class Occurrences:
     """Occurrences of features, such as n-grams, in the rows of a data set.
+
+    Equal features have equal ids in all rows.
 
     Attributes:
         rows: Index of the row of each occurrence, (N,).
@@ -42,7 +44,7 @@ class Occurrences:
     features: Ids
 
     def joined(self, other: "Occurrences") -> "Occurrences":
-        """Return a new object with all occurrences, where features of `other` get new ids."""
+        """Return the occurrences of both objects. The features of `other` get new, higher ids."""
         shifted = other.features + self.features.max(initial=-1) + 1
         return Occurrences(
             np.concatenate((self.rows, other.rows)), np.concatenate((self.features, shifted))
@@ -66,7 +68,7 @@ def character_ngrams(texts: Sequence[str], longest: int) -> Occurrences:
 def word_ngrams(texts: Sequence[str], longest: int = 2) -> Occurrences:
     """Return the occurrences of n-grams of 1 to `longest` words in each text.
 
-    The tokenizer "word" of `fit` splits the texts.
+    The tokenizer "word" of `fit` splits the texts. Upper and lower case stay different.
     """
     split = make_tokenizer("word", lowercase=False)
     return token_ngrams([split(text) for text in texts], longest)
@@ -95,7 +97,10 @@ def _ngrams(ids: Ids, lengths: Sequence[int], longest: int) -> Occurrences:
 
 
 def _numbered(values: Ids) -> Ids:
-    """Return the rank of each value among the distinct values, from 0: (N,)."""
+    """Return the rank of each value among the distinct values, from 0: (N,).
+
+    Values must not be negative.
+    """
     largest = int(values.max(initial=0))
     if largest > DENSE * len(values):
         return np.unique(values, return_inverse=True)[1]
@@ -106,11 +111,13 @@ def _numbered(values: Ids) -> Ids:
 
 
 def telling(found: Occurrences, labels: Sequence[Hashable]) -> Occurrences:
-    """Return the occurrences of the features that are clearly more frequent in some classes.
+    """Return only the occurrences of features that are clearly more frequent in some classes.
 
-    A feature is kept if the G statistic of its counts in the learned rows exceeds its expectation
-    by `SIGNIFICANT` standard deviations. So one key word isn't lost among many other words. Each
-    row without a kept feature gets one occurrence of an additional feature.
+    A feature is kept if the G statistic of its counts per class exceeds its expectation by
+    `SIGNIFICANT` standard deviations. Rows 0, 4, 8, … aren't counted, as `naive_bayes_error`
+    predicts them. Neither are rows whose label isn't among the `MOST_CLASSES` most frequent ones.
+    The result has all occurrences of kept features, also in these rows. Each row without a kept
+    feature gets one occurrence of an additional feature.
 
     Args:
         found: Occurrences of features in the rows.
@@ -136,10 +143,11 @@ def telling(found: Occurrences, labels: Sequence[Hashable]) -> Occurrences:
 
 
 def _classes(labels: Sequence[Hashable]) -> tuple[Ids, list[int]]:
-    """Return the index of each row's class, and the number of learned rows of each class.
+    """Return the index of each row's class, (N,), and the number of learned rows of each class.
 
-    Classes are numbered by decreasing frequency. The index of labels that aren't among the
-    `MOST_CLASSES` most frequent labels is -1.
+    All rows are learned, except rows 0, 4, 8, … (`HELD_OUT`). Classes are numbered by decreasing
+    frequency in the learned rows. The index of a label that isn't among the `MOST_CLASSES` most
+    frequent labels there is -1.
     """
     is_held_out = np.arange(len(labels)) % HELD_OUT == 0
     sizes = Counter(label for label, out in zip(labels, is_held_out, strict=True) if not out)
@@ -152,8 +160,9 @@ def _classes(labels: Sequence[Hashable]) -> tuple[Ids, list[int]]:
 def naive_bayes_error(found: Occurrences, labels: Sequence[Hashable]) -> float:
     """Return the share of wrong predictions of multinomial naive Bayes, in [0, 1].
 
-    Every fourth row is predicted; the classifier learns all other rows. Rows whose label isn't
-    among the `MOST_CLASSES` most frequent labels are left out. Without a row to predict, it is 0.
+    Rows 0, 4, 8, … are predicted, and the classifier learns all other rows. Rows whose label isn't
+    among the `MOST_CLASSES` most frequent labels of learned rows are left out. So are features that
+    no learned row has. Without a row to predict, the share is 0.
 
     Args:
         found: Occurrences of features in the rows.
@@ -190,7 +199,7 @@ def _counts(features: Ids, block: Ids, groups: Ids, num_groups: int) -> npt.NDAr
 
     Args:
         features: Id of the feature of each occurrence, (N,).
-        block: Ids of the features to count, (block,).
+        block: Distinct ids of the features to count, (block,), at least one.
         groups: Index of the group of each occurrence, such as its class, (N,).
         num_groups: Number of groups.
     """

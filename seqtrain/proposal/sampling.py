@@ -1,4 +1,4 @@
-"""Samples of large data files: blocks of lines or row groups, spread evenly over the file."""
+"""Samples of large data files: blocks of lines or rows, spread evenly over the file."""
 
 import os
 import tempfile
@@ -14,9 +14,9 @@ from seqtrain.files.reading import uncompressed
 from seqtrain.proposal.reading_progress import ReadingProgress
 
 MOST_ROWS = 100_000
-"""Number of rows up to which a file is read completely."""
+"""Number of rows up to which a file is read completely, and about that of a sample."""
 MOST_BYTES = 2**27
-"""Size up to which a file is read completely, in bytes of text."""
+"""Size up to which a file is read completely, and about that of a sample, in bytes of text."""
 LINE_FORMATS = ("csv", "tsv", "arff", "jsonl", "fasttext", "txt", "ts")
 """Formats whose files can be sampled by lines."""
 
@@ -37,22 +37,27 @@ class Sample:
 
 
 def row_sample() -> RowSample:
-    """Return a new sample of rows, for formats that know their number of rows beforehand."""
+    """Return a new sample of about `MOST_ROWS` rows, to be passed to the reader of a file.
+
+    It has no effect on formats that don't know their number of rows beforehand.
+    """
     return RowSample(MOST_ROWS)
 
 
 @contextmanager
 def sampled(path: str, format: str, encoding: str, progress: ReadingProgress) -> Iterator[Sample]:
-    """Yield a sample of a data file, or the file itself if it is small.
+    """Yield a sample of a data file, or the file itself if it is small or can't be sampled.
 
-    The sample is a temporary file with the name of the data file. It is deleted at the end of the
-    block. A `DataError` from the block names the data file instead of the sample. A folder, a
-    binary file and a file in UTF-16 are never sampled.
+    A file with more than `MOST_ROWS` rows or `MOST_BYTES` bytes is sampled, if its format is one of
+    `LINE_FORMATS`. A folder and a file in UTF-16 never are. To count the lines, the file is read
+    once. The sample is a temporary file with the name of the data file, without an ending such as
+    .gz. It is deleted at the end of the block. A `DataError` from the block names the data file
+    instead of the sample.
 
     Args:
         path: The data file.
-        format: Its format.
-        encoding: Its encoding.
+        format: Name of its format.
+        encoding: Name of its encoding.
         progress: Reports long steps.
     """
     lines = 0
@@ -87,14 +92,14 @@ def _count(path: str, progress: ReadingProgress) -> tuple[int, int]:
 
 
 def _write_sample(path: str, target: Path, lines: int, size: int) -> int:
-    """Write evenly spread blocks of lines of `path` to `target`, and return the bytes written.
+    """Write `NUM_BLOCKS` evenly spread blocks of lines to a file, and return the bytes written.
 
     Lines with an odd number of quotes may belong to a field of several lines. Only the first block
     keeps such lines.
 
     Args:
         path: The data file, perhaps compressed.
-        target: The sample.
+        target: The file to write, decompressed.
         lines: Number of lines of the data file.
         size: Size of the data file in bytes, decompressed.
     """
