@@ -1,1 +1,1 @@
-"""The network: input, recurrent encoder, pooling, head. Third room, `model`."""
+"""The network: its branches, their layers, and engines that compute the recurrence."""

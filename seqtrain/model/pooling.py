@@ -53,7 +53,12 @@ class Pooling(nn.Module, ABC):
 
     @abstractmethod
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the summary of each sequence, (B, S), for the summaries of its two parts."""
+        """Return the summary of each sequence, (B, S).
+
+        Args:
+            first: summary of the first part of each sequence, (B, S).
+            second: summary of the part that follows, (B, S).
+        """
 
     @abstractmethod
     def finish(self, summary: Tensor) -> Tensor:
@@ -61,7 +66,7 @@ class Pooling(nn.Module, ABC):
 
 
 class SumPooling(Pooling):
-    """Sum of the states. Long sequences have longer vectors than short ones."""
+    """Sum of the states, which isn't divided by the number of steps."""
 
     def summarize(self, states: Tensor, sequences: Sequences) -> Tensor:
         """Return the sum of the states of each sequence, (B, H)."""
@@ -161,10 +166,10 @@ POOLINGS: Mapping[str, type[Pooling]] = {
 class PoolingList(nn.ModuleDict):
     """Several poolings of the same states, whose vectors are concatenated.
 
-    It has the same methods as `Pooling`.
+    It has the methods `summarize`, `merge` and `finish` of a `Pooling`.
 
     Args:
-        names: names of the poolings, keys of `POOLINGS`.
+        names: names of the poolings, distinct keys of `POOLINGS`.
         width: width H of a state.
         attention_size: number of hidden units of attention, or None for H.
     """
@@ -199,7 +204,9 @@ AnyPooling = Pooling | PoolingList
 
 
 def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names in model.pooling in the order of their vectors: "last" comes first.
+    """Return the names in model.pooling in the order of their vectors.
+
+    "last" comes first, and the others keep their order.
 
     Args:
         pooling: value of model.pooling: a name, or several.
@@ -246,7 +253,7 @@ def add_segment(
     """Return the summary of sequences up to the end of a segment.
 
     Row i of the summary and row i of the segment belong to the same sequence. Either may have fewer
-    rows than the other.
+    rows than the other. Rows that only one of them has are taken as they are.
 
     Args:
         pooling: the pooling that made the summary.
@@ -255,7 +262,8 @@ def add_segment(
         batch_sizes: sequences at each time step of the segment, on the CPU.
 
     Shape:
-        summary: (up to B, S). states: (N, H). batch_sizes: (T,). Returns: (B, S).
+        summary: (up to B, S). states: (N, H). batch_sizes: (T,). Returns: (B, S), in at least
+        float32.
     """
     states = states.to(torch.promote_types(states.dtype, torch.float32))
     own = pooling.summarize(states, PackedSequences(batch_sizes, states.device))
@@ -271,7 +279,7 @@ def add_segment(
 def pool_after_each_step(pooling: AnyPooling, states: Tensor, batch_sizes: Tensor) -> Tensor:
     """Return the pooled states after every time step, in packed order, (N, K * H).
 
-    Row n pools the states of its sequence up to and including step n.
+    Row n pools the states of its sequence up to and including step n, in at least float32.
 
     Args:
         pooling: one pooling, or several.
@@ -290,6 +298,8 @@ def pool_after_each_step(pooling: AnyPooling, states: Tensor, batch_sizes: Tenso
 
 def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
     """Return the top layer's last valid state of each sequence, directions concatenated.
+
+    The backward direction's last valid state is that after the first time step.
 
     Shape:
         h_n: (layers * directions, B, hidden), as nn.GRU returns it for packed input. Returns: (B,

@@ -70,17 +70,21 @@ class RandomNumbers:
         return replace(self, key=number(self.key, purpose))
 
     def rows(self, order: Tensor) -> RandomNumbers:
-        """Return the random numbers of the rows with the indices `order` of the batch, (B',)."""
+        """Return the random numbers of some rows of the batch.
+
+        Args:
+            order: indices of the rows, (B',). They become rows 0, 1, … of the result.
+        """
         return replace(self, examples=self.examples[order.cpu()])
 
     def drop(self, values: Tensor, rate: float, purpose: int, *keys: Tensor) -> Tensor:
         """Apply dropout: set each unit to 0 with a probability, and scale the others.
 
-        The scale preserves the mean. If `rate` rounds to 0, `values` is returned itself.
+        The scale preserves the expected value. If `rate` rounds to 0, `values` is returned itself.
 
         Args:
             values: rows of units.
-            rate: probability, rounded to a multiple of 2**-16.
+            rate: probability, rounded to a multiple of 2**-16, and at most 1 - 2**-16.
             purpose: a `Purpose`, or ABOVE_LAYER plus the number of a layer.
             *keys: numbers that identify each row, at least one, such as example and time step. For
                 values on CUDA, all keys may be on the CPU.
@@ -109,7 +113,9 @@ class RandomNumbers:
         batch_sizes: Tensor,
         begin: Tensor | None = None,
     ) -> Tensor:
-        """Apply dropout to packed time steps. Example and time step identify a row; see `drop`.
+        """Return packed time steps after dropout, (N, W); see `drop`.
+
+        The keys of a row are its example and its time step.
 
         Args:
             values: packed time steps, (N, W).

@@ -28,8 +28,8 @@ def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, T
         num_classes: number of classes.
 
     Shape:
-        features: (n, P). labels: (n,) or (n, K). Returns: weight (P, K), intercept (K,). Logits are
-        features @ weight + intercept.
+        features: (n, P). labels: (n,) or (n, K). Returns: weight (P, K) and intercept (K,), of the
+        type of the features. Logits are features @ weight + intercept.
     """
     rows, multi_label = features.double(), labels.ndim == 2
     has_class = labels > 0 if multi_label else functional.one_hot(labels, num_classes)
@@ -53,7 +53,10 @@ def ridge(features: Tensor, labels: Tensor, num_classes: int) -> tuple[Tensor, T
 
 
 def _eigenvectors(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the nonzero eigenvalues of rows @ rows.T, (R,), and their eigenvectors, (n, R)."""
+    """Return the nonzero eigenvalues of rows @ rows.T, (R,), and their eigenvectors, (n, R).
+
+    Eigenvalues below `SMALLEST_EIGENVALUE` times the largest are left out.
+    """
     wide = len(rows) <= rows.shape[1]
     values, basis = torch.linalg.eigh(rows @ rows.T if wide else rows.T @ rows)
     kept = values > SMALLEST_EIGENVALUE * values[-1].clamp(min=SMALLEST_EIGENVALUE)

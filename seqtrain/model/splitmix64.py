@@ -22,7 +22,7 @@ Number = TypeVar("Number", int, Tensor)
 
 
 def number(seed: int, index: int) -> int:
-    """Return number `index` of the stream with this seed; both are from 0 to 2**64 - 1."""
+    """Return number `index` of the stream with this seed, from 0 to 2**64 - 1."""
     return _mix(to_signed(seed + (index + 1) * GOLDEN), to_signed) % 2**64
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from seqtrain.model.packing import Sequences
 
 RELATIVE_ROUNDING = 1e-6
-"""A channel counts as constant if its deviation is at most this fraction of its mean."""
+"""A channel counts as constant if its standard deviation is at most this fraction of |mean|."""
 
 
 class SeriesStandardization(nn.Module):
@@ -38,11 +38,15 @@ class SeriesStandardization(nn.Module):
         return self.ids + self.channels * (1 + self.both + self.indicators)
 
     def forward(self, steps: Tensor, sequences: Sequences) -> Tensor:
-        """Standardize time steps, packed or padded.
+        """Return standardized time steps, packed or padded.
 
         Args:
-            steps: the time steps: ids, channels, and then indicators if they are used.
+            steps: the time steps: ids, channels, and then indicators if they are used. Other
+                columns after the channels are copied to the end of the result.
             sequences: layout of the time steps.
+
+        Returns:
+            Ids, the original channels if `both` is True, the standardized channels, and indicators.
 
         Shape:
             steps: (…, I + C), or (…, I + 2 C) with indicators. Returns: (…, width).

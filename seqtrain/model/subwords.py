@@ -24,7 +24,11 @@ class Subwords(nn.Module):
     Args:
         vocabulary: character n-grams of each word of the vocabulary.
         embedding_dim: size E of a vector.
-        rows: number of rows of the table. If there are more distinct n-grams, some share a row.
+        rows: number of rows of the table. N-grams whose hashes fall on one row share it.
+
+    Attributes:
+        weight: the table, (rows, E).
+        sparse: True if the gradient of `weight` is a sparse tensor.
     """
 
     def __init__(self, vocabulary: WordGrams, embedding_dim: int, rows: int = BUCKETS) -> None:
@@ -48,11 +52,13 @@ class Subwords(nn.Module):
 
         Args:
             ids: ids of known words.
-            unknown_words: numbers of unknown words, or None for none.
-            unknown: n-grams of the unknown words of the batch, or None if there are none.
+            unknown_words: numbers of unknown words, or None without any.
+            unknown: n-grams of the unknown words of the batch, or None if there are none. Then
+                `unknown_words` is ignored.
 
         Shape:
-            ids and unknown_words together have U entries. Returns: (U, E), known words first.
+            ids and unknown_words together have U entries. Returns: (U, E), known words first. A
+            word without n-grams has a row of zeros.
         """
         if self.weight.is_cuda:  # the CPU knows the number of n-grams without waiting
             ids = ids.cpu()
@@ -79,7 +85,7 @@ def _sum_matrix(buckets: Tensor, counts: Tensor) -> SparseRows:
         counts: number of n-grams of each word, (U,).
 
     Returns:
-        A matrix with a row for each word. Its entries are the root of 1 / number of n-grams.
+        A matrix with a row for each word. Its entries are n^(-1/2) for a word of n n-grams.
     """
     shares = counts.clamp(min=1).rsqrt().repeat_interleave(counts)
     return SparseRows(buckets.int(), shares, functional.pad(counts.cumsum(0), (1, 0)))
@@ -104,6 +110,8 @@ def number_unknown_words(batch: Batch, vocab_size: int) -> PackedSequence:
 
 def spelling_keys(words: Tensor, unknown: Grams) -> Tensor:
     """Return a 64-bit hash of the n-grams of each unknown word, (U,), as its key for dropout.
+
+    So a word has the same key in every batch. The order of its n-grams doesn't count.
 
     Args:
         words: numbers of the unknown words in the batch, (U,).

@@ -34,16 +34,17 @@ class ForwardContext:
         random: random numbers of the update, for dropout and random initial states, or None for
             prediction. Its examples are in the order of the rows of the batch.
         start: state before the first time step of each row, or None to use model.initial_state.
-        bptt: number of time steps of truncated backpropagation through time, or None for all. It
-            has no effect without gradients.
+        bptt: largest number of time steps of a segment in truncated backpropagation through time,
+            or None for all. It has no effect without gradients.
         engine: engine that computes the recurrence, or None for the one that `choose_engine`
             returns.
         prepared: maps the name of a branch to the result of `Branch.prepare` for the store of the
             batch.
-        final_states: the last valid state of each row. The forward pass sets it; None before.
+        final_states: the last valid state of each row. The recurrent branch sets it; None before.
 
     Shape:
-        start, final_states: (S, L * D, B, H), row by row of the batch.
+        start, final_states: (S, L * D, B, H), row by row of the batch. After padding, the final
+        states of an LSTM are only h (S = 1).
     """
 
     random: RandomNumbers | None = None
@@ -79,7 +80,7 @@ def valid_steps(steps: Tensor, lengths: Tensor) -> Tensor:
 
     Args:
         steps: padded time steps, (T, B, …). Only T is used.
-        lengths: number of valid steps of each row, (B,).
+        lengths: number of valid steps of each row, (B,), on the CPU as the result.
     """
     return (torch.arange(steps.shape[0])[:, None] < lengths)[:, :, None]
 
@@ -113,8 +114,8 @@ class Branch(nn.Module):
 
     Attributes:
         name: name of the branch in state dicts, in JSON, and on screens.
-        fixed: True if `fit` sets all parameters, and training doesn't change them. The classifier
-            leaves out such a branch in training mode.
+        fixed: True if `fit` sets all arrays of the branch, and training doesn't change them. The
+            classifier leaves out such a branch in training mode.
         default_weight: weight of the branch in predictions, relative to the other branches. The
             calibration may replace it.
     """
@@ -163,12 +164,12 @@ class Branch(nn.Module):
     def begin_export(self) -> ExampleInputs:
         """Prepare `export`, and return examples of the inputs that it reads.
 
-        Time steps and lengths are always inputs, and aren't included.
+        Call it before `export`. Time steps and lengths are always inputs, and aren't included.
         """
         return {}
 
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the parameters that training doesn't change. Without any, do nothing.
+        """Fit the arrays that training doesn't change, in place. Without any, do nothing.
 
         Args:
             train: labelled sequences.
@@ -197,9 +198,11 @@ class Branch(nn.Module):
     def step_logits(self, batch: Batch, context: ForwardContext) -> Tensor:
         """Return the logits after each time step of a packed batch, (N, C), in packed order.
 
-        Row n equals the logits of the sequence if it ended at that step.
+        Row n equals the logits of the sequence if it ended at that step. Call it only if
+        `whole_sequence_key` is None.
 
         Raises:
-            NotImplementedError: If the branch needs whole sequences.
+            NotImplementedError: If the branch doesn't implement it, as branches that always need
+                whole sequences.
         """
         raise NotImplementedError(f"{self.name}: needs whole sequences")

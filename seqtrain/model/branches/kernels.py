@@ -40,7 +40,7 @@ TAPS, VIEWS = 9, 4
 KERNELS = np.full((84, TAPS), -1.0, np.float32)
 KERNELS[np.arange(84)[:, None], list(itertools.combinations(range(TAPS), 3))] = 2.0
 FEATURES_PER_VIEW = 1200
-"""Approximate number of features of a view, for fixed or for relative dilations."""
+"""Least number of features of a view for fixed dilations, and again for relative ones."""
 MAX_CHANNELS = 9
 """Largest number of channels that one kernel reads."""
 GRID, LARGEST = 2.0**11, 2.0**17
@@ -49,7 +49,10 @@ GRID, LARGEST = 2.0**11, 2.0**17
 Outputs stay below 2^24, since 12 * MAX_CHANNELS * LARGEST does.
 """
 BIAS_ROWS, SCALE_ROWS, BIAS_STEPS = 24, 256, 2**13
-"""Largest numbers of sequences for biases and for the scale of views, and of steps for biases."""
+"""Largest numbers of sequences drawn for biases and for the scale of views, and of their steps.
+
+The limit on steps is for biases.
+"""
 MAX_ROWS = 4096
 """Largest number of sequences that the ridge regression learns from."""
 LEAST_STD = 1e-6
@@ -121,7 +124,7 @@ class KernelBranch(Branch):
 
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> KernelBranch | None:
-        """Return the branch if model.kernels is true."""
+        """Return the branch, or None without model.kernels or the lengths of train's series."""
         return None if spec.kernels is None else cls(spec.kernels, spec.num_classes)
 
     def initialize(self, generator: torch.Generator) -> None:
@@ -129,7 +132,10 @@ class KernelBranch(Branch):
 
     @torch.no_grad()
     def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits of a packed batch of series, (B, K)."""
+        """Return the logits of a packed batch of series, (B, K), without gradients.
+
+        Autocast is switched off.
+        """
         with torch.autocast(batch.packed.data.device.type, enabled=False):
             return (self.features(batch) - self.mean) @ self.weight + self.intercept
 
@@ -259,10 +265,10 @@ class KernelBranch(Branch):
 
     @torch.no_grad()
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Draw the channels of the kernels, and fit biases and classifier.
+        """Draw the channels of the kernels, and fit gains, biases and classifier, in place.
 
         Args:
-            train: labelled series. If there are many, a random sample is used.
+            train: labelled series. Of more than `MAX_ROWS`, a random sample is used.
             seed: seed of all random choices.
         """
         draw, rows = np.random.default_rng([seed, len(KERNELS)]), np.arange(len(train))
@@ -295,8 +301,8 @@ class KernelBranch(Branch):
     def _fit_gain(self, batch: Batch) -> None:
         """Set `gain`, the factor of each view before rounding.
 
-        Standardized values are scaled to GRID. Differences are also divided by their root mean
-        square in the sample.
+        Values are multiplied by GRID. Differences are also divided by the root mean square of their
+        channel in the sample, unless it is 0.
 
         Args:
             batch: sample of series.
@@ -308,7 +314,8 @@ class KernelBranch(Branch):
     def _draw_channels(self, kind: int, number: int, draw: np.random.Generator) -> None:
         """Draw the channels that each kernel of a dilation reads, and set `channels`.
 
-        The logarithm of their number is uniformly distributed.
+        Their number is 2 to a uniformly distributed exponent, rounded down. It is at most
+        `MAX_CHANNELS`.
 
         Args:
             kind: 0 for fixed dilations, 1 for relative ones.

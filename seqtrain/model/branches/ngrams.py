@@ -3,8 +3,8 @@
 The value of an n-gram is (1 + ln(number of occurrences)) times its idf. The values of a sequence
 are scaled to a vector of length 1.
 
-With model.ngrams_spelling, character n-grams within words are features, too. They have two thirds
-of the squared length.
+With model.ngrams_spelling, character n-grams within words are features, too. The vocabulary's
+`spelling_share` is their share of the squared length.
 
 B sequences, N packed time steps, K n-grams of the vocabulary, C classes.
 """
@@ -49,7 +49,8 @@ class NgramBranch(Branch):
     Args:
         vocabulary: the known n-grams.
         num_classes: number of classes.
-        words: character n-grams of the word of each token id, or None without subwords.
+        words: character n-grams of the word of each token id, or None without subwords. They are
+            only used if the vocabulary has character n-grams.
 
     Attributes:
         weight: weight of each n-gram for each class, (K, C).
@@ -71,7 +72,7 @@ class NgramBranch(Branch):
 
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> NgramBranch | None:
-        """Return the branch if model.ngrams is set."""
+        """Return the branch, or None without model.ngrams."""
         return None if spec.ngrams is None else cls(spec.ngrams, spec.num_classes, spec.words)
 
     @torch.no_grad()
@@ -81,7 +82,10 @@ class NgramBranch(Branch):
         self.bias.zero_()
 
     def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits of a packed batch, (B, C)."""
+        """Return the logits of a packed batch, (B, C).
+
+        The n-grams are those that the context has prepared, or else those that `find` returns.
+        """
         prepared: SparseRows | None = context.prepared.get(self.name)
         if prepared is None:
             return self.score(self.find(batch))
@@ -102,7 +106,8 @@ class NgramBranch(Branch):
     def prepare(self, store: SequenceStore) -> SparseRows | None:
         """Return the n-gram values of all rows of a store, or None if the store is too large.
 
-        The result is a sparse matrix with a row for each row of the store.
+        The result is a sparse matrix with a row for each row of the store, on the CPU. A store is
+        too large with more than `MAX_PREPARED_STEPS` time steps.
         """
         if len(store.values) > MAX_PREPARED_STEPS:
             return None

@@ -53,7 +53,7 @@ UNKNOWN_COUNTS, UNKNOWN_BUCKETS = "unknown_counts", "unknown_buckets"
 
 
 class RecurrentBranch(Branch):
-    """Many-to-one classifier on the last valid hidden state, or on pooled valid states.
+    """Many-to-one classifier on the last valid hidden state, on pooled valid states, or on both.
 
     Args:
         config: the section model of a config.
@@ -102,7 +102,10 @@ class RecurrentBranch(Branch):
 
     @torch.no_grad()
     def initialize(self, generator: torch.Generator) -> None:
-        """Draw the initial weights. A learned initial state starts from zeros."""
+        """Draw the initial weights. A learned initial state starts from zeros.
+
+        A linear map of numbers keeps the weights that `draw_defaults` has drawn.
+        """
         std = self.config.embedding_std
         if isinstance(self.embedding, nn.Embedding):
             draw_embedding(self.embedding, std, generator)
@@ -145,6 +148,7 @@ class RecurrentBranch(Branch):
         Raises:
             ValueError: If training needs random numbers and the context has none, or the batch
                 lacks row features.
+            ConfigError: If model.engine asks for an engine that can't run here.
         """
         self.check_random(context.random)
         pooled, context.final_states = self.embed(batch, context)
@@ -159,12 +163,15 @@ class RecurrentBranch(Branch):
     def embed(self, batch: Batch, context: ForwardContext) -> tuple[Tensor, Tensor]:
         """Return the pooled vectors of a packed batch before the head, and the final states.
 
+        Row features and the dropout before the head aren't part of the vectors.
+
         Args:
             batch: packed.
-            context: settings of the forward pass.
+            context: settings of the forward pass. It isn't changed.
 
         Returns:
-            The pooled vectors, (B, K * H), and the last valid states, (S, L * D, B, hidden).
+            The pooled vectors, (B, K * H), and the last valid states of all layers and directions,
+            (S, L * D, B, hidden). The vectors are in the order of `pooling_names`.
         """
         engine = context.engine or self.engine
         run = self._encoder_run(
@@ -202,7 +209,10 @@ class RecurrentBranch(Branch):
         """Return the logits after each time step of a packed batch, (N, C), in packed order.
 
         Row n equals the logits of the sequence if it ended at that step. The final states of the
-        context are set.
+        context are set. Call it only if `whole_sequence_key` is None, which isn't checked.
+
+        Raises:
+            ValueError: If the batch lacks row features.
         """
         packed = self.inputs.read_whole(batch, None)
         sizes = packed.batch_sizes
@@ -223,7 +233,9 @@ class RecurrentBranch(Branch):
     def dropout_between_layers(
         self, random: RandomNumbers | None, batch_sizes: Tensor, begin: Tensor | None = None
     ) -> Between | None:
-        """Return a function that applies dropout between two layers, or None without dropout.
+        """Return a function that applies dropout between two layers.
+
+        It is None in prediction, with a dropout of 0, and with a single layer.
 
         Args:
             random: random numbers of the update, or None for prediction.
@@ -263,7 +275,8 @@ class RecurrentBranch(Branch):
 
         Args:
             rows: number B of rows.
-            random: random numbers of the update, for random states. Without it these are zeros.
+            random: random numbers of the update, for model.initial_state "random". If it is None,
+                such states are zeros.
         """
         if self.config.initial_state == "learned":
             return self.initial_state.unsqueeze(2).expand(-1, -1, rows, -1)
@@ -296,7 +309,8 @@ class RecurrentBranch(Branch):
             batch: the batch to which the packed steps belong.
             random: random numbers for dropout, or None for prediction.
             engine: engine that computes the recurrence.
-            need_outputs: True if the function should return the states of all time steps.
+            need_outputs: True if the function should return the states of all time steps. They are
+                joined as by `join`.
         """
 
         def run(
@@ -314,11 +328,17 @@ class RecurrentBranch(Branch):
         return run
 
     def _prediction_steps(self, engine: Engine) -> int | None:
-        """Return the length of a segment in prediction, or None to run whole sequences at once."""
+        """Return the length of a segment in prediction, or None to run whole sequences at once.
+
+        It is None for both directions, and for an engine that always pads.
+        """
         return None if self.config.bidirectional or engine.pads else PREDICTION_STEPS
 
     def begin_export(self) -> ExampleInputs:
-        """Return examples of row features, and of unknown words' n-grams, if they are inputs."""
+        """Return examples of row features, and of unknown words' n-grams, if they are inputs.
+
+        With subwords, also compute the vectors of all known words, which `export` reads.
+        """
         inputs: ExampleInputs = {}
         if self.static is not None:
             inputs[STATIC] = torch.ones(2, self.static.columns), ["batch"]
@@ -331,7 +351,10 @@ class RecurrentBranch(Branch):
         return inputs
 
     def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of padded sequences, (B, C). They match the result of `forward`."""
+        """Return the logits of padded sequences, (B, C). They match the result of `forward`.
+
+        Call `begin_export` before.
+        """
         steps, valid, lengths = batch.steps, batch.valid, batch.lengths
         if self.subwords is not None:
             steps = self._export_words(batch)

@@ -68,7 +68,7 @@ class TreeBranch(Branch):
 
     @classmethod
     def build(cls, config: ModelConfig, spec: InputSpec) -> TreeBranch | None:
-        """Return the branch if model.trees is true."""
+        """Return the branch, or None without model.trees."""
         return cls(layout_of(spec), spec.num_classes) if config.trees else None
 
     def initialize(self, generator: torch.Generator) -> None:
@@ -76,7 +76,7 @@ class TreeBranch(Branch):
 
     @torch.no_grad()
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the trees on the aggregates of labelled sequences.
+        """Fit the trees on the aggregates of labelled sequences, and set the arrays in place.
 
         Args:
             train: labelled sequences.
@@ -99,7 +99,7 @@ class TreeBranch(Branch):
 
     @torch.no_grad()
     def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
-        """Return the logits of a packed batch, (B, C)."""
+        """Return the logits of a packed batch, (B, C), without gradients."""
         return self._trees().logits(self._aggregates(batch))
 
     def export(self, batch: PaddedBatch) -> Tensor:
@@ -127,7 +127,8 @@ def layout_of(spec: InputSpec) -> AggregateLayout:
     """Return the layout of the aggregates for step columns and row features.
 
     A number column is aggregated by the tokens of the column that it depends on (`by` in
-    data.steps). If no column has `by` and there is a single token column, its tokens are used.
+    data.steps). If no column has `by` and there is a single token column, its tokens are used. At
+    most `MAX_TOKENS` tokens of a column are counted.
     """
     row_tokens: tuple[int, ...] = ()
     row_numbers = 0
@@ -154,5 +155,5 @@ def layout_of(spec: InputSpec) -> AggregateLayout:
 
 
 def _counted(vocabulary: Vocabulary) -> int:
-    """Return the number of ids of a vocabulary that are counted, without the id of <pad>."""
+    """Return the number of ids of a vocabulary that are counted: all but <pad>, or `MAX_TOKENS`."""
     return min(MAX_TOKENS, len(vocabulary) - 1)

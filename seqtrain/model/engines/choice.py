@@ -28,7 +28,8 @@ def choose_engine(
             padded if model.unroll is padded.
 
     Raises:
-        ConfigError: If model.engine is native, but the native engine can't run.
+        ConfigError: If model.engine is native, but the native engine can't run with this cell,
+            device and type, or its library isn't available.
     """
     asked, unroll = config.engine, config.unroll
     problem = NativeEngine.unavailable(CELLS[config.rnn], device, dtype)
@@ -50,8 +51,8 @@ def choose_engine(
 def _for_cuda(config: ModelConfig, *, needs_last_states: bool) -> TorchEngine:
     """Return the engine for CUDA.
 
-    It pads batches if cuDNN's fast kernels can compute the hidden size, and packs them otherwise.
-    With `needs_last_states`, it always packs them.
+    If cuDNN's fast kernels can compute the hidden size, it chooses between padded and packed steps
+    for each batch; see `AUTO`. Otherwise, or with `needs_last_states`, it always packs them.
     """
     training, prediction = CELLS[config.rnn].persistent
     if needs_last_states:
@@ -71,7 +72,8 @@ def engines_by_name(config: ModelConfig, device: torch.device) -> dict[str, Engi
 
     "torch" is the first, with packed steps. "native" follows if it is available. If model.unroll
     isn't packed, torch's engine with this unroll follows under the unroll's name. Otherwise, on
-    CUDA, an engine that chooses between packed and padded steps follows as "auto".
+    CUDA, the engine that `choose_engine` takes by default follows as "auto". model.engine isn't
+    read.
 
     Args:
         config: the section model of a config.

@@ -19,14 +19,15 @@ from seqtrain.model.engines.ops import Ops, SparseRows
 class CudaOps(Ops):
     """Operations on CUDA.
 
-    Sparse matrices and row numbers are on the CPU. So the CPU knows the number of entries without
-    waiting for the GPU.
+    If sparse matrices and row numbers are on the CPU, the CPU knows the number of entries without
+    waiting for the GPU. Matrices on the GPU are computed as by `Ops`.
     """
 
     def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
         """Return products of rows of a sparse matrix with a table; see `Ops.sum_rows`.
 
-        A sparse gradient has each row of the table once, in ascending order.
+        For a matrix on the CPU, a sparse gradient names each used row of the table once, in
+        ascending order.
         """
         if not matrix.offsets.is_cpu:
             return super().sum_rows(table, matrix, rows, sparse=sparse)
@@ -43,7 +44,11 @@ class CudaOps(Ops):
         )
 
     def distinct_rows(self, table: Tensor, rows: Tensor, *, sparse: bool) -> Tensor:
-        """Return some rows of a table; see `Ops.distinct_rows`."""
+        """Return some rows of a table; see `Ops.distinct_rows`.
+
+        A sparse gradient is coalesced. This relies on ascending, distinct `rows`, which isn't
+        checked.
+        """
         if not sparse:
             return super().distinct_rows(table, rows, sparse=False)
         run: Callable[..., Tensor] = _DistinctRows.apply

@@ -22,7 +22,7 @@ def run_kernel(
     start: Tensor,
     weights: Sequence[Tensor],
 ) -> tuple[Tensor, Tensor]:
-    """Run one recurrent layer, with one direction or both, on an accelerator.
+    """Run one recurrent layer, with one direction or both, on an accelerator, without dropout.
 
     Under autocast on CUDA, the type of autocast is used if cuDNN has kernels for it, else float32.
     Autocast itself is switched off for the call, because it would always compute in float16.
@@ -57,9 +57,9 @@ def run_kernel(
 def in_one_buffer(weights: Sequence[Tensor], dtype: torch.dtype) -> list[Tensor]:
     """Return a layer's weights in a type, as views of one buffer in the layout of cuDNN.
 
-    Without such a buffer torch copies the weights at each call, and warns. Weights that share a
-    buffer already, as in torch's modules with one layer, aren't copied again. Outside CUDA only the
-    type is converted.
+    Without such a buffer torch copies the weights at each call, and warns. If weights of this type
+    share a buffer already, as in torch's modules with one layer, they aren't copied again. Outside
+    CUDA only the type is converted.
 
     Args:
         weights: Parameters of the layer, as for `run_kernel`. The result has the same order.

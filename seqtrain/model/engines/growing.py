@@ -74,7 +74,7 @@ def grow_tree_in_torch(
 
     Args:
         bins: bin of each value, (A, B) uint8.
-        columns: indices of the columns that the tree may use, (F,) int64.
+        columns: indices of the columns that the tree may use, ascending, (F,) int64.
         gradient: first derivative of the loss by the logit of each example, (B,) float64.
         hessian: second derivative of the loss, (B,) float64.
 

@@ -40,8 +40,8 @@ class Engine(ABC):
 
     Attributes:
         name: value of model.engine that selects the engine.
-        pads: True if the engine always pads batches. Then sequences aren't cut into segments in
-            prediction.
+        pads: True if the engine always pads batches. Then the recurrent branch doesn't cut
+            sequences into segments in prediction.
         reason: reason why `choose_engine` chose the engine, for screens.
     """
 
@@ -65,12 +65,12 @@ class Engine(ABC):
 
         Args:
             encoder: torch's module, which holds the parameters. Its own dropout isn't applied.
-            inputs: the sequences, longest first.
-            start: initial states of the packed rows, or None for zeros.
+            inputs: the sequences, longest first: N vectors of size E.
+            start: initial states of the packed rows, (S, L * D, B, H), or None for zeros.
             need_outputs: True to return the states of all time steps.
             between: function for the states between two layers, such as dropout, or None.
 
-        Shape:
-            inputs: N vectors of size E. start: (S, L * D, B, H). Returns: outputs (N, D * H) of the
-            top layer, packed, or None if not needed, and the last valid states (S, L * D, B, H).
+        Returns:
+            The packed states of the top layer at all time steps, (N, D * H), or None if they aren't
+            needed; and the last valid states, (S, L * D, B, H).
         """

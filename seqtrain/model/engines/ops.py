@@ -25,7 +25,7 @@ class SparseRows:
     """Sparse matrix of R rows with P entries.
 
     Attributes:
-        which: column of each entry, row by row, (P,) int32.
+        which: column of each entry, row by row, (P,) int32. A row may repeat a column.
         weights: value of each entry, (P,).
         offsets: row r has the entries from offsets[r] to offsets[r + 1] - 1. (R + 1,) int64.
     """
@@ -37,15 +37,16 @@ class SparseRows:
 
 @dataclass(frozen=True)
 class DropRule:
-    """Rule that decides which units dropout sets to 0.
+    """Random numbers, threshold and scale of one dropout: they fix which units become 0.
 
-    The random bits of a row come from the stream whose seed is number `keys` of stream `seeds`.
+    The random bits of row n come from the SplitMix64 stream whose seed is number keys[n] of the
+    stream with seed seeds[n].
 
     Attributes:
         seeds: seed of one stream for all rows, or one seed per row, (N,) int64.
         keys: index of each row in its stream, (N,) int64.
         least: a unit is kept if its 16 random bits, as a signed number, are at least this.
-        scale: factor by which the other units are multiplied.
+        scale: factor by which the units that are kept are multiplied.
     """
 
     seeds: Tensor | int
@@ -57,7 +58,8 @@ class DropRule:
 class Ops:
     """Reference implementation in torch, for any device and floating-point type.
 
-    All operations compute gradients.
+    All operations are differentiable: by the table, the values, or the states and the parameters of
+    the pooling.
     """
 
     def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
@@ -70,7 +72,7 @@ class Ops:
             sparse: True if the gradient of the table should be sparse.
 
         Shape:
-            table: (V, E). rows: (B,) int64. Returns: (B, E).
+            table: (V, E). rows: (B,) int64. Returns: (B, E). A row without entries gives zeros.
 
         Raises:
             ValueError, IndexError, RuntimeError: If a row or an entry is out of range.
@@ -97,7 +99,7 @@ class Ops:
         return functional.embedding(rows, table, sparse=sparse)
 
     def drop(self, values: Tensor, rule: DropRule) -> Tensor:
-        """Apply dropout: multiply each unit of `values` by the rule's scale or by 0.
+        """Return `values` after dropout: each unit times the rule's scale, or times 0.
 
         Shape:
             values: (N, E). Returns: (N, E).

@@ -1,6 +1,7 @@
 """The engine of torch's own kernels: over packed steps, over padded ones, or masked step by step.
 
-All unrolls give equal states. Shapes as in `engines.interface`; T is the longest length.
+All unrolls give equal states up to rounding. Shapes as in `engines.interface`; T is the longest
+length.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class TorchEngine(Engine):
     Args:
         reason: reason why this engine was chosen, for screens.
         unroll: "packed" reads valid steps only. "padded" also computes padding, and takes the last
-            state at length - 1. "masked" goes step by step, and a sequence that has ended keeps
-            its state. `AUTO` chooses between packed and padded for each batch.
+            state at step length - 1. "masked" goes step by step, and a sequence that has ended
+            keeps its state. `AUTO` chooses between packed and padded for each batch.
     """
 
     name = "torch"
@@ -60,7 +61,7 @@ class TorchEngine(Engine):
     ) -> tuple[Tensor | None, Tensor]:
         """Run all layers; see `Engine.run`.
 
-        The last states of a padded LSTM are only h (S = 1).
+        The last states of an LSTM are only h (S = 1) if the batch is padded.
         """
         packed = as_packed(inputs)
         data, sizes = packed.data, packed.batch_sizes
@@ -102,8 +103,8 @@ def _run_layer(
         layout: batch sizes if `unroll` is packed, else the positions of the padded steps.
 
     Shape:
-        S is the number of states of the cell (2 for an LSTM), D the number of directions.
-        data: (N, E). start: (S, D, B, H). Returns: states (N, D * H), last ones (S, D, B, H).
+        data: (N, E). start: (S, D, B, H). Returns: states (N, D * H), last ones (S, D, B, H). If
+        `unroll` is padded, the last ones of an LSTM are only h (S = 1).
     """
     if isinstance(layout, Tensor) and not data.is_cpu:
         return run_kernel(cell, data, layout, start, [w for own in weights for w in own])
@@ -117,10 +118,11 @@ def _run_layer(
 
 
 def _padding_is_faster(encoder: nn.RNNBase, sizes: Tensor, start: Tensor | None) -> bool:
-    """Return True if cuDNN's persistent kernels, which need padded input, are faster for a batch.
+    """Return True if cuDNN's persistent kernels, which need padded input, suit a batch.
 
-    The result is False for an LSTM whose initial states are passed. The caller may then need the
-    last c, which isn't available after padding.
+    They must take the hidden size, and at least `LEAST_FULL` of the padded batch must be valid
+    steps. The result is False for an LSTM whose initial states are passed. The caller may then need
+    the last c, which isn't available after padding.
 
     Args:
         encoder: torch's module with the parameters.
@@ -185,8 +187,8 @@ def _in_rectangles(
         reverse: True to go from the last step of each sequence to the first.
 
     Shape:
-        data: (N, E). start: (S, B, H). sizes: (T,). Returns: states of all steps (N, H), and last
-        states (S, B, H).
+        data: (N, E). start: (S, B, H). sizes: (T,). Returns: states of all steps (N, H), in the order
+        of `data` for both directions, and last states (S, B, H).
     """
     counted = torch.unique_consecutive(sizes, return_counts=True)
     rows, steps = (counts.tolist() for counts in counted)
@@ -217,8 +219,8 @@ def _padded(
 ) -> tuple[Tensor, Tensor]:
     """Run one direction over valid steps and padding, in one call of torch's kernel.
 
-    Arguments are as in `_in_rectangles`, with `layout` for the positions of the steps. Of an LSTM's
-    last states only h is returned (S = 1).
+    Arguments and results are as in `_in_rectangles`, with `layout` for the positions of the steps.
+    Of an LSTM's last states only h is returned (S = 1).
     """
     places = layout.places(reverse=reverse)
     padded, before = layout.pad(data, places), start.unsqueeze(1)
@@ -241,7 +243,7 @@ def _masked(
 ) -> tuple[Tensor, Tensor]:
     """Run one direction step by step over padded rows. A row keeps its state after its end.
 
-    Arguments are as in `_in_rectangles`, with `layout` for the positions of the steps.
+    Arguments and results are as in `_in_rectangles`, with `layout` for the positions of the steps.
     """
     places = layout.places(reverse=reverse)
     padded = layout.pad(data, places)
@@ -264,8 +266,15 @@ def _run_on_cpu(
     oneDNN's LSTM has no bfloat16 on processors without AVX-512, and raises under autocast. There
     it is computed in float32.
 
+    Args:
+        cell: recurrent cell.
+        data: inputs, (B, T, E) if `batch_first` is True, else (T, B, E).
+        state: initial states, (S, B, H).
+        weights: w_ih, w_hh, b_ih, b_hh.
+        batch_first: layout of `data` and of the states of all steps.
+
     Returns:
-        The states of all steps, then the tensors of the last states.
+        The states of all steps, then each tensor of the last states, (1, B, H).
     """
     lowered = torch.is_autocast_enabled("cpu") and cell is LSTM and not _has_bfloat16_lstm()
     if lowered:
@@ -295,7 +304,7 @@ UNROLLS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
 
 
 def as_packed(inputs: PackedSequence | DistinctInputs) -> PackedSequence:
-    """Return packed inputs with one vector for each time step."""
+    """Return packed inputs with one vector for each time step. A PackedSequence isn't copied."""
     if isinstance(inputs, PackedSequence):
         return inputs
     return PackedSequence(inputs.table[inputs.index], inputs.batch_sizes)

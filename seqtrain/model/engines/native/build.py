@@ -58,6 +58,8 @@ def sources_digest() -> str:
 def compile_library(target: Path, extra: Sequence[str] = ()) -> str:
     """Compile the library with the first compiler that succeeds.
 
+    Each compiler is tried with all `PATHS`, then without bfloat16.
+
     Args:
         target: Path of the library. It is replaced atomically, so that a running process keeps the
             old one.

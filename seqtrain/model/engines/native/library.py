@@ -159,7 +159,8 @@ class Library(SimpleNamespace):
     """The compiled functions for one vector path: a set of vector instructions such as avx2.
 
     Each field of `Kernels` is an attribute. The functions release Python's global lock while they
-    run. ``gate_row(cell, hidden_size)`` returns the number of floats that forward saves per token.
+    run. ``gate_row(cell, hidden_size)`` returns the number of floats that forward saves for each
+    time step of a sequence.
 
     Attributes:
         rounding: a `Library` whose matrix products round their factors to bfloat16. It is this
@@ -203,7 +204,11 @@ def _open(path: Path, path_name: str) -> Library:
 
 
 def _threads_of_torch(process: ctypes.CDLL) -> Threads | None:
-    """Return the addresses of the OpenMP functions that torch uses, or None without OpenMP."""
+    """Return the addresses of the OpenMP functions that torch uses, or None without OpenMP.
+
+    Args:
+        process: the functions of all libraries that this process has loaded.
+    """
     try:
         functions = [getattr(process, name) for name in OPENMP]
     except AttributeError:
@@ -213,7 +218,10 @@ def _threads_of_torch(process: ctypes.CDLL) -> Threads | None:
 
 @functools.cache
 def find_library() -> Library | str:
-    """Load the compiled library once and return it, or return the reason why it can't be used."""
+    """Load the compiled library once and return it, or return the reason why it can't be used.
+
+    The environment variable `VARIABLE` is read at the first call only.
+    """
     path_name = os.environ.get(VARIABLE, "auto")
     if path_name not in CHOICES:
         return f"{VARIABLE}={path_name}: must be one of {', '.join(CHOICES)}"
@@ -265,7 +273,7 @@ def address(tensor: Tensor | None, offset: int = 0, *, dtype: torch.dtype = torc
 
     Args:
         tensor: the tensor, or None.
-        offset: index of the element in the flattened tensor.
+        offset: index of the element in the flattened tensor, which isn't checked.
         dtype: type that the tensor must have.
 
     Raises:

@@ -28,12 +28,18 @@ PADDING = 64
 
 
 class NativeOps(Ops):
-    """Operations of the compiled library. Those that it lacks are computed by torch."""
+    """Operations of the compiled library. torch computes those that it lacks.
+
+    The library has weighted sums of rows, dropout, and the poolings max and attention. The tensors
+    must be float32 on the CPU; see `ops_for`.
+    """
 
     def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:
         """Return products of rows of a sparse matrix with a table; see `Ops.sum_rows`.
 
-        A sparse gradient has each row of the table once, in ascending order.
+        A sparse gradient names each used row of the table once, in ascending order. Where the
+        weights of the matrix aren't float32 on the CPU, torch computes the product, and the
+        gradient may repeat rows.
         """
         if not is_native(matrix.weights):
             return super().sum_rows(table, matrix, rows, sparse=sparse)
@@ -76,7 +82,11 @@ def ops_for(tensor: Tensor) -> Ops:
 class _SumRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, table: Tensor, matrix: SparseRows, rows: Tensor, sparse: bool) -> Tensor:
-        """Return the product of the chosen rows of the matrix with the table, (B, E)."""
+        """Return the product of the chosen rows of the matrix with the table, (B, E).
+
+        Raises:
+            ValueError: If a chosen row or the column of an entry is out of range.
+        """
         totals = new(len(rows), table.shape[1])
         if load_library().sum_rows(_row_sums_call(table, matrix, rows, totals)) < 0:
             raise ValueError(f"rows of a table: must be 0 to {len(table) - 1}")
@@ -87,7 +97,7 @@ class _SumRows(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        """Return the gradient of the table, and None for the other arguments."""
+        """Return the gradient of the table, sparse or dense, and None for the other arguments."""
         library, (rows,), gradient = load_library(), ctx.saved_tensors, gradient.contiguous()
         place = new(ctx.shape[0], dtype=torch.int32)
         found = new(ctx.shape[0], dtype=torch.int64)
@@ -129,7 +139,10 @@ class _Drop(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """Return the gradient of the values: dropout with the same rule."""
+        """Return the gradient of the values: 0 for the units that `forward` set to 0.
+
+        The other units are multiplied by the scale.
+        """
         return _dropped(gradient, ctx.rule), None
 
 

@@ -61,7 +61,12 @@ class NativeEngine(Engine):
         need_outputs: bool = True,
         between: Between | None = None,
     ) -> tuple[Tensor | None, Tensor]:
-        """Run all layers in float32, even under autocast; see `Engine.run`."""
+        """Run all layers; see `Engine.run`. Results are float32, even under autocast.
+
+        Raises:
+            ValueError: If a shape, an index or a batch size doesn't fit.
+            RuntimeError: If the compiled library can't be used.
+        """
         library, directions = chosen_library(), 2 if encoder.bidirectional else 1
         vectors, steps = _checked(encoder, inputs, start)
         outputs, lasts, layer_start, weights = None, [], None, encoder.all_weights
@@ -125,7 +130,7 @@ class _RunLayer(torch.autograd.Function):
             steps: layout of the time steps.
             need_outputs: True to return the states of all time steps.
             saving: True to save what the backward pass needs.
-            vectors: input vectors.
+            vectors: input vectors, (U, E).
             start: initial states, (S, D, B, H), or None for zeros.
             *parameters: w_ih, w_hh, b_ih, b_hh of each direction.
 
@@ -180,7 +185,9 @@ class _RunLayer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_last: Tensor | None) -> tuple[Any, ...]:
-        """Return the gradient of each argument of `forward`, or None if it has none.
+        """Return the gradients of vectors, initial states and parameters, at their places.
+
+        The other arguments of `forward`, and inputs that need no gradient, have None.
 
         Args:
             ctx: torch's context of the forward pass.

@@ -16,12 +16,14 @@ def describe_weight(
 
     Args:
         weight: the weight.
-        state: torch's `exp_avg`, `exp_avg_sq` and `step`.
+        state: torch's `exp_avg`, `exp_avg_sq` and `step`. `adam` changes them in place, so the
+            caller must keep weight and state alive.
         decay: decoupled weight decay (AdamW): an update scales the weight by 1 - lr * decay.
         l2: L2 penalty: l2 * weight is added to the gradient.
 
     Raises:
         ValueError: If the state doesn't have the weight's shape.
+        TypeError: If a tensor isn't contiguous float32 on the CPU.
     """
     mean, square = state["exp_avg"], state["exp_avg_sq"]
     if not weight.shape == mean.shape == square.shape:
@@ -47,21 +49,25 @@ def adam(
     eps: float = 1e-8,
     limit: float = math.inf,
 ) -> float | None:
-    """Update weights in place by one step of Adam. Sparse gradients update only their rows.
+    """Update weights and their state in place by one step of Adam.
+
+    Of a weight with a sparse gradient, only the rows that the gradient has are updated.
 
     Args:
-        gradients: weights with their gradients.
+        gradients: weights with their gradients, which aren't changed.
         lr: learning rate.
         betas: as in torch.
         eps: as in torch.
-        limit: the gradients are scaled so that their joint norm is at most this.
+        limit: for the update, the gradients are scaled so that their joint norm is at most this.
 
     Returns:
         The joint norm before scaling. Nothing is updated if it isn't finite. None if nothing was
         updated because the rows of a sparse gradient don't ascend or aren't unique.
 
     Raises:
-        TypeError, ValueError: If a gradient doesn't have the type, device or shape of its weight.
+        TypeError: If a gradient isn't float32 on the CPU.
+        ValueError: If a gradient doesn't have the number of values of its weight or rows.
+        RuntimeError: If the compiled library can't be used.
     """
     weights = list[Weight]()
     read = list[Tensor]()  # keeps the tensors alive whose addresses the library gets
