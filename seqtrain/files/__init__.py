@@ -1,1 +1,1 @@
-"""Files of the cache and of runs: safe opening, atomic writing, and verification."""
+"""Formats of data files; safe opening, atomic writing, and verification of files and folders."""

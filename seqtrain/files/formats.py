@@ -17,9 +17,9 @@ from seqtrain.files.reading import uncompressed
 from seqtrain.text import quote
 
 TEXTS = ("text", "tokens")
-"""Kinds of sequences that any file of text holds."""
+"""Kinds of sequences that any file of text can hold."""
 TABLES = ("text", "tokens", "features", "steps")
-"""Kinds of sequences that a file with named columns holds."""
+"""Kinds of sequences that a file with columns can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,22 +215,31 @@ def formats_with(columns: str) -> tuple[str, ...]:
 
 
 def formats_holding(kind: str) -> tuple[str, ...]:
-    """Return the names of the training formats that can hold sequences of a kind."""
+    """Return the names of the training formats that can hold sequences of a kind of data.kind."""
     return tuple(name for name in TRAINING_FORMATS if holds(name, kind))
 
 
 def holds(name: str, kind: str) -> bool:
-    """Return True if files of the format `name` can hold sequences of a kind."""
+    """Return True if files of the format `name` can hold sequences of a kind.
+
+    Tables in memory can hold every kind.
+    """
     return name == IN_MEMORY or kind in FORMATS[name].kinds
 
 
 def default_kind(name: str | None) -> str:
-    """Return the default of data.kind for files of a format; "text" if the format is unknown."""
+    """Return the default of data.kind for files of a format.
+
+    It is "text" if the format is None or unknown, or a table in memory.
+    """
     return "text" if name not in FORMATS else FORMATS[name].kinds[0]
 
 
 def advice(path: str) -> str | None:
-    """Return advice on converting a file to a readable format, or None if there is none."""
+    """Return advice on converting a file to a readable format, or None if there is none.
+
+    Only the ending of the path decides. Its case doesn't matter.
+    """
     stem, ending = os.path.splitext(path)
     known = ADVICE.get(ending.lower())
     return None if known is None else known.format(path=path, stem=stem)
@@ -240,9 +249,11 @@ def resolve_format(path: str, format: str) -> str | None:
     """Return the name of the format of a data file or folder, or None if it is unknown.
 
     Args:
-        path: Path of the file or folder, or `MEMORY` and the name of a table.
-        format: Name of a format, or ``"auto"`` to detect it from the path's ending. A folder is
-            arrow if Hugging Face's ``save_to_disk`` wrote it, or else txt.
+        path: Path of the file or folder, or `MEMORY` and the name of a table. The result for a
+            table is always `IN_MEMORY`.
+        format: Name of a format, which is returned, or ``"auto"`` to detect it from the path's
+            ending. A folder without a known ending is arrow if Hugging Face's ``save_to_disk``
+            wrote it, or else txt.
     """
     if path.startswith(MEMORY):
         return IN_MEMORY
@@ -257,7 +268,8 @@ def resolve_format(path: str, format: str) -> str | None:
 def is_text_encoding(name: str) -> bool:
     """Return True if text of an encoding can be read.
 
-    These are utf-16, and all encodings with the same bytes as UTF-8 for ASCII characters.
+    These are utf-16, and encodings with the same bytes as UTF-8 for the ASCII characters that
+    separate fields and lines. The result is False for an unknown name.
     """
     try:
         return name == "utf-16" or '\n,;"x'.encode(name) == b'\n,;"x'
@@ -266,7 +278,7 @@ def is_text_encoding(name: str) -> bool:
 
 
 def check_encoding(name: str | None) -> None:
-    """Raise ConfigError if the value of `--encoding` isn't None or a supported encoding."""
+    """Raise ConfigError unless the value of `--encoding` is None or passes `is_text_encoding`."""
     if name is not None and not is_text_encoding(name):
         raise ConfigError(f"--encoding: found {quote(name)}; expected a name such as cp1252 or gbk")
 

@@ -31,7 +31,11 @@ KINDS = {stat.S_IFREG: "a file", stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe
 
 
 def kind_of(path: str | Path) -> str:
-    """Return the type of a path as words for messages, such as "a file". Links are followed."""
+    """Return the type of a path as words for messages, such as "a file". Links are followed.
+
+    Raises:
+        OSError: If the path doesn't exist or can't be examined.
+    """
     return KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "a device or socket")
 
 
@@ -39,7 +43,8 @@ def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
     """Open a regular file and return its descriptor; use it as the `opener` of `open`.
 
     Raises:
-        OSError: If the path is a folder, a pipe or a device. A pipe isn't waited for.
+        OSError: If the path is a folder, a pipe or a device, or can't be opened. The
+            function doesn't wait for a pipe.
     """
     kind = kind_of(path)
     if kind != "a file":
@@ -53,7 +58,7 @@ def path_problem(
     wrong: type[SeqtrainError] = CheckpointError,
     advice: str = "",
 ) -> SeqtrainError:
-    """Convert an error of the operating system about a path to an error for the user.
+    """Return an error for the user from an error of the operating system about a path.
 
     Args:
         path: The path.
@@ -78,9 +83,9 @@ def path_problem(
 def path_problems(
     path: str | Path, wrong: type[SeqtrainError] = CheckpointError, advice: str = ""
 ) -> Iterator[None]:
-    """Convert an OSError that is raised in the `with` statement to an error for the user.
+    """Raise an OSError of the `with` statement as an error for the user. Other errors stay.
 
-    Arguments are as in `path_problem`.
+    The error and the arguments are as in `path_problem`.
     """
     try:
         yield
@@ -89,9 +94,12 @@ def path_problems(
 
 
 def nearest_file(path: str | Path) -> str | None:
-    """Return the existing path most similar to a missing one, in its folder, or None.
+    """Return the existing path most similar to a missing one, in its folder.
 
-    Control characters are escaped for a message.
+    Control characters are escaped for a message. At most `MOST_NAMES` names are compared.
+
+    Returns:
+        The path, or None if no name is similar enough or the folder can't be read.
     """
     folder, name = os.path.split(path)
     try:
@@ -121,7 +129,9 @@ def read_json(path: Path) -> Any:
     """Return the JSON value of a file.
 
     Raises:
-        CheckpointError: If the file is unreadable, too large, or isn't JSON.
+        CheckpointError: If the file is missing, unreadable, larger than `LARGEST_JSON`, or isn't
+            JSON as `parse_json` accepts it.
+        RunError: If the machine fails while reading.
     """
     return json_of(path, read_file(path))
 
@@ -134,7 +144,7 @@ def json_of(path: str | Path, content: bytes) -> Any:
         content: Content of the file.
 
     Raises:
-        CheckpointError: If the content isn't JSON in UTF-8.
+        CheckpointError: If the content isn't UTF-8, or `parse_json` refuses it.
     """
     try:
         return parse_json(content.decode())
@@ -149,9 +159,11 @@ class NotJSONError(ValueError):
 def parse_json(text: str) -> object:
     """Return the JSON value of a text.
 
+    A number beyond the range of float, such as 1e999, becomes infinity; see `number_at`.
+
     Raises:
         NotJSONError: If the text is malformed or nested too deeply, or contains repeated keys,
-            NaN, Infinity, lone surrogates, or integers that are too long to convert.
+            NaN, Infinity, escapes of lone surrogates, or integers that are too long to convert.
     """
     try:
         value: object = _DECODER.decode(text)
@@ -173,8 +185,12 @@ def parse_json(text: str) -> object:
 def number_at(value: Any, *path: str) -> float | None:
     """Return the number at a path of keys in nested objects of JSON.
 
-    Return None if a key is missing, the value isn't a number, or its size is beyond
-    `LARGEST_NUMBER`.
+    Return None if a key is missing, if the value isn't a number (true and false aren't), or if its
+    absolute value exceeds `LARGEST_NUMBER`.
+
+    Args:
+        value: The outermost value.
+        *path: Keys from the outside to the inside. Without a key, `value` itself is taken.
     """
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -198,7 +214,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refu
 
 
 def compression_of(path: str) -> str:
-    """Return the ending of a compressed file, .gz or .zst, or "" for any other path."""
+    """Return the ending of a compressed file, .gz or .zst in lower case, or "" for another path."""
     return next((ending for ending in (".gz", ".zst") if path.lower().endswith(ending)), "")
 
 

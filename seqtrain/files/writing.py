@@ -1,7 +1,8 @@
 """Atomic writing of files and folders, and locks.
 
-After a kill or a power loss a file or folder is either the old or the new one. A folder has a
-manifest with the digest of each of its files.
+After a kill or a power loss a file or folder is either the old or the new one. The old folder may
+then have another name, which `complete_folder` finds. A folder has a manifest with the SHA-256 of
+each of its files.
 """
 
 import json
@@ -38,7 +39,7 @@ MANIFEST = "manifest.json"
 BLOCK = 2**20
 """Bytes of a large file that are read together."""
 ATTEMPTS = 10
-"""Largest number of attempts to read a folder that another process may be replacing."""
+"""Largest number of times that `read_folder` reads a folder while other processes replace it."""
 
 T = TypeVar("T")
 
@@ -48,6 +49,7 @@ def to_json(value: Any) -> bytes:
 
     Raises:
         ValueError: If the value contains NaN or infinity.
+        TypeError: If the value contains an object that JSON lacks.
     """
     return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
@@ -73,7 +75,8 @@ def write_file(path: Path, content: bytes) -> None:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield an unused path next to `path`, where the block writes a file.
 
-    At the end of the block the file is renamed to `path`. If the block raises, it is removed.
+    The block must flush the file to the disk, as `write_new` does. At its end the file is renamed
+    to `path`. If the block raises, the new file is removed, and `path` is unchanged.
     """
     new = free_path(path)
     try:
@@ -98,7 +101,11 @@ def is_stray(name: str) -> bool:
 
 
 def write_new(path: Path, content: Content) -> str:
-    """Write a new file, flush it to the disk, and return its SHA-256."""
+    """Write a new file, flush it to the disk, and return its SHA-256 in hexadecimal digits.
+
+    Raises:
+        OSError: If the file exists or can't be written. A part of it may be left.
+    """
     digest = sha256()
     with open(path, "xb") as file:
         for block in blocks_of(content):
@@ -134,12 +141,13 @@ def remove(path: Path) -> bool:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder during the block.
+    """Hold the lock of a folder during the block. The file `LOCK` is removed at its end.
 
-    On a file system without locks (some NFS) the lock has no effect.
+    On Windows, and on a file system without locks (some NFS), the lock has no effect.
 
     Raises:
-        CheckpointError: If another process holds the lock.
+        CheckpointError: If another process, or another block in this one, holds the lock.
+        RunError: If the file `LOCK` can't be opened.
     """
     path = folder / LOCK
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
@@ -193,7 +201,8 @@ def write_folder(target: Path, files: Mapping[str, Content], previous: Path | No
     Args:
         target: Path of the folder, which may exist.
         files: Maps the name of each file to its content.
-        previous: Path to which the old folder is renamed, or None to remove it.
+        previous: Path to which the old folder is renamed, or None to remove it. An older folder at
+            this path is removed first.
 
     Raises:
         RunError: If the disk is full or the folder can't be written. The old folder is unchanged.
@@ -243,19 +252,21 @@ def _restore(target: Path) -> None:
 def complete_folder(folder: Path) -> Path:
     """Return the path at which a folder of `write_folder` is complete.
 
-    It is the folder itself, or its old version if writing was interrupted between the renames.
+    It is the folder itself, or its old version if writing was interrupted between the renames. The
+    folder may be missing, if there is no old version either.
     """
     old = _old_name(folder)
     return old if not os.path.lexists(folder) and os.path.lexists(old) else folder
 
 
 def remove_strays(path: Path, targets: Sequence[str]) -> None:
-    """Remove the files and folders that a killed process left while it wrote.
+    """Remove the unfinished files and folders that a killed process left directly in a folder.
 
     An interrupted `write_folder` is undone: the old version of the folder gets its name again.
 
     Args:
-        path: Folder that contains the targets.
+        path: Folder that contains the targets. Everything in it whose name `is_stray` recognizes is
+            removed, if possible.
         targets: Names of the folders that `write_folder` writes.
     """
     for name in targets:
@@ -271,6 +282,9 @@ class VerifiedFolder:
 
     Args:
         folder: Path of the folder.
+
+    Attributes:
+        path: Path at which the folder is complete; see `complete_folder`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -278,10 +292,11 @@ class VerifiedFolder:
 
     @cached_property
     def digests(self) -> dict[str, Any]:
-        """Maps the name of each file to its SHA-256 in the manifest.
+        """Maps the name of each file to its SHA-256 in the manifest. It is read once.
 
         Raises:
-            CheckpointError: If the manifest is missing or isn't valid.
+            CheckpointError: If the manifest is missing or has no digests.
+            RunError: If the machine fails while reading.
         """
         values = read_json(self.path / MANIFEST)
         digests = values.get("sha256") if isinstance(values, dict) else None
@@ -298,7 +313,8 @@ class VerifiedFolder:
 
         Raises:
             CheckpointError: If the file is missing, is larger than `limit`, or doesn't match its
-                SHA-256 in the manifest.
+                SHA-256 in the manifest, or if the manifest isn't valid.
+            RunError: If the machine fails while reading.
         """
         content = read_file(self.path / name, limit)
         self._check(name, sha256(content).hexdigest())
@@ -307,8 +323,12 @@ class VerifiedFolder:
     def read_blocks(self, name: str) -> Iterator[bytes]:
         """Yield the content of a large file in blocks. It is verified after the last block.
 
+        The blocks must not be trusted before the iterator ends.
+
         Raises:
-            CheckpointError: If the file is missing, or doesn't match its SHA-256 in the manifest.
+            CheckpointError: If the file is missing or doesn't match its SHA-256 in the manifest, or
+                if the manifest isn't valid.
+            RunError: If the machine fails while reading.
         """
         total = sha256()
         path = self.path / name
@@ -322,7 +342,8 @@ class VerifiedFolder:
         """Return the JSON value of a file in the folder.
 
         Raises:
-            CheckpointError: If `read` raises it, or the content isn't JSON.
+            CheckpointError: If `read` raises it, or `parse_json` refuses the content.
+            RunError: If the machine fails while reading.
         """
         return json_of(self.path / name, self.read(name))
 
@@ -342,11 +363,16 @@ class VerifiedFolder:
 def read_folder(folder: Path, read: Callable[[VerifiedFolder], T]) -> T:
     """Call `read` with a verified folder and return its result.
 
-    If another process replaces the folder meanwhile, `read` is called again, so that the result
-    never mixes two versions of the folder.
+    If `read` raises CheckpointError and another process has replaced the folder meanwhile, it is
+    called again, at most `ATTEMPTS` times in all. The result never mixes two versions of the
+    folder, because files of another version don't match the manifest.
+
+    Args:
+        folder: Path of the folder.
+        read: Function that reads files of the folder. It must be able to run several times.
 
     Raises:
-        CheckpointError: If `read` raises it, and the folder wasn't replaced.
+        CheckpointError: If `read` raises it and the folder wasn't replaced, or at the last attempt.
     """
     for attempt in range(1, ATTEMPTS):
         before = _identity(folder)

@@ -187,8 +187,8 @@ def _in_rectangles(
         reverse: True to go from the last step of each sequence to the first.
 
     Shape:
-        data: (N, E). start: (S, B, H). sizes: (T,). Returns: states of all steps (N, H), in the order
-        of `data` for both directions, and last states (S, B, H).
+        data: (N, E). start: (S, B, H). sizes: (T,). Returns: states of all steps (N, H), in the
+        order of `data` for both directions, and last states (S, B, H).
     """
     counted = torch.unique_consecutive(sizes, return_counts=True)
     rows, steps = (counts.tolist() for counts in counted)
