@@ -208,7 +208,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 )
                 model = load_model(Path(folder, RUN, "best"))
             except SeqtrainError as error:
-                raise InputError(*renamed(error)) from None
+                raise InputError(*renamed(error, self._parameters())) from None
             except Interrupted as stop:
                 problem = "fit was stopped; the estimator isn't trained"
                 raise Interrupted(stop.signal_number, problem) from None
@@ -293,7 +293,13 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         try:
             return self.classifier_.predict(sequences)
         except SeqtrainError as error:
-            raise InputError(*renamed(error)) from None
+            raise InputError(*renamed(error, {})) from None
+
+    def _parameters(self) -> dict[str, str]:
+        """Map each key of the config that a parameter sets to the name of the parameter."""
+        found = {key: name for name, key in KEYS.items()}
+        nested = filter(_is_key, self.get_params(deep=False))
+        return found | {name.replace("__", "."): name for name in nested}
 
     def _config(self, sequences: list[Any]) -> dict[str, Any]:
         """Return the config for training: a dict of sections, each a dict of keys and values."""
@@ -353,7 +359,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 rows = steps_first(as_list(array), self.layout)
             sequences = [checked_sequence(sequence) for sequence in rows]
         except DataError as error:
-            raise InputError(*renamed(error)) from None
+            raise InputError(*renamed(error, {})) from None
         if not sequences:
             raise InputError("X: found no sequences (0 samples)")
         return whole_numbers(sequences, getattr(self, "data__kind", None), is_training=reset)

@@ -35,15 +35,21 @@ def without_padding(series: Array) -> Array:
     return series[: 1 + max(np.flatnonzero(valid), default=-1)]
 
 
-def renamed(error: SeqtrainError) -> list[str]:
+def renamed(error: SeqtrainError, names: Mapping[str, str]) -> list[str]:
     """Return the lines of an error. Lines about a table in memory are changed to lines about X.
 
     For example, "train:3: …" becomes "X: row 3: …".
+
+    Args:
+        error: The error.
+        names: Maps each key of the config at the beginning of a line to the parameter that set it.
     """
-    return [
+    lines = [
         IN_MEMORY.sub(lambda found: "X: row " if found[0].endswith(":") else "X: ", line)
         for line in error.problems
     ]
+    parts = [line.partition(": ") for line in lines]
+    return [f"{names.get(key, key)}{colon}{rest}" for key, colon, rest in parts]
 
 
 def checked_sequence(sequence: Any) -> Any:
@@ -180,6 +186,6 @@ def weights_by_index(weights: Mapping[Any, float], classes: list[Any]) -> dict[s
     names = [str(label) for label in classes]
     unknown = [name for name in by_name if name not in names]
     if unknown:
-        found = f"found {', '.join(unknown)}; expected the labels {', '.join(names)}"
-        raise InputError(f"class_weight: {found}")
+        found, known = (", ".join(map(quote, each)) for each in (unknown, names))
+        raise InputError(f"class_weight: found {found}; expected the labels {known}")
     return {str(index): by_name.get(name, 1.0) for index, name in enumerate(names)}
