@@ -83,9 +83,9 @@ def path_problem(
 def path_problems(
     path: str | Path, wrong: type[SeqtrainError] = CheckpointError, advice: str = ""
 ) -> Iterator[None]:
-    """Raise an OSError of the `with` statement as an error for the user. Other errors stay.
+    """Convert an OSError of the `with` statement to an error for the user, as `path_problem` does.
 
-    The error and the arguments are as in `path_problem`.
+    Other errors, such as ValueError, aren't changed. Arguments are as in `path_problem`.
     """
     try:
         yield

@@ -166,7 +166,9 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _lock(path: Path, file: FileIO) -> None:
-    """Lock an open file without waiting. Windows and file systems without locks are ignored.
+    """Lock an open file without waiting.
+
+    On Windows, and on a file system without locks, nothing is done.
 
     Args:
         path: Path of the file.
@@ -205,7 +207,8 @@ def write_folder(target: Path, files: Mapping[str, Content], previous: Path | No
             this path is removed first.
 
     Raises:
-        RunError: If the disk is full or the folder can't be written. The old folder is unchanged.
+        RunError: If the disk is full or the folder can't be written. The target is then the old
+            folder. It is the new one if only the old one couldn't be moved to `previous`.
     """
     new, old = free_path(target), _old_name(target)
     try:

@@ -61,8 +61,9 @@ class AggregateLayout:
     def aggregate(self, steps: Tensor, valid: Tensor, row_features: Tensor | None = None) -> Tensor:
         """Return the aggregates of each sequence, (B, A) float32.
 
-        The aggregates are in the order of the module's list. A statistic without present values is
-        NaN, except for its count, which is 0.
+        The aggregates are in the order of the module's list. Each statistic is computed for all
+        number columns before the next one. Without present values, the count of a column is 0, and
+        its other statistics are NaN.
 
         Shape:
             steps: padded, (T, B) int64 ids or (T, B, K) float32. valid: (T, B, 1), True where a

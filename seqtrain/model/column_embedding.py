@@ -26,7 +26,7 @@ STEEPEST = 1e9
 
 
 class ColumnEmbedding(nn.Module):
-    """One table of vectors for each token column, and a linear map of all columns together.
+    """One table of vectors for each token column, and with `width` a linear map of all columns.
 
     Args:
         coding: the fitted columns, with vocabularies and edges of bins.

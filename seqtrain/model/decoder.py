@@ -73,7 +73,10 @@ class PretrainingModel(nn.Module):
         return recurrent_branch(self.classifier)
 
     def own_state(self) -> dict[str, Tensor]:
-        """Return the state dict without the tensors of the classifier: layers that only predict."""
+        """Return the state dict without the tensors of the classifier.
+
+        It has the softmax and, of an autoencoder, the decoder.
+        """
         tensors = self.state_dict()
         return {name: t for name, t in tensors.items() if not name.startswith("classifier.")}
 

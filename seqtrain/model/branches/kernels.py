@@ -216,9 +216,9 @@ class KernelBranch(Branch):
         kind: int,
         number: int,
     ) -> Tensor:
-        """Return the time steps of a view that the kernels of a dilation read for each output.
+        """Return the rows of a view that the kernels of a dilation read for each output.
 
-        A "row" is an index of a view's axis of time steps.
+        A row is an index of the view's axis of time steps.
 
         Args:
             steps: time step of each output in its series.

@@ -155,5 +155,8 @@ def layout_of(spec: InputSpec) -> AggregateLayout:
 
 
 def _counted(vocabulary: Vocabulary) -> int:
-    """Return the number of ids of a vocabulary that are counted: all but <pad>, or `MAX_TOKENS`."""
+    """Return the number of ids of a vocabulary that are counted.
+
+    These are all ids except for <pad>, but at most `MAX_TOKENS`.
+    """
     return min(MAX_TOKENS, len(vocabulary) - 1)

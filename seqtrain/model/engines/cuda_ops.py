@@ -20,7 +20,7 @@ class CudaOps(Ops):
     """Operations on CUDA.
 
     If sparse matrices and row numbers are on the CPU, the CPU knows the number of entries without
-    waiting for the GPU. Matrices on the GPU are computed as by `Ops`.
+    waiting for the GPU. With a matrix on the GPU, `Ops` computes the product.
     """
 
     def sum_rows(self, table: Tensor, matrix: SparseRows, rows: Tensor, *, sparse: bool) -> Tensor:

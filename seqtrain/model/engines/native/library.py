@@ -175,6 +175,8 @@ class Library(SimpleNamespace):
 def _open(path: Path, path_name: str) -> Library:
     """Load the library from a file, check it, and let it use torch's threads.
 
+    Under glibc, also make the process keep freed memory; see `ALLOCATOR_OPTIONS`.
+
     Args:
         path: the compiled file.
         path_name: vector path, one of `CHOICES` except "off".

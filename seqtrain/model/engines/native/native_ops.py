@@ -97,7 +97,10 @@ class _SumRows(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        """Return the gradient of the table, sparse or dense, and None for the other arguments."""
+        """Return the gradient of the table, and None for the other arguments of `forward`.
+
+        The gradient is a sparse tensor if `sparse` is True.
+        """
         library, (rows,), gradient = load_library(), ctx.saved_tensors, gradient.contiguous()
         place = new(ctx.shape[0], dtype=torch.int32)
         found = new(ctx.shape[0], dtype=torch.int64)

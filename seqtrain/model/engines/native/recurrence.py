@@ -185,9 +185,9 @@ class _RunLayer(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_outputs: Tensor | None, d_last: Tensor | None) -> tuple[Any, ...]:
-        """Return the gradients of vectors, initial states and parameters, at their places.
+        """Return one gradient or None for each argument of `forward` after `ctx`, in their order.
 
-        The other arguments of `forward`, and inputs that need no gradient, have None.
+        `vectors`, `start` and the parameters have gradients; `vectors` and `start` only if needed.
 
         Args:
             ctx: torch's context of the forward pass.
