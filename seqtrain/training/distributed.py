@@ -138,7 +138,11 @@ class Processes:
         return content
 
     def tensors_of_first(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """Return the tensors that rank 0 passed, by name."""
+        """Return the tensors that rank 0 passed, by name.
+
+        With several processes they are copies on the CPU, on rank 0, too. Then what other ranks
+        pass is ignored.
+        """
         return tensors
 
     def unlike_first(self, parts: Iterable[Any]) -> str:
@@ -193,7 +197,7 @@ class ConnectedProcesses(Processes):
         """Return the sums of tensors over all processes; see `Processes.sum`.
 
         Stop signals are exchanged in the same message, so that all processes stop after the same
-        update.
+        update. The first signal that is agreed on becomes `stop_signal`.
         """
         asked = tensors[0].new_tensor([number == self.signals.received for number in STOPPING])
         flat = torch.cat([*(tensor.flatten() for tensor in tensors), asked.to(tensors[0].dtype)])
@@ -276,7 +280,8 @@ def launched(variables: Mapping[str, str] = os.environ) -> Processes:
     """Return the processes that environment variables of torchrun describe. Don't connect them.
 
     Raises:
-        ConfigError: If a variable isn't one that torchrun sets.
+        ConfigError: If a variable has a value that torchrun doesn't set, or if two of them
+            contradict each other.
     """
     rank, size = _number(variables, "RANK", 0), _number(variables, "WORLD_SIZE", 1)
     local_rank = _number(variables, "LOCAL_RANK", rank)
@@ -357,7 +362,7 @@ def sum_gradients(
 
     Before, `weight.grad` is the gradient of the sum of this process's losses. Afterwards it is the
     gradient of the mean loss over all processes. A gradient that is None counts as zeros. It stays
-    None if it is None in all processes.
+    None if it is None in all processes. Weights that don't require a gradient are skipped.
 
     Args:
         processes: The processes that train together.
@@ -429,6 +434,9 @@ def _number(variables: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _first_line(error: Exception) -> str:
-    """Return the first sentence of torch's message, without the place in its source code."""
+    """Return the first sentence of torch's message, without the place in its source code.
+
+    It has at most 200 characters. If the message is empty, it is the name of the error's class.
+    """
     line = (str(error).splitlines() or [type(error).__name__])[0]
     return re.sub(r"\[\S*/\S*\] ", "", line).split(". ")[0][:200]

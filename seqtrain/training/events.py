@@ -53,14 +53,17 @@ class EpochEvent:
         loss: Training loss in nats, computed with dropout during the epoch. It is the mean over
             examples and branches, or in pretraining the mean over predicted tokens.
         accuracy: Training accuracy in [0, 1], computed in the same way. In pretraining it is 0.
-        validation_loss: Loss on validation in nats, without dropout, or None without the split.
+        validation_loss: Mean loss on validation in nats, without dropout, or None without the
+            split. It is the loss of the whole model, not a mean over its branches. In pretraining
+            it is the mean over predicted tokens.
         validation: Scores on validation. None without the split, and in pretraining.
         lr: Learning rate of the last update of the epoch.
         seconds: Duration of the updates, without the scoring.
         time_steps: Number of time steps that were learned from, without padding.
         padding_fraction: Share of padding if all batches of the epoch are padded, in [0, 1).
         is_best: True if the epoch is the best so far by the monitored value. In pretraining and in
-            a refit nothing is monitored, and it is False.
+            a refit nothing is monitored, and it is False. With an equal value, the lower loss
+            decides.
     """
 
     phase: Phase
@@ -91,7 +94,10 @@ class PhaseEnd:
 
 @dataclass(frozen=True)
 class CalibrationEnd:
-    """Event after calibration, which changed the predictions of the best model."""
+    """Event after calibration, which may have changed the predictions of the best model.
+
+    There is no such event if nothing was fitted.
+    """
 
 
 TrainingEvent: TypeAlias = UpdateEvent | EpochEvent | PhaseEnd | CalibrationEnd
@@ -99,5 +105,5 @@ TrainingEvent: TypeAlias = UpdateEvent | EpochEvent | PhaseEnd | CalibrationEnd
 
 
 def perplexity(loss: float) -> float:
-    """Return the perplexity of a mean loss per token in nats: its exponential, at most 1e304."""
+    """Return the perplexity of a mean loss per token in nats: its exponential, at most exp(700)."""
     return math.exp(min(loss, 700.0))

@@ -22,7 +22,7 @@ ADAM: dict[str, Callable[..., None]] = {"adam": torch._fused_adam_, "adamw": tor
 MOST_MASKED = 2**20
 """Largest number of elements of a table whose touched rows are selected by a mask.
 
-In larger tables they are selected by their indices.
+In larger tables, and with a coalesced gradient, they are selected by their indices.
 """
 
 
@@ -117,7 +117,7 @@ def fused_update(
 
     Args:
         rule: "adamw", "adam" or "sgd".
-        updates: The weights and their gradients. Weights and states are changed.
+        updates: The weights and their gradients, at least one. Weights and states are changed.
         failed: Scalar on the device: 1 after a loss or norm wasn't finite, 0 before. It is changed.
         loss: Loss of the batch, a scalar on the device.
         lr: Learning rate.

@@ -36,6 +36,9 @@ def initial_network(
         device: Device of the network.
         processes: Processes that train together.
         rows: Sequences to fit these branches on, or None for train.
+
+    Raises:
+        RunError: If memory runs out while a branch is fitted.
     """
     rows = data.splits["train"] if rows is None else rows
     network = new_network(config.model, data.preprocessing, data.splits["train"].lengths)
@@ -62,7 +65,8 @@ def copy_old_weights(
 
     A token that the older model lacks keeps its word vector, if it has one. Otherwise it gets the
     weights of <unk>, because the older model read it as <unk>. A label that the older model lacks
-    keeps its initial weights. Branches that aren't trained by gradients keep all their weights.
+    keeps its initial weights. Branches of the new model that aren't trained by gradients keep the
+    weights that they have.
 
     Args:
         old: The older model.
@@ -74,7 +78,8 @@ def copy_old_weights(
 
     Returns:
         A line for the user with the numbers of labels, tokens and n-grams that were kept, and of
-        labels and tokens that were added.
+        labels and tokens that were added. Numbers of tokens or n-grams are left out if the model
+        has none.
     """
     before, after = old.state_dict(), new.state_dict()
     fitted = tuple(f"{branch}." for branch in new.fixed_branches)

@@ -35,8 +35,9 @@ class QueuedUpdate(NamedTuple):
         lr: Learning rate.
         losses: Losses of the batch, computed by all processes.
         num_losses: Number of losses: of examples, or of predicted tokens in pretraining.
-        numbers: Mean loss in nats, number of correct predictions, and norm of all gradients, (3,),
-            on the CPU. On CUDA they are valid only when the device has reached `copied`.
+        numbers: Mean loss in nats, number of correct predictions, and norm of the gradients that
+            `Optimizer.step` returns, (3,), on the CPU. On CUDA they are valid only when the device
+            has reached `copied`. Without CUDA, the norm is NaN if the loss isn't finite.
         copied: Event on the device after the numbers were copied, or None without CUDA.
     """
 
@@ -62,8 +63,9 @@ class Learner:
         stopping: Rule that ends training early.
         last_epoch: Number of epochs if training doesn't end early.
         total_updates: Number of updates after which the schedule of the learning rate ends.
-        best_weights: Copy of the model's state after its best epoch, by name, on its device. None
-            if no epoch was the best since training started or resumed.
+        best_weights: Copy of the model's state after its best epoch, or at the end of a refit, by
+            name, on its device. None if no epoch was the best since training started or resumed,
+            and in pretraining.
         queued: Updates that `queue_update` began and `finish_update` hasn't finished, the oldest
             first.
     """
@@ -111,7 +113,8 @@ class Learner:
 
         Returns:
             Two dicts: the tensors of the optimizer and the objective by name, and the attributes of
-            the progress by name.
+            the progress by name. Tensors on the CPU aren't copied, so later updates may change
+            them.
         """
         assert self.is_settled, "weights and progress don't belong together"
         return self.optimizer.tensors() | self.objective.tensors(), vars(self.progress).copy()
@@ -126,7 +129,8 @@ class Learner:
             values: Attributes of the progress by name.
 
         Raises:
-            ValueError: If a learner with this objective can't have had this state.
+            ValueError: If a learner with this objective can't have had this state. Then the
+                learner may be changed in part.
         """
         progress, objective = checked_progress(values), self.objective
         if progress.phase != objective.phase:
@@ -150,7 +154,8 @@ class Learner:
     def update(self, batch: Batch, lr: float) -> float:
         """Update the weights by the gradient of one batch, and return the batch's loss in nats.
 
-        The loss is the mean over examples, and the sum over the branches of the model.
+        The loss is the mean over examples, and the sum over the branches of the model. The update
+        is counted in `progress`. Before the call, no other update may be queued.
 
         Args:
             batch: Sequences, on the device of the model.
@@ -171,6 +176,9 @@ class Learner:
         Args:
             batch: Sequences, on the device of the model.
             lr: Learning rate, or None for the learning rate of the schedule.
+
+        Raises:
+            RunError: If another process is lost.
         """
         if lr is None:
             lr = self.lr_after(self.progress.updates + len(self.queued))
@@ -233,10 +241,10 @@ class Learner:
             )
 
     def error(self, problem: str) -> RunError:
-        """Return a RunError with a problem, which is empty in processes other than rank 0.
+        """Return a RunError. It has the message on rank 0, and no message on other ranks.
 
         Args:
-            problem: Message, without the name of the phase.
+            problem: Message. The name of the phase is put before it, except in training.
         """
         prefix = "" if self.progress.phase == "training" else f"{self.progress.phase} "
         return RunError(*self.objective.processes.lines(prefix + problem))
@@ -260,7 +268,8 @@ class Learner:
 
         Returns:
             The mean loss, the losses of all rows, and the number of losses. They are the same in
-            each process.
+            each process. In pretraining, the losses of rows are zeros, because losses are those of
+            tokens.
         """
         objective, processes = self.objective, self.objective.processes
         lengths = batch.restore(batch.lengths)

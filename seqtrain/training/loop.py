@@ -98,11 +98,16 @@ def _updates(
 def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
     """Score the validation split, begin the next epoch in the progress, and return the event.
 
-    If the epoch is the best so far, copy the weights to `best_weights`.
+    If the epoch is the best so far, or the last one of a refit, copy the weights to `best_weights`.
+    In pretraining they aren't copied. Carried states are forgotten.
 
     Args:
-        learner: The learner, after the last update of the epoch.
+        learner: The learner, after the last update of the epoch. It is changed.
         plan: Row indices of each batch of the epoch.
+
+    Raises:
+        RunError: If the validation loss isn't finite, if weights differ between the processes, or
+            as `train` describes.
     """
     objective, progress = learner.objective, learner.progress
     lr = learner.lr_after(max(0, progress.updates - 1))

@@ -65,14 +65,17 @@ class Objective:
         groups: Number of the group of each sequence if states are carried within groups, else None.
         carried: Last state of each group, which its next sequence starts from.
         key: Name of the config's section with the learning rate.
-        sort: Value of batching.sort: where the rows of a batch are sorted by length.
+        sort: Value of batching.sort: where the rows of a batch are sorted by length. In pretraining
+            it is always "collate".
         lower: Names of config keys to lower if memory runs out.
-        baseline: Accuracy of the majority-class baseline on validation if accuracy is monitored,
-            and no class is so rare that accuracy can't tell, else -1.
+        baseline: Accuracy on validation of always predicting the most frequent class of train. It
+            is -1 without validation, if another metric than accuracy is monitored, if the task is
+            multi-label, or if one of two classes is rare.
         num_branches: Number of branches whose losses `losses` adds up.
         kept_logits: Logits of K branches on B rows of validation for C classes, (K, B, C), after
             the epoch with which a refit will end. A refit learns validation, too. So these logits
-            calibrate its model. The tensor is empty without a refit, and before the first epoch.
+            calibrate its model. The tensor is empty unless a calibrated refit follows, and before
+            the first epoch.
     """
 
     phase: Phase = "training"
@@ -132,7 +135,7 @@ class Objective:
         )
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
-        """Return the losses of a batch.
+        """Return the losses of a batch, with their computation graph for backward.
 
         Args:
             batch: The batch, on the device.
@@ -141,7 +144,11 @@ class Objective:
         raise NotImplementedError
 
     def score(self) -> tuple[float | None, Scores | None]:
-        """Return the mean loss on validation and its scores; None for one that doesn't exist."""
+        """Return the mean loss on validation in nats, and the scores; None for a missing one.
+
+        Without validation, both are None. In pretraining there are no scores. All processes must
+        call this function together.
+        """
         raise NotImplementedError
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
@@ -164,7 +171,7 @@ class Objective:
         return {}
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
-        """Restore the state that `tensors` returned.
+        """Restore the state that `tensors` returned. This base class has none, and does nothing.
 
         Args:
             tensors: Tensors of the checkpoint by name.
@@ -242,7 +249,9 @@ class Classification(Objective):
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
         """Return the cross-entropy of each example, added up over the branches.
 
-        It is multiplied by the weight of the class and of the example, if there are weights.
+        It is multiplied by the weight of the class and of the example, if there are weights. The
+        correct predictions are counted for the mean of the branches' logits. If states are carried,
+        the states after the batch are kept for the next sequences of the groups.
         """
         carried = None if self.groups is None else self.carried
         context = ForwardContext(random, bptt=self.settings.bptt, prepared=self.prepared)
@@ -299,8 +308,8 @@ class Classification(Objective):
     def tensors(self) -> dict[str, Tensor]:
         """Return the state that a checkpoint must contain, as tensors by name.
 
-        If states are carried, these are the states of all groups. Otherwise it is `kept_logits`. If
-        there are no logits, the dict is empty.
+        If states are carried, these are the states that are kept for the groups. Otherwise it is
+        `kept_logits`. If there are no logits, the dict is empty.
         """
         if self.groups is not None:
             return self.carried.tensors(self.classifier)
@@ -313,6 +322,7 @@ class Classification(Objective):
             tensors: Tensors of the checkpoint by name.
             learned: Row numbers that were trained on in the current epoch so far. If states are
                 carried, there must be a state for each group of these rows, and no other.
+                Otherwise they aren't used.
 
         Raises:
             ValueError: If the tensors don't fit the data.
@@ -342,10 +352,11 @@ def shared_logits(
     *,
     names: Collection[str] | None = None,
 ) -> list[Tensor]:
-    """Return the logits of each branch on all rows of a store, (B, C) each.
+    """Return the logits of each branch on all rows of a store, (B, C) each, on the CPU.
 
-    All processes share the batches, and all get the whole result. If states are carried, rank 0
-    computes all batches.
+    The rows have the order of the store, the branches that of the model. All processes must call
+    this function together. They share the batches, and all get the whole result. If states are
+    carried, rank 0 computes all batches.
 
     Args:
         model: The classifier.
@@ -356,6 +367,7 @@ def shared_logits(
 
     Raises:
         RunError: If memory ran out, or a process is lost.
+        Interrupted: If a signal asked to stop.
     """
     groups, stop = carried_groups(model, store), processes.raise_if_stopped
     plan = plan_in_order_of_length(store.lengths, EVALUATION_BATCHING, groups)
@@ -416,7 +428,7 @@ def class_weights(config: TrainingConfig, labels: Array, names: Sequence[str]) -
         names: Names of the classes.
 
     Raises:
-        ConfigError: If the config's weights name a label that train lacks, or leave one out.
+        ConfigError: If the config's weights name a label that `names` lacks, or leave one out.
     """
     given = config.class_weights
     if given is None:

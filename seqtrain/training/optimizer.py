@@ -1,11 +1,12 @@
 """The optimizer (Adam, AdamW and SGD) and the schedules of the learning rate.
 
 A table is a weight with a row per token or n-gram, such as an embedding. A vocabulary has far more
-tokens than a batch. So only the rows of a table that the batch uses are updated. The other rows
-don't change, as with torch.optim.SparseAdam: neither momentum nor weight decay changes them.
+tokens than a batch. So, with training.sparse_embedding, only the rows of a table that the batch
+uses are updated. The other rows don't change, as with torch.optim.SparseAdam: neither momentum nor
+weight decay changes them.
 
-On CPUs, the native library updates all weights in one call if it is available. On CUDA,
-`training.fused_update` updates them.
+On CPUs, the native library updates all weights in one call if it is available, except by SGD. On
+CUDA, `training.fused_update` updates them.
 
 With training.ngrams_lr, the linear classifier on n-grams learns by plain SGD. With Adam, rare
 n-grams would count as much as frequent ones, which costs accuracy if there are few rows.
@@ -46,7 +47,10 @@ MOMENTS = {
 
 
 PLATEAU_FACTOR = 0.5
-"""Factor by which the learning rate changes after each epoch without a better monitored value."""
+"""Factor of the learning rate after each epoch without a better monitored value.
+
+Only the schedule "plateau" has this factor.
+"""
 
 SCHEDULES: dict[str, Callable[[float, int], float]] = {
     "constant": lambda progress, plateaus: 1.0,
@@ -69,8 +73,9 @@ class Optimizer:
         config: Section of the config with the rule, the weight decay and the largest norm.
 
     Attributes:
-        is_fused: True on CUDA, where `step` doesn't wait for the device.
+        is_fused: True if all weights are float32 on CUDA. Then `step` doesn't wait for the device.
         tables: Weights with sparse gradients, of which only the rows that a batch uses are updated.
+            It is empty without training.sparse_embedding, and on MPS.
     """
 
     def __init__(self, model: ClassifierNetwork | PretrainingModel, config: TrainingConfig) -> None:
@@ -94,7 +99,8 @@ class Optimizer:
     def freeze(self, *, frozen: bool) -> None:
         """Freeze the embedding of tokens if `frozen` is True; let it learn again if it is False.
 
-        An embedding of numbers always learns.
+        Only an embedding of single tokens can be frozen. Any other input layer, such as that of
+        numbers, always learns.
         """
         if isinstance(self._embedding, nn.Embedding):
             self._embedding.weight.requires_grad_(not frozen)
@@ -114,12 +120,13 @@ class Optimizer:
         """Scale down the gradients if their joint norm exceeds max_grad_norm; update the weights.
 
         If the norm isn't finite, no weight is changed. On CUDA, no weight is changed in later steps
-        either, and a loss that isn't finite has the same effect.
+        either, and a loss that isn't finite has the same effect. The gradients may be changed in
+        place.
 
         Args:
             lr: Learning rate.
-            examples: Number of examples of the batch, over all processes, by which
-                training.ngrams_lr is multiplied.
+            examples: Number of examples of the batch, over all processes. training.ngrams_lr is
+                multiplied by this number, up to `MOST_EXAMPLES`.
             loss: Loss of the batch, or None if it is known to be finite. Without CUDA it isn't
                 checked.
 
@@ -184,7 +191,8 @@ class Optimizer:
     def _native_step(self, lr: float, limit: float) -> float | None:
         """Update the weights by the native library, and return the norm as `step` does.
 
-        If a sparse gradient has a row more than once, change nothing and return None.
+        If a sparse gradient has a row more than once, change nothing and return None. Weights that
+        training.ngrams_lr is for aren't updated here.
         """
         found = ((weight, weight.grad) for weight in self._decay)
         gradients = ((self._describe(weight), grad) for weight, grad in found if grad is not None)
@@ -202,7 +210,11 @@ class Optimizer:
                     _adam(weight, self._state_of(weight), rows, gradient, lr=lr, **decays)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the state of the optimizer as tensors on the CPU, by name."""
+        """Return the state of the optimizer as tensors on the CPU, by name.
+
+        Tensors that were on the CPU aren't copied, so later steps change them. A weight has no
+        tensors before its first update.
+        """
         return {
             f"optimizer.{number}.{name}": tensor.cpu()
             for number, weight in enumerate(self._decay)
@@ -213,7 +225,8 @@ class Optimizer:
         """Restore the state that `tensors` returned.
 
         Args:
-            tensors: Tensors by name. Names that don't begin with "optimizer." are ignored.
+            tensors: Tensors by name. Names that don't begin with "optimizer." and the number of a
+                weight are ignored.
             some: True to accept that weights have no tensors, as before their first update.
 
         Raises:
@@ -266,12 +279,12 @@ def decay_of_each(
 ) -> dict[Tensor, float]:
     """Return a dict that maps each weight that requires a gradient to its weight decay.
 
-    It is `weight_decay` for matrices, except NEVER_DECAYING. For all other weights, such as biases,
-    it is 0. Weights that decay come first.
+    It is `weight_decay` for weights of two or more dimensions, such as matrices, except those of
+    NEVER_DECAYING. For all other weights, such as biases, it is 0. Weights that decay come first.
 
     Args:
         model: The model.
-        weight_decay: Weight decay of matrices.
+        weight_decay: Weight decay of these matrices.
         skipped: Endings of the names of weights that are left out.
     """
     decaying: dict[Tensor, float] = {}
@@ -293,7 +306,7 @@ def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
     gradient are skipped.
 
     Args:
-        weights: The weights. Their ``grad`` is changed.
+        weights: The weights. Their ``grad`` is changed. At least one must have a gradient.
         max_norm: Largest norm of all gradients together, or infinity.
 
     Returns:
@@ -315,9 +328,11 @@ def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
 
 
 def _rows_and_values(gradient: Tensor) -> tuple[Tensor | slice, Tensor]:
-    """Return the rows that a gradient has, and their values.
+    """Return the rows of a weight that its gradient covers, and the gradient of these rows.
 
-    The rows are indices, (U,), if the gradient is sparse, or a slice of all rows if it is dense.
+    If the gradient is sparse, the rows are indices, (U,). A row may occur more than once unless the
+    gradient is coalesced. If it is dense, the rows are a slice of all rows. The second result isn't
+    a copy: a change of it changes the gradient.
     """
     if gradient.is_sparse:
         return gradient._indices()[0], gradient._values()

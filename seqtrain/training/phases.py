@@ -66,8 +66,9 @@ class TrainingSession:
         classifier_learner: Learner of training, or of the refit after its start. Except in
             pretraining, it is `learner`.
         must_settle: Argument of `train`: function that is called with the number of each update.
-        validation_scores: Scores on validation of the calibrated model of the best epoch. None
-            before calibration, without the split, and if the run was resumed after calibration.
+        validation_scores: Scores on validation of the calibrated model of the best epoch, also
+            after a refit. None before calibration, without the split, and if the run was resumed
+            in the refit.
         test_scores: Scores on test, or None before the last phase and without the split.
         test_logits: Logits of each branch for test, (B, C); empty if `test_scores` is None.
         branch_scores: Maps the name of each branch to its scores on test; empty if there is only
@@ -115,7 +116,10 @@ class TrainingSession:
 
     @property
     def rare(self) -> int | None:
-        """Index of the rare one of two classes, or None. It is None if multi-label."""
+        """Index of the rare one of two classes of train, or None if no class is rare.
+
+        It is None if there aren't two classes, or if the task is multi-label.
+        """
         train = self.data.splits["train"].labels
         counts = class_counts(train, len(self.labels)).tolist()
         return rare_class(counts) if train.ndim == 1 else None
@@ -159,6 +163,8 @@ class TrainingSession:
     def load_weights(self, weights: Mapping[str, Tensor]) -> None:
         """Load the weights that rank 0 passes into the network of each process.
 
+        Each process must call this.
+
         Args:
             weights: State of a network, by name. In other processes than rank 0 it is ignored.
         """
@@ -166,6 +172,9 @@ class TrainingSession:
 
     def set_sample_weights(self, weights: Array) -> None:
         """Multiply the loss of each example in training or in the refit by a weight.
+
+        The weights are set in the current `classifier_learner` only. A refit that starts later has
+        none.
 
         Args:
             weights: Weight of each row of the training data that was read, (N,), as for
@@ -178,8 +187,8 @@ class TrainingSession:
     def start_refit(self) -> None:
         """Begin the refit: a new network with initial weights, on train and validation together.
 
-        The network gets the calibration that fits the logits kept by the objective of training, if
-        there are any.
+        The network gets the calibration that fits the logits kept by the objective of training. If
+        there are none, it gets the calibration of the session.
         """
         before = self.learner.progress
         self.network = initial_network(
@@ -207,17 +216,21 @@ class TrainingSession:
         self.set_calibration(self.calibration.model_copy(update={"thresholds": found}))
 
     def branch_logits(self, store: SequenceStore) -> list[Tensor]:
-        """Return the logits of each branch for a store, (B, C), computed by all processes."""
+        """Return the logits of each branch for a store, (B, C) each, on the CPU.
+
+        All processes must call this together. Each computes a share, and gets the whole result.
+        """
         return shared_logits(self.network, store, self.device, self.processes)
 
     def fitted_calibration(self, branches: list[Tensor]) -> Calibration:
         """Return the calibration of a model, fitted to its logits for validation.
 
-        The logit adjustment is fitted on train.
+        The logit adjustment is fitted on train. The session's calibration isn't changed. With
+        ``training.thresholds: none``, the result has no thresholds.
 
         Args:
             branches: Logits of each branch for validation, (B, C). With an empty list, only the
-                logit adjustment is fitted.
+                logit adjustment is fitted, and the branches get their default weights.
         """
         settings, splits = self.config.training, self.data.splits
         train = splits["train"].labels
@@ -237,14 +250,20 @@ class TrainingSession:
         return found if has_thresholds else found.model_copy(update={"thresholds": []})
 
     def best_value(self) -> float:
-        """Return the monitored value of the best epoch, or NaN before the first epoch ends."""
+        """Return the monitored value of the best epoch, or NaN before the first epoch ends.
+
+        A monitored loss is returned as it is, not negated. In pretraining the result is NaN.
+        """
         value = self.learner.progress.best_value
         if value is None:
             return math.nan
         return -value if self.config.training.monitor == "loss" else value
 
     def nothing_left(self) -> str | None:
-        """Return the reason why no epoch is left to train, or None if an epoch is left."""
+        """Return the reason why no epoch is left to train, or None if an epoch is left.
+
+        Epochs of later phases count, too.
+        """
         learner, progress = self.learner, self.learner.progress
         is_over = progress.epoch >= learner.last_epoch or learner.stopped_early
         has_refit = progress.phase == "training" and self.config.training.refit
@@ -260,7 +279,8 @@ class TrainingSession:
         """Return advice to the user on how to get a better model, or None if there is none.
 
         There is advice if the best epoch isn't clearly better than the majority-class baseline, or
-        if it is the last possible one. Without validation, or with a perfect score, there is none.
+        if it is the last possible one and not the first. Without validation, or with a perfect
+        score, there is none.
         """
         learner, progress = self.learner, self.learner.progress
         stopping = learner.stopping
@@ -356,7 +376,10 @@ def pretrain(session: TrainingSession) -> Iterator[TrainingEvent]:
 
 
 def train_classifier(session: TrainingSession) -> Iterator[TrainingEvent]:
-    """Train the classifier from the position of its learner to the end of training."""
+    """Train the classifier until its last epoch, or until training stops early.
+
+    Training begins at the progress of the session's learner, which a resumed run has restored.
+    """
     yield from train(session.learner, session.must_settle)
     yield PhaseEnd()
 
@@ -365,6 +388,7 @@ def calibrate(session: TrainingSession) -> Iterator[TrainingEvent]:
     """Load the best weights, fit the calibration of the model, and score it on validation.
 
     Without validation, or with ``training.calibration: none``, only the logit adjustment is fitted.
+    If nothing was fitted, no event is yielded. Without validation nothing is scored.
     """
     if not session.learner.progress.is_best:
         session.load_weights(session.learner.best_weights or session.network.state_dict())
@@ -395,7 +419,10 @@ def refit(session: TrainingSession) -> Iterator[TrainingEvent]:
 
 
 def score_test(session: TrainingSession) -> Iterator[TrainingEvent]:
-    """Score the model and each of its branches on test. Without test, do nothing."""
+    """Score the model and each of its branches on test, and set the results in the session.
+
+    No event is yielded. Without test, do nothing.
+    """
     test = session.data.splits.get("test")
     if test is not None:
         session.test_logits = session.branch_logits(test)
@@ -420,7 +447,8 @@ def train_session(session: TrainingSession, *, finish: bool = True) -> Iterator[
 
     Args:
         session: The run. It is changed, and is up to date at every event.
-        finish: False to stop after training: without calibration, refit and scores of test.
+        finish: False to stop after training: without calibration, refit and scores of test. A run
+            that resumes in its refit then does nothing.
     """
     names = list(PHASES)
     last = len(names) if finish else names.index("calibration")

@@ -31,7 +31,7 @@ class Progress:
         epoch: Number of complete epochs, which is the number of the current epoch, from 0.
         updates: Number of updates in this phase.
         batches_done: Number of batches of the current epoch that were learned from.
-        loss_sum: Sum of the losses of their examples, in nats.
+        loss_sum: Sum of the losses of their examples, in nats, added up over the branches.
         correct: Number of correct predictions for these examples.
         examples: Number of these examples; in pretraining, of predicted tokens.
         time_steps: Number of time steps of these batches, without padding.
@@ -44,8 +44,9 @@ class Progress:
         epochs_without_better: Number of epochs since the last progress, see `StoppingRule`.
         plateaus: Number of epochs of this phase whose value wasn't greater than all earlier ones.
         best_loss: Validation loss of the best epoch in nats, or its training loss without a
-            validation split.
-        lowest_loss: Lowest validation loss in nats. Decreases of less than `min_delta` don't count.
+            validation split. `MOST_SUMMED` before the first epoch ends.
+        lowest_loss: Lowest validation loss in nats. Decreases of at most `min_delta` don't count.
+            `MOST_SUMMED` before the first epoch ends, and without a validation split.
     """
 
     phase: Phase = "training"

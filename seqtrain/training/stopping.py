@@ -31,7 +31,8 @@ class StoppingRule:
         epochs: Largest number of epochs.
         patience: Number of epochs without progress after which training ends, or None if they don't
             end it. A greater monitored value is progress.
-        loss_is_progress: True if a decrease of the validation loss is progress, too.
+        loss_is_progress: True if a decrease of the validation loss is progress, too, until
+            `is_perfect` is true.
         perfect_patience: Patience in place of `patience` once `is_perfect` is true.
         hopeless_after: Number of epochs after which training ends if none of them beat the
             majority-class baseline, or None if this doesn't end it.
@@ -73,7 +74,9 @@ class StoppingRule:
     def is_perfect(self, progress: Progress) -> bool:
         """Return True if the best epoch predicted all of validation correctly, and not by chance.
 
-        Chance is ruled out by at least MANY_ROWS rows, or by a loss below CONFIDENT_LOSS.
+        A monitored value of 1 means that all predictions were right. Chance is ruled out by at
+        least MANY_ROWS validation rows, or by a lowest validation loss below CONFIDENT_LOSS.
+        Without a validation split, the result is False.
         """
         best = progress.best_value
         is_clear = self.rows >= MANY_ROWS or progress.lowest_loss < CONFIDENT_LOSS

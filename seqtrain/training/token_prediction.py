@@ -79,7 +79,8 @@ class TokenPrediction(Objective):
     def score(self) -> tuple[float | None, Scores | None]:
         """Return the mean loss per predicted token on validation in nats, and None for the scores.
 
-        Without a validation split, return None twice.
+        Without a validation split, return None twice. All processes must call this function
+        together.
         """
         if self.validation is None:
             return None, None
@@ -101,7 +102,10 @@ class TokenPrediction(Objective):
         return total / count, None
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the weights that the classifier doesn't have, by name with `PREFIX`."""
+        """Return the weights that the classifier doesn't have, by name with `PREFIX`.
+
+        They aren't copies: a change of a tensor changes the model.
+        """
         return {PREFIX + name: tensor for name, tensor in self.predictor.own_state().items()}
 
     def load(self, tensors: dict[str, Tensor], learned: Ints) -> None:
@@ -123,6 +127,8 @@ class TokenPrediction(Objective):
 
 def split_sequences(store: SequenceStore, steps: int | None) -> SequenceStore:
     """Return a store in which long sequences are split into shorter ones of about equal length.
+
+    Each piece has the label and the line number of its sequence. The time steps aren't copied.
 
     Args:
         store: The sequences.

@@ -26,8 +26,9 @@ _STOP_REQUESTED = threading.Event()
 class WorkerPool:
     """Context manager with a pool of worker processes that train at the same time.
 
-    Each worker has an equal share of torch's threads. With one job there is no worker, and the
-    calling process does the work.
+    Each worker has an equal share of torch's threads, at least one. With one job there is no
+    worker, and the calling process does the work. At the end of the block, the pool waits for all
+    calls. If the block raised an error, it stops the workers instead.
 
     Workers ignore SIGINT and SIGHUP, which a terminal sends to all processes. The parent process
     handles them and calls `stop`. If the parent is killed, the workers stop, too. If a worker is
@@ -80,7 +81,10 @@ class WorkerPool:
         return any(not process.is_alive() for process in self._processes)
 
     def stop(self) -> None:
-        """Ask each worker to save its run and to stop, and wait until all workers have ended."""
+        """Ask each worker to save its run and to stop, and wait until all workers have ended.
+
+        Calls that haven't begun are cancelled. Without workers, do nothing.
+        """
         if self._pool is None or self._lifeline is None:
             return
         self._lifeline.close()
@@ -127,7 +131,10 @@ def _set_up(lifeline: Connection, threads: int) -> None:
 
 
 def _run_or_end(call: Callable[[], T]) -> T:
-    """Return the result of `call`, or end this worker process if it was asked to stop."""
+    """Return the result of `call`, or end this worker process if it was asked to stop.
+
+    A call that raises Interrupted ends the process, too. Other errors are raised.
+    """
     try:
         return call()
     except Interrupted:
