@@ -47,12 +47,12 @@ class Cell(NamedTuple):
     Attributes:
         kind: One of
 
-            - blank, missing (a word such as NA), number, text;
-            - date: a date, a time of day or a duration;
-            - unit: a number with a comma or a unit;
-            - series: a list of numbers;
-            - whole: a list of whole numbers from 0 on, which may be symbols;
-            - symbols: a list of strings;
+            - blank, missing (a word such as NA), number, text.
+            - date: a date, a time of day or a duration.
+            - unit: a number with a comma or a unit.
+            - series: a list of numbers.
+            - whole: a list of whole numbers from 0 on, which may be symbols.
+            - symbols: a list of strings.
             - turns: a list of sentences, or of objects such as the messages of a chat.
         content: Numbers of a series or whole cell. Strings of a list from JSON. Unit of a unit
             cell, which is "" for a mere comma. Otherwise (), also for a list with a mistake.

@@ -33,9 +33,10 @@ HELD_OUT_TO_STOP = 40
 FEW_ROWS, SMALL_BATCH, BATCH = 1000, 16, 64
 """Number of rows below which batches are small, then the sizes of small and of other batches."""
 SHORT_TEXTS, LARGE_BATCH, LARGE_LR = 64, 128, (1.4, 1.7)
-"""Texts with a shorter median length and more than `FEW_CLASSES` classes get large batches.
+"""Texts of words with a shorter median length get large batches of the second size.
 
-Two factors of the learning rate follow: for more than `MANY_CLASSES` classes, and for fewer.
+They must have `FEW_ROWS` rows or more and more than `FEW_CLASSES` classes, one per row. Two factors
+of the learning rate follow: for more than `MANY_CLASSES` classes, and for fewer.
 """
 SPELLED_ROWS, PLAIN_ROWS, PLAIN_LR = (5000, 400), (8000, 1000), 1.5
 """Limits of the number of rows, in total and per class, and a learning rate.
@@ -96,6 +97,20 @@ class Situation:
         profile: Profile of the data.
         validation: Value of data.validation: files, a fraction of train, or None.
         options: Options of the user.
+
+    Attributes:
+        profile, validation: The arguments.
+        tokenizer: Tokenizer that the user chose, or None.
+        carries: True if the last number replaces a missing one: a step table without tokens is
+            often missing numbers, and the user didn't set data.standardize.
+        family: Name of the family of the data.
+        rows: Estimated number of labelled rows with a sequence.
+        classes: Number of classes.
+        median: Median length in time steps.
+        is_short: True if the median is below `SHORT_CHARACTERS`.
+        is_few_word_classes: True for words and at most `MANY_CLASSES` classes.
+        has_large_batches: True if batches have `LARGE_BATCH` rows: see `SHORT_TEXTS`.
+        batch_size: Number of rows of a batch.
     """
 
     def __init__(self, profile: DataProfile, validation: object, options: InitOptions) -> None:
@@ -126,21 +141,24 @@ class Situation:
 
         Args:
             total: Limit of the number of rows.
-            per_class: Limit of the number of rows per class.
+            per_class: Limit of the number of rows per class, on average.
         """
         return not self.profile.channels and self.rows < min(total, per_class * self.classes)
 
     @property
     def has_rare_class(self) -> bool:
-        """True if one of two classes is rare, so that a threshold decides."""
+        """True if there are two classes, of which one is rare. A threshold then decides.
+
+        False in a multi-label task.
+        """
         counts = [*self.profile.classes.values()]
         return not self.profile.multi_label and rare_class(counts) is not None
 
     @property
     def stops_early(self) -> bool:
-        """True if enough rows are held out to stop training early.
+        """True if `HELD_OUT_TO_STOP` rows or more are held out, so that training may stop early.
 
-        With a validation file, the number of rows of train decides.
+        With a validation file, that many rows of train are enough. False without validation.
         """
         is_share = isinstance(self.validation, float)
         held_out = self.rows * self.validation if is_share else self.rows  # type: ignore[operator]
@@ -153,7 +171,7 @@ Rule: TypeAlias = Callable[[Situation], Iterator[Choice]]
 def should_hold_out(profile: DataProfile) -> bool:
     """Return True if a fraction of train should be held out, to choose the best epoch.
 
-    Series with at most `LEARN_ALL_AT_MOST` rows are learned completely.
+    The result is False only for sequences of numbers with at most `LEARN_ALL_AT_MOST` rows.
     """
     return profile.total_rows > LEARN_ALL_AT_MOST or not profile.channels
 
@@ -364,7 +382,7 @@ def _patience(data: Situation) -> Iterator[Choice]:
 def _logit_adjustment(data: Situation) -> Iterator[Choice]:
     counts = data.profile.classes.values()
     is_uneven = max(counts) > UNEVEN * min(counts)
-    # Where a threshold decides, the adjustment would only raise the loss.
+    # If a threshold decides, the adjustment would only raise the loss.
     has_threshold = data.has_rare_class and min(counts) >= ENOUGH_OF_CLASS and data.validation
     key = "steps" if data.profile.schema.steps is not None else data.family
     if key == "words" and not data.is_few_word_classes:

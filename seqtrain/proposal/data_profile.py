@@ -125,10 +125,10 @@ class DataProfile:
 
         Return None if the file must be read for these counts:
 
-        - there are no `columns`, or several columns mark a label each,
-        - sequences aren't texts, or a cell of `columns` isn't a text in the file,
-        - the profiles of the columns didn't keep all cells,
-        - a label begins with "[", as lists do.
+        - There are no `columns`, or several columns mark a label each.
+        - Sequences aren't texts, or a cell of `columns` isn't a text in the file.
+        - The profiles of the columns didn't keep all cells.
+        - A label begins with "[", as lists do.
         """
         schema, (label, *sequence) = self.schema, self.columns or (None,)
         if label is None or schema.kind != "text" or label.one_hot is not None:

@@ -1,4 +1,4 @@
-"""Meaning of numbers in time steps: codes, measurements, or measurements of several things."""
+"""Meaning of numbers in time steps: codes, or measurements of one or several quantities."""
 
 from collections.abc import Sequence
 
@@ -31,9 +31,12 @@ def are_codes(
 ) -> bool:
     """Return True if the numbers of a step column are codes instead of measurements.
 
-    Codes change abruptly between the rows of a sequence, unless the rows are sorted by them. In
-    addition, they are sparse and written with equal lengths (if they aren't sorted), or they
-    predict the label better than ranges of the numbers do.
+    Codes are whole numbers. They change abruptly between the rows of a sequence, unless each
+    sequence is sorted by them. In addition, they meet one of these conditions:
+
+    - They change abruptly, are sparse and repeat, and all have the same number of characters.
+    - They predict the label clearly better than `RANGES` ranges of them do. With `RANGES` distinct
+      numbers or fewer, or with many and gaps (`MOST_CODES`), this isn't tried.
 
     Args:
         column: The column, which holds numbers.
@@ -80,12 +83,14 @@ def are_codes(
 def token_that_explains(column: ColumnProfile, tokens: Sequence[ColumnProfile]) -> str | None:
     """Return the name of the token column on which the meaning of numbers depends, or None.
 
-    Such a token occurs often and explains most of the variance of the ranks of the numbers. A
-    token that explains all of it adds nothing to the number and isn't returned.
+    Such a column explains a share of the variance of the ranks of the numbers within `EXPLAINED`.
+    A column that explains more adds hardly anything to the number. There must be `ROWS_PER_TOKEN`
+    numbers or more per distinct token. Of several such columns, the one that explains most is
+    returned.
 
     Args:
         column: The column of numbers.
-        tokens: Columns of tokens from which one is returned.
+        tokens: Columns of tokens from which one is chosen.
     """
     present = np.isfinite(column.times)
     ranks = np.unique(column.times[present], return_inverse=True)[1].astype(np.float64)

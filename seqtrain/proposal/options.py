@@ -18,15 +18,18 @@ LIKE_OPTIONS = (*COLUMN_OPTIONS, "kind", "tokenizer", "bad_rows", "validation", 
 class InitOptions:
     """Facts about data files that the user gives. `init` detects everything else.
 
-    The attribute `given` maps each given option to its value, and so do its settings of
-    `LIKE_OPTIONS`. The attribute `options` lacks these settings.
+    Attributes:
+        settings: The settings, as they were passed.
+        options: Maps each given option to its value.
+        given: Maps each given option to its value. It also has each name in `LIKE_OPTIONS` that is
+            set as `data.NAME=value`. An option has precedence over a setting of the same name.
 
     Args:
         settings: Further keys of the config, as `section.key=value`.
         options: `label` and `sequence`: columns of the label and the sequence; `id`, `order` and
             `steps`: columns of a table with one row per time step; `header`: True if the first row
             names the columns; `format`, `delimiter` and `encoding`: how the files are written.
-            An option that is None, "auto" or an empty list isn't given.
+            An option that is None, "auto" or an empty list counts as not given.
     """
 
     def __init__(self, settings: Sequence[str] = (), **options: Any) -> None:
@@ -46,7 +49,7 @@ class InitOptions:
 
     @property
     def kind(self) -> str | None:
-        """Kind of sequence in the settings (text, tokens or features), or None."""
+        """Kind of sequence that the user gave (text, tokens or features), or None."""
         kind = self.get("kind")
         return kind if kind in KINDS else None
 
@@ -56,7 +59,10 @@ class InitOptions:
         return bool(self.get("bad_rows") == "drop")
 
     def named(self, option: str) -> list[Column]:
-        """Return the column names or indexes in an option such as "id", or an empty list."""
+        """Return the column names or indexes in an option such as "id".
+
+        The list is empty if the user didn't give the option.
+        """
         value = self.get(option)
         if isinstance(value, list | dict):  # data.steps maps columns to kinds
             return [*value]

@@ -36,7 +36,7 @@ class Candidates:
 
     Attributes:
         others: All columns except the label and a column without a name.
-        lists: Columns whose cells are lists.
+        lists: Columns whose cells are lists, without lists of few numbers next to free text.
         texts: Columns of text.
         label: The label column.
     """
@@ -48,7 +48,11 @@ class Candidates:
 
     @cached_property
     def plausible(self) -> list[ColumnProfile]:
-        """Columns of lists, or of texts if there are no lists, that don't number or group rows."""
+        """Columns of lists, or of texts if there are no lists, that don't number or group rows.
+
+        Columns with a name in `ROW_NAMES` are left out. If there are several columns of text, those
+        whose values are ids of the rows are left out, too.
+        """
         columns = self.lists or self.texts
         is_only = len(self.texts) < 2
         return [c for c in columns if (is_only or not c.is_id) and c.name not in ROW_NAMES]
@@ -58,7 +62,10 @@ Rule = Callable[[Candidates], list[ColumnProfile]]
 
 
 def _channels(found: Candidates) -> list[ColumnProfile]:
-    """Return all lists if they are the channels of a series, with equal lengths, else []."""
+    """Return all columns of lists if they are the channels of a series, else [].
+
+    They must be two or more series of equal total length.
+    """
     kinds = {(column.kind, column.steps) for column in found.lists}
     is_series = len(kinds) == 1 and found.lists[0].kind == "series"
     return found.lists if is_series and len(found.lists) > 1 else []
@@ -69,7 +76,10 @@ def _only_list(found: Candidates) -> list[ColumnProfile]:
 
 
 def _title_and_body(found: Candidates) -> list[ColumnProfile]:
-    """Return the headline column and the body column, whose texts are joined, or []."""
+    """Return the headline column and the body column, whose texts are joined, or [].
+
+    There must be just one column of each, and no columns of lists.
+    """
     titles = [column for column in found.texts if column.name in HEADLINE_NAMES]
     bodies = [column for column in found.texts if column.name in BODY_NAMES]
     is_pair = not found.lists and len(titles) == len(bodies) == 1
@@ -77,13 +87,20 @@ def _title_and_body(found: Candidates) -> list[ColumnProfile]:
 
 
 def _wide_series(found: Candidates) -> list[ColumnProfile]:
-    """Return the columns of numbers if they are most columns, as time steps of a series, or []."""
+    """Return the columns of numbers that are the time steps of a series, or [].
+
+    They must be more than half of the columns except the label, and there must be no lists.
+    """
     steps = [] if found.lists else wide_columns(found.others)
     return steps if len(steps) > len(found.others) / 2 else []
 
 
 def _tells_the_classes(found: Candidates) -> list[ColumnProfile]:
-    """Return the text from which naive Bayes predicts the label clearly best, or []."""
+    """Return a list with the text column from which naive Bayes predicts the label clearly best.
+
+    The first characters of at most `PROBED_ROWS` labelled rows decide. The list is empty if no
+    column is clearly best, if there are lists, or if fewer than two texts differ from row to row.
+    """
     texts = [column for column in found.texts if column.differs and column.name not in ROW_NAMES]
     if found.lists or len(texts) < 2:
         return []
@@ -163,6 +180,9 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
 def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     """Return the columns of lists, without lists of few numbers if there is free text.
 
+    Lists of few numbers are kept if their column's name is in `TEXT_NAMES`, and no column of free
+    text has such a name.
+
     Args:
         others: All columns except the label.
         texts: The columns of text among them.
@@ -184,8 +204,9 @@ def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> l
 def _refuse_step_table(found: Candidates) -> None:
     """Raise a DataError if the table seems to have a row per time step.
 
-    Such a table has no lists, and its columns of text hold single words that repeat, as ids do.
-    In addition, a column holds measurements, or the only column is named like ids or owners.
+    Such a table has no lists, but columns of text, which all hold single words that repeat, as ids
+    do. In addition, a column holds measurements, or the only column except the label is named like
+    codes or owners.
     """
     texts = found.texts
     is_table = any(column.is_measured for column in found.others) or (
@@ -212,8 +233,8 @@ def no_series_problem(columns: Sequence[ColumnProfile]) -> str:
 def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     """Return the columns of numbers that are the time steps of a series, or an empty list.
 
-    The names of these `FEWEST_STEPS` or more columns are indexes, or differ only in digits. There
-    must be only one such group.
+    These `FEWEST_STEPS` or more columns have no names, or names that differ only in digits. If
+    there are several such groups, the list is empty.
     """
     by_stem: dict[str, list[ColumnProfile]] = {}
     for column in columns:

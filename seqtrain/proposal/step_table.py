@@ -21,13 +21,13 @@ from seqtrain.proposal.sequence_columns import wide_columns
 from seqtrain.text import listed, quote
 
 MOST_CANDIDATES = 50
-"""Number of columns that are compared with each other as ids and labels, at most."""
+"""Largest number of columns that are compared as ids, and as labels."""
 NEARLY_UNIQUE = 0.9
-"""Numbers can be times if at least this share of the rows of an id have distinct values."""
+"""Numbers can be times if, sorted within each id, at least this share of neighbours differs."""
 EPOCH_SECONDS = (1e8, 5e9)
 """Range of plausible Unix times in seconds. Milliseconds and so on are multiples of it."""
 REPEATED_TEXT = 0.5
-"""Texts are tokens if at least this share of the rows have a text that occurs again."""
+"""Free texts are tokens if at least this share of the rows have a text that occurs again."""
 MOST_LABEL_VALUES = 4
 """A column with one value per id can give the label away up to this many values per class."""
 ELAPSED = "elapsed"
@@ -42,9 +42,10 @@ class StepTable:
         columns: All columns.
         id, label, order: Columns with these roles; order is None if the file is in order.
         chosen: Columns of time steps that the user chose, or an empty sequence.
-        steps: Maps each column of a time step to its type, such as "token".
-        static: Maps each row feature to its type.
-        ignored: Columns that are left out, each with the reason.
+        steps: Maps the name of each column of a time step to its type: "token", "number", "order",
+            or a dictionary for a number whose meaning a token decides.
+        static: Maps the name of each row feature to its type, "token" or "number".
+        ignored: Names of columns that are left out, each with its content or the reason.
         warnings: Doubts about the columns, one line each.
     """
 
@@ -60,7 +61,7 @@ class StepTable:
 
     @cached_property
     def per_id(self) -> set[ColumnProfile]:
-        """Columns whose value is equal in all rows of an id."""
+        """Columns whose value is equal in all rows of an id, such as the id itself."""
         return {column for column in self.columns if determines(self.id, column)}
 
     @property
@@ -74,14 +75,18 @@ def find_step_table(
 ) -> DataProfile | None:
     """Return a profile with the roles of columns if rows are time steps, or None if they aren't.
 
+    Rows are time steps if the user gave --id, --order or --steps. Otherwise the columns decide. The
+    profile has no counts yet.
+
     Args:
         columns: Profiles of all columns.
         options: Options of the user, whose columns exist.
         format: How the file is written.
 
     Raises:
-        DataError: If rows are time steps, but the id or the label isn't clear, or an option
-            doesn't fit the table.
+        DataError: If rows are time steps, but the id or the label isn't clear, an option doesn't
+            fit the table, or numbers have units. Also if the user gave such an option, but no
+            column can be the id or a column of a time step.
     """
     is_requested = any(options.named(option) for option in ("id", "order", "steps"))
     if not is_requested and not _may_be_step_table(columns, options):
@@ -129,7 +134,10 @@ def find_step_table(
 
 
 def _may_be_step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> bool:
-    """Return True if columns have names, none holds whole sequences, and no option names one."""
+    """Return True if all columns have names, and none can hold whole sequences.
+
+    False if the user gave the sequence or the kind.
+    """
     has_names = all(isinstance(column.column, str) for column in columns)
     has_sequence = any(column.can_be_sequence for column in columns)
     return has_names and not (options.get("sequence") or options.kind or has_sequence)
@@ -138,7 +146,13 @@ def _may_be_step_table(columns: Sequence[ColumnProfile], options: InitOptions) -
 def _check_request(
     columns: Sequence[ColumnProfile], options: InitOptions, *, is_requested: bool
 ) -> None:
-    """Raise a DataError if a requested step table has unnamed columns or a --sequence."""
+    """Raise a DataError if a requested step table is ruled out by the columns or the options.
+
+    Args:
+        columns: All columns, which must have names.
+        options: Options of the user, which must not name the sequence.
+        is_requested: True if the user gave --id, --order or --steps.
+    """
     if is_requested and not all(isinstance(column.column, str) for column in columns):
         raise DataError("--id: the columns have no names; if the first row has some: --header")
     if is_requested and options.get("sequence"):
@@ -150,7 +164,13 @@ def _check_request(
 def _assign_roles(
     columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions
 ) -> StepTable:
-    """Return a table with this id, and with the label and order that fit it."""
+    """Return a table with this id, and with a label and an order, but without further columns.
+
+    The options name the label and the order, or else they are chosen from the columns.
+
+    Raises:
+        DataError: If the label isn't clear.
+    """
     per_id = [column for column in columns if determines(id, column)]
     named = columns_named(columns, options, "label")
     candidates = [column for column in per_id if not determines(column, id)]
@@ -162,6 +182,8 @@ def _assign_roles(
 
 def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:
     """Return True if rows with equal values in `one` always have equal values in `other`.
+
+    The kept rows decide. Without rows, or if all are ignored, return False.
 
     Args:
         one: The column that may determine the other.
@@ -179,9 +201,10 @@ def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = Fal
 def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnProfile | None:
     """Return the column of the sequence id, or None if there is none.
 
-    Its values repeat, and all rows of a value have one label. Columns named like codes are
-    preferred, then columns whose equal values are contiguous, then names and numbers that repeat.
-    Of several such columns, the one that determines all others is the id.
+    Its values repeat, all rows of a value have one label, and a label has several values.
+    `_likeliest_ids` chooses among such columns. Of several likely ones, the one that determines
+    all others is the id. If the user names an id, only this one can be returned. If the user also
+    names a label, the id isn't checked.
 
     Raises:
         DataError: If several columns may be the id.
@@ -228,8 +251,19 @@ def _likeliest_ids(
 ) -> list[ColumnProfile]:
     """Return the possible ids of the first group that isn't empty.
 
-    The groups are: contiguous codes, codes, columns whose equal values are contiguous, and names
-    and numbers that repeat next to measurements. `found` holds the possible ids.
+    The groups are:
+
+    - Columns named like codes whose equal values are contiguous.
+    - Columns named like codes.
+    - Columns whose equal values are contiguous.
+    - Names and numbers that repeat, if another column holds measurements.
+
+    Args:
+        found: The possible ids.
+        columns: All columns.
+
+    Returns:
+        The columns of the group, or an empty list.
     """
     contiguous = [x for x in found if np.count_nonzero(np.diff(x.codes)) == x.codes.max()]
     codes = [x for x in found if x.is_code]
@@ -243,7 +277,7 @@ def _likeliest_ids(
 def _growth(
     id: ColumnProfile, column: ColumnProfile, *, sort: bool = False
 ) -> npt.NDArray[np.float64]:
-    """Return the differences of a column between consecutive rows of the same id, id by id.
+    """Return the differences of a column between consecutive rows of the same id, (N,), id by id.
 
     Args:
         id: The id column.
@@ -259,8 +293,13 @@ def _growth(
 def _find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnProfile | None:
     """Return the column that sorts the rows of an id, or None if no column does.
 
-    Dates, times, durations, and numbers that grow evenly can sort rows. Dates are preferred, then
-    the column with most distinct values.
+    These columns can sort rows, if no cell is blank or unreadable:
+
+    - Dates.
+    - Times and durations that never decrease within an id, or that `_are_times` accepts.
+    - Numbers that grow by the same amount from row to row of each id.
+
+    Dates are preferred, then the column with most distinct values.
 
     Args:
         columns: Columns that vary within an id.
@@ -280,7 +319,16 @@ def _find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnPr
 
 
 def _are_times(column: ColumnProfile, id: ColumnProfile) -> bool:
-    """Return True if a column named like times holds times, even if they don't grow row by row."""
+    """Return True if a column holds times, even if they don't grow from row to row.
+
+    It does if all values are dates such as 20240301. Otherwise, nearly all values must differ
+    within an id (`NEARLY_UNIQUE`). In addition, they must be Unix times, or whole numbers of a
+    column whose name is just a word of `TIME_NAME`.
+
+    Args:
+        column: A column of durations, or one named like times.
+        id: The id column.
+    """
     growth, values = _growth(id, column, sort=True), column.times
     differ = np.count_nonzero(growth) >= NEARLY_UNIQUE * len(growth)
     low, high = EPOCH_SECONDS
@@ -293,8 +341,9 @@ def _are_times(column: ColumnProfile, id: ColumnProfile) -> bool:
 def _reason_to_ignore(table: StepTable, column: ColumnProfile) -> str | None:
     """Return the reason why a column is ignored, or None if it is used.
 
-    The reason is "" for lists, dates, unique values, texts that hardly repeat, and columns without
-    a name, as `ColumnProfile.describe` tells it. Times of day and durations are used as seconds.
+    If the user chose columns, these are used, and all others are ignored. The reason is "" for
+    lists, dates, unique values, texts that hardly repeat, and columns without a name. For these,
+    `ColumnProfile.describe` gives the reason. Times of day and durations are used.
     """
     if table.chosen:
         return None if column in table.chosen else "not among --steps"
@@ -317,9 +366,12 @@ def _reason_to_ignore(table: StepTable, column: ColumnProfile) -> str | None:
 
 
 def _assign_columns(table: StepTable) -> None:
-    """Add each column without a role to `steps`, `static` or `ignored` of the table.
+    """Add each column of `table.others` to `steps`, `static` or `ignored` of the table.
 
     Add warnings about columns that give the label away, and about row features.
+
+    Raises:
+        DataError: If numbers have units, or commas that aren't all decimal commas.
     """
     for column in table.others:
         reason = _reason_to_ignore(table, column)
@@ -340,7 +392,11 @@ def _assign_columns(table: StepTable) -> None:
 
 
 def _check_order(table: StepTable) -> None:
-    """Add the increase of an uneven order to `steps`, and warnings about a doubtful order."""
+    """Add the increase of an uneven order to `steps`, and warnings about a doubtful order.
+
+    The increase isn't added for dates such as 20240301, or if a column is named `ELAPSED`. Without
+    an order, the warnings are about dates that can't be read.
+    """
     order, id = table.order, table.id
     if order is None:
         dates = [x for x in table.columns if x.kind == "date" and x not in table.per_id]
@@ -353,7 +409,11 @@ def _check_order(table: StepTable) -> None:
 
 
 def _unsorted(dates: Sequence[ColumnProfile]) -> Iterator[str]:
-    """Yield a warning for each column of dates that can't be read, and so can't sort rows."""
+    """Yield a warning for each column that can't sort rows, as its dates can't be read.
+
+    Args:
+        dates: Columns of dates.
+    """
     for column in dates:
         if np.isnan(column.times).all():
             cell = next(filter(None, column.cells), "")
@@ -365,7 +425,10 @@ def _unsorted(dates: Sequence[ColumnProfile]) -> Iterator[str]:
 
 
 def _mixed(table: StepTable, order: ColumnProfile) -> Iterator[str]:
-    """Yield a warning for each column that seems to divide the rows of an id into sequences."""
+    """Yield a warning for each column that seems to divide the rows of an id into sequences.
+
+    Rows of an id then have equal values of the order, but different values in this column.
+    """
 
     def distinct(*arrays: npt.NDArray[np.generic]) -> int:
         return len(np.unique(np.stack(arrays, axis=1), axis=0))
@@ -388,6 +451,8 @@ def _mixed(table: StepTable, order: ColumnProfile) -> Iterator[str]:
 
 def _token_or_number(table: StepTable, column: ColumnProfile) -> str:
     """Return "number" if a column holds measurements or durations, else "token".
+
+    Numbers are tokens if the column is named like codes, or if they are codes by `are_codes`.
 
     Raises:
         DataError: If numbers have units, or commas that aren't all decimal commas.

@@ -40,11 +40,17 @@ AGGLUTINATED = ("HANGUL",)
 Characters tell more than words there.
 """
 MANY_UNSPACED = 0.3
-"""Texts are read by characters if more than this share of their letters is of such scripts."""
+"""Texts are read by characters if more than this share of them is of `UNSPACED` scripts.
+
+The same holds for `AGGLUTINATED` scripts. Whitespace doesn't count.
+"""
 CHARACTERS_BETTER = 0.6
-"""Characters are chosen if their error is below this share of the error of words."""
+"""Characters are chosen if their error is below this share of the error of words.
+
+It must also be lower by two standard errors.
+"""
 MANY_BROKEN = 0.2
-"""Tokens are symbols if more than this share has marks inside, or has no usual case."""
+"""Tokens can be symbols if more than this share has marks inside, or has no usual case."""
 
 
 MOST_OF_ONE_CASE = 0.8
@@ -52,11 +58,13 @@ MOST_OF_ONE_CASE = 0.8
 
 
 class Family(NamedTuple):
-    """Family of texts.
+    """Family of texts, or of other sequences.
 
     Attributes:
-        name: words, characters, alphabet or symbols.
-        reason: Reason for the choice, for a comment in the config; empty for words and symbols.
+        name: words, characters, alphabet or symbols; or series, channels or steps, as in
+            `DataProfile.family`.
+        reason: Reason for characters or an alphabet, for a comment in the config. Otherwise, or if
+            the user chose the tokenizer, it is empty.
         lowercase: True if texts are read in lower case.
     """
 
@@ -66,10 +74,13 @@ class Family(NamedTuple):
 
 
 def family_of(texts: Sequence[str], labels: Sequence[Hashable]) -> Family:
-    """Return the family of texts.
+    """Return the family of texts: words, characters, alphabet or symbols.
+
+    The script of the first 2,000 texts, the number of words per text, and marks in words decide
+    first. Otherwise, naive Bayes decides between words and characters: see `CHARACTERS_BETTER`.
 
     Args:
-        texts: A sample of the texts.
+        texts: A sample of the texts, at least one.
         labels: Labels of each text.
     """
     characters = Counter("".join(texts[:2000]))
@@ -104,12 +115,12 @@ def family_of(texts: Sequence[str], labels: Sequence[Hashable]) -> Family:
 
 
 def _share(characters: Counter[str], scripts: tuple[str, ...], letters: int) -> float:
-    """Return the share of the letters, in [0, 1], that belong to some scripts.
+    """Return the share of the characters, in [0, 1], that belong to some scripts.
 
     Args:
         characters: Maps each character to its count.
-        scripts: First words of the Unicode names of the letters.
-        letters: Number of all letters.
+        scripts: First words of the Unicode names of the characters. They lie beyond U+0DFF.
+        letters: Number of all characters except whitespace.
     """
     beyond_ascii = {c: unicodedata.name(c, "") for c in characters if c > "\u0dff"}
     found = sum(characters[c] for c, name in beyond_ascii.items() if name.startswith(scripts))
@@ -119,7 +130,8 @@ def _share(characters: Counter[str], scripts: tuple[str, ...], letters: int) -> 
 def _are_symbols(texts: Sequence[str]) -> bool:
     """Return True if the texts are symbols of a small set, separated by blanks.
 
-    Many symbols have marks inside, or both cases of the same letters are frequent.
+    Each symbol must occur more than ten times on average. More than `MANY_BROKEN` of them must have
+    marks inside, or a spelling that isn't the usual case of their letters (`MOST_OF_ONE_CASE`).
     """
     tokens = Counter(token for text in texts for token in text.split())
     total = sum(tokens.values())
