@@ -258,7 +258,7 @@ def combined(branches: Sequence[Tensor], weights: Sequence[float] | None = None)
 
     Args:
         branches: logits of each branch, (…, C).
-        weights: weight of each branch, or None for equal weights.
+        weights: weight of each branch, with a sum of 1, or None for equal weights.
     """
     if len(branches) == 1:
         return branches[0]

@@ -158,7 +158,7 @@ class Branch(nn.Module):
     def export(self, batch: PaddedBatch) -> Tensor:
         """Return the logits of a padded batch, (B, C), by operations that ONNX has.
 
-        They equal the result of `forward` for the same sequences in prediction.
+        Up to rounding, they equal the result of `forward` for the same sequences in prediction.
         """
 
     def begin_export(self) -> ExampleInputs:

@@ -103,7 +103,7 @@ class TreeBranch(Branch):
         return self._trees().logits(self._aggregates(batch))
 
     def export(self, batch: PaddedBatch) -> Tensor:
-        """Return the logits of a padded batch, (B, C). They equal the result of `forward`."""
+        """Return the logits of a padded batch, (B, C). They match the result of `forward`."""
         values = self.layout.aggregate(batch.steps, batch.valid, batch.inputs.get(STATIC))
         return self._trees().logits(values)
 

@@ -168,7 +168,7 @@ def _dropped(values: Tensor, rule: DropRule) -> Tensor:
 class _Pool(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, states: Tensor, batch_sizes: Tensor, *weights: Tensor) -> Tensor:
-        """Return the pooled states, (B, H)."""
+        """Return the states pooled by attention, or without weights by the maximum, (B, H)."""
         ctx.hidden = new(len(states) * (len(weights[0]) + PADDING) if weights else 0)
         ctx.weights, pooled = new(len(states)), new(int(batch_sizes[0]), states.shape[1])
         ctx.save_for_backward(states, batch_sizes, pooled, *weights)
