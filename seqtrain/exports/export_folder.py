@@ -55,9 +55,12 @@ class Exported:
 def export_model(model: Model, folder: Path) -> Exported:
     """Export a model to a folder, which is written completely or not at all.
 
+    Before it is written, the exported model must predict golden rows as the model does.
+
     Args:
         model: The model, on the CPU.
-        folder: Folder to write. If it exists, it is replaced.
+        folder: Folder to write. If it exists, it is replaced with all of its files. Missing parents
+            are created.
 
     Raises:
         ConfigError: If the model can't be exported, a package is missing, or the parent of the
@@ -104,7 +107,9 @@ def export_model(model: Model, folder: Path) -> Exported:
 def _golden_lines(exported: Any, golden: GoldenRows) -> bytes:
     """Return the content of golden.jsonl.
 
-    It has a JSON object per line: the sequence, the inputs of the graph, and the prediction.
+    It has a JSON object per line. This has the sequence and its row features, the inputs of the
+    graph, the predicted label, and the probability of each class. Inputs that follow from others
+    are left out: the length, and the row of each n-gram.
 
     Args:
         exported: The `ExportedModel`, which makes the inputs.
@@ -131,7 +136,8 @@ def _golden_lines(exported: Any, golden: GoldenRows) -> bytes:
 def archive_of_modules() -> bytes:
     """Return the content of reading.zip, an archive of the modules that read and encode rows.
 
-    With these modules predict.py reads every row as `seqtrain predict` does.
+    It has the modules at the top of the package and those in `ROOMS`. With these modules predict.py
+    reads every row as `seqtrain predict` does.
     """
     inner = [path for room in ROOMS for path in (PACKAGE / room).rglob("*.py")]
     content = io.BytesIO()

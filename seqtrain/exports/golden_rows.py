@@ -1,7 +1,7 @@
 """Golden rows: made-up sequences with the predictions of a model, for tests of its ports.
 
-The sequences are drawn from the vocabulary, or around the mean of each channel. An exported model
-contains no row of the user's data.
+The sequences are drawn from the vocabulary, or around the mean of each channel. To models of text,
+`TEXTS` are given, too. So an exported model contains no row of the user's data.
 """
 
 import random
@@ -39,7 +39,7 @@ class GoldenRows:
 
     Attributes:
         rows: JSON object of each sequence: `sequence`, and `facts` if there are row features.
-        store: The encoded sequences.
+        store: The encoded sequences, in the same order.
         probabilities: Probability of each class, as the model predicts, (B, C) float64.
     """
 
@@ -51,8 +51,8 @@ class GoldenRows:
 def golden_rows(model: Model) -> GoldenRows:
     """Return made-up sequences with the predictions of a model.
 
-    Equal models get equal rows. Sequences that the model refuses, such as an empty one, are left
-    out.
+    Equal models get equal rows. Sequences that the model refuses are left out, such as an empty one
+    unless data.empty allows it.
 
     Raises:
         RunError: If a prediction isn't finite.
@@ -79,7 +79,10 @@ def golden_rows(model: Model) -> GoldenRows:
 
 
 def _as_json(sequence: Any, rules: Preprocessing) -> Any:
-    """Return a sequence of a reader as a JSON value: a text, or a list of time steps."""
+    """Return a sequence of a reader as a JSON value: a text, or a list of tokens or time steps.
+
+    A missing number of a series is None.
+    """
     if isinstance(sequence, np.ndarray):
         return [[None if np.isnan(x) else x for x in step] for step in sequence.tolist()]
     if isinstance(sequence, Steps) and rules.steps is not None:
@@ -90,7 +93,8 @@ def _as_json(sequence: Any, rules: Preprocessing) -> Any:
 def _sequences(rules: Preprocessing) -> Iterator[Any]:
     """Yield made-up sequences as a reader returns them.
 
-    One of them is empty. If the preprocessing has a `max_length`, another one is longer.
+    Their lengths are `LENGTHS`, and one is empty. If the preprocessing has a `max_length`, another
+    sequence has 7 time steps more, but at most 1,007. If sequences are texts, `TEXTS` follow.
     """
     lengths = [*LENGTHS, 0]
     if rules.lengths.max_length is not None:
@@ -114,7 +118,11 @@ def _sequences(rules: Preprocessing) -> Iterator[Any]:
 def _draw_tokens(
     rules: Preprocessing, known: Sequence[str], draw: random.Random, length: int
 ) -> list[str] | str:
-    """Return `length` random known tokens: a list with an unknown symbol at its end, or a text."""
+    """Return `length` random tokens: a list for sequences of tokens, or else a text.
+
+    The tokens are known. Only the last one of a list of more than two is an unknown symbol. In a
+    text, blanks separate the tokens, and every third one is in title case.
+    """
     tokens = [draw.choice(known) for _ in range(length)]
     if rules.kind == "tokens":
         return [*tokens[:-1], UNKNOWN_SYMBOL] if length > 2 else tokens
@@ -124,7 +132,7 @@ def _draw_tokens(
 def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> Steps:
     """Return `length` random time steps: known and unknown tokens, and numbers around each mean.
 
-    If missing values have indicators, a tenth of the numbers is missing.
+    If missing values have indicators, about a tenth of the numbers is missing.
     """
     tokens = tuple(
         tuple(draw.choice([*vocabulary.tokens, UNKNOWN_SYMBOL], length).tolist())
@@ -139,6 +147,6 @@ def _draw_steps(table: ColumnTable, draw: np.random.Generator, length: int) -> S
 
 
 def as_float32(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    """Return numbers as float32. Numbers beyond its range are clipped to its largest values."""
+    """Return numbers as float32. Numbers beyond its range are clipped, and NaN remains."""
     largest = float(np.finfo(np.float32).max)
     return numbers.clip(-largest, largest).astype(np.float32)

@@ -47,7 +47,7 @@ class ExportedModel:
     Args:
         onnx: Content of model.onnx.
         fitted: Preprocessing of the model.
-        thresholds: Threshold of each class.
+        thresholds: Threshold of each class, a probability: see `best_class` and `reached`.
     """
 
     def __init__(self, onnx: bytes, fitted: Preprocessing, thresholds: list[float]) -> None:
@@ -59,7 +59,10 @@ class ExportedModel:
         )
 
     def probabilities(self, store: SequenceStore) -> Any:
-        """Return the probabilities of encoded sequences, (B, C), in batches of similar length."""
+        """Return the probabilities of encoded sequences, (B, C) float64, in the order of the store.
+
+        For speed, they are computed in batches of similar length. Each sequence must have a step.
+        """
         found = np.empty((len(store), len(self.fitted.labels)))
         order = np.argsort(store.lengths, kind="stable")
         while len(order):
@@ -73,6 +76,7 @@ class ExportedModel:
         """Return the predicted label of a row and its probability, as texts.
 
         In a multi-label task, each text joins the labels or probabilities of all predicted classes.
+        If no class is predicted, the texts are empty.
 
         Args:
             probabilities: Probability of each class, (C,).
@@ -84,7 +88,10 @@ class ExportedModel:
         return label_set.join(label_set.decode(best)), shares
 
     def inputs(self, rows: SequenceStore) -> dict[str, Any]:
-        """Return the inputs of the graph for a batch of encoded rows: arrays by name."""
+        """Return the inputs of the graph for a batch of encoded rows.
+
+        The dictionary maps the name of each input to its array. Sequences are padded with zeros.
+        """
         lengths, values = rows.lengths, rows.values
         valid = np.arange(lengths.max()) < lengths[:, None]
         is_ids, known = values.ndim == 1, self.fitted.vocabulary
@@ -112,7 +119,7 @@ class ExportedModel:
 
 
 def load(folder: str) -> ExportedModel:
-    """Return the model in the folder of an export. Its files must be intact."""
+    """Return the model in the folder of an export, without checking its files."""
     contents = {}
     for name in ("model.onnx", "preprocessing.json", "vocabulary.json"):
         with open(os.path.join(folder, name), "rb") as file:

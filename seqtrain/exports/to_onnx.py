@@ -1,6 +1,6 @@
 """Conversion of a trained classifier to an ONNX file.
 
-B sequences, T longest length, F numbers of a time step, C classes.
+B sequences, T longest length, F numbers of a time step, R numbers of row features, C classes.
 """
 
 import warnings
@@ -46,7 +46,11 @@ class PaddedClassifier(nn.Module):
             self.inputs |= branch.begin_export()
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """Return the calibrated probabilities, (B, C), for tensors in the order of `inputs`."""
+        """Return the calibrated probabilities, (B, C) float64.
+
+        Args:
+            inputs: Tensors in the order of the attribute `inputs`.
+        """
         named = dict(zip(self.inputs, inputs, strict=True))
         batch = PaddedBatch(inputs[0].transpose(0, 1), named[LENGTHS], named)
         logits = [branch.export(batch) for branch in self.network.branches]
@@ -54,18 +58,18 @@ class PaddedClassifier(nn.Module):
 
 
 def to_onnx(network: ClassifierNetwork) -> bytes:
-    """Return the model as an ONNX file.
+    """Return the content of an ONNX file with the model.
 
     The output is `probabilities` (B, C) float64, with the calibration of the model. The inputs are:
 
     - `input_ids` (B, T) int64 or `features` (B, T, F) float32, with any padding,
     - `lengths` (B,) int64, each from 1 to T,
-    - `static` (B, F) float32 with row features,
-    - inputs for n-grams and subwords, which `ExportedModel.inputs` makes.
+    - `static` (B, R) float32, if there are row features,
+    - inputs for n-grams and subwords, if the model has them: see `ExportedModel.inputs`.
 
     Raises:
-        ConfigError: If the model can't be exported, its weights are too many for one file, or a
-            package isn't installed.
+        ConfigError: If the model has a carried initial state, its weights are too many for one
+            file, or a package isn't installed.
     """
     if network.config.initial_state == "carried":
         raise ConfigError(

@@ -33,7 +33,8 @@ def write_config(
     Settings that the user gave with `--set` replace the proposed settings.
 
     Args:
-        splits: Maps each split to its value in the config.
+        splits: Maps each split to its value in the config. It has train and validation, and test if
+            there are test files.
         rows: Maps each split that has files to its number of rows.
         profile: Profile of train.
         options: Options of the user.
@@ -67,7 +68,10 @@ def write_config(
 
 
 def command_line(splits: Splits, options: InitOptions) -> str:
-    """Return the `seqtrain init` command, quoted for a shell, that proposes this config again."""
+    """Return the `seqtrain init` command, quoted for a shell, that proposes this config again.
+
+    Control characters are escaped as by `printable`, so that the command is one line.
+    """
     words = ["seqtrain", "init", *names_of(splits["train"])]
     words += names_of(splits.get("validation"))
     for option in (name for name in COLUMN_OPTIONS if name in options.options):
@@ -85,7 +89,10 @@ def command_line(splits: Splits, options: InitOptions) -> str:
 
 
 def shown_labels(profile: DataProfile) -> str:
-    """Return the most frequent labels as text, such as "a, b and 3 more"."""
+    """Return the `SHOWN_LABELS` most frequent labels as text, such as "a, b and 3 more".
+
+    A label is cut to 30 characters.
+    """
     names = [name for name, _ in profile.classes.most_common()]
     shown = [quote(x, 30) if x != x.strip() else shorten(x, 30) for x in names[:SHOWN_LABELS]]
     return listed([*shown, *names[SHOWN_LABELS:]], SHOWN_LABELS)
@@ -124,7 +131,10 @@ def _file_choices(
 
 
 def _column_choices(profile: DataProfile) -> Iterator[Choice]:
-    """Yield the settings of the data section on reading rows, if they differ from the defaults."""
+    """Yield the settings of the data section that tell how rows are read.
+
+    Settings that have the default value are left out.
+    """
     format, schema = profile.format, profile.schema
     dropped = profile.unlabelled + profile.unreadable
     is_series = schema.kind == "features"

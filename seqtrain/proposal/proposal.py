@@ -26,10 +26,10 @@ from seqtrain.text import counted, listed
 TRIED_ROWS, TRIED_IDS = 4096, 1000
 """With fewer rows, or ids of a table of time steps, `propose` also prepares the data as `fit` does.
 
-If that fails with a fraction held out that the user didn't ask for, no rows are held out.
+If this fails, and `propose` itself chose the validation, it tries again without validation.
 """
 FIRST_ROWS = 20
-"""Number of rows of a test file that are searched for labels."""
+"""Number of first rows of a test file that are searched for labels."""
 FEW_PER_CLASS = 30
 """Rows per class below which a warning says that the accuracy is uncertain."""
 KIND_NAMES = {"text": "text", "tokens": "symbols", "features": "series", "steps": "a time step"}
@@ -61,10 +61,14 @@ def propose(
 ) -> Proposal:
     """Inspect data files and return a config for them.
 
+    Large training files are only sampled. If there are few rows (`TRIED_ROWS`), the data is also
+    prepared as `fit` does. A test file without labels is left out, with a warning.
+
     Args:
-        files: Data files, or one folder that holds them. A name such as `dev.csv` or `test.csv`
-            tells the split of a file; all other files are training files. Files of one split must
-            have names that differ only in numbers, such as `part-1.csv`.
+        files: Data files, or one folder, which holds them or is the training data itself. A name
+            such as `dev.csv` or `test.csv` tells the split of a file. All other files are training
+            files. Files of one split must have names that differ only in numbers, such as
+            `part-1.csv`.
         options: Options of the user about the files.
         test: Test file, or None to recognize it by its name.
         progress: Called with a line of text during steps that take more than a second. None
@@ -110,7 +114,8 @@ def propose(
 def _drop_unlabelled_test(splits: Splits, profile: DataProfile) -> list[str]:
     """Remove "test" from the splits if the first rows of the test file have no labels.
 
-    Return a list with a warning about the removed file, or an empty list.
+    The first `FIRST_ROWS` rows of the first test file decide. It is kept if one of these rows can't
+    be read. Return a list with a warning about the removed file, or an empty list.
     """
     for path in files_of("test", splits.get("test"))[:1]:
         source = source_of(path, profile.format, profile.schema)
@@ -124,10 +129,14 @@ def _drop_unlabelled_test(splits: Splits, profile: DataProfile) -> list[str]:
 def _add_split(
     profile: DataProfile, files: Sequence[str], options: InitOptions, reading: ReadingProgress
 ) -> int:
-    """Read the files of validation or test, and return their number of rows.
+    """Read the files of validation or test, and return the number of labelled rows among them.
 
-    Add their numbers of empty, unlabelled and unreadable rows to `profile`. Set `profile.missing`
-    if they have missing values.
+    Of large files only the rows that were read are counted. Add the numbers of empty, unlabelled
+    and unreadable rows to `profile`. Set `profile.missing` if the files have missing values.
+
+    Raises:
+        DataError: If a file can't be read. Also if a row can't be read, and the user's settings
+            don't drop such rows.
     """
     other = profile.count_files(files, reading, drop_bad_rows=options.drops_bad_rows)
     profile.empty += other.empty
@@ -138,7 +147,11 @@ def _add_split(
 
 
 def _step_kind(kind: str | dict[str, Any]) -> str:
-    """Return the type of a step column as text, such as "number" or "number by COLUMN"."""
+    """Return the type of a step column as text, such as "number" or "number by COLUMN".
+
+    Args:
+        kind: The type, or a dictionary such as {"number": True, "by": COLUMN}.
+    """
     if isinstance(kind, str):
         return kind
     name, *options = kind
@@ -146,7 +159,9 @@ def _step_kind(kind: str | dict[str, Any]) -> str:
 
 
 def _uses(profile: DataProfile, order: Column | None) -> Iterator[str]:
-    """Yield the lines of `Proposal.uses`: sequence and label, row features, ignored columns.
+    """Yield the lines of `Proposal.uses`.
+
+    They are about the sequence and the label, row features, ignored columns, and rows left out.
 
     Args:
         profile: The data that was inspected.
@@ -181,7 +196,10 @@ def _uses(profile: DataProfile, order: Column | None) -> Iterator[str]:
 
 
 def _rows_left_out(profile: DataProfile) -> Iterator[str]:
-    """Yield lines about rows that were not sampled, have a blank label, or can't be read."""
+    """Yield a line about a sample if not all rows were read, and lines about rows left out.
+
+    Rows are left out if they have a blank label or can't be read.
+    """
     if profile.note:
         yield profile.note
     if profile.unlabelled:
@@ -191,7 +209,10 @@ def _rows_left_out(profile: DataProfile) -> Iterator[str]:
 
 
 def _shared_owner(profile: DataProfile, config: Config) -> Iterator[str]:
-    """Yield a warning if a random split can divide the rows of one owner, such as a customer."""
+    """Yield a warning if a random split can divide the rows of one owner, such as a customer.
+
+    There is none if data.group is set, or if no fraction of train is held out.
+    """
     is_divided = isinstance(config.data.validation, float) or isinstance(config.data.test, float)
     if profile.owner is None or not is_divided or config.data.group is not None:
         return
@@ -204,6 +225,8 @@ def _shared_owner(profile: DataProfile, config: Config) -> Iterator[str]:
 
 def _trust(profile: DataProfile, rows: Mapping[str, int], config: Config) -> Iterator[str]:
     """Yield a warning that the accuracy is uncertain, if there are few rows per class.
+
+    There are if train has fewer than `FEW_PER_CLASS` rows per class on average.
 
     Args:
         profile: Profile of train.

@@ -16,6 +16,9 @@ ROWS_AT_ONCE = 1024
 class ReadingProgress:
     """Reports steps that take more than a second.
 
+    Call `step` at the beginning of each step. Lines are only emitted during calls of `report`, or
+    while `rows` or `blocks` are iterated.
+
     Args:
         emit: Receives each line, or None to report nothing.
     """
@@ -29,14 +32,20 @@ class ReadingProgress:
         self._step, self._next = text, time.monotonic() + FIRST_SECONDS
 
     def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield the rows unchanged, and report their number after a second, then every ten."""
+        """Yield the rows unchanged, and report their number so far.
+
+        The first report is due a second after the step began, and further ones every ten seconds.
+        """
         for number, row in enumerate(rows):
             if number % ROWS_AT_ONCE == 0:
                 self.report(number)
             yield row
 
     def blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        """Yield blocks of columns unchanged, and report the number of rows as `rows` does."""
+        """Yield blocks of rows unchanged, and report the number of rows as `rows` does.
+
+        A block is a list of columns of equal length, at least one.
+        """
         number = 0
         for block in blocks:
             self.report(number)
@@ -44,7 +53,7 @@ class ReadingProgress:
             yield block
 
     def report(self, number: int = 0) -> None:
-        """Report the step and its number of rows, unless its next report isn't due yet."""
+        """Report the step if its next report is due, with the number of rows unless it is 0."""
         if time.monotonic() >= self._next:
             self._emit(f"{self._step}: {number:,} rows so far" if number else f"{self._step} …")
             self._next = time.monotonic() + NEXT_SECONDS

@@ -12,7 +12,10 @@ from seqtrain.proposal.data_profile import DataProfile
 from seqtrain.text import display_name, quote
 
 Splits: TypeAlias = dict[str, Any]
-"""Maps each split to its value in the config: a file, files, a fraction of train, or None."""
+"""Maps each split to its value in the config.
+
+The value is the path of one file, a list of paths, a fraction or a fold of train, or None.
+"""
 ROLES = {
     "validation": {"valid", "validation", "val", "dev"},
     "test": {"test"},
@@ -30,11 +33,15 @@ def assign_splits(files: Sequence[str], test: str | None) -> Splits:
     """Return a dictionary that maps train, validation and test to their data files.
 
     Words in the name of a file tell its split. Other files, and a single file, are train. Files of
-    one split must have names that differ only in numbers. Splits without files are left out.
+    one split must have paths that differ only in numbers. Splits without files are left out.
 
     Args:
-        files: Data files, or one folder that holds them.
+        files: Data files, or one folder. The splits in the folder are used. A folder without splits
+            is train itself.
         test: The test file, or None to recognize it by its name.
+
+    Returns:
+        Maps a split to its path, or to a list of paths if it has several.
 
     Raises:
         DataError: If no file is train, or several files may be the same split.
@@ -64,7 +71,11 @@ def _role(name: str) -> str | None:
 
 
 def _splits_inside(folder: str) -> list[str]:
-    """Return the paths of the splits in a folder, or an empty list if it has no splits."""
+    """Return the paths of the splits in a folder, sorted, or an empty list if it has no splits.
+
+    One of the splits must be train. Unless Hugging Face wrote the folder, there must be two or more
+    splits, and no sub-folder that is none.
+    """
     names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     paths = {name: os.path.join(folder, name) for name in names}
     folders = [name for name, path in paths.items() if os.path.isdir(path)]
@@ -82,8 +93,9 @@ def check_labels(path: str, profile: DataProfile, *, has_validation: bool) -> It
         has_validation: True if there is a validation file. Labels may then all differ in train.
 
     Raises:
-        DataError: If the labels surely are no classes: files named by numbers, or a different
-            label in each row.
+        DataError: If the labels surely are no classes. These are more than `MOST_NUMBERED_CLASSES`
+            files of a class each that are named by numbers. These are also different labels in all
+            of more than `MOST_UNIQUE` rows, without a validation file.
     """
     name, labels = display_name(path), [*profile.classes]
     stems = {NUMBER.sub("", label) for label in labels}

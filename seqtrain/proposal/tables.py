@@ -70,7 +70,8 @@ def data_format(path: str, given: str) -> str:
         given: Format that the user names, or "auto".
 
     Raises:
-        DataError: If the file doesn't exist, or its name tells no format.
+        DataError: If the format is "auto", and the file's name tells no format. A file that doesn't
+            exist is only reported in this case.
     """
     format = resolve_format(path, given)
     if format is None:
@@ -86,13 +87,18 @@ def data_format(path: str, given: str) -> str:
 def inspect(files: Sequence[str], options: InitOptions, progress: ReadingProgress) -> DataProfile:
     """Return the profile of data files, which all have the columns of the first file.
 
+    The first file tells the format, the encoding and the roles of the columns for all of them. If
+    it is large, only a sample of it is read.
+
     Args:
         files: The files, or folders of text files.
         options: Options of the user about the files.
         progress: Reports long steps.
 
     Raises:
-        DataError: If files can't be read, have only one label, or have ambiguous columns.
+        ConfigError: If the user names an unknown encoding.
+        DataError: If files can't be read, have only one label or only empty rows, or have ambiguous
+            columns.
     """
     path, name = files[0], display_name(files[0])
     format = data_format(path, options.get("format", "auto"))
@@ -141,13 +147,15 @@ def find_columns(
 
     Args:
         path: The data file, or the folder of text files.
-        format: Name of its format.
+        format: Name of its format. A txt file may turn out to be fasttext, or tsv with the label in
+            the second of two columns.
         encoding: Name of its encoding.
         options: Options of the user about the file.
         progress: Reports long steps.
 
     Raises:
-        DataError: If the file can't be read, or if its columns are ambiguous.
+        DataError: If the file can't be read, or if its columns are ambiguous. Also if the user
+            names a column, but the format has none or the file lacks it.
     """
     warnings = list[str]()
     if encoding not in ("utf-8", "utf-16") and "encoding" not in options.given:
@@ -183,7 +191,10 @@ def find_columns(
 
 
 def _has_labels_last(lines: Sequence[str]) -> bool:
-    """Return True if lines are text<TAB>label: two fields, fewer distinct values in the second."""
+    """Return True if all lines are text<TAB>label.
+
+    They have two fields, with fewer distinct values in the second one.
+    """
     fields = [line.split("\t") for line in lines]
     if any(len(line) != 2 for line in fields):
         return False
@@ -193,9 +204,13 @@ def _has_labels_last(lines: Sequence[str]) -> bool:
 def _encoding(path: str, format: str, progress: ReadingProgress) -> tuple[str, list[str]]:
     """Return the encoding of a file or folder, and the paths of files with another encoding.
 
-    The encoding is utf-8, utf-16, or cp1252 (or latin-1 if a byte has no meaning in cp1252). A
-    folder with a file per row is UTF-8 if most of its files beyond ASCII are, or if all others are
-    binary files.
+    The encoding is utf-8, utf-16, or cp1252 (or latin-1 if a byte has no meaning in cp1252). Binary
+    formats count as utf-8. A folder is utf-16 if one of its files is. A folder with a file per row
+    is utf-8 if most of its files beyond ASCII are, or if all others are binary files. Only then can
+    the list of paths hold any.
+
+    Raises:
+        DataError: If the text is neither in Unicode nor Western European.
     """
     if format == IN_MEMORY or FORMATS[format].binary:
         return "utf-8", []
@@ -219,7 +234,8 @@ def _encoding(path: str, format: str, progress: ReadingProgress) -> tuple[str, l
 def _start_of_encoding(file: str, progress: ReadingProgress) -> tuple[str, bytes]:
     """Return "ascii", "utf-8", "utf-16" or "other" for a file, and the last block of it read.
 
-    Reading ends at the first block that isn't UTF-8.
+    The whole file is read, unless it begins as UTF-16 does. Reading ends at the first block that
+    isn't UTF-8. A damaged compressed file counts as "utf-8", with an empty block.
     """
     decoder, encoding, block = codecs.getincrementaldecoder("utf-8")(), "ascii", b""
     with open_input(file) as stream:
@@ -244,7 +260,7 @@ def _western(file: str, block: bytes) -> str:
     Bytes with zeros are no text, so "utf-8" is returned, and the reader reports them.
 
     Raises:
-        DataError: If most letters are beyond ASCII, as in other scripts.
+        DataError: If more than `MOST_ACCENTS` of the letters are beyond ASCII, as in other scripts.
     """
     if b"\0" in block:
         return "utf-8"  # the reader reports that it isn't a text
@@ -258,7 +274,11 @@ def _western(file: str, block: bytes) -> str:
 
 
 def _kind_without_columns(path: str, format: FileFormat) -> str:
-    """Return the kind of the sequences (text, tokens, features) of a file without columns."""
+    """Return the kind of the sequences (text, tokens, features) of a file without columns.
+
+    The first `FIRST_ROWS` rows of txt and npz decide. In npz, whole numbers of one channel with at
+    most `FEW_SYMBOLS` distinct values are tokens. Other formats have one kind.
+    """
     if format.name == "txt":
         source = FileSource(path, format, Schema(), bad_rows="drop")
         rows = islice(read_rows(source), FIRST_ROWS)
@@ -282,15 +302,18 @@ def _read_columns(
 ) -> list[ColumnProfile]:
     """Return the profiles of all columns of a table, named by the header or by their indexes.
 
+    Columns of JSON objects are named by their fields.
+
     Args:
         path: The data file.
         format: How it is written.
         options: Options of the user about the file.
         progress: Reports long steps.
-        sample: Sample of the rows to read.
+        sample: Sample of the rows to read. The reader sets its numbers of rows.
 
     Raises:
-        DataError: If the file can't be read, or isn't a table of rows.
+        DataError: If the file can't be read, or isn't a table of rows. Also if it isn't clear
+            whether the first row is a header.
     """
     is_delimited = columns_of_format(format.name) == "delimited"
     schema = Schema(sequence=0 if is_delimited else None)
@@ -331,8 +354,11 @@ def _check_shape(
 ) -> None:
     """Raise a DataError if a table has no rows, one column, or JSON lists by column.
 
-    `first` holds the cells of the first row, or none in a table of objects. `only` is the object
-    of a table of one object.
+    Args:
+        name: Name of the file, for messages.
+        first: Cells of the first row, or none in a table of objects.
+        only: The object of a table of one object, or None.
+        columns: Profiles of all columns, without the first row of `first`.
     """
     if not columns or not columns[0].rows:
         found = "one row" if any(first) else "no rows"
@@ -349,7 +375,13 @@ def _check_shape(
 def _assign_columns(
     columns: Sequence[ColumnProfile], format: FileFormat, options: InitOptions
 ) -> DataProfile:
-    """Return a profile whose schema has the label and the columns of the sequence."""
+    """Return a profile whose schema has the roles of the columns, but without counts.
+
+    The table may have a row per sequence or a row per time step.
+
+    Raises:
+        DataError: If the roles aren't clear, or the table lacks a column that the user names.
+    """
     _check_names(columns, options)
     columns, options = with_one_label(columns, options)
     profile = find_step_table(columns, options, format)
@@ -385,8 +417,11 @@ def _assign_columns(
 def _kind_of(chosen: Sequence[ColumnProfile]) -> str:
     """Return the kind of the sequence in the chosen columns: text, tokens or features.
 
+    Columns of different kinds are text, except for columns of single numbers.
+
     Raises:
-        DataError: If too few columns hold numbers, or numbers have units.
+        DataError: If all of several columns hold single numbers, but are fewer than `FEWEST_STEPS`.
+            Also if such numbers have units.
     """
     kinds = {LIST_KINDS.get(column.kind, "text") for column in chosen}
     if not (len(chosen) > 1 and all(column.kind == "number" for column in chosen)):
@@ -403,7 +438,11 @@ def _kind_of(chosen: Sequence[ColumnProfile]) -> str:
 
 
 def _owner(columns: Sequence[ColumnProfile]) -> str | None:
-    """Return the name of the first column that names the owner of each row, or None."""
+    """Return the name of the first column that seems to name the owner of each row, or None.
+
+    It is named like codes or owners. It has `FEWEST_OWNERS` distinct texts or whole numbers or
+    more, but at most half as many as rows.
+    """
     for column in columns:
         is_named = column.is_code or column.names_owner
         is_value = column.kind in ("text", "number") and not column.has_no_labels

@@ -67,7 +67,12 @@ def model_card(
         shown: Predictions of the run for the split that was scored.
 
     Returns:
-        Maps the name of each entry, such as "trained on", to its text, in order.
+        Maps the name of each entry, such as "trained on", to its text, in order. Texts are cut to
+        `LONGEST` characters.
+
+    Raises:
+        ConfigError: If the run's config is wrong.
+        CheckpointError: If environment.json can't be read, or metrics.jsonl is damaged.
     """
     data, summary, environment = config.data, summarize_run(run), run.environment()
     labels = shown.scores.labels

@@ -82,8 +82,8 @@ def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool 
 
     Args:
         title: Title.
-        lines: Lines whose points are values. Points that aren't finite are left out, but one point
-            must be finite.
+        lines: Lines whose points are values. Points that aren't finite are left out. At least one
+            point of all lines must be finite.
         x_name: Name of the horizontal axis.
         percent: True if the vertical values are shares in [0, 1], which the axis shows in percent.
     """
@@ -101,14 +101,20 @@ def line_chart(title: str, lines: Sequence[Line], x_name: str, *, percent: bool 
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
-    """Return the linear function that maps values from low to high to coordinates."""
+    """Return the linear function that maps `low` to `start` and `high` to `end`.
+
+    Its results are rounded to two decimals. If `low` equals `high`, it maps both to `start`.
+    """
     return lambda value: round(start + (value - low) / ((high - low) or 1) * (end - start), 2)
 
 
 def _ticks(
     values: Sequence[float], place: Callable[[float], float], *, percent: bool = False
 ) -> list[tuple[float, str]]:
-    """Return the coordinate of each value, which `place` computes, and the value as text."""
+    """Return the coordinate of each value, which `place` computes, and the value as text.
+
+    If `percent` is True, the values are shares in [0, 1], and the text is in percent.
+    """
     if percent:
         return [(place(value), f"{100 * value:.3g} %") for value in values]
     return [(place(v), f"{v:,.0f}" if abs(v) >= 1000 else f"{v:.3g}") for v in values]
@@ -143,7 +149,10 @@ def render(runs: Sequence[RunFacts], *, title: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    """Return the jinja2 environment with the functions and constants that the templates use."""
+    """Return the jinja2 environment with the functions and constants that the templates use.
+
+    It is made once, and each call returns the same object.
+    """
     environment = Environment(
         loader=PackageLoader("seqtrain.reports"),
         autoescape=True,
@@ -182,7 +191,8 @@ def _visible(value: Any) -> Any:
 def curves(runs: Sequence[RunFacts]) -> list[Chart]:
     """Return charts of loss, accuracy, learning rate and speed by epoch.
 
-    The lines of up to COLOURS runs have different colours. A chart without values is left out.
+    The lines of up to `COLOURS` runs have different colours. More runs use the same colours again.
+    Values of train are dashed. A chart without values is left out.
     """
     charts = []
     for title, keys in CURVES.items():
@@ -200,7 +210,10 @@ def curves(runs: Sequence[RunFacts]) -> list[Chart]:
 
 
 def reliability(run: RunFacts) -> Chart | None:
-    """Return a chart of accuracy by predicted probability, or None if there are no examples."""
+    """Return a chart of accuracy by predicted probability, or None if there are no predictions.
+
+    A second, dashed line is that of perfect calibration.
+    """
     points = [(100 * sure, right) for sure, right in run.shown.reliability]
     if not points:
         return None
@@ -211,7 +224,10 @@ def reliability(run: RunFacts) -> Chart | None:
 
 
 def precision_recall(run: RunFacts) -> list[Chart]:
-    """Return a list with the chart of precision by recall for the largest classes, or []."""
+    """Return a list with a chart of precision by recall, which has a line per large class.
+
+    The list is empty if no class has points.
+    """
     lines = [
         Line(label, [(100 * recall, precision) for recall, precision in points], f"s{number}")
         for number, (label, points) in enumerate(run.shown.precision_recall.items())
@@ -224,7 +240,7 @@ def precision_recall(run: RunFacts) -> list[Chart]:
 def by_length(run: RunFacts) -> list[Chart]:
     """Return charts of accuracy by length, and by the share of each sequence that is read.
 
-    A chart without values is left out.
+    A chart without values is left out. The second has none unless `run.prefixes` was computed.
     """
     charts, of_length = [], [(row["max"], row["accuracy"]) for row in run.shown.scores.by_length]
     if of_length:
