@@ -61,7 +61,7 @@ class Trees:
         """Return the logits of examples, (B, K).
 
         Args:
-            values: columns of the examples, (B, A), NaN where missing.
+            values: columns of the examples, (B, A), finite, or NaN where missing.
         """
         rounds, classes, splits = self.column.shape
         leaves, trees = splits + 1, rounds * classes

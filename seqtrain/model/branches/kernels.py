@@ -128,7 +128,7 @@ class KernelBranch(Branch):
         return None if spec.kernels is None else cls(spec.kernels, spec.num_classes)
 
     def initialize(self, generator: torch.Generator) -> None:
-        """Do nothing: the buffers are zero until `fit` sets them."""
+        """Do nothing: all buffers except `pattern` are zero until `fit` sets them."""
 
     @torch.no_grad()
     def forward(self, batch: Batch, context: ForwardContext) -> Tensor:

@@ -132,7 +132,10 @@ class RecurrentBranch(Branch):
         return choose_engine(self.config, weight.device, weight.dtype)
 
     def tables(self) -> list[Table]:
-        """Return the tables of tokens, of character n-grams, and of token columns."""
+        """Return the tables of tokens, of character n-grams, and of all token columns.
+
+        They belong to time steps or to row features.
+        """
         found: list[Table] = []
         if isinstance(self.embedding, nn.Embedding):
             found.append(self.embedding)

@@ -128,7 +128,8 @@ def layout_of(spec: InputSpec) -> AggregateLayout:
 
     A number column is aggregated by the tokens of the column that it depends on (`by` in
     data.steps). If no column has `by` and there is a single token column, its tokens are used. At
-    most `MAX_TOKENS` tokens of a column are counted.
+    most `MAX_TOKENS` tokens of a column are counted. In series, indicators of missing values are
+    number columns, too.
     """
     row_tokens: tuple[int, ...] = ()
     row_numbers = 0

@@ -147,7 +147,8 @@ if "hatchling" in sys.modules:  # hatchling is building a wheel
             """Compile the library, and mark the wheel as platform-specific if that succeeds.
 
             Only an editable install writes into the folder of the sources, which may be read-only.
-            Without the library, seqtrain is installed without the native engine.
+            Without the library, hatchling shows a warning, and seqtrain is installed without the
+            native engine.
             """
             self._folder = tempfile.TemporaryDirectory()
             built = Path(self._folder.name, LIBRARY)
