@@ -16,7 +16,7 @@ from seqtrain.runs.run_directory import CONFIG
 from seqtrain.text import Summarized
 
 TOLERANCE = 1e-5
-"""Largest difference of logits that rounding explains, divided by max(1, largest logit)."""
+"""Largest difference of logits due to rounding, divided by max(1, largest absolute logit)."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +26,7 @@ class Check(Summarized):
     Attributes:
         run: Directory of the run.
         data: Name of the file, files or table that was read.
-        num_examples: Number of sequences that were compared. They are a sample of the data.
+        num_examples: Number of sequences that were compared. If the data have more, it is a sample.
         available: Number of all sequences of the data.
         steps: Total number of time steps of the compared sequences.
         cut: Number of long sequences of which only the first steps were compared.
@@ -81,18 +81,21 @@ def check(
 ) -> Check:
     """Compare a model's logits of single sequences with its logits in many kinds of batches.
 
-    Every engine that can run the model computes every kind of batch.
+    Every engine that can run the model on the device computes every kind of batch. If there is much
+    data, a sample is compared (`SAMPLE_ROWS`, `SAMPLE_STEPS`, `SAMPLE_LENGTH`).
 
     Args:
         run: A run directory, a model folder, what `fit` returned, or None for the newest run.
         data: A file of sequences, or a table as `fit` takes it, with or without labels. None is
-            the first of the splits test, validation and train that the run has.
+            the first of the splits test, validation and train that the run has. A model folder has
+            no splits.
         device: auto, cpu, cuda, cuda:N or mps.
         listener: Function that is called before each comparison. Its arguments are the name of the
             comparison and the share of all comparisons that are done, in [0, 1].
 
     Raises:
-        CheckpointError: If there is no complete model.
+        CheckpointError: If there is no complete model. If `data` is None, also for a model folder,
+            or if rows are held out of data that changed.
         ConfigError: If there is no such device, or the directory holds several runs.
         DataError: If a file is missing, has rows that can't be used, or has no rows.
         RunError: If memory ran out, or a prediction isn't finite.

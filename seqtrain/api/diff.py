@@ -24,7 +24,7 @@ class RunDifference(Summarized):
 
     Attributes:
         runs: Directories of a and b.
-        data: Name of the file or files that were read.
+        data: Name of the file or files that were read, as run a names them.
         metrics: Accuracy and F1 of both runs, with the confidence interval of the difference.
         num_examples: Number of examples that both runs predicted.
         left_out: Number of examples that only one run predicted, which aren't compared.
@@ -70,13 +70,14 @@ def diff(
     Args:
         a: A run directory, a model folder, what `fit` returned, or None for the newest run.
         b: The other run, in one of these forms.
-        split: test, validation or train; or None for test, or validation if a run has no test.
+        split: test, validation or train. None is test; or validation if all runs have it, and not
+            all have test.
         data: A labelled file to compare the runs on, in place of a split, or None.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
-        DataError: If the runs name different data, share no row, or read different labels for a
-            row. Also if `evaluate` would raise it.
+        DataError: If the runs' data differ both in name and in content, if the runs share no row,
+            or if they read different labels for a row. Also if `evaluate` would raise it.
         CheckpointError, ConfigError, RunError: If `evaluate` would raise it for a run.
     """
     name = split or (default_split(a, b) if data is None else None)
@@ -136,8 +137,11 @@ def _metrics(
 def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:
     """Return the predictions of both runs for each example that both predicted.
 
+    Examples are matched by file and line. They are in the order of run a.
+
     Raises:
-        DataError: If the data differ, if there is no such example, or if the labels of one differ.
+        DataError: If the data differ both in name and in content, if there is no such example, or
+            if the runs read different labels for one.
     """
     hint = "give one labelled file for both with --data"
     names = " and ".join(display_name(each.found.source) for each in (a, b))

@@ -30,13 +30,16 @@ class InputError(DataError, ValueError):
 
 
 def without_padding(series: Array) -> Array:
-    """Return a series, (T,) or (T, C), without its last steps if they are NaN in all channels."""
+    """Return a series, (T,) or (T, C), without its last steps that are NaN in all channels.
+
+    If all steps are NaN, the result is empty.
+    """
     valid = ~np.isnan(series.reshape(len(series), -1)).all(axis=1)
     return series[: 1 + max(np.flatnonzero(valid), default=-1)]
 
 
 def renamed(error: SeqtrainError, names: Mapping[str, str]) -> list[str]:
-    """Return the lines of an error. Lines about a table in memory are changed to lines about X.
+    """Return the lines of an error. Lines about data in memory are changed to lines about X.
 
     For example, "train:3: …" becomes "X: row 3: …".
 
@@ -53,7 +56,9 @@ def renamed(error: SeqtrainError, names: Mapping[str, str]) -> list[str]:
 
 
 def checked_sequence(sequence: Any) -> Any:
-    """Return a sequence after checking its type, or an empty text in place of None or NaN.
+    """Return a sequence after checking its type.
+
+    A NumPy string becomes a `str`. All other sequences, also None and NaN, are returned unchanged.
 
     Raises:
         InputError: If the sequence is neither a text, a list, an array, None, nor NaN.
@@ -69,7 +74,8 @@ def checked_sequence(sequence: Any) -> Any:
 def are_lists(y: Any) -> bool:
     """Return True if y is a list with a list of labels for each example, as in a multi-label task.
 
-    For 0s and 1s as equally long lists of numbers, return False.
+    Tuples count as lists, and sets as lists of labels. Equally long lists without any text return
+    False, because they may be rows of 0s and 1s.
     """
     is_list = isinstance(y, list | tuple)
     if not is_list or not all(isinstance(each, list | tuple | set) for each in y):
@@ -78,7 +84,10 @@ def are_lists(y: Any) -> bool:
 
 
 def are_whole_numbers(sequence: Any) -> bool:
-    """Return True if a sequence is a list or tuple of whole numbers, at least one."""
+    """Return True if a sequence is a list or tuple of whole numbers (`int`), at least one.
+
+    Numbers of NumPy and bools aren't whole numbers here.
+    """
     return (
         isinstance(sequence, list | tuple)
         and bool(sequence)
@@ -89,7 +98,8 @@ def are_whole_numbers(sequence: Any) -> bool:
 def kind_of_sequences(sequences: list[Any]) -> str:
     """Return the value of the config key data.kind for sequences: "text", "tokens" or "features".
 
-    It is the kind of the first sequence that isn't empty, or "text" if all are empty.
+    It is the kind of the first sequence that isn't empty, or "text" if all are empty. A string is
+    text. A list or array is tokens if its first item is a string, and features if not.
     """
     first = next((each for each in sequences if hasattr(each, "__len__") and len(each)), "")
     if isinstance(first, str):
@@ -135,8 +145,9 @@ def steps_first(series: list[Any], layout: str) -> list[Any]:
 def whole_numbers(sequences: list[Any], kind: str | None, *, is_training: bool) -> list[Any]:
     """Return sequences, with lists of whole numbers as lists of texts if data.kind is tokens.
 
-    With another kind, sequences are returned unchanged. If the user didn't set the kind, whole
-    numbers may be tokens or measurements. If the first sequence has them in training, warn.
+    With another kind or None, sequences are returned unchanged. Without a kind, whole numbers may
+    be tokens or measurements. So warn in training if `kind` is None and the first sequence is a
+    list of whole numbers.
 
     Args:
         sequences: Sequences, at least one.
@@ -174,6 +185,8 @@ def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
 
 def weights_by_index(weights: Mapping[Any, float], classes: list[Any]) -> dict[str, float]:
     """Return a dict that maps the index of each label, as text, to the label's weight.
+
+    Labels are compared as text: 1 and "1" are equal.
 
     Args:
         weights: Maps labels to weights. A label without a weight gets 1.

@@ -107,11 +107,13 @@ def load_labelled(
 ) -> Labelled:
     """Load a run's best model, and read and encode the rows to score.
 
-    The arguments are described at `evaluate`, but `run` can't be an ensemble.
+    The arguments are described at `evaluate`, but `run` can't be an ensemble. The result has a
+    warning if the model was trained on the rows. It also has one if validation was chosen because
+    there is no test split.
 
     Raises:
         ConfigError: If the run has no such split, or if both `split` and `data` are set. Also if
-            the directory holds several runs.
+            the directory holds several runs, or there is no such device.
         DataError: If the rows can't be read, if there are none, or if the model knows none of their
             labels.
         CheckpointError, RunError: If `evaluate` would raise it.
@@ -144,8 +146,9 @@ def load_labelled(
 def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelled:
     """Read and encode a split that the run's config names.
 
-    If the run holds rows out of train, they are held out again as in training, and the files of
-    train must be unchanged. A change of another split's file only gives a warning.
+    If the rows of the split were held out of train, they are held out again as in training. The
+    same is done for train itself if rows are held out of it. The files of train must then be
+    unchanged. In all other cases a change of a file only gives a warning.
 
     Args:
         run: The run.
@@ -153,7 +156,8 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
         split: test, validation or train.
 
     Raises:
-        CheckpointError: If `run` is a model folder, or if rows are held out of data that changed.
+        CheckpointError: If `run` is a model folder, or if rows must be held out again of data that
+            changed.
         ConfigError: If the run has no such split.
         DataError: If a file is missing or has rows that can't be used.
     """
@@ -181,7 +185,8 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
 def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
     """Return the config key of a training file that is also a file to score on, or "".
 
-    Files are compared by content. For a model folder, which doesn't record its data, return "".
+    Files are compared by content: the recorded digests of train, and of validation if
+    ``training.refit`` is set. For a model folder, which doesn't record its data, return "".
 
     Args:
         run: The run.
@@ -236,8 +241,11 @@ def _hold_out_again(
 ) -> Labelled:
     """Return a split after reading train again and holding out the same rows as in training.
 
+    The encoded data are loaded from the user's cache folder if they are there.
+
     Raises:
-        CheckpointError: If `check_same_data` raises it.
+        CheckpointError: If `check_same_data` raises it. Files that are only scored may differ.
+        DataError: If the data can't be read.
     """
     known = classifier.preprocessing if keeps_old_preprocessing(run) else None
     prepared = prepare(config, cache_folder=default_folder(), known=known, read_only=True)
@@ -249,7 +257,11 @@ def _hold_out_again(
 def prepared_split(
     classifier: Classifier, config: Config, prepared: PreparedData, split: str
 ) -> Labelled:
-    """Return a split ("test", "validation" or "train") of data that is already encoded."""
+    """Return a split ("test", "validation" or "train") of data that is already encoded.
+
+    If the split is held out of train, the result names the files of train. `trained_on_rows` of the
+    result is None.
+    """
     is_part = split in held_out_fractions(config.data)
     key = "train" if is_part else split
     named = getattr(config.data, key)
@@ -266,7 +278,7 @@ class Evaluation(Summarized):
 
     Attributes:
         run: Directory of the run.
-        data: Name of the file or files that were read.
+        data: Name of the file, files or table that was read.
         scores: Scores of the model, or of the ensemble.
         warnings: Limits of the scores, one line each.
         by_share: Scores after 10 %, 20 % … of each sequence, as `score_prefixes` returns them, or
@@ -277,7 +289,8 @@ class Evaluation(Summarized):
         ensemble: True if several runs predicted together, by the mean of their probabilities. False
             for one run, and for folds of which each row was predicted by one run.
         trained_on_rows: True if the model was trained on these rows, so that scores are too high.
-            False if it wasn't. None if it is unknown, because the rows aren't a split of the run.
+            False if it wasn't. None if it is unknown: the rows are neither a split of the run nor a
+            file that the run was trained on.
     """
 
     run: Path
@@ -291,7 +304,7 @@ class Evaluation(Summarized):
     trained_on_rows: bool | None = None
 
     def summary(self) -> dict[str, str]:
-        """Return split, data, main metrics, and warnings, as texts by heading."""
+        """Return split (or nothing for other data), data, metrics, and any warnings, by heading."""
         source = {"split": self.split} if self.split else {}
         found = {**source, "data": display_name(self.data), **self.scores.summary()}
         return found | ({"warnings": "; ".join(self.warnings)} if self.warnings else {})
@@ -320,10 +333,12 @@ def evaluate(
 
     Raises:
         CheckpointError: If there is no complete model, or if rows are held out of data that
-            changed since training.
-        ConfigError: If the run has no such split, or there is no such device. Also if `steps` is
-            True for an ensemble or a multi-label task.
-        DataError: If a file is missing or has rows that can't be used.
+            changed since training. Also for a model folder without `data`.
+        ConfigError: If the run has no such split, or there is no such device. If both `split` and
+            `data` are set. Also if `steps` is True for an ensemble or a multi-label task, or if
+            the runs of an ensemble hold out different rows.
+        DataError: If a file is missing or has rows that can't be used. If there are no rows, or
+            the model knows none of their labels.
         RunError: If memory ran out, or a prediction isn't finite.
     """
     path = directory_of(run).path
@@ -352,9 +367,9 @@ def evaluate(
 def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[str, Scores]]:
     """Return the scores of an ensemble, and the scores of each run by its name.
 
-    An ensemble predicts by the mean of the probabilities. On the validation splits of folds, each
-    row is predicted only by the run that held the row out. The warning EACH_BY_ONE is then added to
-    the first item of `each`.
+    An ensemble predicts by the mean of the probabilities, with the mean of the runs' thresholds. On
+    the validation splits of folds, each row is predicted only by the run that held the row out. The
+    warning EACH_BY_ONE is then added to the warnings of the first item of `each`.
 
     Args:
         path: Directory of the ensemble.

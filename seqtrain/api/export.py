@@ -24,7 +24,7 @@ def export(run: RunLike, folder: str | PathLike[str], *, force: bool = False) ->
     Raises:
         ConfigError: If the folder isn't empty. With `force`, it may hold an export. Also if the
             model can't be exported, or a package is missing.
-        CheckpointError: If there is no complete model.
+        CheckpointError: If there is no complete model, or the directory is an ensemble's.
         RunError: If the exported model predicts otherwise than the run, or the disk is full.
     """
     target = Path(folder)

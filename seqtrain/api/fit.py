@@ -77,18 +77,23 @@ def fit(
         cache: Store encoded data in the user's cache folder, and load it from there.
         source: YAML file that a Config was read from, or None. The default run directory is named
             after it.
-        init_from: Run directory or model folder with the initial weights, or None.
+        init_from: Run directory or model folder with the initial weights, or None for random ones.
         listener: Function that is called with each event, on rank 0.
         finish: True to calibrate, refit and score test after training. If False, the run ends after
             its last epoch of training. Resuming the run then does these steps.
         sample_weight: Weight of each row of train in the loss, (N,), or None for equal weights. To
             resume a run, pass the same weights again.
 
+    Returns:
+        The finished run. On other ranks than 0, its path is empty.
+
     Raises:
         ConfigError: If the config, an argument or the device is wrong.
         DataError: If the data can't be used.
-        CheckpointError: If there is nothing to resume from, or it is damaged.
+        CheckpointError: If there is nothing to resume from, or it is damaged. Also if the config or
+            the data of a resumed run differ.
         RunError: If training failed, for example because a loss isn't finite or memory ran out.
+            Also if the disk has too little space.
         Interrupted: If a signal stopped training. A checkpoint was saved.
     """
     if source is None and isinstance(config, str | Path):
@@ -115,9 +120,10 @@ def fit(
 
 @contextmanager
 def _training_mode(config: Config, processes: Processes) -> Iterator[None]:
-    """Enable gradients, torch's deterministic algorithms if the config asks for them, and signals.
+    """Enable gradients in a block, and deterministic algorithms if the config asks for them.
 
-    A stop signal that arrives in the block is answered after an update.
+    A stop signal that arrives in the block doesn't end the process at once. Training answers it
+    after an update.
     """
     deterministic = deterministic_algorithms(config.training.deterministic)
     with torch.inference_mode(False), torch.enable_grad(), deterministic, processes.signals:
@@ -125,7 +131,11 @@ def _training_mode(config: Config, processes: Processes) -> Iterator[None]:
 
 
 def _follow(session: TrainingSession, *, finish: bool) -> Run:
-    """Train together with rank 0, without writing a file. The returned run has an empty path."""
+    """Train together with rank 0, without writing a file. The returned run has an empty path.
+
+    Raises:
+        Interrupted: If a signal stopped training.
+    """
     for _ in train_session(session, finish=finish):
         session.processes.raise_if_stopped()
     return _finished_run(session, Path(), [])
@@ -139,8 +149,9 @@ def _write_run(
     Args:
         session: The training session at its start.
         writer: Writer of the run directory.
-        listener: Function that is called with each event.
-        finish: As for `fit`.
+        listener: Function that is called with each UpdateEvent and EpochEvent, and at last with the
+            returned run.
+        finish: As for `fit`. If it is False, no predictions are saved.
 
     Raises:
         RunError: If training failed, or a file can't be written.
@@ -203,7 +214,8 @@ def _read_data(
 ) -> PreparedData:
     """Return the encoded data. One process per host reads it, and others load it from the cache.
 
-    Also call the listener with the `DataEvent` on rank 0.
+    If the data couldn't be stored in the cache, each process reads it. Also call the listener with
+    the `DataEvent` on rank 0.
 
     Args:
         config: The config.
@@ -272,7 +284,7 @@ def _start_session(
     were.
 
     Raises:
-        CheckpointError: If the training state of a resumed run is damaged or doesn't fit the model.
+        CheckpointError: If `_resumed_session` raises it.
     """
     old, origin = start.old_model, None
     with processes.first_before_others():
@@ -296,7 +308,12 @@ def _resumed_session(
     processes: Processes,
     point: ResumePoint,
 ) -> TrainingSession:
-    """Return the session of a resumed run, with the training state of its last checkpoint."""
+    """Return the session of a resumed run, with the training state of its last checkpoint.
+
+    Raises:
+        CheckpointError: If the data changed, if the checkpoint has another architecture than the
+            config, or if its training state is damaged.
+    """
     model, progress = point.checkpoint.model, point.checkpoint.progress
     check_same_data(point.run, config, data, model.preprocessing)
     if model.network.config != config.model.architecture:
@@ -341,6 +358,10 @@ def _start_writer(
         origin: Line on the weights that were copied from an earlier model, or None.
         listener: Function that is called with the `StartEvent`.
         resources: Stack on which the lock of a new directory is held until training ends.
+
+    Raises:
+        ConfigError: If the directory holds another run that can't be replaced.
+        RunError: If the disk has too little space, or a file can't be written.
     """
     point, facts = start.point, environment(session)
     if point is not None:

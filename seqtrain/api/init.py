@@ -108,7 +108,7 @@ def _files_of(name: str, data: Any, tables: list[TableSource]) -> list[str]:
     Args:
         name: Name of the split.
         data: File or folder, a list of these, or a table.
-        tables: List that receives the table. The table is readable by its path while it is there.
+        tables: List that receives the table. The path can be read while this list exists.
     """
     files = [*data] if isinstance(data, list | tuple) else [data]
     if all(isinstance(file, str | PathLike) for file in files):

@@ -23,7 +23,7 @@ def load(run: RunLike | Classifier = None, *, device: str = "auto") -> Classifie
 
     Args:
         run: A run directory, a model folder, what `fit` returned, or None for the newest run. A
-            classifier is returned unchanged.
+            classifier is returned unchanged, on its device.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
@@ -59,11 +59,12 @@ def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
     """Check that models can predict together: they need the same labels and kind of sequences.
 
     Args:
-        fitted: Maps the name of each model to its preprocessing.
+        fitted: Maps the name of each model to its preprocessing. There is at least one.
         path: Directory of the models, for messages.
 
     Raises:
-        CheckpointError: If they differ.
+        CheckpointError: If models differ in the labels or their order, in the kind of sequences, or
+            in whether an example may have several labels.
     """
     tasks = {name: (x.labels, x.kind, x.multi_label) for name, x in fitted.items()}
     first, task = next(iter(tasks.items()))
@@ -79,7 +80,8 @@ def check_alike(fitted: Mapping[str, Preprocessing], path: Path) -> None:
 def _one_thread_after_fork() -> None:
     """Make processes that are forked later compute with one thread.
 
-    OpenMP's threads aren't forked, so a forked process that uses several may hang.
+    OpenMP's threads aren't forked, so a forked process that uses several may hang. Only the first
+    call has an effect.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=partial(torch.set_num_threads, 1))

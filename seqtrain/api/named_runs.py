@@ -56,7 +56,7 @@ class Run(Summarized):
     tables: tuple[TableSource, ...] = field(default=(), compare=False)
 
     def summary(self) -> dict[str, str]:
-        """Return path, epochs, and accuracy on test (if it was scored), as texts by heading."""
+        """Return path, best epoch (or epochs of a refit), and any test accuracy, by heading."""
         found = {"path": str(self.path), "best epoch": f"{self.best_epoch} of {self.epochs}"}
         if self.refit:
             found = {"path": str(self.path), "epochs of the refit": f"{self.epochs}"}
@@ -68,7 +68,9 @@ RunLike: TypeAlias = Run | str | PathLike[str] | None
 
 
 def directory_of(run: RunLike) -> RunDirectory:
-    """Return the directory of a run, or of the newest run if `run` is None.
+    """Return the directory of a run, or of the newest run with a model if `run` is None.
+
+    A path isn't checked to hold a run.
 
     Raises:
         CheckpointError: If there is no such directory, or no run at all.
@@ -79,11 +81,11 @@ def directory_of(run: RunLike) -> RunDirectory:
 def default_split(*runs: RunLike) -> str:
     """Return the split to score by default, "test" or "validation".
 
-    It is "validation" if every run has this split, but not every run has a test split. Model
-    folders, which name no splits, are ignored.
+    It is "validation" if every run has this split, but not every run has a test split. If not every
+    run has "validation" either, it is "test". Model folders, which name no splits, are ignored.
 
     Raises:
-        CheckpointError: If a run doesn't exist.
+        CheckpointError: If a directory doesn't exist.
         ConfigError: If the config of a run isn't valid.
     """
     configs = [run.config() for run in (directory_of(run) for run in runs) if run.holds(CONFIG)]

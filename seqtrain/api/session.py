@@ -39,14 +39,14 @@ def fit(
             a dict of lists, or a list of dicts. ``data.sequence`` and ``data.label`` name columns
             of the table. To resume a run, pass the same data again.
         validation: Data like `train` in place of ``data.validation``; also a share such as 0.1 to
-            hold out of train, or a fold.
+            hold out of train, or a fold such as ``{"fold": 1, "of": 5}``.
         test: Data like `train` in place of ``data.test``.
         run_dir: Directory of the run, or None for ``runs/<config name>-<time>``.
         device: auto, cpu, cuda, cuda:N or mps, in place of ``training.device``; or None.
         resume: Resume from the last checkpoint of `run_dir`, or of the newest run of this config.
         force: Replace an earlier run in `run_dir`.
         cache: Store encoded data in the user's cache folder, and load it from there.
-        init_from: Run directory or model folder with the initial weights, or None.
+        init_from: Run directory or model folder with the initial weights, or None for random ones.
         progress: Show data, epochs and scores on stderr, or as one table in a notebook.
         listener: Function that is called with each event.
 
@@ -56,7 +56,8 @@ def fit(
     Raises:
         ConfigError: If the config, an argument or the device is wrong. Nothing was written.
         DataError: If the data can't be used. Nothing was written.
-        CheckpointError: If there is nothing to resume from, or it is damaged.
+        CheckpointError: If there is nothing to resume from, or it is damaged. Also if the config or
+            the data of a resumed run differ.
         RunError: If training failed. Checkpoints that were saved stay valid.
         Interrupted: If a signal stopped training. A checkpoint was saved.
     """
@@ -81,7 +82,7 @@ def _source_of(config: object) -> Path | None:
     """Return the path of a config, or None for a config in memory.
 
     Raises:
-        ConfigError: If `config` is neither, such as a table of data.
+        ConfigError: If `config` is neither. A mapping of lists is a table of data, not a config.
     """
     is_table = isinstance(config, Mapping) and all(
         hasattr(column, "__len__") and not isinstance(column, str | Mapping)
@@ -98,7 +99,12 @@ def _source_of(config: object) -> Path | None:
 
 
 def _reporting(listener: Listener, progress: Progress | None) -> Listener:
-    """Return a listener that issues warnings and shows progress before it calls another one."""
+    """Return a listener that issues an event's warnings and shows progress before it calls another.
+
+    Args:
+        listener: The listener to call with each event.
+        progress: Progress to show, or None to show none.
+    """
 
     def report(event: Event) -> None:
         if isinstance(event, DataEvent | StartEvent | Run):
