@@ -78,7 +78,8 @@ def input_source(
 def _columns_by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
     """Return the names of columns to keep as `Example.kept` needs them.
 
-    If the model names its columns by index, texts of digits become indexes.
+    If the model names all sequence columns by index, texts of at most four digits become indexes.
+    If it names only the id by index, the index of the id does.
 
     Args:
         keep: Names of columns, as the user wrote them.
@@ -116,7 +117,8 @@ def predict(
         run: What `fit` or `load` returned, a run directory, a model folder, or None for the newest
             run.
         device: auto, cpu, cuda, cuda:N or mps.
-        ranks: Number of most probable labels that get a probability, or None for all.
+        ranks: Number of most probable labels that get a probability, or None for all. If
+            multi-label, all get one.
         report: Receives counts of the rows that were read, cut or empty, or None.
         input_format: csv, tsv, jsonl, fasttext, txt or lines, or None to go by the file's name.
         delimiter: Delimiter of a csv file: comma, semicolon, tab or pipe; or None for the one of
@@ -124,7 +126,7 @@ def predict(
         encoding: Encoding of a file, such as cp1252; or None for the one of training.
         keep: Columns whose cells come with the predictions, as `Prediction.example.kept`.
         empty: error, unk or blank, for empty sequences, as in `Classifier.predict_examples`.
-        bad_rows: error or blank, for rows that can't be read.
+        bad_rows: error, or blank to make no prediction for rows that can't be read.
 
     Returns:
         An iterator that yields one prediction per row, in input order, as soon as it is known. Its
@@ -165,7 +167,10 @@ def _bursts(
 def format_warnings(
     source: str, first: Example | None, fitted: Preprocessing, format: str | None = None
 ) -> list[str]:
-    """Return a warning if an input may be read in another format than it has, else an empty list.
+    """Return a list of one warning if an input is perhaps not read as the user expects, else [].
+
+    The user may expect one sequence per line instead of one per file, or the reverse. Or the first
+    row looks as if the file had the format of training.
 
     Args:
         source: Path of the input, or "-" for standard input.
@@ -201,8 +206,8 @@ def arrivals(source: Source) -> Iterator[Iterable[Example]]:
     """Yield iterables of the examples of a source that are available at the same time.
 
     For a file, this is one iterable of all examples. Standard input is read by a second thread.
-    Each iterable then has the examples that this thread has read so far. So no example waits for a
-    later one.
+    Each iterable then has the examples that this thread has read so far, at most `CHUNK_ROWS`. So
+    no example waits for a later one. An error is raised after the examples before it.
 
     Raises:
         DataError: If the source can't be read.
@@ -294,7 +299,8 @@ def predict_steps(
     which is T (T + 1) / 2 steps for a sequence of T steps. Arguments are as for `predict`.
 
     Returns:
-        An iterator that yields the predictions for each row, in input order.
+        An iterator that yields the predictions for each row, in input order. It raises the errors
+        of rows.
 
     Raises:
         ConfigError: If the run is an ensemble, or the task is multi-label.
@@ -333,7 +339,8 @@ class Reconstruction:
     Attributes:
         sequence: Tokens of the sequence as the model reads them.
         tokens: Tokens that the decoder returned.
-        agreement: Share of the steps at which both are equal, in [0, 1].
+        agreement: Number of steps at which both are equal, divided by the number of steps of the
+            longer one, in [0, 1].
     """
 
     sequence: tuple[str, ...]
@@ -346,6 +353,8 @@ def reconstruct(
 ) -> Iterator[Reconstruction]:
     """Yield the reconstruction of each row of a file, of standard input, or of a table.
 
+    All errors are raised while the result is iterated over.
+
     Args:
         source: As for `predict`.
         run: Run with a pretrained autoencoder (``pretraining.objective: autoencoder``), as
@@ -354,7 +363,7 @@ def reconstruct(
         device: As for `predict`.
 
     Raises:
-        CheckpointError: If the run has no autoencoder.
+        CheckpointError: If there is no run, or the run has no autoencoder.
         ConfigError, DataError: If `predict` would raise it.
     """
     chosen = select_device(device)

@@ -33,14 +33,16 @@ class Prediction(Summarized):
         label: The predicted label, or an empty text if there is a problem. It has the type that the
             label has in the table that `fit` was called with. After training on files it is text.
             In a multi-label task it is one text of all predicted labels, with
-            ``data.label_separator`` between them.
+            ``data.label_separator`` between them. This text is empty if no label is predicted.
         probability: Probability of the prediction, in [0, 1], or NaN if there is a problem. In a
             multi-label task it is the probability that exactly these labels are right, if labels
             are independent.
         probabilities: Maps labels to their probabilities. The predicted label comes first, then
             the others from the most to the least probable. In a multi-label task all are sorted by
-            probability. It has all labels, unless `ranks` limits their number.
-        unknown: Share of the sequence's tokens that the model doesn't know, in [0, 1].
+            probability. It has all labels, unless `ranks` limits their number. Empty if there is a
+            problem.
+        unknown: Share of the sequence's tokens that the model doesn't know, in [0, 1]. It is 0 if
+            there is a problem.
         example: The sequence, its line, file and kept columns.
         labels: Each predicted label, in the order of the classes. Empty if there is a problem.
     """
@@ -74,7 +76,13 @@ class Prediction(Summarized):
 
 
 def label_text(label: Any) -> str:
-    """Return a label as text, as in files of predictions: "1" for 1, "true" for True."""
+    """Return a label as text, as in files of predictions: "1" for 1 or 1.0, "true" for True.
+
+    Blank texts and None become "".
+
+    Raises:
+        BadRow: If the label isn't a text, a whole number, a bool or None.
+    """
     return name_of(label, "the label") or ""
 
 
@@ -89,7 +97,7 @@ def predictions_of(
     """Yield the prediction for each of B examples.
 
     Args:
-        examples: The examples. One with a problem gets no label.
+        examples: The examples. One with a problem gets an empty label, and NaN as probability.
         unknown: Share of unknown tokens of each example, (B,).
         probabilities: Probability of each class, (B, C) float64.
         decisions: Predicted classes of each example, and their probability, as `Classifier.decide`
@@ -170,7 +178,7 @@ class Predictions(list[Prediction]):
 
         Args:
             library: pandas or polars. By default the one that the program has imported, or else
-                the one that is installed.
+                the one that is installed. Of two, it is pandas.
 
         Raises:
             ConfigError: If the library isn't installed.
@@ -213,7 +221,10 @@ class PredictionStream(Iterator[Prediction]):
 
     @cached_property
     def rest(self) -> Predictions:
-        """List of all predictions that weren't iterated over when it was first used."""
+        """List of all predictions that weren't iterated over when it was first used.
+
+        The first use computes them.
+        """
         rest = Predictions(self._predictions, self.classes)
         self._predictions = iter(rest)
         return rest

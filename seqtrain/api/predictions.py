@@ -43,7 +43,7 @@ class SplitPredictions:
 
     Attributes:
         found: The classifier, and the encoded examples.
-        rows: Prediction for each example, in the order of the files.
+        rows: Prediction for each encoded example, in the order of the files and their rows.
         probabilities: Probability of each class for each example, (B, C).
         scores: Scores of the model.
         branches: Maps the name of each branch to its scores; empty if there is one branch.
@@ -74,7 +74,8 @@ def predict_split(
         device: As for `evaluate`.
 
     Raises:
-        CheckpointError, ConfigError, DataError, RunError: If `evaluate` would raise it.
+        CheckpointError, ConfigError, DataError, RunError: If `evaluate` would raise it. ConfigError
+            also if the run is an ensemble.
     """
     return _predictions_of(
         load_labelled(run, split=split, data=data, device=device), explain=explain
@@ -85,6 +86,10 @@ def _predictions_of(found: Labelled, *, explain: int = 0) -> SplitPredictions:
     """Return the predictions for encoded examples, whose texts are read again.
 
     Weights of time steps are computed for the `explain` most confident errors.
+
+    Raises:
+        DataError: If a file can't be read, or changed since it was encoded.
+        RunError: If memory ran out, or a logit isn't finite.
     """
     classifier, store = found.classifier, found.store
     logits, scores, branches = found.scores()
@@ -143,9 +148,15 @@ def results_of(shown: SplitPredictions) -> SplitResults:
 def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
     """Save the predictions of a finished run for the split that `errors` shows by default.
 
-    Nothing is saved for tables in memory, and for files of more than `LARGEST_INPUT` bytes, which
-    take long to read again. If a file can't be read or written, no error is raised, because the
-    predictions are then computed when they are shown.
+    The files of the split are read again. Nothing is saved
+
+    - if the run has no such split, or if it is empty,
+    - for tables in memory,
+    - for files of more than `LARGEST_INPUT` bytes in total, which take long to read,
+    - if the result is too large for `save_results`,
+    - if a file can't be read or written. No error is raised.
+
+    The predictions are then computed when they are shown.
 
     Args:
         session: Session whose training ended, with the best weights.
@@ -241,8 +252,9 @@ def sequence_text(
 ) -> str:
     """Return a sequence as text for people.
 
-    Symbols are joined by spaces. Of feature vectors, only the size is shown, such as "90 × 3
-    values".
+    Symbols are joined by spaces. In a table of time steps, commas join the cells of a step, and
+    spaces join the steps, after "id:". Of feature vectors, only the size is shown, such as
+    "90 × 3 values".
 
     Args:
         sequence: Sequence as a reader returns it.

@@ -49,9 +49,9 @@ class Classifier(Summarized):
         models, device, path: The arguments of these names.
         preprocessing: Preprocessing of the first model, which says how sequences are read.
         thresholds: Maps a label to the lowest probability at which it is predicted. If multi-label,
-            it has all labels, with thresholds that were chosen on validation. Otherwise it has the
-            labels that `set_threshold` added. These are predicted whenever they reach their
-            thresholds, and never below.
+            it has all labels. They begin with the means of the models' calibrated thresholds.
+            Otherwise it has the labels that `set_threshold` added. A class that reaches its
+            threshold comes before all others, and a class below it after all others.
     """
 
     def __init__(self, models: List[Model], device: torch.device, path: Path) -> None:
@@ -78,7 +78,7 @@ class Classifier(Summarized):
         self.thresholds = state["thresholds"]
 
     def _fitted_thresholds(self) -> list[float]:
-        """Return the mean of the models' thresholds for each class."""
+        """Return the mean of the models' thresholds for each class, or [] if a model has none."""
         return [fmean(each) for each in zip(*(x.thresholds for x in self.models), strict=True)]
 
     def summary(self) -> dict[str, str]:
@@ -130,8 +130,9 @@ class Classifier(Summarized):
     def decision_thresholds(self) -> list[float]:
         """Threshold of each class, (C,), for the functions of `seqtrain.data.decisions`.
 
-        If multi-label, the thresholds that were set are included. Otherwise they are left out,
-        because `decide` applies them afterwards.
+        If multi-label, the thresholds that `set_threshold` set are included. Otherwise they are
+        left out, because `decide` applies them afterwards. The list is then empty, unless one of
+        two classes is rare.
         """
         if self.preprocessing.multi_label:
             return [*self.thresholds.values()]
@@ -171,7 +172,8 @@ class Classifier(Summarized):
     ) -> Predictions:
         """Return a prediction for each sequence, in the order of the sequences.
 
-        An empty sequence gets no label, as an empty row of a file; see `Prediction.problem`.
+        An empty sequence gets no label (see `Prediction.problem`), unless the model was trained
+        with ``data.empty: unk``.
 
         Args:
             sequences: A list of sequences, or a table with the columns that the model was trained
@@ -182,8 +184,8 @@ class Classifier(Summarized):
                 starts a sequence from the state at the end of the one before it in its group.
 
         Raises:
-            DataError: If a sequence is of another kind (its number from 1 is named), or if there
-                aren't as many groups as sequences.
+            DataError: If a sequence is of another kind (its number from 1 is named), if the model
+                needs a table, or if `groups` isn't a string or None for each sequence.
             RunError: If memory ran out, or a prediction isn't finite.
         """
         rows = examples_of(sequences, self.preprocessing, groups)
@@ -195,8 +197,8 @@ class Classifier(Summarized):
     ) -> npt.NDArray[np.float32]:
         """Return a vector for each sequence, (B, H), for search, clustering or other models.
 
-        It is the pooled hidden state of the recurrent branch, before the last layer. The row of an
-        empty sequence is NaN.
+        It is the pooled hidden state of the recurrent branch, before the last layer. The row of a
+        sequence for which `predict` gives no label, such as an empty one, is NaN.
 
         Args:
             sequences: As for `predict`.
@@ -237,10 +239,12 @@ class Classifier(Summarized):
             empty: What an empty sequence gets: "error" raises an error, "unk" reads an unknown
                 token, and "blank" makes no prediction. None is the rule of training, but "blank" in
                 place of "error".
-            bad_rows: What a row that can't be read gets: "error" or "blank".
+            bad_rows: What a row that can't be read gets: "error" raises an error, and "blank" makes
+                no prediction.
 
         Raises:
-            DataError: If a row can't be read; predictions for the rows before it come first.
+            DataError: If a row can't be read, or is empty where `empty` is "error". Predictions for
+                the rows before it come first.
             RunError: If memory ran out, or a prediction isn't finite.
         """
         copies = tee(_lists(bursts), len(self.models))
@@ -257,18 +261,21 @@ class Classifier(Summarized):
     def threshold(self, precision: float, label: str | None = None) -> CoveragePoint:
         """Return a threshold of probability at which predictions reach a precision.
 
-        Of the thresholds that reach it on validation, it is the one with the most predictions.
+        Of the stored thresholds that reach it on validation, it is the one with the most
+        predictions. No more than about a hundred thresholds are stored, and twenty for a label.
 
         Args:
             precision: Share of the predictions that must be right, in [0, 1].
             label: Label whose predictions are counted, or None to count all predictions.
 
         Returns:
-            The threshold, and the share and accuracy of the predictions that reach it.
+            The threshold, and the share and accuracy of the predictions that reach it. For a label,
+            recall and precision.
 
         Raises:
-            ConfigError: If no threshold reaches the precision, or training had no validation split.
-                If the classifier is an ensemble. If it is multi-label and `label` is None.
+            ConfigError: If no threshold reaches the precision, or the model has no thresholds: it
+                had no validation split, calibration was off, or no example of validation has the
+                label. If the classifier is an ensemble. If it is multi-label and `label` is None.
         """
         option, given, points = "--precision", "--min-probability", self.calibration.coverage
         if label is not None:

@@ -21,6 +21,8 @@ def examples_of(
 ) -> Iterable[Example]:
     """Return sequences, or the rows of a table, as a reader of files returns examples.
 
+    The rows of a table are read while the result is iterated over. Their errors are raised then.
+
     Args:
         given: Sequences or a table, as for `Classifier.predict`.
         preprocessing: Preprocessing of the classifier.

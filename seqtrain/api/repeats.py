@@ -32,7 +32,9 @@ POLL_SECONDS = 0.2
 
 
 def seeds_of(text: str) -> list[int]:
-    """Return the seeds in a text such as "0,1,2": two or more different numbers from 0.
+    """Return the seeds in a text such as "0,1,2": 2 to `MOST_RUNS` different numbers from 0.
+
+    The largest seed is `LARGEST_SEED`.
 
     Raises:
         ConfigError: If the text isn't of this form.
@@ -88,11 +90,13 @@ def fit_repeats(
 ) -> list[Run]:
     """Train runs into folders of one directory, which is an ensemble when all have finished.
 
+    Its ensemble.json is removed at the start, and written at the end.
+
     Args:
-        configs: Maps the name of each run to its config.
+        configs: Maps the name of each run to its config. All train on the same data.
         path: Directory of the ensemble. The runs are in folders with their names.
         resume: Resume the runs that have a config already, and start the others.
-        force: Replace earlier runs.
+        force: Replace earlier runs. They are removed after the data could be read.
         jobs: Number of runs to train at the same time, in worker processes that share the threads.
             1 trains them in this process, one after another.
         listener: Function that returns the listener of a run, given the run's name. With several

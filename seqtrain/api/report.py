@@ -24,7 +24,8 @@ class Report:
     Attributes:
         path: The HTML file.
         runs: Directories of the runs that the page describes.
-        warnings: Limits of the scores on the page, one line each.
+        warnings: Limits of the scores on the page, one line each. They are also issued as
+            `SeqtrainWarning`.
     """
 
     path: Path
@@ -58,8 +59,9 @@ def report(
     Raises:
         ConfigError: If the file exists, or if its name doesn't end in .html or .htm. Also if
             `evaluate` would raise it.
-        CheckpointError, DataError, RunError: If `evaluate` would raise it, or if the file can't be
-            written.
+        CheckpointError: If `evaluate` would raise it, or if a run is a model folder.
+        DataError: If `evaluate` would raise it.
+        RunError: If `evaluate` would raise it, or if the file can't be written.
     """
     target = Path(output)
     if target.suffix.lower() not in (".html", ".htm"):
@@ -85,7 +87,10 @@ def run_facts(
     steps: bool = False,
     device: str = "auto",
 ) -> RunFacts:
-    """Return the facts of a run for a report. The arguments and errors are as for `report`."""
+    """Return the facts of a run for a report. `run` is one run, not an ensemble.
+
+    The other arguments and the errors are as for `report`.
+    """
     directory = directory_of(run)
     config, environment = directory.config(), directory.environment()
     held_out = config.data.test or config.data.validation
