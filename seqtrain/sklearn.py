@@ -80,6 +80,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     X is one of:
 
     - a list (or an array of objects) of texts, of lists of symbols, or of arrays (T, C),
+    - an array (B, 1) of texts,
     - an array (B, T) of series with one channel; NaN at the end of a series is padding,
     - an array (B, T, C) of series; trailing steps that are NaN in all channels are padding,
     - a table as `seqtrain.fit` takes it, whose column `sequence` has the sequences.
@@ -102,10 +103,11 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         keys: Other keys of the config as parameters: `model__num_layers`, `training__patience`.
 
     Attributes:
-        classes_: The labels, sorted; in a multi-label task with 0s and 1s, the columns of y.
-        classifier_: The trained `seqtrain.Classifier`. Its labels are indices of `classes_`.
-        history_: For each epoch a dict of epoch, train_loss, train_accuracy, and with validation
-            examples validation_loss and the like.
+        classes_: The labels, sorted; in a multi-label task with 0s and 1s, the column numbers of y.
+        classifier_: The trained `seqtrain.Classifier`. Its labels are indices of `classes_`, as
+            text.
+        history_: For each epoch, except those of a refit, a dict of epoch, train_loss,
+            train_accuracy, and with validation examples validation_loss and the like.
         n_features_in_: Number of columns, if X was a table of numbers or a DataFrame.
         feature_names_in_: Names of the columns, if X was a DataFrame.
     """
@@ -174,10 +176,12 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             X: Sequences; see the class.
             y: Labels, (B,); in a multi-label task 0s and 1s, (B, C), or a list of lists of labels.
             sample_weight: Weight of each example in the loss, (B,), or None.
-            validation_data: Other sequences and labels that choose the best epoch, or None.
+            validation_data: Other sequences and labels that choose the best epoch, or None. A label
+                that y lacks counts as unknown.
 
         Raises:
-            InputError: If X, y or a parameter is wrong.
+            InputError: If X, y or a parameter is wrong, or training failed.
+            ValueError: If X or y fails a check of scikit-learn.
             Interrupted: If a signal stopped training.
         """
         self._binarizer = MultiLabelBinarizer() if are_lists(y) else None
@@ -219,6 +223,10 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """Return the label of each sequence, (B,).
 
         In a multi-label task return 0s and 1s, (B, C), or a list of lists of labels, as y was.
+
+        Raises:
+            InputError: If X is wrong, or memory ran out.
+            ValueError: If X fails a check of scikit-learn, or the estimator isn't fitted.
         """
         found = self._predictions(X)
         if not self._multi_label:
@@ -231,7 +239,11 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return [self.classes_[row > 0].tolist() for row in has]
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each of `classes_` for each sequence, (B, C)."""
+        """Return the probability of each of `classes_` for each sequence, (B, C).
+
+        It is 0 for a class all of whose examples were held out by `validation_fraction`. Errors are
+        raised as by `predict`.
+        """
         found = self._predictions(X)
         probabilities = np.zeros((len(found), len(self.classes_)))
         columns = [int(label) for label in self.classifier_.labels]
@@ -247,7 +259,12 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
     def _checked_labels(self, y: Any, sequences: list[Any]) -> Array:
-        """Return y as an array after checking it. Set `classes_`."""
+        """Return y as an array after checking it. Set `classes_`.
+
+        Raises:
+            InputError: If a label is None, or if there is only one class.
+            ValueError: If y fails a check of scikit-learn.
+        """
         self._multi_label = type_of_target(y) == "multilabel-indicator"
         y = check_array(y, accept_sparse=False) if self._multi_label else column_or_1d(y, warn=True)
         check_consistent_length(sequences, y)
@@ -265,7 +282,10 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return labels
 
     def _encoded(self, y: Array) -> list[Any]:
-        """Return the index in `classes_` of each label, "unknown" for one that isn't there."""
+        """Return the index in `classes_` of each label, or "unknown" for one that isn't there.
+
+        In a multi-label task, return a list of the indices of each example's labels.
+        """
         if self._multi_label:
             return [np.flatnonzero(row).tolist() for row in y]
         index = {label: number for number, label in enumerate(self.classes_.tolist())}
@@ -302,7 +322,14 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return found | {name.replace("__", "."): name for name in nested}
 
     def _config(self, sequences: list[Any]) -> dict[str, Any]:
-        """Return the config for training: a dict of sections, each a dict of keys and values."""
+        """Return the config for training: a dict of sections, each a dict of keys and values.
+
+        It also has the "seed".
+
+        Raises:
+            ConfigError: If a key of `settings` has no section.
+            InputError: If `class_weight` names an unknown label.
+        """
         values: dict[str, Any] = {
             "data.sequence": "s",
             "data.label": "l",
@@ -335,6 +362,10 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """Return X as a list of sequences. If X is an array of numbers, check it with y (if any).
 
         If `reset`, store number and names of its columns. Otherwise they must be the stored ones.
+
+        Raises:
+            InputError: If X or `layout` is wrong, if X has no sequence, or if y is None.
+            ValueError: If X fails a check of scikit-learn.
         """
         if self.layout not in LAYOUTS:
             raise InputError(f"layout: found {self.layout!r}; expected {' or '.join(LAYOUTS)}")
@@ -365,7 +396,10 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return whole_numbers(sequences, getattr(self, "data__kind", None), is_training=reset)
 
     def _rows_of_numbers(self, X: Any, *y: Any, reset: bool) -> list[Any]:
-        """Return the rows of an array of numbers, (B, T), without the NaN at their ends."""
+        """Return the rows of an array of numbers, (B, T), without the NaN at their ends.
+
+        The rows are float64. `y` and `reset` are as for `_sequences`.
+        """
         options = {"reset": reset, "dtype": np.float64, "ensure_all_finite": "allow-nan"}
         if y:
             options["multi_output"] = True

@@ -39,7 +39,9 @@ def flag(help: str, *names: str) -> Any:
 
 
 def _check_device(name: str | None) -> str | None:
-    """Return the name of a device unchanged, after a check that needs no torch.
+    """Return the name of a device, or None, unchanged, after a check that needs no torch.
+
+    It isn't checked that this machine has the device.
 
     Raises:
         ConfigError: If it isn't spelled like a device.
@@ -50,7 +52,10 @@ def _check_device(name: str | None) -> str | None:
 
 
 def complete_override(incomplete: str) -> list[str]:
-    """Return completions of a value of `--set`: keys with =, or the choices of a given key."""
+    """Return completions of a value of `--set`: keys with =, or after the = the key's choices.
+
+    The list is empty for an unknown key, or a key whose values aren't listed.
+    """
     from seqtrain.config.problems import KEYS, choices
     from seqtrain.config.schema import SECTIONS
 
@@ -104,9 +109,12 @@ FORCE = flag("Replace an existing file.", "--force")
 def chosen_run(run: str | None, named: str | None = None) -> str:
     """Return the path of the run that a command uses.
 
+    Without a name it is the newest run that has a model. If newer runs have none yet, a note on
+    stderr names the newest of these.
+
     Args:
         run: Argument RUN, or None.
-        named: Option --run, or None. Without both, the newest run is used.
+        named: Option --run, or None.
 
     Raises:
         ConfigError: If both are given.
@@ -129,7 +137,7 @@ def chosen_run(run: str | None, named: str | None = None) -> str:
 
 
 def refuse(*clashes: tuple[object, ...]) -> None:
-    """Raise an error if options exclude each other.
+    """Raise a ConfigError if options exclude each other.
 
     Args:
         clashes: A message for each clash, followed by the conditions that must all hold for it.

@@ -76,8 +76,10 @@ class Calibration(Section):
     def has_sizes_of(self, classes: int, branches: int, *, multi_label: bool) -> bool:
         """Return True if the lengths of all lists suit a model.
 
-        Lists of classes must be empty or as long as there are classes. A model with one label of
-        more than two classes mustn't have thresholds.
+        Lists with an item per class must be empty or have as many items as there are classes.
+        There must be as many branch weights as branches, or none. Only a multi-label model may have
+        a list of temperatures. A single-label model with more than two classes mustn't have
+        thresholds.
 
         Args:
             classes: Number of classes of the model.
@@ -168,6 +170,7 @@ def adjustment(strength: float, labels: Tensor, classes: int) -> list[float] | N
     """Return the addition to each class's logit, greatest for the rarest class of train.
 
     It is `strength` times the logarithm of how many times more frequent the most frequent class is.
+    A class without examples counts as if it had one.
 
     Args:
         strength: Value of training.logit_adjustment.
@@ -208,6 +211,10 @@ def calibrate(
         rare: Index of the rare one of two classes, or None to predict the most probable class. The
             threshold of a rare class is such that it is predicted as often as it occurs, if
             FEWEST_OF_A_CLASS examples have it.
+
+    Returns:
+        The calibration. In its coverage, predictions for unknown labels count as wrong. Its
+        `classes` are empty if there are more than MOST_CLASSES classes.
     """
     before = before or Calibration()
     if labels.ndim == 2:
@@ -245,6 +252,8 @@ def calibrate(
 def rare_thresholds(logits: Tensor, labels: Tensor, rare: int) -> list[float]:
     """Return thresholds of two classes that predict the rare one as often as it occurs.
 
+    Equal probabilities may prevent this. The number of predictions is then as near as possible.
+
     Args:
         logits: Calibrated logits, (B, 2).
         labels: Class indices, (B,).
@@ -275,7 +284,7 @@ def _calibrate_multi_label(
         has_class: True where an example has the class, (B, C) bool.
         weights: Branch weights that stay unless others are clearly better, or None for equal ones.
         one_threshold: Use the same threshold for all classes. Otherwise each class with at least
-            FEWEST_OF_A_CLASS examples has its own.
+            FEWEST_OF_A_CLASS examples has its own, and all others have the same.
     """
     flat = [_two_classes(logits) for logits in branches]
     weights = fit_branch_weights(flat, has_class.flatten().long(), weights)
@@ -301,7 +310,10 @@ def _calibrate_multi_label(
 
 
 def _two_classes(logits: Tensor) -> Tensor:
-    """Convert logits of yes-or-no decisions to logits of two classes, no and yes, (N, 2)."""
+    """Convert the logits of N yes-or-no decisions to logits of two classes, no and yes, (N, 2).
+
+    The decisions of an array (B, C) are in the order of its rows: N is B * C.
+    """
     flat = logits.flatten()
     return torch.stack((torch.zeros_like(flat), flat), dim=1)
 
@@ -318,7 +330,8 @@ def fit_branch_weights(
 ) -> list[float] | None:
     """Return the weights of the branches with the least cross-entropy, as in stacking.
 
-    All weights are compared at one temperature, which is fitted to the default weights.
+    All weights are multiples of 1 / TENTHS. They are compared at one temperature, which is fitted
+    to the default weights. Of more than MOST_ROWS examples, an evenly spaced part is used.
 
     Args:
         branches: Logits of each branch, (B, C).
@@ -326,8 +339,9 @@ def fit_branch_weights(
         default: Weights to prefer, or None for equal ones.
 
     Returns:
-        The weights. They are the default if there is one branch, or if the default makes no
-        mistake. They are also the default if the gain of others is below its standard error.
+        The weights. They are the default (also if it is None) if there is one branch, or if the
+        default makes no mistake. They are also the default if the gain of others is below its
+        standard error.
 
     Reference:
         Wolpert 1992, "Stacked generalization".

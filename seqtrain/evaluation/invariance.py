@@ -38,7 +38,8 @@ class LogitDifference:
         variant: Name of the engine or unroll that computes the batches.
         logits: Largest absolute difference of a logit.
         probabilities: Largest absolute difference of a probability.
-        labels: Number of sequences whose predicted labels differ.
+        labels: Number of sequences whose predicted labels differ. Calibrated thresholds aren't
+            used: the most probable class is predicted, or if multi-label each from 0.5 on.
     """
 
     way: str
@@ -100,10 +101,13 @@ def differences(
 def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]:
     """Return a sample of the sequences, and the number of them that were cut at SAMPLE_LENGTH.
 
+    The sample has at most SAMPLE_ROWS sequences and SAMPLE_STEPS steps, but at least one sequence.
+
     Args:
         store: The sequences.
         carried: True if the model carries states over. The sample is then the first rows. Otherwise
-            it is evenly spaced by length and shuffled.
+            it is evenly spaced by length. The shortest comes first, then the longest, and then all
+            others in random order.
     """
     lengths, count = np.minimum(store.lengths, SAMPLE_LENGTH), min(len(store), SAMPLE_ROWS)
     rows = np.arange(count)

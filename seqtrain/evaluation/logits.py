@@ -31,7 +31,8 @@ class CarriedStates:
     Attributes:
         frozen: If True, `keep` does nothing.
 
-    Shape letters: B sequences of a batch; G groups; S tensors of a state; L layers.
+    Shape letters: B sequences of a batch; G groups; S tensors of a state; L layers; H width of a
+    state.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class CarriedStates:
 
         Args:
             groups: Group of each sequence, (B,), or None to return None. The state of a group that
-                has none yet is zeros.
+                has none yet is zeros, and so is the start of a sequence in no group.
             model: The network.
         """
         if groups is None:
@@ -82,6 +83,8 @@ class CarriedStates:
 
     def load(self, tensors: dict[str, Tensor], model: ClassifierNetwork) -> None:
         """Restore the states from the tensors of a checkpoint, as `tensors` returns them.
+
+        All earlier states are forgotten, also if an error is raised.
 
         Raises:
             ValueError: If the tensors don't fit the model.
@@ -148,13 +151,15 @@ def run_batches(
 ) -> Iterator[tuple[Batch, list[Tensor]]]:
     """Yield each batch of a store with the result of `compute`, in evaluation mode.
 
+    At the end, the network returns to the mode that it had.
+
     Args:
         compute: A forward pass, as for `forward_carried`.
         model: The network, on the device.
         store: The sequences.
         device: Device that computes.
         carried: States from which groups start, if the model carries states. They are updated.
-            None to start from zeros.
+            None to start each group from zeros.
         plan: Row numbers of each batch, or None for large batches of similar length. If states are
             carried, a row must come in a later batch than the row before it in its group.
         collate: Function that makes a batch of a store with its rows.
@@ -263,7 +268,7 @@ def are_right(logits: Tensor, labels: Tensor) -> Tensor:
     """Return True for each example that is predicted right, (B,) bool.
 
     The most probable class is predicted. If multi-label, it is each class with a probability of at
-    least 0.5, and all labels must be right.
+    least 0.5, and all labels must be right. With an unknown label, an example is never right.
 
     Args:
         logits: Logits, (B, C).

@@ -31,17 +31,20 @@ def occlusion_weights(
 
     The weight of a step is the log-probability of the prediction, minus the log-probability of the
     same prediction without the step, in nats. In a multi-label task the prediction is the decision
-    on each class at its threshold. A sequence of one step is compared with equal probabilities.
+    on each class at its threshold. A sequence of one step is compared with equal probabilities. Of
+    more than `PIECES` steps, neighbouring steps are left out together and share their weight.
 
     In a table of steps each cell has a weight. To measure it, the cell is replaced by <unk> or a
-    missing value. So is a row feature. States aren't carried over from other rows.
+    missing value. Row features are measured in the same way. States aren't carried over from other
+    rows.
 
     Args:
         model: The model, on the device.
         store: Encoded sequences.
         row: Index of the row in the store.
         device: Device of the model.
-        thresholds: Threshold of each class, (C,).
+        thresholds: Threshold of each class, (C,). Empty to predict the most probable class, if the
+            task isn't multi-label.
         steps: Encoding of the step columns, or None if a step is one token or vector.
         row_features: Encoding of the row features, or None if there are none.
 

@@ -13,15 +13,17 @@ class PredictedExample:
     Attributes:
         line: Number of the line or row in its file, from 1.
         text: The sequence as text for people.
-        labels: The true labels, sorted. There is one, unless the task is multi-label.
-        predicted_labels: The predicted labels, sorted.
+        labels: The true labels, sorted. There is one, unless the task is multi-label: then there
+            may be several or none.
+        predicted_labels: The predicted labels, sorted, as many as for `labels`.
         separator: Text between labels in `label` and `predicted`, or None in a single-label task.
         probability: Probability of the prediction, in [0, 1]. If multi-label, it is the probability
             of exactly this set of labels.
         length: Number of time steps.
         file: Path of the file with the example, or None if the split is one file.
         weights: For each time step, its text and its weight for the prediction in nats (see
-            `occlusion_weights`). None if the weights weren't computed.
+            `occlusion_weights`). In a table of steps, each cell has a weight. Row features follow.
+            None if the weights weren't computed.
     """
 
     line: int

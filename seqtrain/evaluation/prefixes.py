@@ -44,11 +44,11 @@ def predict_step_logits(
     """Return the calibrated logits after every step of each sequence.
 
     Args:
-        model: The network, in evaluation mode.
+        model: The network.
         store: The sequences.
         device: Device that computes.
         carried: States from which groups start, if the model carries states. They are updated.
-            None to start from zeros.
+            None to start each group from zeros.
 
     Returns:
         One tensor per sequence, (T, C) float32 on the CPU.
@@ -82,10 +82,11 @@ def score_prefixes(
     """Score a model with one label per sequence after 10 %, 20 % … 100 % of each sequence.
 
     Shares are rounded up to whole steps. If the model carries states, a row starts from the state
-    at the end of the row before it in its group, of which all steps are read.
+    at the end of the row before it in its group, of which all steps are read. A prediction for an
+    unknown label counts as wrong.
 
     Args:
-        model: The network, in evaluation mode.
+        model: The network.
         store: The sequences and their labels.
         device: Device that computes.
         thresholds: Threshold of each class, (C,), or empty to predict the most probable class.

@@ -35,9 +35,10 @@ class Scores(Metrics, Summarized):
             max, num_examples, accuracy}.
         unknown_predicted: How often each class was predicted for unknown labels, (C,). Empty if
             multi-label.
-        confusion_matrix: Counts, rows true and columns predicted, (C, C); or None if there are more
-            than MATRIX_CLASSES classes, or if multi-label.
-        confusions: The most frequent mistakes as {true, predicted, count}. Empty if multi-label.
+        confusion_matrix: Counts, rows true and columns predicted, (C, C), without unknown labels;
+            or None if there are more than MATRIX_CLASSES classes, or if multi-label.
+        confusions: The most frequent mistakes as {true, predicted, count}, without unknown labels,
+            at most KEPT_CONFUSIONS. Empty if multi-label.
         risk_coverage: Accuracy of the most confident 10 %, 20 % … of the predictions, as
             {coverage, min_probability, accuracy}. Empty if multi-label.
         multi_label: True if an example may have several labels.
@@ -82,7 +83,7 @@ class Scores(Metrics, Summarized):
     def has_rare_class(self) -> bool:
         """True if the task is single-label with two classes, and one class is rare.
 
-        It is rare if it has less than a fifth of the examples.
+        It is rare if it has less than a fifth of the examples with known labels, but at least one.
         """
         support = [int(row["support"]) for row in self.per_class.values()]
         return not self.multi_label and rare_class(support) is not None
@@ -115,7 +116,7 @@ class Scores(Metrics, Summarized):
 
 
 def single_class_warnings(scores: Scores, name: str) -> list[str]:
-    """Return a warning if all predictions are of one class though several occur, else [].
+    """Return a list of one warning if all predictions are of one class though several occur, or [].
 
     If multi-label, or with fewer than FEWEST_TO_WARN examples, there is no warning.
 

@@ -49,14 +49,15 @@ def score_branches(
     """Score the combined logits of a model's branches, and each branch by itself.
 
     If the thresholds of two classes differ, each branch is scored with thresholds at which it
-    predicts the second class as often as the model does.
+    predicts the second class as often as the model does. If multi-label, each branch is scored with
+    the one threshold that is best for it on these examples.
 
     Args:
         network: The model, whose calibration combines the branches.
         branches: Logits of each branch, (B, C).
         store: The sequences and their labels.
         names: Label of each class.
-        thresholds: Threshold of each class, (C,).
+        thresholds: Threshold of each class, (C,), or empty, as for `score`.
 
     Returns:
         The combined logits, (B, C); their scores; and the scores of each branch by its name (empty
@@ -80,7 +81,8 @@ def score_branches(
 def _thresholds_for(logits: Tensor, number: int) -> list[float]:
     """Return thresholds of two classes at which the second one is predicted for `number` examples.
 
-    A branch has no thresholds. With these it is comparable to a model that has thresholds.
+    If equal probabilities prevent this, it is as near to this number as possible. A branch has no
+    thresholds. With these it is comparable to a model that has thresholds.
 
     Args:
         logits: Logits of a branch, (B, 2).
@@ -104,13 +106,14 @@ def score(
     Args:
         logits: Logits, (B, C).
         labels: Class indices, (B,), -1 for a label that the training split lacks; or (B, C) as in a
-            SequenceStore, if multi-label.
+            SequenceStore, if multi-label. B is at least 1.
         lengths: Time steps of each example, (B,).
         names: Label of each class.
         thresholds: Threshold of each class, (C,), or of each class for each example, (B, C).
             Without thresholds, the most probable class is predicted. If multi-label, one
             threshold is then chosen that is best for these examples.
-        ranked: Compute AUC and average precision, too. With two classes they are always computed.
+        ranked: Compute AUC and average precision, too. In a single-label task with two classes they
+            are always computed.
     """
     labels, lengths = (torch.asarray(x, copy=True, device="cpu") for x in (labels, lengths))
     least = np.asarray(() if thresholds is None else thresholds, dtype=np.float64)
@@ -155,7 +158,7 @@ def _count_decisions(
         thresholds: Threshold of each class, (C,), or also for each example, (B, C).
 
     Returns:
-        True for each example whose labels are all right, (B,) bool; and the fields.
+        True for each example whose labels are all known and right, (B,) bool; and the fields.
     """
     is_known = ~unknown_rows(labels)
     decided = torch.from_numpy(reached(logits.double().sigmoid(), thresholds))
@@ -206,6 +209,8 @@ def _class_scores(
     thresholds: Array,
 ) -> dict[str, dict[str, float | int]]:
     """Return `Scores.per_class`.
+
+    Of thresholds that differ between examples, it has the means.
 
     Args:
         outcome: Counts of predictions.
@@ -365,6 +370,8 @@ def _overconfidence(confidence: Tensor, correct: Tensor) -> Tensor:
 
 def _by_length(correct: Tensor, lengths: Tensor) -> list[dict[str, float | int]]:
     """Return `Scores.by_length`: at most LENGTH_GROUPS groups with about as many examples each.
+
+    Examples of equal length are in one group, so groups may be fewer and of unequal size.
 
     Args:
         correct: 1.0 for each correct example, (B,).

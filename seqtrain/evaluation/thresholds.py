@@ -74,7 +74,9 @@ def threshold_curve(scores: Tensor, correct: Tensor) -> tuple[Tensor, Tensor, Te
 
 
 def best_threshold(probabilities: Tensor, correct: Tensor) -> float:
-    """Return the threshold with the greatest F1. An example is predicted if it reaches it.
+    """Return the threshold with the greatest F1, if the examples that reach it are predicted.
+
+    The threshold is between two probabilities.
 
     Args:
         probabilities: Probability of each example, (B,). B is at least 1.
@@ -154,7 +156,8 @@ def class_points(probabilities: Tensor, has_class: Tensor) -> list[list[Coverage
         has_class: True where an example has the class, (B, C) bool.
 
     Returns:
-        One list per class with at most CLASS_LEVELS points; empty for a class without examples.
+        One list per class with at most CLASS_LEVELS points; empty for a class without examples, or
+        if a probability is NaN.
     """
     columns = zip(probabilities.T, has_class.T, strict=True)
     return [coverage_points(own, has, CLASS_LEVELS, of_class=True) for own, has in columns]
