@@ -159,7 +159,10 @@ def predictions(
 
 
 def main() -> int:
-    """Print the predictions for the file that the command line names; return the exit code."""
+    """Print the predictions for the file that the command line names, and return the exit code.
+
+    Unless there is exactly one argument, or if it is --help, print the help instead.
+    """
     arguments = sys.argv[1:]
     if arguments in (["-h"], ["--help"]) or len(arguments) != 1:
         print((__doc__ or "").strip(), file=sys.stdout if len(arguments) == 1 else sys.stderr)

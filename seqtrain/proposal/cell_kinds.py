@@ -55,7 +55,8 @@ class Cell(NamedTuple):
             - symbols: a list of strings.
             - turns: a list of sentences, or of objects such as the messages of a chat.
         content: Numbers of a series or whole cell. Strings of a list from JSON. Unit of a unit
-            cell, which is "" for a mere comma. Otherwise (), also for a list with a mistake.
+            cell, which is "" for a mere comma. Otherwise (), also for a list of numbers that has
+            decimal commas or a mistake.
     """
 
     kind: str
@@ -126,8 +127,9 @@ def cell_of_text(text: str) -> Cell:
 def _cell_of_numbers(text: str) -> Cell:
     """Return the kind and content of a text that may hold several numbers.
 
-    The kind is series, whole, or text if it holds no numbers. A text that is meant as a list of
-    numbers, but has a mistake, is a series without content.
+    Two or more whole numbers from 0 on, in brackets or with blanks between, are whole. Other
+    numbers are a series. A list of numbers that has decimal commas or a mistake is a series without
+    content. Anything else is text.
     """
     try:
         steps = np.asarray(sequence_from_text(text, "features"))

@@ -147,9 +147,9 @@ class Situation:
 
     @property
     def has_rare_class(self) -> bool:
-        """True if there are two classes, of which one is rare. A threshold then decides.
+        """True if there are two classes, of which `rare_class` calls one rare.
 
-        False in a multi-label task.
+        A threshold then decides between them. False in a multi-label task.
         """
         counts = [*self.profile.classes.values()]
         return not self.profile.multi_label and rare_class(counts) is not None

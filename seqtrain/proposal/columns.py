@@ -102,7 +102,8 @@ class ColumnProfile:
         decimal_commas: Number of cells such as 0,5 or 1,000.
         decimal_series: Number of cells such as "0,5 1,5".
         thousands: Number of cells whose comma may separate thousands, such as 1,000.
-        steps: Total length of the lists of numbers, in time steps.
+        steps: Total length of the lists of numbers, in time steps. Lists of which `Cell.content` is
+            () count as none.
         roughness: Sum over all lists of whole numbers: the squared differences between
             neighbours, less the length times the variance. A negative sum means measurements,
             whose neighbours are similar.
@@ -194,7 +195,13 @@ class ColumnProfile:
             self.values.update({text: counts[text] for text in labels})
 
     def _count(self, cell: Cell, text: str, count: int) -> None:
-        """Add a cell that occurs `count` times. Its `text` is "" if it holds a list from JSON."""
+        """Add a cell that occurs several times.
+
+        Args:
+            cell: Kind and content of the cell.
+            text: The cell as it is written, or "" for a list from JSON.
+            count: How often it occurs.
+        """
         kind, length = cell.kind, len(text)
         self.kinds[kind] += count
         self.characters += count * length
@@ -243,10 +250,10 @@ class ColumnProfile:
         The most frequent kind of cell decides. Blank cells and words such as NA don't count.
 
         - Numbers with a comma or unit count as numbers if all have the same unit, else as text.
-        - A column of numbers with any cell of another kind is text. So is one of few distinct
-          whole numbers, if more than `MOST_MISSING` of its cells are words such as NA.
+        - A column of numbers with any cell of another kind is text. So is one with fewer distinct
+          whole numbers than `FEWEST_MEASURED` and a larger share of such words than `MOST_MISSING`.
         - Lists of whole numbers are series if neighbours are similar, else symbols.
-        - Lists of sentences are symbols if the sentences repeat.
+        - Lists of sentences are symbols if each occurs `REPEATS` times or more on average.
         - A column without any such cell is text.
         """
         known = self.kinds.copy()
@@ -267,7 +274,7 @@ class ColumnProfile:
 
     @cached_property
     def is_code(self) -> bool:
-        """True if the column is named like codes, such as case_id."""
+        """True if the column is named like codes, such as case_id: see `CODE_NAME`."""
         return bool(CODE_NAME.search(self.name))
 
     @cached_property
@@ -277,14 +284,14 @@ class ColumnProfile:
 
     @cached_property
     def is_time(self) -> bool:
-        """True if the column is named like times, such as event_time."""
+        """True if the column is named like times, such as event_time: see `TIME_NAME`."""
         return bool(TIME_NAME.search(self.name))
 
     @property
     def differs(self) -> bool:
         """True if there are more distinct values than half of the rows.
 
-        Also True if a single cell can't be a label: see `has_no_labels`.
+        Also True if any cell can't be a label: see `has_no_labels`.
         """
         return self.has_no_labels or len(self.values) > self.rows / 2
 
@@ -297,7 +304,7 @@ class ColumnProfile:
     def can_be_label(self) -> bool:
         """True if the column has at least two distinct values, but at most half as many as rows.
 
-        False for dates, and if a single cell can't be a label: see `has_no_labels`.
+        False for dates, and if any cell can't be a label: see `has_no_labels`.
         """
         return len(self.values) >= 2 and not self.differs and self.kind != "date"
 
@@ -333,8 +340,8 @@ class ColumnProfile:
     def is_measured(self) -> bool:
         """True if the column holds measurements.
 
-        They are numbers, some with decimals or with `FEWEST_MEASURED` distinct values or more.
-        Whole numbers that all differ are none, as they may number the rows.
+        These are numbers, some of which have decimals or of which `FEWEST_MEASURED` or more differ.
+        If they are whole and all differ, they may number the rows and aren't measurements.
         """
         changes = (self.has_no_labels or len(self.values) >= FEWEST_MEASURED) and not self.is_id
         return self.kind == "number" and changes

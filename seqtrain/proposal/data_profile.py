@@ -201,10 +201,12 @@ class DataProfile:
             self.note = f"looked at {read:,} of {total:,} rows, in {NUM_BLOCKS} blocks"
 
     def add(self, sequence: Any, labels: Labels) -> None:
-        """Count a labelled row, and set `missing` and `multi_label` if the row tells them.
+        """Count a labelled row, and perhaps append it to the sample.
 
-        Every k-th row is appended to the sample. If the sample exceeds `SAMPLE`, every second pair
-        is removed, and k doubles. A row with an empty or blank sequence is only counted in `empty`.
+        Set `missing` if one of its numbers is missing. Set `multi_label` if it hasn't just one
+        label, or if labels are lists. Every k-th row is appended to the sample. If the sample
+        exceeds `SAMPLE`, every second pair is removed, and k doubles. A row with an empty or blank
+        sequence is only counted in `empty`.
         """
         if not (sequence.strip() if isinstance(sequence, str) else len(sequence)):
             self.empty += 1
@@ -259,7 +261,7 @@ def good_rows(
     Args:
         source: The file.
         drop_bad_rows: Also yield the rows that can't be read, with their `problem` set.
-        sample: As in `read_rows`.
+        sample: Blocks of rows to read, or None to read all. Its numbers of rows are set.
 
     Raises:
         DataError: If reading can't continue. Also after the last row, if rows can't be read and

@@ -42,9 +42,10 @@ def label_score(column: ColumnProfile) -> int:
 def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
     """Return the column of the label: the column with most points that can be a label.
 
-    In a table of more than `FEWEST_MEASURED` columns, a tie is decided for text, then for the first
-    or last column. If no column can be a label, a column of lists of strings is the label. It must
-    be the only such column, and the table must have a column of text.
+    In a table of more than `FEWEST_MEASURED` columns, several may have most points. Then text is
+    preferred, else the first and the last column of the table. If no column can be a label, a
+    column of lists of strings is the label. It must be the only such column, and the table must
+    have a column of text.
 
     Raises:
         DataError: If no column can be the label, or several columns are equally likely.
@@ -76,10 +77,9 @@ def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
 
 
 def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
-    """Return a list with a line for an error message, or [] if a column holds more than marks.
+    """Return a list with a line for an error message, or [] if a value isn't a mark such as 0 or 1.
 
-    Marks such as 0 and 1 tell if a row has the label of the column's name. The line proposes to
-    read all of the columns in this way.
+    The line has a command that reads each column as the marks of one label.
     """
     if not all(MARKS.keys() >= {value.lower() for value in each.values} for each in columns):
         return []

@@ -83,10 +83,10 @@ def are_codes(
 def token_that_explains(column: ColumnProfile, tokens: Sequence[ColumnProfile]) -> str | None:
     """Return the name of the token column on which the meaning of numbers depends, or None.
 
-    Such a column explains a share of the variance of the ranks of the numbers within `EXPLAINED`.
-    A column that explains more adds hardly anything to the number. There must be `ROWS_PER_TOKEN`
-    numbers or more per distinct token. Of several such columns, the one that explains most is
-    returned.
+    Such a column explains a share of the variance of the ranks of the numbers, within the limits
+    `EXPLAINED`. A column that explains more adds hardly anything to the number. There must be
+    `ROWS_PER_TOKEN` numbers or more per distinct token, on average. Of several such columns, the
+    one that explains most is returned.
 
     Args:
         column: The column of numbers.

@@ -226,7 +226,7 @@ def _shared_owner(profile: DataProfile, config: Config) -> Iterator[str]:
 def _trust(profile: DataProfile, rows: Mapping[str, int], config: Config) -> Iterator[str]:
     """Yield a warning that the accuracy is uncertain, if there are few rows per class.
 
-    There are if train has fewer than `FEW_PER_CLASS` rows per class on average.
+    Rows are few if train has fewer than `FEW_PER_CLASS` of them per class, on average.
 
     Args:
         profile: Profile of train.

@@ -49,9 +49,9 @@ def sampled(path: str, format: str, encoding: str, progress: ReadingProgress) ->
     """Yield a sample of a data file, or the file itself if it is small or can't be sampled.
 
     A file with more than `MOST_ROWS` rows or `MOST_BYTES` bytes is sampled, if its format is one of
-    `LINE_FORMATS`. A folder and a file in UTF-16 never are. To count the lines, the file is read
-    once. The sample is a temporary file with the name of the data file, without an ending such as
-    .gz. It is deleted at the end of the block. A `DataError` from the block names the data file
+    `LINE_FORMATS`. A folder and a file in UTF-16 are never sampled. To count the lines, the file is
+    read once. The sample is a temporary file with the name of the data file, without an ending such
+    as .gz. It is deleted at the end of the block. A `DataError` from the block names the data file
     instead of the sample.
 
     Args:

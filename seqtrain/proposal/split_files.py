@@ -93,9 +93,9 @@ def check_labels(path: str, profile: DataProfile, *, has_validation: bool) -> It
         has_validation: True if there is a validation file. Labels may then all differ in train.
 
     Raises:
-        DataError: If the labels surely are no classes. These are more than `MOST_NUMBERED_CLASSES`
-            files of a class each that are named by numbers. These are also different labels in all
-            of more than `MOST_UNIQUE` rows, without a validation file.
+        DataError: If there is one file per class, and the names of more than
+            `MOST_NUMBERED_CLASSES` files are mere numbers. Also if more than `MOST_UNIQUE` rows all
+            have different labels, and there is no validation file.
     """
     name, labels = display_name(path), [*profile.classes]
     stems = {NUMBER.sub("", label) for label in labels}

@@ -201,7 +201,7 @@ def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = Fal
 def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnProfile | None:
     """Return the column of the sequence id, or None if there is none.
 
-    Its values repeat, all rows of a value have one label, and a label has several values.
+    Its values repeat, all rows of a value have one label, and at least one label has several ids.
     `_likeliest_ids` chooses among such columns. Of several likely ones, the one that determines
     all others is the id. If the user names an id, only this one can be returned. If the user also
     names a label, the id isn't checked.

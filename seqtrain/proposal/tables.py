@@ -452,7 +452,7 @@ def _owner(columns: Sequence[ColumnProfile]) -> str | None:
 
 
 def _check_names(columns: Sequence[ColumnProfile], options: InitOptions) -> None:
-    """Raise a DataError that lists all columns in the options that the table lacks."""
+    """Raise a DataError if the table lacks columns in the options. The error lists all of them."""
     present = [str(column.column) for column in columns]
     known = {*present, *map(str, range(len(columns)))}
     has_names = isinstance(columns[0].column, str)

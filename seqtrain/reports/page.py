@@ -49,7 +49,7 @@ class Line:
 
     Attributes:
         name: Name in the legend.
-        points: Points of the line, as pairs (x, y).
+        points: Points of the line, as pairs (x, y): values, or coordinates in a `Chart`.
         style: CSS classes, such as "s0 dashed".
     """
 
