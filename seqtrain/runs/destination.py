@@ -35,7 +35,7 @@ def check_destination(
             search for settings.
         option: Option that names the path, such as --output, for messages.
         force: True if an existing file, export or run at the path may be replaced.
-        sources: Paths of the input, which is never replaced. A None is skipped.
+        sources: Paths of the input, which is never replaced. None and missing files are skipped.
 
     Raises:
         ConfigError: If the path can't be written, or if something would be lost that `force`

@@ -222,6 +222,8 @@ def check_model(model: ModelConfig, preprocessing: Preprocessing, device: torch.
 def check_longest(config: Config, train: SequenceStore, device: torch.device) -> None:
     """Check that the states of the longest training sequence fit into the device's memory.
 
+    With training.bptt, only the states of that many time steps are counted.
+
     Args:
         config: The config.
         train: Encoded training split.

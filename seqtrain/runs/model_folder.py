@@ -123,8 +123,9 @@ def model_files(
 def tensor_file(tensors: Mapping[str, Tensor]) -> list[bytes | memoryview]:
     """Return the content of a safetensors file in blocks: its header, then each tensor's bytes.
 
-    Tensors on the CPU aren't copied. `safetensors.torch.save` makes two copies of each tensor, and
-    ends the process if memory runs out.
+    Contiguous tensors on the CPU aren't copied: write the blocks before the tensors change.
+    `safetensors.torch.save` makes two copies of each tensor, and ends the process if memory runs
+    out.
 
     Args:
         tensors: Tensors by name, of the types in TYPES.
@@ -155,6 +156,8 @@ def load_model(folder: Path) -> Model:
 
 def load_autoencoder(folder: Path) -> tuple[Autoencoder, Preprocessing]:
     """Return the autoencoder in the folder `pretrained` of a run, and its preprocessing.
+
+    The autoencoder is on the CPU, in evaluation mode.
 
     Raises:
         CheckpointError: If the folder has no decoder, or if `load_model` would raise it.
@@ -402,7 +405,8 @@ def unpack_model(files: object) -> Model:
         files: Value from a pickle, which may come from anyone.
 
     Raises:
-        CheckpointError: If the value isn't a dict of the files of a model folder.
+        CheckpointError: If the value isn't a dict of the files of a model folder, or if
+            `load_model` raises it for these files.
     """
     is_whole = isinstance(files, dict) and all(isinstance(each, bytes) for each in files.values())
     if not isinstance(files, dict) or not is_whole or not files.keys() <= FILES:

@@ -32,7 +32,7 @@ class RunSummary:
         finished: True if the run ended. False if it is running or was interrupted.
         epochs: Number of epochs of training so far, without pretraining and refit.
         best_epoch: Number of the best epoch, from 1, or None before the first.
-        seconds: Time of these epochs and of a refit.
+        seconds: Duration of the updates of these epochs and of a refit, without scoring.
         refit: True if the model was retrained on train and validation (training.refit).
         validation: Maps a metric to its value on validation at the best epoch, before a refit;
             empty without validation.
@@ -78,10 +78,11 @@ def summarize_runs(folder: Path = RUNS) -> tuple[list[RunSummary], list[str]]:
     """Return summaries of the runs in a folder, the newest first, and problems, one line each.
 
     A run whose config can't be read any more, for example because its data moved, is listed without
-    its config. A run with another damaged file is left out. Both give a problem.
+    its config. A run with another damaged file is left out. Both give a problem. Folders without a
+    config.yaml are skipped.
 
     Args:
-        folder: Folder of run directories. Repeats in these are listed, too.
+        folder: Folder of run directories. Repeats in these are listed, too, as runs of their own.
 
     Raises:
         ConfigError: If the folder can't be read.
@@ -107,7 +108,7 @@ def summarize_run(run: RunDirectory, problems: list[str] | None = None) -> RunSu
 
     Args:
         run: Run directory with a config.yaml.
-        problems: Receives a line if the config is wrong, or None to raise the error.
+        problems: List that receives a line if the config is wrong, or None to raise the error.
 
     Raises:
         ConfigError: If the config is wrong and `problems` is None.
@@ -158,8 +159,8 @@ def differing_keys(runs: Sequence[RunSummary]) -> list[str]:
 def sort_runs(runs: Sequence[RunSummary], name: str) -> list[RunSummary]:
     """Return runs sorted by a column of `seqtrain runs` or a key of the config.
 
-    Scores are sorted from the best to the worst, all else in ascending order. Runs without a value
-    come last.
+    Scores are sorted from the best to the worst, all else in ascending order. Numbers come before
+    other values. Runs without a value come last.
 
     Args:
         runs: The runs.

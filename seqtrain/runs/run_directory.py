@@ -79,7 +79,9 @@ class RunDirectory:
         return length + len(line)
 
     def metrics(self, event: str | None = None) -> list[dict[str, Any]]:
-        """Return the complete lines of metrics.jsonl, or an empty list without the file.
+        """Return the complete lines of metrics.jsonl as dicts, or an empty list without the file.
+
+        A last line without a line break is left out, because a run may be writing it.
 
         Args:
             event: Kind of the lines to return, such as "epoch", or None for all lines.
@@ -106,7 +108,8 @@ class RunDirectory:
             only_check: If True, change nothing, but raise as otherwise.
 
         Raises:
-            CheckpointError: If the file is shorter, or can't be opened.
+            CheckpointError: If the file is shorter, or can't be opened. A missing file has the
+                length 0.
         """
         path, size = self.path / METRICS, 0
         if self.holds(METRICS):
@@ -124,7 +127,7 @@ class RunDirectory:
         """Return True if the directory has a file or folder of this name.
 
         Raises:
-            CheckpointError: If the directory can't be read.
+            CheckpointError: If the directory is missing or can't be read.
         """
         with path_problems(self.path):
             return name in os.listdir(self.path)
@@ -244,6 +247,8 @@ def _similar_run(path: Path) -> Path | None:
 
 def newest_trained() -> tuple[Path, list[Path]]:
     """Return the newest run or ensemble under runs/ that has a model, and newer ones without one.
+
+    An ensemble counts as one with a model. Whether its members exist isn't checked.
 
     Raises:
         CheckpointError: If no run under runs/ has a model.

@@ -114,9 +114,9 @@ class RunWriter:
     def record(self, event: TrainingEvent) -> None:
         """Write what an event asks for.
 
-        An epoch, and each 50th update of training, is logged in metrics.jsonl. Checkpoints are
-        written as the class describes. The end of pretraining also writes ``pretrained/``. The end
-        of calibration writes the calibrated model to ``best/``.
+        An epoch, and each 50th update of training or a refit, is logged in metrics.jsonl.
+        Checkpoints are written as the class describes. The end of pretraining also writes
+        ``pretrained/``. The end of calibration writes the calibrated model to ``best/``.
 
         Raises:
             RunError: If a weight isn't finite, or a file can't be written.
@@ -163,7 +163,7 @@ class RunWriter:
             An Interrupted error whose message has the command that resumes the run.
 
         Raises:
-            RunError: If the checkpoint can't be written.
+            RunError: If the checkpoint can't be written, or a weight isn't finite.
         """
         if not self._is_saved:
             self.save_checkpoint()
@@ -219,7 +219,8 @@ class RunWriter:
     def save_checkpoint(self) -> None:
         """Write the best model to ``best/``, if it is new, and then a checkpoint to ``last/``.
 
-        The checkpoint before it is moved to ``previous/``, if it is intact.
+        The checkpoint before it is moved to ``previous/``, if it is intact. Otherwise it is
+        replaced, and ``previous/`` stays. No update may be queued.
 
         Raises:
             RunError: If a weight isn't finite, or a file can't be written.

@@ -81,6 +81,7 @@ def save_results(run: RunDirectory, results: SplitResults) -> None:
 
     Raises:
         RunError: If the file can't be written.
+        CheckpointError: If the run's config or its best model can't be read.
     """
     content = _adapter().dump_json(_Saved(_key(run), results))
     if results.split in PREDICTIONS and len(content) <= LARGEST:

@@ -128,9 +128,11 @@ def find_starting_point(
 
     Raises:
         ConfigError: If the arguments contradict one another, the directory can't be used, or the
-            old model doesn't fit the config.
+            old model doesn't fit the config. If `directory` is None, but the launcher may restart
+            the processes. If training.max_epochs is less than the epochs that a resumed run began.
         CheckpointError: If the model or checkpoint to start from is missing or damaged. If the
-            config of a resumed run differs, or another process has locked the run.
+            config of a resumed run differs in a key that isn't in MAY_CHANGE, or another process
+            has locked the run.
         RunError: If the lock can't be written.
     """
     if not processes.is_first:
@@ -171,7 +173,12 @@ def _is_restarted(directory: Path, processes: Processes) -> bool:
 
 
 def _new_run(config: Config, directory: Path | None, init_from: str | Path | None) -> StartingPoint:
-    """Return the starting point of a new run, as `find_starting_point` does."""
+    """Return the starting point of a new run, as `find_starting_point` does, but without `force`.
+
+    Raises:
+        ConfigError: If the run directory contains a data file, or the old model doesn't fit.
+        CheckpointError: If the old model is missing or damaged.
+    """
     found = StartingPoint(resumes=False)
     if init_from is not None:
         name, folder = str(init_from), model_folder(find(Path(init_from)).path)
@@ -205,10 +212,10 @@ def read_resume_point(run: RunDirectory, config: Config) -> ResumePoint:
     """Read the newest intact checkpoint of a run, and the best model. Change no file.
 
     Raises:
-        CheckpointError: If no checkpoint is intact, if the best model is damaged, or if
+        CheckpointError: If no checkpoint is intact, if the best model is missing or damaged, or if
             metrics.jsonl is shorter than it was at the checkpoint.
         ConfigError: If ``training.max_epochs`` of the config is less than the number of epochs
-            that were started before the checkpoint.
+            that were started before the checkpoint. Epochs of pretraining don't count.
     """
     folder, checkpoint, warnings = _newest_checkpoint(run)
     try:
@@ -274,6 +281,8 @@ def check_config_unchanged(config: Config, run: RunDirectory) -> None:
 
 def keeps_old_preprocessing(run: RunDirectory) -> bool:
     """Return True if a run started from an older model, and so uses the preprocessing of that.
+
+    A run without environment.json counts as one that didn't.
 
     Raises:
         CheckpointError: If environment.json is damaged.

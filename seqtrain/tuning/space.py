@@ -17,9 +17,10 @@ FIXED = {
     *("data.bad_rows", "data.encoding", "training.monitor", "training.refit", "training.device"),
     *("data.id", "training.checkpoint_every"),
 }
-"""Keys that a search can't change, because they decide which rows are scored and how.
+"""Keys that a search can't change.
 
-The scores of trials that differ in these keys can't be compared.
+Most of them decide which rows are scored and how, so that scores couldn't be compared. The device
+and the interval of checkpoints have no effect on scores.
 """
 TUNED = ("data", "batching", "model", "training", "pretraining")
 """Sections of a config whose other keys a search can change."""
@@ -91,10 +92,13 @@ def kind_of(config: Config) -> str:
 def space_of(config: Config) -> Space:
     """Return the search space of a config.
 
-    It has the values of EVERY_KIND and of the config's kind of data in KINDS, except values that
-    conflict with other keys of the config. Then `tune.space` adds, replaces or removes keys. Each
-    list is extended by the value that the config itself has, and so is each range if this value is
-    a number. Keys with a single value are left out.
+    It has learning rates from a fifth to three times the config's own. It has the values of
+    EVERY_KIND and of the config's kind of data in KINDS, except values that conflict with other
+    keys of the config. Then `tune.space` adds, replaces or, by null, removes keys. Each list is
+    extended by the value that the config itself has, and so is each range if this value is a
+    number. Lists with a single value are left out. So is batching.batch_size if
+    batching.max_tokens decides, and model.embedding_dim if model.vectors is set, unless
+    `tune.space` has them.
 
     Raises:
         ConfigError: If tune.space has a key that a search can't change, or a value that the config
@@ -128,8 +132,8 @@ def space_of(config: Config) -> Space:
 def value_of_choice(tried: Range | list[Any], chosen: Any, own: Any) -> Any:
     """Return the value of a key that Optuna chose, converted from the form that Optuna uses.
 
-    A number of a range is rounded to three significant digits, unless it is a whole number or
-    equals `own`.
+    A number of a range is rounded to three significant digits, but not beyond the range's limits.
+    It isn't rounded if the range has whole numbers only, or if the number equals `own`.
 
     Args:
         tried: Values to try for the key.
@@ -150,7 +154,7 @@ def changed(config: Config, settings: Mapping[str, Any]) -> Config:
         settings: Maps keys, such as "model.dropout", to their new values.
 
     Raises:
-        ConfigError: If the config can't have these values.
+        ConfigError: If a key is unknown, or the config can't have these values.
     """
     mapping = config.model_dump(exclude_unset=True)
     for key, value in settings.items():

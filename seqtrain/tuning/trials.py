@@ -75,7 +75,7 @@ class Trial:
         """Key by which complete trials are sorted. The best trial has the greatest key.
 
         The best monitored value decides. If it is equal, the lower loss decides, then the lower
-        number of the trial.
+        number of the trial. The trial must have a curve.
         """
         return self.curve[-1][1], -(self.loss or 0.0), -self.number
 
@@ -159,10 +159,11 @@ class Study:
     def may_begin(self, most: int | None, seconds: float | None) -> bool:
         """Return True if the limits allow to begin another trial.
 
-        The first trial may begin even if no time is left.
+        The first trial of a new search may begin even if no time is left.
 
         Args:
-            most: Largest number of trials, the running ones included, or None for no limit.
+            most: Largest number of ended and running trials together, or None for no limit. The
+                trials of a resumed search before the resume are included.
             seconds: Number of seconds that are left, or None for no limit.
         """
         begun = len(self.trials) + len(self._asked)
@@ -192,7 +193,10 @@ class Study:
         )
 
     def add(self, trial: Trial) -> None:
-        """Add a running trial that has ended to `trials`, and report its results to Optuna."""
+        """Add a trial that has ended to `trials`, and report its results to Optuna.
+
+        `begin` must have returned a trial of this number, which then no longer counts as running.
+        """
         self.trials = sorted([*self.trials, trial], key=lambda trial: trial.number)
         asked, states = self._asked.pop(trial.number), import_optuna().trial.TrialState
         for epoch, value in trial.curve:
@@ -206,7 +210,7 @@ class Study:
 
         Args:
             kept: Maps keys to the values that Optuna must use. It chooses values for all other
-                keys of the search space.
+                keys of the search space, and for a key with a range whose value is None.
         """
         lists = {key for key, tried in self.space.items() if isinstance(tried, list)}
         fixed = {key: flow(value) if key in lists else value for key, value in kept.items()}

@@ -59,7 +59,7 @@ DEFAULT_SECONDS = 600.0
 HELD_OUT = 0.1
 """Fraction of train that is held out as test split if the config has none."""
 WARMUP = 4
-"""A trial isn't pruned in the first 1 / WARMUP of its epochs."""
+"""A trial isn't pruned before 1 / WARMUP of its epochs are complete."""
 PAUSE = 0.2
 """Longest time in seconds between two checks for signals."""
 KILLED = "its process was killed; memory may have run out"
@@ -85,7 +85,10 @@ class Tuned(Summarized):
     trials: list[Trial]
 
     def summary(self) -> dict[str, str]:
-        """Return the run, the number and the settings of the best trial, and its best value."""
+        """Return the run, the number of trials, and the best trial: its number, settings and value.
+
+        Numbers and settings are texts. The value is missing if the best trial has none.
+        """
         settings = ", ".join(f"{key}: {flow(value)}" for key, value in self.best.settings.items())
         found = {"run": str(self.run.path), "trials": str(len(self.trials))}
         found |= {"best trial": str(self.best.number), "settings": settings}
@@ -111,14 +114,16 @@ def tune(
 
     Each trial trains the config with other values at some keys. The validation split chooses the
     best trial. Its run is then calibrated, refitted if the config says so, and scored on test. It
-    becomes the run of the search's directory.
+    becomes the run of the search's directory. If the config has neither data.test nor data.group, a
+    tenth of train is held out as test.
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
-        seconds: Time after which no trial begins, and running trials end with their current epoch.
-            A trial that begins before any trial is complete has no limit. None means no limit, or
-            ten minutes if `trials` is None, too.
-        trials: Largest number of trials, or None for no limit.
+        seconds: Time from this call on, after which no trial begins. Running trials then end with
+            their current epoch, except those that began before any trial was complete. None means
+            no limit, or ten minutes if `trials` is None, too.
+        trials: Largest number of trials, or None for no limit. Trials of the search before a
+            resume are counted.
         jobs: Number of trials that run at the same time.
         run_dir: Directory of the search. None means ``runs/<name>-tuned-<time>``.
         device: Device in place of ``training.device``: auto, cpu, cuda, cuda:N or mps.
@@ -129,8 +134,10 @@ def tune(
         listener: Function that is called with each ended trial, and True if it is the best so far.
 
     Raises:
-        ConfigError: If optuna isn't installed, or the config or an argument is wrong.
-        CheckpointError: If the search to resume is missing or damaged, or has another config.
+        ConfigError: If optuna isn't installed, if the config or an argument is wrong, or if the
+            config has no data.validation.
+        CheckpointError: If the search to resume is missing or damaged, or has another config or
+            other data.
         DataError: If the data can't be used.
         RunError: If no trial was completed.
         Interrupted: If a signal stopped the search. The ended trials are saved.
@@ -227,7 +234,8 @@ def train_trial(
 ) -> Trial:
     """Train a trial, and return a copy of it with its state and results.
 
-    An error of the package, or a lack of memory, becomes the `problem` of the trial.
+    An error of the package, or a lack of memory, becomes the `problem` of the trial, whose state is
+    then "failed".
 
     Args:
         config: The config that is tuned.
@@ -279,8 +287,9 @@ def _run_trials(
 ) -> Trial:
     """Run trials until a limit is reached, add them to the study, and return the best trial.
 
-    Whenever a trial ends, all trials are saved in the directory of the search. `most` is the
-    largest number of trials, or None. `tune` describes the limits and the other arguments.
+    Whenever a trial ends, all trials are saved in the directory of the search. The run directories
+    of ended trials are removed, except the best one. `most` is the largest number of trials, or
+    None. `tune` describes the limits and the other arguments.
 
     Raises:
         RunError: If no trial was completed.
