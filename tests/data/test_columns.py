@@ -52,7 +52,7 @@ def test_missing_numbers_are_refused_or_masked(column: str, table_project: Path)
         row[column] = None if row["visit"] == "v0" else row[column]
     write_rows(table_project / "train.csv", rows)
     where = "step 1: " if column == "heat" else ""
-    with pytest.raises(DataError, match=rf"train\.csv:2: {where}missing value of {column}; data"):
+    with pytest.raises(DataError, match=rf"train\.csv:2: {where}missing value of {column}; "):
         prepared()
     data = prepared("data.missing=mask", "data.validation=null")
     train = data.splits["train"]
