@@ -350,7 +350,7 @@ class ColumnProfile:
     def is_free_text(self) -> bool:
         """True if the column holds texts of `FREE_WORDS` words or more on average.
 
-        Most of them must differ, or one must be too long for a label: see `differs`.
+        More than half of them must differ, or any cell can't be a label: see `differs`.
         """
         return self.kind == "text" and self.differs and self.words >= FREE_WORDS * self.rows
 

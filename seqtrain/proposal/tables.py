@@ -417,7 +417,7 @@ def _assign_columns(
 def _kind_of(chosen: Sequence[ColumnProfile]) -> str:
     """Return the kind of the sequence in the chosen columns: text, tokens or features.
 
-    Columns of different kinds are text, except for columns of single numbers.
+    Several columns of single numbers are features. Otherwise, columns of different kinds are text.
 
     Raises:
         DataError: If all of several columns hold single numbers, but are fewer than `FEWEST_STEPS`.
