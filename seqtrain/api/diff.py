@@ -70,14 +70,14 @@ def diff(
     Args:
         a: A run directory, a model folder, what `fit` returned, or None for the newest run.
         b: The other run, in one of these forms.
-        split: test, validation or train. None is test; or validation if all runs have it, and not
-            all have test.
+        split: test, validation or train. None is test, or validation if only this split is in both
+            runs.
         data: A labelled file to compare the runs on, in place of a split, or None.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
-        DataError: If the runs' data differ both in name and in content, if the runs share no row,
-            or if they read different labels for a row. Also if `evaluate` would raise it.
+        DataError: If the runs' data differ both in name and in content. If the runs share no row,
+            or read different labels for a row. Also if `evaluate` would raise it.
         CheckpointError, ConfigError, RunError: If `evaluate` would raise it for a run.
     """
     name = split or (default_split(a, b) if data is None else None)
@@ -140,8 +140,8 @@ def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:
     Examples are matched by file and line. They are in the order of run a.
 
     Raises:
-        DataError: If the data differ both in name and in content, if there is no such example, or
-            if the runs read different labels for one.
+        DataError: If the data differ both in name and in content. If there is no such example, or
+            the runs read different labels for one.
     """
     hint = "give one labelled file for both with --data"
     names = " and ".join(display_name(each.found.source) for each in (a, b))

@@ -148,15 +148,10 @@ def results_of(shown: SplitPredictions) -> SplitResults:
 def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
     """Save the predictions of a finished run for the split that `errors` shows by default.
 
-    The files of the split are read again. Nothing is saved
-
-    - if the run has no such split, or if it is empty,
-    - for tables in memory,
-    - for files of more than `LARGEST_INPUT` bytes in total, which take long to read,
-    - if the result is too large for `save_results`,
-    - if a file can't be read or written. No error is raised.
-
-    The predictions are then computed when they are shown.
+    The files of the split are read again. Nothing is saved for a missing or empty split, and for
+    tables in memory. The same is true for files of more than `LARGEST_INPUT` bytes in total, which
+    take long to read, and for a result that is too large for `save_results`. If a file can't be
+    read or written, no error is raised. The predictions are then computed when they are shown.
 
     Args:
         session: Session whose training ended, with the best weights.

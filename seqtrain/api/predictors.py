@@ -184,8 +184,8 @@ class Classifier(Summarized):
                 starts a sequence from the state at the end of the one before it in its group.
 
         Raises:
-            DataError: If a sequence is of another kind (its number from 1 is named), if the model
-                needs a table, or if `groups` isn't a string or None for each sequence.
+            DataError: If a sequence is of another kind (its number from 1 is named), or if the
+                model needs a table. If `groups` isn't a string or None for each sequence.
             RunError: If memory ran out, or a prediction isn't finite.
         """
         rows = examples_of(sequences, self.preprocessing, groups)
@@ -273,9 +273,10 @@ class Classifier(Summarized):
             recall and precision.
 
         Raises:
-            ConfigError: If no threshold reaches the precision, or the model has no thresholds: it
-                had no validation split, calibration was off, or no example of validation has the
-                label. If the classifier is an ensemble. If it is multi-label and `label` is None.
+            ConfigError: If no threshold reaches the precision, or the model has none to choose
+                from: without a validation split or calibration, or for a label that no example of
+                validation has. If the classifier is an ensemble. If it is multi-label and `label`
+                is None.
         """
         option, given, points = "--precision", "--min-probability", self.calibration.coverage
         if label is not None:

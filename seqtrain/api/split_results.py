@@ -16,9 +16,9 @@ def split_results(
 ) -> SplitResults:
     """Return the predictions of a run for a split or a file.
 
-    If `fit` saved those of a split, and nothing changed since, they are loaded without importing
-    torch. With `explain` they are always computed. A warning is added if `split` is None and
-    validation is shown.
+    If `fit` saved the predictions for a split, and nothing changed since, they are loaded without
+    importing torch. With `explain` they are always computed. A warning is added if `split` is None
+    and validation is shown.
 
     Args:
         run: One run, as `evaluate` takes it, not an ensemble.

@@ -49,7 +49,7 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 class Calibration(Section):
     """Settings of a model that are chosen after training, as model.json holds them.
 
-    All but `shift` are fitted on validation. The defaults are those of a model without calibration.
+    All but `shift` are fitted on validation. A model without calibration has the defaults.
     """
 
     temperature: Temperature | Annotated[list[Temperature], Field(min_length=1)] = 1.0
@@ -209,8 +209,8 @@ def calibrate(
             shift.
         one_threshold: Use the same threshold for all classes of a multi-label task.
         rare: Index of the rare one of two classes, or None to predict the most probable class. The
-            threshold of a rare class is such that it is predicted as often as it occurs, if
-            FEWEST_OF_A_CLASS examples have it.
+            threshold of a rare class is such that it is predicted as often as it occurs. With fewer
+            than FEWEST_OF_A_CLASS examples of the class, no threshold is chosen.
 
     Returns:
         The calibration. In its coverage, predictions for unknown labels count as wrong. Its

@@ -31,8 +31,8 @@ class CarriedStates:
     Attributes:
         frozen: If True, `keep` does nothing.
 
-    Shape letters: B sequences of a batch; G groups; S tensors of a state; L layers; H width of a
-    state.
+    Shape letters: B sequences of a batch; G groups; S tensors of a state; L layers times
+    directions; H width of a state.
     """
 
     def __init__(self) -> None:

@@ -42,7 +42,10 @@ def check(
 
 
 def _show(result: Check) -> None:
-    """Print the verdict, and a table of differences: rows are ways to batch, columns engines."""
+    """Print the verdict, and a table of differences: rows are ways to batch, columns engines.
+
+    The last row has the largest difference of probabilities by each engine.
+    """
     from seqtrain.cli.output.console import say, stdout_console
     from seqtrain.cli.output.table import TableColumn, print_table
 

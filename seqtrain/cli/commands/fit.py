@@ -129,7 +129,9 @@ def _fit_repeats(
     jobs: int,
     arguments: dict[str, Any],
 ) -> list[Run]:
-    """Train each config and return the runs. Runs that train at once print a line per epoch.
+    """Train each config and return the runs, in the order of the configs.
+
+    Runs that train at once print a line per epoch, unless the screen is quiet.
 
     Args:
         configs: Maps the name of each run to its config.
@@ -152,7 +154,7 @@ def _fit_repeats(
 
 @contextmanager
 def _resume_command(words: Sequence[str], directory: Path, *, is_named: bool) -> Iterator[None]:
-    """Add the command that resumes the runs to an `Interrupted` error of the block.
+    """Replace the message of an `Interrupted` error of the block by one with the resume command.
 
     Args:
         words: Arguments of this command.

@@ -102,7 +102,14 @@ def init(
 def _write_proposal(
     data: list[str], init_options: InitOptions, test: str | None, output: str | None, *, force: bool
 ) -> None:
-    """Write the config that is proposed for the data, or print it if `output` is "-"."""
+    """Write the config that is proposed for the data and print its path, or print it for "-".
+
+    If `output` is None, `default_name` names the file.
+
+    Raises:
+        DataError: If no config can be proposed. The advice repeats the user's command.
+        ConfigError: If the file exists and `force` is False, or can't be written.
+    """
     from seqtrain.cli.output.console import note, print_path, warn
     from seqtrain.errors import DataError
     from seqtrain.files.writing import write_file
@@ -133,6 +140,9 @@ def _write_proposal(
 
 
 def default_name(data: str) -> str:
-    """Return the name of the config for a data file: `reviews.yaml` for `in/reviews-*.csv.gz`."""
+    """Return the name of the config for a data file: `reviews.yaml` for `in/reviews-*.csv.gz`.
+
+    If nothing of the name is left, it is `config.yaml`.
+    """
     name = re.sub(r"[-_.]?[*?\[\]]+", "", uncompressed(Path(data.rstrip("/")).name))
     return f"{Path(name).stem or 'config'}.yaml"

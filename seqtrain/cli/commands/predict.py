@@ -175,7 +175,10 @@ def _predict_one(
 
 
 def _check_options(context: typer.Context, source: str, output: str | None, *, force: bool) -> None:
-    """Raise an error if the output can't be written, or if options exclude each other."""
+    """Raise a ConfigError if the output can't be written, or if options exclude each other.
+
+    Only options on the command line count, not defaults.
+    """
     from seqtrain.runs.destination import check_destination
 
     if output is not None:
@@ -201,7 +204,10 @@ def _kept_columns(keep: list[str] | None) -> list[str]:
 
 
 def _with_id(kept: list[str], classifier: Classifier) -> list[str]:
-    """Return the columns to copy. For a model of step tables, the id is added before them."""
+    """Return the columns to copy. For a model of step tables, the id is added before them.
+
+    It isn't added if it is among them, or if all columns are copied.
+    """
     from seqtrain.data.read_options import keeps_all
 
     id_column = classifier.preprocessing.schema.id
@@ -215,7 +221,11 @@ def _least_probability(
 ) -> float | None:
     """Return the probability below which labels are left empty, or None if all are written.
 
-    In a multi-label task, set the threshold of each class to this probability, and return None.
+    It is `min_probability`, or the one that gives `precision` on validation. In a multi-label task,
+    set the threshold of each class to this probability (if there is one), and return None.
+
+    Raises:
+        ConfigError: If `_probability_for_precision` raises it.
     """
     least = min_probability
     if precision is not None:
@@ -229,7 +239,13 @@ def _least_probability(
 def _set_thresholds(
     classifier: Classifier, thresholds: list[str], class_precisions: list[str]
 ) -> None:
-    """Set the thresholds of the classifier by the values of --threshold and --class-precision."""
+    """Set the thresholds of the classifier by the values of --threshold and --class-precision.
+
+    A threshold without a label is for every label of a multi-label task.
+
+    Raises:
+        ConfigError: If a value is wrong, a label is unknown, or no threshold gives the precision.
+    """
     for text in thresholds:
         label, share = _label_and_share(text, "--threshold")
         if not label and classifier.separator is None:
@@ -247,9 +263,10 @@ def _set_thresholds(
 
 
 def _input_path(source: str) -> str:
-    """Return the path of the input, or "-" if the input is a text of several words.
+    """Return the path of the input, or "-" if the input is a text to classify.
 
-    Such a text replaces the content of standard input.
+    It is a text if it has several words, no file has this name, and its ending isn't that of a
+    known format. The text then replaces the content of standard input.
     """
     from seqtrain.cli.output.console import note
     from seqtrain.files.formats import resolve_format
@@ -290,9 +307,9 @@ def _row_format(chosen: str | None, path: str | None, *, steps: bool) -> str:
 
 
 def _label_and_share(text: str, option: str) -> tuple[str, float]:
-    """Return label and number of a text LABEL=NUMBER. --threshold also allows NUMBER alone.
+    """Return label and number of a text LABEL=NUMBER.
 
-    The label is then "".
+    --threshold also allows NUMBER without a label. The label is then "".
 
     Raises:
         ConfigError: If the text has another form, or the number isn't in [0, 1].
@@ -317,6 +334,9 @@ def _probability_for_precision(
         classifier: A single model.
         precision: Share of the predictions that must be right.
         label: Class whose predictions count, or None for all classes.
+
+    Raises:
+        ConfigError: If the classifier is an ensemble, or if `Classifier.threshold` raises it.
     """
     from seqtrain.api.predictors import one_model
     from seqtrain.cli.output.console import note

@@ -85,7 +85,7 @@ def inspection_json(found: Inspection) -> dict[str, Any]:
 
 
 def _rows(group: Sequence[RowPlace]) -> list[dict[str, Any]]:
-    """Return the places of rows as JSON objects."""
+    """Return the places of rows as JSON objects: split, line, and file if the place names one."""
     return [
         {"split": split, **({"file": file} if file else {}), "line": line}
         for split, file, line in group
@@ -126,7 +126,8 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
 
     Args:
         found: Statistics of the data.
-        top: Largest number of labels, groups or rows to name of each kind.
+        top: Largest number of labels or groups to name of each kind. All lines about refused rows
+            are yielded.
     """
     if found.rare_labels:
         names = [f"{quote(name)} ({n})" for name, n in found.rare_labels.items()]
@@ -152,7 +153,7 @@ def _lines(found: Inspection, top: int) -> Iterator[str]:
 
 
 def _named(group: Sequence[RowPlace]) -> str:
-    """Return a text that names the places of the first rows of a group."""
+    """Return a text that names the places of the rows of a group, `SHOWN_ROWS` at most."""
     words = [
         f"{split} {file}:{line}" if file else f"{split} line {line}" for split, file, line in group
     ]

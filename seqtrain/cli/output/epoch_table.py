@@ -29,10 +29,10 @@ ERASE_LINE = Control(
 class EpochTable:
     """Table of the epochs of training, with lines about the epochs of pretraining and of a refit.
 
-    On a terminal with colours, an epoch that doesn't improve the monitored score shares the row of
-    the epoch before it. The row then shows a range of epochs, with the values of the best epoch. If
-    none of them was the best so far, it has the values of the newest. Epochs of pretraining share
-    one line, and so do epochs of a refit.
+    On a terminal with colours, an epoch that doesn't improve the monitored score, as it is shown,
+    shares the row of the epoch before it. The row then shows a range of epochs, with the values of
+    the best epoch. If none of them was the best so far, it has the values of the newest. Epochs of
+    pretraining share one line, and so do epochs of a refit.
 
     In a file, and without colours, each epoch has a separate line.
 

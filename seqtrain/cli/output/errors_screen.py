@@ -44,6 +44,9 @@ def show_errors(rows: Sequence[PredictedExample]) -> None:
 def print_predictions(found: Sequence[tuple[PredictedExample, Record]]) -> None:
     """Print a table of predictions, with their file and line first and their sequence last.
 
+    The column of files is left out if no prediction has a file. Nothing is printed for no
+    predictions.
+
     Args:
         found: Pairs of a prediction and a record with the cells to print in between.
     """
@@ -88,7 +91,7 @@ def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -
 
 
 def _strongest(weights: Sequence[tuple[str, float]]) -> str:
-    """Return a text with the tokens whose weights are largest in absolute value.
+    """Return a text with the `STRONGEST` tokens whose weights are largest in absolute value.
 
     A token that occurs repeatedly is followed by its time step.
     """

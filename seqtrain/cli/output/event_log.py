@@ -17,7 +17,8 @@ FOLDER = "tensorboard"
 class EventLog:
     """Listener of `fit` that writes the scores of its events to event files.
 
-    If writing fails, a warning is printed, and training continues without the log.
+    Of the updates, it writes every `UPDATES_PER_LINE`-th. If writing fails, a warning is printed,
+    and training continues without the log.
 
     Raises:
         ConfigError: If the package tensorboard isn't installed.

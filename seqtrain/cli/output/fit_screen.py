@@ -173,7 +173,7 @@ def show_line(monitor: str, quiet: bool, name: str, event: Event) -> None:
         monitor: Metric that chooses the best epoch.
         quiet: Print warnings only.
         name: Name of the run.
-        event: Event of the run. Only warnings and epochs are printed.
+        event: Event of the run. Only warnings, and epochs with scores on validation, are printed.
     """
     if isinstance(event, DataEvent | StartEvent | Run):
         warn(*(f"{name}: {line}" for line in event.warnings))
@@ -185,6 +185,8 @@ def show_line(monitor: str, quiet: bool, name: str, event: Event) -> None:
 
 def show_repeats(runs: Sequence[Run], path: Path, config: Config, *, folds: bool) -> None:
     """Print statistics of the scores of several runs, and commands that can use the runs.
+
+    The scores are the best monitored value, and those metrics on test that all runs have.
 
     Args:
         runs: The runs.

@@ -38,7 +38,8 @@ def write_predictions(
 ) -> None:
     """Predict an input, write each row as soon as it is predicted, and then print warnings.
 
-    The output is opened after the first prediction, so that unreadable input leaves no output.
+    The output is opened after the first prediction, so that unreadable input leaves no output. If
+    all columns are copied, it is opened after the first row whose columns are known.
 
     Args:
         classifier: Model to predict with.
@@ -86,7 +87,9 @@ def write_predictions(
 def predict_files(
     source: str, folder: Path, ending: str, write: Callable[..., None], *, force: bool
 ) -> None:
-    """Predict each input file into a separate output file. Output files that exist are skipped.
+    """Predict each input file into a separate output file.
+
+    Inputs whose output file exists are skipped, unless `force` is True.
 
     An output file gets its name when it is complete. If a launcher such as torchrun set RANK and
     WORLD_SIZE, this process predicts every WORLD_SIZE-th file.

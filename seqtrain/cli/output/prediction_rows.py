@@ -119,7 +119,7 @@ class PredictionColumns:
     def values(self, prediction: Prediction) -> dict[str, Any]:
         """Return the values of a prediction by column, without copied columns.
 
-        In jsonl the names are the keys of the JSON object.
+        In jsonl the names are the keys of the JSON object. The prediction mustn't have a problem.
         """
         prediction = prediction.as_text()
         found, label = prediction.probabilities, prediction.label
@@ -150,8 +150,7 @@ class PredictionColumns:
         """Return the cells of a row as texts: copied columns, and then the prediction.
 
         Args:
-            prediction: The prediction. If the row has a problem in place of it, the cells are
-                empty.
+            prediction: The prediction. If it has a problem, only the copied columns are filled.
             form: Format of probabilities.
         """
         before = self.copied_values(prediction.example)
@@ -250,7 +249,10 @@ class PredictionColumns:
 
 
 def _as_text(cell: str) -> str:
-    """Return a cell, with a ' before it if a spreadsheet would run it as a formula."""
+    """Return a cell, with a ' before it if a spreadsheet would run it as a formula.
+
+    A number such as -1.5 is returned unchanged.
+    """
     is_formula = cell.startswith(FORMULA_MARKS) and not NUMBER.fullmatch(cell)
     return f"'{cell}" if is_formula else cell
 
@@ -260,7 +262,7 @@ def step_rows(prediction: StepPredictions, top_k: int | None) -> Iterator[dict[s
 
     Args:
         prediction: Predictions for the sequence.
-        top_k: Number of most probable labels to include, or None for all.
+        top_k: Number of most probable labels in "probabilities", or None for all.
     """
     probabilities = prediction.probabilities
     order = probabilities.argsort(dim=1, descending=True, stable=True)[:, :top_k].tolist()
@@ -296,9 +298,10 @@ def shown_steps(index: int, prediction: StepPredictions) -> str:
 def step_line(prediction: StepPredictions) -> Text:
     """Return the steps of a sequence, each in the colour of the prediction after this step.
 
-    A step is bold if the prediction is sure, and dim if it is unsure. Each change of the prediction
-    is marked by the new label and its probability. Feature vectors are shown as bars whose height
-    is the probability.
+    A step is bold from the probability `SURE` on, and dim below `UNSURE`. Each change of the
+    prediction is marked by the new label and its probability. Feature vectors are shown as bars
+    whose height is the largest probability. Of a long sequence, only `SHOWN_STEPS` steps at each
+    end are shown.
     """
     line, before = Text(), None
     pieces = _pieces(prediction)

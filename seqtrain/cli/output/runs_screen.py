@@ -68,7 +68,10 @@ def _baseline(run: RunSummary) -> float | None:
 
 
 def _setting(run: RunSummary, key: str) -> str:
-    """Return the value of a config key as text, or a dash. Paths of data are shortened."""
+    """Return the value of a config key as text, or a dash if the run lacks it.
+
+    Of data.train, the first file is named by the last two parts of its path. Others are counted.
+    """
     value = run.config.get(key)
     if key == "data.train" and value is not None:
         files = [value] if isinstance(value, str) else value
@@ -77,6 +80,9 @@ def _setting(run: RunSummary, key: str) -> str:
 
 
 def _epochs(run: RunSummary) -> str:
-    """Return the best epoch and the number of epochs as text, such as "3 of 8, unfinished"."""
+    """Return the best epoch and the number of epochs as text, such as "3 of 8, unfinished".
+
+    A refit is noted, too. The best epoch is a dash if there is none.
+    """
     notes = ", refit" * run.refit + ", unfinished" * (not run.finished)
     return f"{format_number(run.best_epoch, 'd')} of {run.epochs}{notes}"

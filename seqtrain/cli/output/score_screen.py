@@ -66,7 +66,9 @@ NUMBER = re.compile(r"[+-]?[0-9]{1,300}(\.[0-9]+)?")
 
 
 def show_evaluation(found: Evaluation, *, every: bool) -> None:
-    """Print the scores of a run on stdout.
+    """Print the scores of a run on stdout, and comparisons of branches and the baseline on stderr.
+
+    The runs of an ensemble are always shown. Scores of prefixes are, if there are any.
 
     Args:
         found: Scores of the run and of its parts. These are branches, or the runs of an ensemble.
@@ -141,6 +143,8 @@ def print_metrics(
 def monitor_of(run: Path) -> str:
     """Return the metric that chose the best epoch of a run, or "accuracy" if it has no config.
 
+    A model folder and the directory of an ensemble have none.
+
     Raises:
         ConfigError: If the config isn't valid.
     """
@@ -156,7 +160,8 @@ def note_comparisons(scores: Scores, branches: Mapping[str, Scores | float], mon
 
     Args:
         scores: Scores of the whole model.
-        branches: Maps each branch to its scores, or to its value of the compared metric.
+        branches: Maps each branch to its scores, or to its value of the compared metric. Names that
+            aren't in `BRANCHES` are ignored.
         monitor: Metric that chose the best epoch. `compared_metric` chooses by it the metric that
             is printed.
     """
@@ -225,7 +230,10 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
 
 
 def display_order(labels: Sequence[str]) -> list[str]:
-    """Return labels in alphabetical order, but numbers by value: "class 2" before "class 10"."""
+    """Return labels in the order of their characters, but numbers by value.
+
+    "class 2" comes before "class 10", and capital letters before small ones.
+    """
     if all(NUMBER.fullmatch(label) for label in labels):
         return sorted(labels, key=float)
 

@@ -128,7 +128,8 @@ def note_left_out(columns: Sequence[TableColumn], kept: Sequence[int], also: str
 class GrowingTable:
     """A table that is printed row by row, with the columns that fit a width.
 
-    A last column of kind "text" takes the remaining width.
+    A last column of kind "text" takes the remaining width. If columns don't fit, a note on stderr
+    names them when the table is created.
 
     Args:
         columns: Columns with their widths.
@@ -154,7 +155,10 @@ class GrowingTable:
         self.heading = self.row([column.name for column in columns])
 
     def row(self, cells: Sequence[str]) -> str:
-        """Return the line of a row, given the cells of all columns. Numbers are never cut."""
+        """Return the line of a row, given the cells of all columns, shown or not.
+
+        Numbers are never cut. Longer texts are cut to the width of their column.
+        """
         texts = []
         for i, column in zip(self._kept, self._columns, strict=True):
             text = plain(cells[i])
