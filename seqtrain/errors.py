@@ -156,7 +156,7 @@ class CheckpointError(SeqtrainError):
 
 
 class RunError(SeqtrainError):
-    """Error: training or prediction failed while running. Files that were saved stay valid."""
+    """Error: the run failed, or the machine did, as by a full disk. Saved files stay valid."""
 
     exit_code = 3
 
@@ -180,14 +180,16 @@ def warn(*lines: str) -> None:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Exception: a signal stopped the run after its checkpoint was saved.
+    """Exception: a signal stopped a run or a search.
 
+    When `fit` or `tune` raises it, a checkpoint or the ended trials are saved.
     It is a KeyboardInterrupt, so that Ctrl-C also ends a loop with ``except Exception``.
 
     Args:
         signal_number: Number of the signal.
         problems: Message with the command that resumes the run. It is missing in processes other
-            than rank 0, so that only one process prints it.
+            than rank 0, so that only one process prints it. It is also missing until the run is
+            saved.
         in_python: The message for users of Python functions, which `str` returns, or None for
             `problems`.
 

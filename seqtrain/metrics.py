@@ -37,7 +37,7 @@ class Outcome:
         predicted: Number of examples for which a class is predicted, for each class, (C,).
         loss: Mean cross-entropy in nats, over the examples without unknown labels.
         brier: Brier score, over the same examples.
-        ece: Expected calibration error.
+        ece: Expected calibration error over 15 intervals of probability.
         auc: Mean area under the ROC curve of the classes that occur, or None if not computed.
         average_precision: Mean average precision of the same classes, or None if not computed.
     """
@@ -81,8 +81,9 @@ class Outcome:
     def macro(self, values: Floats) -> float:
         """Return the mean of a metric over the classes that occur or are predicted.
 
-        scikit-learn averages over the same classes. If there are labels that the training split
-        lacks, they count together as one more class with the value 0.
+        scikit-learn averages over the same classes, except in multi-label tasks, where it averages
+        over all. If there are labels that the training split lacks, they count together as one more
+        class with the value 0. Without any such class, return 0.
 
         Args:
             values: The metric of each class, (C,). It must be 0 for the other classes.
@@ -217,7 +218,7 @@ class Metrics:
         shown="single-label",
     )
     """Accuracy of always predicting the most frequent class of this split, or None if multi-label.
-    """
+    Labels that the training split lacks aren't considered as this class."""
     macro_f1: float = metric(
         "macro F1",
         lambda outcome: outcome.macro(outcome.f1),
@@ -233,7 +234,8 @@ class Metrics:
         each_epoch=True,
         shown="single-label",
     )
-    """Mean of the classes' F1, weighted by the number of examples of the class."""
+    """Mean of the classes' F1, weighted by the number of examples of the class. Labels that the
+    training split lacks count with F1 0."""
     micro_f1: float = metric(
         "micro F1",
         lambda outcome: (

@@ -65,6 +65,8 @@ class StopSignals:
 def exit_on_signals() -> Iterator[None]:
     """Context manager in which a signal raises SystemExit with 128 plus the signal's number.
 
+    It must be entered in the main thread, because Python allows no handlers elsewhere.
+
     This concerns SIGTERM and SIGHUP, which otherwise end a program without its cleanup. A signal
     is unchanged if its handler isn't the system's default. So is SIGINT: Python handles it by
     raising KeyboardInterrupt. The earlier handlers are restored at the end of the block.
@@ -88,6 +90,8 @@ def exit_on_signals() -> Iterator[None]:
 @contextmanager
 def exit_on_second_interrupt() -> Iterator[None]:
     """Context manager in which a second SIGINT ends the process with exit code 130.
+
+    It must be entered in the main thread.
 
     Python handles the SIGINT first. If the block hasn't ended `GRACE` seconds later, the process
     exits without any cleanup, even during a long call of C code.
@@ -135,6 +139,8 @@ def _leave_at_second(receiver: socket.socket, sender: socket.socket) -> None:
 
 def code_of_signal(error: BaseException) -> int | None:
     """Return the exit code if an error was raised while a signal was handled, or None otherwise.
+
+    It is 130 after a KeyboardInterrupt, and the code of a SystemExit after that.
 
     A signal interrupts the program by a KeyboardInterrupt or a SystemExit. The cleanup that follows
     may raise an error of any kind, whose `__context__` is that exception.

@@ -52,9 +52,10 @@ class Summarized:
 
 
 def printable(text: str) -> str:
-    """Return a text with control characters, direction marks and lone surrogates escaped.
+    """Return a text with all characters escaped that aren't printable by `str.isprintable`.
 
-    Line breaks and tabs are control characters, too. Letters of all scripts don't change.
+    These are control characters, line breaks, tabs, direction marks, lone surrogates, and all
+    blanks except the space. Letters of all scripts don't change.
     """
     if text.isprintable():
         return text
@@ -90,8 +91,9 @@ def display_name(path: str) -> str:
 def one_line(problem: str) -> str:
     """Return a message on one line of at most `PROBLEM_LENGTH` characters, escaped by `printable`.
 
-    If the message is too long, the beginnings of long paths in it are replaced by "…", the longest
-    path first. If this isn't enough, the end of the message is replaced by "…".
+    If the message is too long, the beginnings of paths of more than `PATH_KEPT` characters are
+    replaced by "…", the longest path first. If this isn't enough, the end of the message is
+    replaced by "…".
     """
     line = printable(problem)
     for path in sorted(re.findall(r"(?![0-9])[^\s:;,()'\"]{41,}", line), key=len, reverse=True):
@@ -115,7 +117,8 @@ def counted(count: int, noun: str) -> str:
 def duration(seconds: float) -> str:
     """Return a duration as text in its two largest units: "8.4 s", "2 min 5 s", "14 d", "1 d 3 h".
 
-    A unit whose number is zero is left out.
+    A unit whose number is zero is left out. Below a minute, the text has three significant digits.
+    A negative duration has a minus sign.
     """
     total = round(abs(seconds))
     if total < 60:
@@ -142,7 +145,7 @@ def listed(names: Sequence[str], limit: int = LISTED) -> str:
 
 
 def one_of(words: Sequence[str]) -> str:
-    """Return words joined as a choice, such as "a", "a or b" or "a, b or c"."""
+    """Return words, at least one, joined as a choice, such as "a", "a or b" or "a, b or c"."""
     return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
@@ -179,11 +182,12 @@ def _may_be_misspelt(name: str, known: str) -> bool:
 def json_line(value: Any) -> str:
     """Return a value as one line of JSON.
 
-    Control characters and direction marks in texts are escaped. Letters of all scripts don't
-    change.
+    Characters in texts that aren't printable by `str.isprintable` are escaped. Letters of all
+    scripts don't change.
 
     Raises:
         ValueError: If the value contains NaN or infinity.
+        TypeError: If the value contains an object that JSON doesn't have.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     if text.isprintable():
@@ -194,8 +198,9 @@ def json_line(value: Any) -> str:
 def delimited_line(cells: Sequence[str], delimiter: str) -> str:
     """Return a row of csv or tsv as one line, with its line break.
 
-    A cell that contains the delimiter, a double quote or a line break is quoted as in RFC 4180. In
-    tsv, one such cell makes all cells of its row quoted. Many tsv files have quotes that belong to
+    A cell that contains the delimiter, a double quote, a line break or a byte order mark is quoted
+    as in RFC 4180. So is the only cell of a row if it is blank, because readers skip blank lines.
+    In tsv, one such cell makes all cells of its row quoted. Many tsv files have quotes that are in
     the text. So seqtrain reads the quotes of a tsv row as quoting only if every cell has them.
     pandas, polars and Python's csv read these rows in the same way.
 

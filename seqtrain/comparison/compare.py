@@ -1,7 +1,8 @@
 """Measurement of all variants for a config: correctness of the logits, speed, and accuracy.
 
-Speeds are measured in short turns of each variant, so that noise of the machine affects all
-variants equally. Accuracies are measured after training on equally many examples.
+Speeds are measured in turns: short measurements, each of one variant, that alternate between the
+variants. So noise of the machine affects all variants equally. Accuracies are measured after
+training on equally many examples.
 """
 
 import time
@@ -106,12 +107,16 @@ class VariantRun(VariantResult):
         classifies a number of batches at once. This number grows until a turn takes at least
         TURN / 2 seconds.
 
-        Before the first turn, the duration of a batch is estimated. If it exceeds both `left` and
-        LONGEST, set `problem` and measure nothing.
+        Before the first turn, two small batches run, from which the duration of a batch is
+        estimated. If it exceeds both `left` and LONGEST, set `problem` and measure nothing. In
+        training, each batch changes the weights of the variant's model.
 
         Args:
             mode: "training" or "prediction".
             left: Number of seconds that are left for the turns of all variants.
+
+        Raises:
+            SeqtrainError: If a batch fails, for example because memory runs out.
         """
         if not self._turns[mode]:
             rows = self._plan[0]
@@ -254,7 +259,8 @@ def compare(
         listener: Function that receives the progress.
 
     Raises:
-        ConfigError: If the config, `seconds` or the device is wrong, or the task is multi-label.
+        ConfigError: If the config, `seconds` or the device is wrong, if the task is multi-label, or
+            if the model doesn't fit into memory.
         DataError: If the data can't be used.
     """
     began = time.monotonic()

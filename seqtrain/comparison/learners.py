@@ -72,7 +72,10 @@ class SeqtrainLearner:
 
         Args:
             rows: Indices in train of the sequences of the batch, (B,).
-            lr: Learning rate, or None for that of the config.
+            lr: Learning rate, or None for training.lr of the config. The schedule isn't followed.
+
+        Raises:
+            RunError: If memory runs out, or if the loss or a gradient isn't finite.
         """
         update = partial(self.learner.update, lr=lr or self.config.training.lr)
         store, device, lower = self.task.train, self.task.device, self.objective.lower

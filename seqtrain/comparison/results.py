@@ -45,7 +45,7 @@ class VariantResult:
         name: Name of the variant.
         kind: Kind of the variant, as in `Variant`.
         setting: Keys and values that turn the config into the variant, such as
-            "model.engine: torch", or "" for a recipe.
+            "model.engine: torch", or "" for a plain torch script.
         training: Speed in training, or None if not measured.
         prediction: Speed in prediction, or None if not measured.
         padding: Share of the time steps computed in training that are padding, in [0, 1).
@@ -53,7 +53,7 @@ class VariantResult:
             sequences with the same pooling, or None if not measured.
         accuracy: Accuracy on held-out sequences after training, in [0, 1], or None if not measured.
             All variants are trained on equally many examples.
-        problem: Reason why the variant wasn't measured, or "".
+        problem: Reason why the variant wasn't measured, or why its measurement ended early, or "".
     """
 
     name: str
@@ -93,7 +93,8 @@ class Comparison(Summarized):
         passes: Number of epochs of training before accuracies were measured, which may be a
             fraction; 0 if no accuracy was measured.
         held_out: Number of sequences that accuracies are measured on.
-        recommended: Name of the recommended variant, or None if nothing was measured.
+        recommended: Name of the recommended variant, or None if no variant with right logits was
+            measured in training.
         reason: Reason for the recommendation, in sentences.
         seconds: Duration of the comparison, with the time for reading the data.
     """
@@ -112,7 +113,7 @@ class Comparison(Summarized):
     seconds: float
 
     def summary(self) -> dict[str, str]:
-        """Return the recommendation with its reason, the measured variants, and warnings."""
+        """Return the recommendation with its reason, the speeds in training, and any warnings."""
         speeds = {
             f"{each.name}, tokens/s": f"{each.training.tokens_per_second:,.0f}"
             for each in self.candidates
@@ -126,7 +127,7 @@ def thousands(tokens_per_second: float) -> str:
     """Return a speed in thousands of tokens per second as text, such as "0.51", "5.1" or "510".
 
     Args:
-        tokens_per_second: The speed.
+        tokens_per_second: The speed in tokens per second, not in thousands.
     """
     value = tokens_per_second / 1e3
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
@@ -137,8 +138,9 @@ def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, 
 
     The recommendation is the engine of ``model.engine: auto``, unless another variant with right
     logits is faster in training beyond noise. This is the case if its slowest turn is faster than
-    the fastest turn of that engine. A variant that isn't an engine must also be at least
-    MIN_SPEEDUP times as fast.
+    the fastest turn of that engine, and both had at least MIN_TURNS turns. A variant that isn't an
+    engine must also be at least MIN_SPEEDUP times as fast. If that engine wasn't measured or has
+    wrong logits, the fastest variant with right logits is recommended.
 
     Args:
         results: Results of all variants.
@@ -180,5 +182,5 @@ def recommend(results: Sequence[VariantResult], auto: str) -> tuple[str | None, 
 
 
 def _ratio(speed: Speed, other: Speed) -> float:
-    """Return the factor by which a speed is greater than another one."""
+    """Return the ratio of a speed to another one, each over all of its turns."""
     return speed.tokens_per_second / other.tokens_per_second

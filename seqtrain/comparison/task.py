@@ -145,7 +145,8 @@ class Task:
     Attributes:
         config: Config without the features that a plain script lacks.
         train: Sequences to train on.
-        held_out: Sequences that accuracy is measured on; empty if there are none.
+        held_out: Sequences that accuracy is measured on, at most HELD_OUT_ROWS of those that aren't
+            trained on; empty if there are none.
         preprocessing: Preprocessing fitted on train.
         device: Device that computes.
         warnings: Lines for the user about data and config.
@@ -163,7 +164,8 @@ class Task:
     def new_model(self, config: Config) -> ClassifierNetwork:
         """Return a new model with initial weights, on the task's device.
 
-        The weights depend on the config's seed, so all variants start from the same weights.
+        The weights depend on the seed of `config`, so all variants start from the same weights.
+        Branches that are fitted to data, such as trees, aren't fitted.
 
         Args:
             config: Config of the variant.
@@ -176,8 +178,9 @@ class Task:
 def prepare_task(config: Config, device: torch.device, config_folder: Path | None) -> Task:
     """Read the data as `fit` does, and choose the rows that accuracies and logits are compared on.
 
-    Without a validation split, a tenth of train is held out, unless data.group is set. The encoded
-    data is stored in the user's cache folder.
+    Without a validation split, a tenth of train is held out, unless data.group is set. Of the
+    held-out rows, at most HELD_OUT_ROWS are chosen at random. The encoded data is stored in the
+    user's cache folder.
 
     Args:
         config: The config.

@@ -90,7 +90,8 @@ def read_yaml(text: str) -> tuple[Any, Marks]:
 
     If the text can't be read, the value is an `Unreadable`, and the mark of the empty path is the
     place of the problem. If a single value can't be read, an `Unreadable` replaces this value. An
-    empty document has the value None.
+    empty document has the value None. Keys of mappings are always texts, such as "1" for 1. No
+    error is raised.
 
     Args:
         text: The document.
@@ -163,7 +164,7 @@ def resolve_scalar(text: str) -> str | float | bool | Unreadable | None:
     """Return the value of an unquoted scalar: None, True, False, a number, or the text itself.
 
     If YAML tools read the scalar in different ways, such as `no`, `012` or `1:30`, return an
-    `Unreadable`.
+    `Unreadable`. The same applies to a number of more than NUMBER_LIMIT characters.
     """
     if text in _WORDS:
         return _WORDS[text]
@@ -182,7 +183,7 @@ def flow(value: object) -> str:
     """Return a value as YAML on one line that `read_yaml` reads back.
 
     Args:
-        value: None, a boolean, a number, a text, or a list or dict of such values.
+        value: None, a boolean, a finite number, a text, or a list or dict of such values.
     """
     if value is None or isinstance(value, bool):
         return json.dumps(value)

@@ -85,7 +85,7 @@ def config_from_mapping(mapping: Mapping[str, Any], overrides: Sequence[str] = (
 
     Args:
         mapping: Maps the name of a section to a mapping of its keys or a section object, such as a
-            DataConfig. It also has the key "seed", if that is set.
+            DataConfig. It may also have the key "seed". The mapping doesn't change.
         overrides: Options `section.key=value` that replace values of the mapping.
 
     Raises:
@@ -131,6 +131,9 @@ def _plain(value: object) -> object:
 
 def _apply_override(values: dict[str, Any], locations: Locations, option: str, number: int) -> None:
     """Set the value that an option names in `values`, and its location in `locations`.
+
+    If the option or its value can't be read, the value is an `Unreadable`. If a section that it is
+    in is an `Unreadable`, `values` doesn't change.
 
     Args:
         values: Values of a config, as nested dicts. They are changed.
@@ -191,8 +194,8 @@ def _validated(values: dict[str, Any], locations: Locations, overrides: Sequence
 def _misspelt_sections(values: dict[str, Any]) -> dict[str, str]:
     """Return a dict that maps the correct name of each misspelt section to the misspelt name.
 
-    A section is misspelt if its name is unknown, but similar to the name of a section that `values`
-    lacks.
+    A section is misspelt if its value is a dict, and its name is unknown, but similar to the name
+    of a section that `values` lacks.
     """
     found: dict[str, str] = {}
     for name, value in values.items():

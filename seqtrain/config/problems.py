@@ -261,6 +261,8 @@ def nearest_key(path: Keys, *, is_section: bool = False) -> str | None:
 def expected(path: Keys) -> str:
     """Return a description of the values that a known key allows, such as "text or null".
 
+    An unknown key of a known section raises KeyError.
+
     Args:
         path: Path of the key, or of a value within its value, for which the result is the same.
     """

@@ -216,7 +216,10 @@ def _looks_like_fraction(name: str) -> bool:
 
 @_rule
 def _files_have_one_known_format(config: Config) -> Problems:
-    """Yield a problem for each key whose files have an unknown format or different formats."""
+    """Yield a problem for each key whose files have an unknown format or different formats.
+
+    Files of pretraining.data may have different formats.
+    """
     for key in (*FILES, "pretraining.data"):
         names = [name for name in names_of(config.value(key)) if not _looks_like_fraction(name)]
         formats = {resolve_format(name, config.data.format): name for name in names}
@@ -255,7 +258,10 @@ def _formats(config: Config) -> dict[str, str]:
 
 @_rule
 def _columns_need_a_table(config: Config) -> Problems:
-    """Yield a problem for each key that names a column if a data file has no columns."""
+    """Yield a problem for each of three keys that name columns, if a data file has no columns.
+
+    The keys are data.group, data.steps and data.static.
+    """
     for key in ("data.group", "data.steps", "data.static"):
         for format, file in _formats(config).items():
             if config.value(key) is not None and columns_of_format(format) == "none":
@@ -267,7 +273,8 @@ def _columns_need_a_table(config: Config) -> Problems:
 def _tables_need_columns(config: Config) -> Problems:
     """Yield a problem for each missing one of data.sequence and data.label, if a file is a table.
 
-    data.sequence may be missing if data.steps is set, and in tables of single numbers.
+    data.sequence may be missing if data.steps is set. It may also be missing if data.kind is
+    features and all tables are delimited text or in memory: all other columns are then numbers.
     """
     data = config.data
     formats = [format for format in _formats(config) if columns_of_format(format) != "none"]
@@ -347,7 +354,11 @@ def _only_numbers_are_carried(config: Config) -> Problems:
 
 @_rule
 def _ngrams_name_token_columns(config: Config) -> Problems:
-    """Yield a problem for model.ngrams if its columns aren't the token columns of data.steps."""
+    """Yield a problem for model.ngrams if it doesn't fit the token columns of data.steps.
+
+    A mapping may only name token columns, but needn't name all. A list needs a single one. Without
+    data.steps, only a list is allowed.
+    """
     sizes, steps = config.model.ngrams, config.data.steps
     if sizes is None:
         return

@@ -406,16 +406,16 @@ class Config(Section):
             raise config_error(error, values, info.context) from None
 
     def value(self, key: str) -> Any:
-        """Return the value of a key, such as "training.lr"."""
+        """Return the value of a key, such as "training.lr" or "seed"."""
         section, _, name = key.rpartition(".")
         return getattr(getattr(self, section) if section else self, name)
 
     def with_keys(self, **sections: Mapping[str, Any]) -> Config:
-        """Return a copy with other values at some keys.
+        """Return a copy with other values at some keys. Keys that weren't set stay unset.
 
         Args:
-            sections: Maps the keys of a section, such as ``model``, to their new values, for each
-                section that changes.
+            sections: Dict of keys and their new values, for each section that changes. An example
+                is ``model={"dropout": 0.2}``.
 
         Raises:
             ConfigError: If a value is invalid, or conflicts with other keys.

@@ -43,7 +43,7 @@ MOMENTS = {
     "adam": ("exp_avg", "exp_avg_sq"),
     "sgd": ("momentum_buffer",),
 }
-"""Maps each rule to the names of its moments of a weight: tensors of the weight's shape."""
+"""Maps each update rule to the names of its moments of a weight: tensors of the weight's shape."""
 
 
 PLATEAU_FACTOR = 0.5
@@ -70,7 +70,8 @@ class Optimizer:
 
     Args:
         model: Model whose weights are updated.
-        config: Section of the config with the rule, the weight decay and the largest norm.
+        config: Section of the config with the update rule (adamw, adam or sgd), the weight decay
+            and the largest norm.
 
     Attributes:
         is_fused: True if all weights are float32 on CUDA. Then `step` doesn't wait for the device.
