@@ -182,8 +182,8 @@ def warn(*lines: str) -> None:
 class Interrupted(KeyboardInterrupt):
     """Exception: a signal stopped a run or a search.
 
-    When `fit` or `tune` raises it, a checkpoint or the ended trials are saved.
-    It is a KeyboardInterrupt, so that Ctrl-C also ends a loop with ``except Exception``.
+    When `fit` or `tune` raises it, a checkpoint or the ended trials are saved. The class is a
+    KeyboardInterrupt, so that Ctrl-C also ends a loop with ``except Exception``.
 
     Args:
         signal_number: Number of the signal.

@@ -194,6 +194,9 @@ class ScriptLearner:
 
         Args:
             rows: Indices in train of the sequences of the batch, (B,).
+
+        Raises:
+            RunError: If memory runs out.
         """
         self.model.train()
         device, lengths = self.task.device, self.task.train.lengths[rows]

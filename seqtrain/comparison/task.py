@@ -70,9 +70,9 @@ class Variant:
         return config.with_keys(model=self.model, batching=self.batching)
 
     def kind_for(self, config: Config) -> str:
-        """Return `kind`, or "wrong" for a recipe that pads if the config's model is bidirectional.
+        """Return `kind`, or "wrong" for a script that pads if the config's model is bidirectional.
 
-        The backward direction of such a recipe reads the padding first.
+        The backward direction of such a plain torch script (kind "recipe") reads the padding first.
         """
         reads_padding = self.kind == "recipe" and self.pads and config.model.bidirectional
         return "wrong" if reads_padding else self.kind
@@ -80,7 +80,8 @@ class Variant:
     def setting(self, config: Config) -> str:
         """Return the keys and values that turn a config into the variant, as text.
 
-        An example is "model.engine: torch". For a recipe, which no config describes, return "".
+        An example is "model.engine: torch". For a plain torch script (kind "recipe"), which no
+        config describes, return "".
         """
         before, after = values_by_key(config), values_by_key(self.config(config))
         changed = [f"{key}: {flow(value)}" for key, value in after.items() if before[key] != value]

@@ -76,7 +76,10 @@ def _reference(section: type[Section], above: str) -> Iterator[str]:
 
 
 def _cell(text: str | None) -> str:
-    """Return a text as the cell of a table in Markdown."""
+    """Return a text, or "" for None, as the cell of a table in Markdown, on one line.
+
+    Parts in angle brackets or braces become code. A vertical bar is escaped.
+    """
     one_line = " ".join((text or "").split())
     return _NOT_PLAIN.sub(lambda part: f"`{part[0]}`", one_line).replace("|", "\\|")
 

@@ -200,7 +200,14 @@ def _new_run(config: Config, directory: Path | None, init_from: str | Path | Non
 
 
 def _resumed_run(run: RunDirectory, config: Config, resources: ExitStack) -> StartingPoint:
-    """Lock a run, and return its starting point, as `find_starting_point` does."""
+    """Lock a run, and return its starting point, as `find_starting_point` does.
+
+    Raises:
+        CheckpointError: If the config differs, another process has locked the run, or
+            `read_resume_point` raises it.
+        ConfigError: If `read_resume_point` raises it.
+        RunError: If the lock can't be written.
+    """
     check_config_unchanged(config, run)
     resources.enter_context(locked(run.path))
     point = read_resume_point(run, config)

@@ -54,7 +54,7 @@ class Learner:
 
     Args:
         objective: Training task with its model and data.
-        epochs: Number of epochs, or None for ``max_epochs`` of the config.
+        epochs: Number of epochs, or None for ``max_epochs`` of the objective's settings.
 
     Attributes:
         objective: The same training task.
@@ -144,7 +144,7 @@ class Learner:
         self.progress = progress
 
     def lr_after(self, updates: int) -> float:
-        """Return the learning rate of the next update.
+        """Return the learning rate of an update, by the schedule and the plateaus so far.
 
         Args:
             updates: Number of updates before it in this phase.

@@ -108,7 +108,7 @@ class Optimizer:
 
     @property
     def weights(self) -> Collection[Tensor]:
-        """All weights that are updated."""
+        """All weights that `step` updates if they have a gradient."""
         return [*self._decay, *([] if self._ngrams is None else self._ngrams.parameters())]
 
     def forget_gradient(self) -> None:
@@ -250,7 +250,7 @@ class Optimizer:
     def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
         """Return the state of a weight: its moments and "step". Before its first update, all are 0.
 
-        The tensors aren't copies.
+        The state is made when it is asked for first. The tensors aren't copies.
         """
         if weight not in self._state:
             state = {name: torch.zeros_like(weight) for name in MOMENTS[self._rule]}
@@ -270,7 +270,10 @@ class Optimizer:
 
 
 def can_update_natively(weight: Tensor) -> bool:
-    """Return True if the native library is available and can update a weight."""
+    """Return True if the native library is available and can update a weight.
+
+    It can update contiguous float32 weights on the CPU.
+    """
     mine = weight.device.type == "cpu" and weight.dtype == torch.float32
     return mine and weight.is_contiguous() and not why_unavailable()
 

@@ -202,9 +202,11 @@ class TrainingSession:
             setattr(self.learner.progress, name, getattr(before, name))
 
     def match_learned_rows(self) -> None:
-        """Choose the threshold of a rare class on the rows that the model learned.
+        """Choose the threshold of a rare class on the rows that the current learner trains on.
 
-        Without a rare class, or without thresholds, do nothing.
+        After a refit, these are train and validation. Without a rare class, or without thresholds,
+        do nothing. Otherwise the calibration of the session is replaced.
+
         The probabilities of two models differ in their mean, even after equally many epochs. The
         threshold of the model before the refit predicts the rare class too often, or too seldom.
         """
@@ -319,7 +321,8 @@ class TrainingSession:
     def _refit_learner(self, epochs: int) -> Learner:
         """Return a learner of the refit that ends after `epochs` epochs.
 
-        The schedule of the learning rate has the length that it has in training.
+        The schedule of the learning rate has as many epochs as in training, so a refit with fewer
+        epochs ends before it does.
         """
         # With more rows, max_epochs: auto would mean another number of epochs.
         most = self.classifier_learner.stopping.epochs
@@ -356,7 +359,7 @@ class TrainingSession:
         )
 
     def _refit_rows(self) -> SequenceStore:
-        """Return train and validation together, without rows whose labels train lacks."""
+        """Return train and validation together, without rows that have a label that train lacks."""
         rows = joined_stores([self.data.splits[name] for name in ("train", "validation")])
         known = rows.labels.reshape(len(rows), -1).min(axis=1) >= 0
         return rows.selection(np.flatnonzero(known))
@@ -421,7 +424,8 @@ def refit(session: TrainingSession) -> Iterator[TrainingEvent]:
 def score_test(session: TrainingSession) -> Iterator[TrainingEvent]:
     """Score the model and each of its branches on test, and set the results in the session.
 
-    No event is yielded. Without test, do nothing.
+    The branches are only scored if there are several. No event is yielded. Without test, do
+    nothing.
     """
     test = session.data.splits.get("test")
     if test is not None:

@@ -221,6 +221,9 @@ class Study:
         """Write trials.jsonl, with a line per ended trial, and best.yaml into a directory.
 
         best.yaml has the config of the best trial. It is written only if a trial is complete.
+
+        Raises:
+            RunError: If a file can't be written.
         """
         lines = [json_line(asdict(trial)) + "\n" for trial in self.trials]
         write_file(directory / TRIALS, "".join(lines).encode())
