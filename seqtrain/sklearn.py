@@ -399,6 +399,10 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """Return the rows of an array of numbers, (B, T), without the NaN at their ends.
 
         The rows are float64. `y` and `reset` are as for `_sequences`.
+
+        Raises:
+            InputError: If X holds texts.
+            ValueError: If X fails another check of scikit-learn.
         """
         options = {"reset": reset, "dtype": np.float64, "ensure_all_finite": "allow-nan"}
         if y:

@@ -46,7 +46,7 @@ class RunDifference(Summarized):
     warnings: list[str]
 
     def summary(self) -> dict[str, str]:
-        """Return data, metrics with the interval of the difference, counts, and warnings."""
+        """Return runs, data, metrics with intervals, counts, and any warnings, by heading."""
         metrics = {
             each.metric.replace("_", " "): f"{each.a:.2%} and {each.b:.2%}, difference "
             f"{each.difference:+.2%} (95 % interval {each.low:+.1%} to {each.high:+.1%})"

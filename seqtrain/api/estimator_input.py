@@ -23,7 +23,7 @@ IN_MEMORY = re.compile(r"^(train|sequences):(?=[0-9])|^sequences: |^(?=sequence 
 
 
 class InputError(DataError, ValueError):
-    """Raised if X, y or a parameter is wrong.
+    """Error: X, y or a parameter is wrong, or training or prediction failed.
 
     It is also a ValueError, because scikit-learn's tools expect one.
     """

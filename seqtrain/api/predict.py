@@ -136,8 +136,8 @@ def predict(
         CheckpointError: If there is no complete model.
         ConfigError: If columns are to be kept of a format without columns, or there is no such
             device or encoding.
-        DataError: If a file is missing or a row can't be read. For a row, the iterator raises it
-            after the predictions for the rows before it.
+        DataError: If a file is missing, or a row can't be read and `bad_rows` is error. For a row,
+            the iterator raises it after the predictions for the rows before it.
         RunError: If memory ran out, or a prediction isn't finite.
     """
     classifier = load(run, device=device)

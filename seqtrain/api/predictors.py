@@ -141,6 +141,8 @@ class Classifier(Summarized):
     def decide(self, probabilities: Tensor) -> tuple[list[list[int]], list[float]]:
         """Return the predicted classes of each example, and the probability of each prediction.
 
+        Calibrated thresholds and those in `thresholds` are applied.
+
         Args:
             probabilities: Probability of each class, (B, C) float64.
 

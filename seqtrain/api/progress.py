@@ -23,8 +23,8 @@ SECONDS_BETWEEN = 0.5
 class Progress:
     """Listener of `fit` that shows data, epochs and scores.
 
-    Outside a notebook it prints a line per epoch on stderr. In a notebook it shows one table and
-    updates it. A saved notebook then has the last state of the table only.
+    Outside a notebook it prints lines on stderr, one of them for each epoch. In a notebook it shows
+    one table and updates it. A saved notebook then has the last state of the table only.
     """
 
     def __init__(self) -> None:

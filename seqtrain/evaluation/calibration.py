@@ -70,7 +70,7 @@ class Calibration(Section):
     """Recall and precision of each class at some thresholds, or empty."""
 
     def for_network(self) -> LogitCalibration:
-        """Return the part of the calibration that a network applies to its logits."""
+        """Return what a network applies to its logits: temperature, branch weights, and shift."""
         return LogitCalibration(self.temperature, self.branch_weights, self.shift)
 
     def has_sizes_of(self, classes: int, branches: int, *, multi_label: bool) -> bool:
@@ -154,7 +154,7 @@ def _derivatives(
 def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield logits in double precision with their labels, in blocks of at most CELLS logits.
 
-    A block has at least one example.
+    If C is greater than CELLS, a block is one example.
 
     Args:
         logits: Logits, (B, C).

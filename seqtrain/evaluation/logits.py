@@ -122,7 +122,7 @@ def forward_carried(
         batch: Sequences. No two of them are of one group.
         carried: States at which groups ended. They are read before the pass and updated after it.
             None if the model carries no states.
-        context: Settings of the forward pass.
+        context: Settings of the forward pass. Its `start` is set if states are carried.
 
     Returns:
         The result of `compute`.
@@ -194,7 +194,9 @@ def branch_logits(
     engine: Engine | None = None,
     names: Collection[str] | None = None,
 ) -> list[Tensor]:
-    """Return the logits of each branch for all sequences. They don't depend on the batches.
+    """Return the logits of each branch for all sequences.
+
+    Up to rounding, they don't depend on the batches.
 
     Most arguments are passed to `run_batches`. `names` are the branches to compute, or None for all
     branches.

@@ -13,9 +13,8 @@ class PredictedExample:
     Attributes:
         line: Number of the line or row in its file, from 1.
         text: The sequence as text for people.
-        labels: The true labels, sorted. There is one, unless the task is multi-label: then there
-            may be several or none.
-        predicted_labels: The predicted labels, sorted, as many as for `labels`.
+        labels: The true labels, sorted: one, or any number (also none) if multi-label.
+        predicted_labels: The predicted labels, sorted: one, or any number if multi-label.
         separator: Text between labels in `label` and `predicted`, or None in a single-label task.
         probability: Probability of the prediction, in [0, 1]. If multi-label, it is the probability
             of exactly this set of labels.

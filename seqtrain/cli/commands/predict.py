@@ -328,7 +328,9 @@ def _label_and_share(text: str, option: str) -> tuple[str, float]:
 def _probability_for_precision(
     classifier: Classifier, precision: float, label: str | None = None
 ) -> float:
-    """Return the lowest probability that gives a precision on validation, and print its effect.
+    """Return the probability from which on a precision is reached on validation.
+
+    It is the threshold that `Classifier.threshold` chooses. Its effect is printed on stderr.
 
     Args:
         classifier: A single model.

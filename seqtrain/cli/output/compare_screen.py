@@ -23,7 +23,7 @@ LEGEND = (
 
 
 def show_comparison(comparison: Comparison) -> None:
-    """Print a comparison on stdout: a table, the conditions, and the recommendation."""
+    """Print a comparison on stdout: a table, a legend, the conditions, and the recommendation."""
     print_records(stdout_console(), (_record(row, comparison) for row in comparison.candidates))
     kinds = dict.fromkeys(row.kind for row in comparison.candidates)
     say(*(f"{kind}: {KINDS[kind]}" for kind in kinds))
@@ -33,7 +33,7 @@ def show_comparison(comparison: Comparison) -> None:
 
 
 def _record(row: VariantResult, comparison: Comparison) -> Record:
-    """Return the cells of a variant in the table."""
+    """Return the cells of a variant in the table, with a dash for what wasn't measured."""
     mark = "*" if row.name == comparison.recommended else " "
     training, prediction = row.training, row.prediction
     return {

@@ -97,7 +97,8 @@ def show_inspection(found: Inspection, top: int) -> None:
 
     Args:
         found: Statistics of the data.
-        top: Largest number of rows, groups or labels to show of each kind.
+        top: Largest number of labels or groups to show of each kind. All lines about refused rows
+            are shown.
     """
     console = stdout_console()
     show_splits(console, found.data.preprocessing, found.summaries)

@@ -64,7 +64,8 @@ class EpochTable:
         """Return True if an epoch can share the last line.
 
         It can if it is of the same phase, and its score isn't better than the scores of the line.
-        They are compared as they are shown. Without scores, all epochs of a phase share a line.
+        Scores are compared as they are shown. All epochs of pretraining share a line, all epochs of
+        a refit do, and so do epochs of training without validation.
         """
         last = self._group[-1]
         if event.phase != last.phase:

@@ -62,6 +62,8 @@ def print_predictions(found: Sequence[tuple[PredictedExample, Record]]) -> None:
 def _show_weights(row: PredictedExample, weights: Sequence[tuple[str, float]]) -> None:
     """Print the tokens of a wrong prediction, coloured by their weights, and the strongest ones.
 
+    At most `SHOWN_TOKENS` are printed.
+
     Args:
         row: The prediction.
         weights: Each token and its weight for the prediction.

@@ -75,7 +75,7 @@ class FitScreen:
             self._also(event)
 
     def of_run(self, name: str) -> FitScreen:
-        """Print the name of the run whose events come next, and return this screen."""
+        """Print the name of the run whose events come next (unless quiet). Return this screen."""
         if not self.is_quiet:
             note(f"{name}:")
         return self

@@ -20,7 +20,7 @@ RANK_OF_SETTINGS = 6
 
 
 def runs_json(runs: Sequence[RunSummary]) -> dict[str, Any]:
-    """Return the object that ``runs --json`` prints."""
+    """Return the object that ``runs --json`` prints: the runs, and keys whose values differ."""
     rows = []
     for run in runs:
         started = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(run.started))
@@ -62,7 +62,10 @@ def show_runs(runs: Sequence[RunSummary]) -> None:
 
 
 def _baseline(run: RunSummary) -> float | None:
-    """Return the accuracy of the majority-class baseline on validation, or else on test."""
+    """Return the accuracy of the majority-class baseline on validation, or else on test.
+
+    It is None if there are no scores.
+    """
     scores = run.validation or run.test
     return scores.get("majority_baseline")
 

@@ -191,7 +191,8 @@ def _print_classes(console: Console, scores: Scores, *, every: bool) -> None:
     Args:
         console: Console to print on.
         scores: Scores to show.
-        every: Print all classes. Otherwise, of more than `MOST_CLASSES`, only the worst are.
+        every: Print all classes. Otherwise, of more than `MOST_CLASSES`, only the `WORST` with the
+            lowest F1 are printed.
     """
     labels, heading = display_order(scores.labels), "class"
     by_label, unknown = dict(scores.per_class), scores.num_unknown_labels

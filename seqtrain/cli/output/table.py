@@ -129,7 +129,7 @@ class GrowingTable:
     """A table that is printed row by row, with the columns that fit a width.
 
     A last column of kind "text" takes the remaining width. If columns don't fit, a note on stderr
-    names them when the table is created.
+    says so when the table is created.
 
     Args:
         columns: Columns with their widths.
