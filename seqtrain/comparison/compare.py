@@ -327,6 +327,9 @@ def _check_logits(runs: Iterable[VariantRun], task: Task) -> None:
 
     The sequences of the task's probe are classified by the variant, and one at a time. Before this,
     the biases of the variant's model are replaced by random numbers.
+
+    Raises:
+        SeqtrainError: If the sequences can't be classified one at a time.
     """
     expected = {}
     for run in runs:

@@ -174,7 +174,7 @@ def check_space(folder: Path, session: TrainingSession) -> None:
         session: The session at its start.
 
     Raises:
-        RunError: If less is free than `CHECKPOINTS` model folders need.
+        RunError: If less is free than `CHECKPOINTS` model folders with their training states need.
     """
     model = Model(session.network, session.data.preprocessing, session.calibration)
     size = sum(len(block) for x in model_files(model).values() for block in blocks_of(x))

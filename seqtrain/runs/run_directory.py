@@ -211,7 +211,7 @@ def find(path: Path | None, name: str | None = None) -> RunDirectory:
 
     Raises:
         CheckpointError: If there is no such directory or run. If a path is missing, the message
-            names a run with a similar name.
+            names a run with a similar name, if there is one.
     """
     if path is None:
         for run in [newest_trained()[0]] if name is None else newest_first(name):

@@ -157,7 +157,7 @@ class Objective:
         A greater value is better.
 
         Args:
-            loss: Mean loss on train in the epoch.
+            loss: Mean loss on train in the epoch, in nats, added up over the branches.
             accuracy: Accuracy on train in the epoch.
             scores: Scores of validation, or None.
         """
@@ -241,7 +241,7 @@ class Classification(Objective):
 
         Args:
             weights: Weight of each row that was read, (N,). Row i is the sequence whose `lines`
-                entry in the store is i + 1.
+                entry in the store is i + 1. For data in memory this is the order of the rows.
         """
         own = torch.from_numpy(weights[self.store.lines - 1])
         self.sample_weight = own / own.mean()

@@ -24,7 +24,8 @@ class TokenPrediction(Objective):
     """Objective that pretrains the encoder by a language model or an autoencoder.
 
     The section pretraining of the config has the learning rate, the number of epochs and the
-    length of sequences. The section training has all other settings.
+    length of sequences. The section training has all other settings, but there is no early stopping
+    and no augmentation.
 
     Args:
         model: Encoder of the classifier, and the decoder or head that predicts tokens.
