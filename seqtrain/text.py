@@ -164,8 +164,9 @@ def nearest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
 def _may_be_misspelt(name: str, known: str) -> bool:
     """Return True if `name` may be a misspelt form of `known`.
 
-    This is the case if they differ by a few letters, or if one name contains the other. Case is
-    ignored, and so are file endings that both names share.
+    This is the case if they differ by a few letters. It is also the case if `name` has more than
+    two, and one name contains the other. Case is ignored, and so are file endings that both names
+    share.
     """
     stem, known_stem = name.lower(), known.lower()
     ending = re.search(r"(?:\.[a-z0-9]+)+$", stem)

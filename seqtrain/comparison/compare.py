@@ -104,8 +104,8 @@ class VariantRun(VariantResult):
         """Measure the speed in one more turn, and set the attribute that `mode` names to it.
 
         A turn of training takes at least TURN seconds and at least one batch. A turn of prediction
-        classifies a number of batches at once. This number grows until a turn takes at least
-        TURN / 2 seconds.
+        classifies a number of batches at once. This number doubles after a turn of less than
+        TURN / 2 seconds, up to all batches of train.
 
         Before the first turn, two small batches run, from which the duration of a batch is
         estimated. If it exceeds both `left` and LONGEST, set `problem` and measure nothing. In
@@ -194,7 +194,8 @@ def learn_equally(
 
     The number of examples is as large as the time allows, but at most the number that `fit` trains
     on. Variants with equal logits and equal batches are one model, so only the fastest of them
-    trains. Plain scripts don't train. They get the accuracy of the variant that is the same model.
+    trains. Plain scripts don't train. They get the accuracy of the variant that is the same model,
+    or None if there is none.
 
     Args:
         runs: Variants whose speeds were measured. A variant with a `problem` doesn't train.

@@ -84,7 +84,7 @@ class Origin:
 def config_error(error: ValidationError | None, values: Any, origin: Origin | None) -> ConfigError:
     """Return the error that reports all problems of a config, one line each.
 
-    The lines are sorted by location.
+    The lines are sorted by location. After SHOWN_PROBLEMS lines, the other problems are counted.
 
     Args:
         error: Error of pydantic, or None if only names of sections are misspelt.

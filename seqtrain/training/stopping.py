@@ -33,7 +33,8 @@ class StoppingRule:
             end it. A greater monitored value is progress.
         loss_is_progress: True if a decrease of the validation loss is progress, too, until
             `is_perfect` is true.
-        perfect_patience: Patience in place of `patience` once `is_perfect` is true.
+        perfect_patience: Patience in place of `patience` once `is_perfect` is true, even if
+            `patience` is None.
         hopeless_after: Number of epochs after which training ends if none of them beat the
             majority-class baseline, or None if this doesn't end it.
         min_delta: Smallest decrease of the validation loss that counts, in nats.
@@ -93,8 +94,9 @@ class StoppingRule:
         """Update the progress by the result of an epoch; return True if the epoch is the best yet.
 
         An epoch is the best if its value is greater than all earlier values. With an equal value,
-        it is the best if its loss is lower by more than `min_delta`. Patience and the plateaus of
-        the learning rate count such an epoch as one without progress nevertheless.
+        it is the best if its loss is lower by more than `min_delta`. The plateaus of the learning
+        rate count such an epoch as one without progress nevertheless. Patience does so, too, unless
+        the lower loss is progress by `loss_is_progress`.
 
         `refit_epochs` becomes the number of this epoch if it is the best. It also does if the value
         is below 1 and within one standard error of the best value, and the loss is within

@@ -117,7 +117,8 @@ class TokenPrediction(Objective):
             learned: Not used.
 
         Raises:
-            ValueError: If weights are missing or unknown, or have another shape or type.
+            ValueError: If weights are missing or unknown, have another shape or type, or aren't
+                finite.
         """
         own = self.tensors()
         found = {name: tensors[name] for name in tensors if name.startswith(PREFIX)}

@@ -235,7 +235,7 @@ def train_trial(
     """Train a trial, and return a copy of it with its state and results.
 
     An error of the package, or a lack of memory, becomes the `problem` of the trial, whose state is
-    then "failed".
+    then "failed". Any other error is raised, and so is Interrupted.
 
     Args:
         config: The config that is tuned.
