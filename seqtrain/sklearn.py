@@ -108,7 +108,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             text.
         history_: For each epoch, except those of a refit, a dict of epoch, train_loss,
             train_accuracy, and with validation examples validation_loss and the like.
-        n_features_in_: Number of columns, if X was a table of numbers or a DataFrame.
+        n_features_in_: Number of columns, if X was an array (B, T) or a DataFrame.
         feature_names_in_: Names of the columns, if X was a DataFrame.
     """
 
@@ -241,8 +241,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each of `classes_` for each sequence, (B, C).
 
-        It is 0 for a class all of whose examples were held out by `validation_fraction`. Errors are
-        raised as by `predict`.
+        It is 0 for a class whose sequences were all empty and dropped (``data.empty: drop``).
+        Errors are raised as by `predict`.
         """
         found = self._predictions(X)
         probabilities = np.zeros((len(found), len(self.classes_)))

@@ -26,8 +26,8 @@ class Run(Summarized):
         path: Run directory. Its folder `best` holds the model to predict with.
         epochs: Number of epochs of training, or of the refit if there was one.
         best_epoch: Number of the epoch of training with the best monitored value, from 1.
-        best_value: Monitored value of the best epoch (``training.monitor``), or NaN if nothing was
-            monitored.
+        best_value: Value of ``training.monitor`` on validation after the best epoch. Without
+            validation it is the loss or the accuracy on train. NaN before the first epoch ends.
         stopped_early: True if the stopping rule ended training before the last epoch.
         test: Scores on test, or None without a test split.
         validation: Scores of the calibrated model of the best epoch on validation, or None without

@@ -296,7 +296,8 @@ def predict_steps(
     """Classify every row of a file, or of standard input, after each of its time steps.
 
     A model that only reads forward reads each sequence once. Another model reads each prefix again,
-    which is T (T + 1) / 2 steps for a sequence of T steps. Arguments are as for `predict`.
+    which is T (T + 1) / 2 steps for a sequence of T steps. Arguments are as for `predict`. Unlike
+    there, an empty sequence is an error if the model was trained with ``data.empty: error``.
 
     Returns:
         An iterator that yields the predictions for each row, in input order. It raises the errors

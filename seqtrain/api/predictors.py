@@ -174,8 +174,8 @@ class Classifier(Summarized):
     ) -> Predictions:
         """Return a prediction for each sequence, in the order of the sequences.
 
-        An empty sequence gets no label (see `Prediction.problem`), unless the model was trained
-        with ``data.empty: unk``.
+        If the model was trained with ``data.empty: error``, the default, an empty sequence gets no
+        label (see `Prediction.problem`). Otherwise it is read as one unknown token.
 
         Args:
             sequences: A list of sequences, or a table with the columns that the model was trained
@@ -239,8 +239,8 @@ class Classifier(Summarized):
             ranks: Number of most probable labels in `Prediction.probabilities`, or None for all.
                 If multi-label, all are included.
             empty: What an empty sequence gets: "error" raises an error, "unk" reads an unknown
-                token, and "blank" makes no prediction. None is the rule of training, but "blank" in
-                place of "error".
+                token, and "blank" makes no prediction. None is "blank" if the model was trained
+                with ``data.empty: error``, and otherwise "unk".
             bad_rows: What a row that can't be read gets: "error" raises an error, and "blank" makes
                 no prediction.
 
