@@ -95,7 +95,8 @@ class SeqtrainLearner:
     def accuracy(self, examples: int) -> float:
         """Train a new model as `fit` does, and return its accuracy on the held-out sequences.
 
-        The learner's `model` doesn't change.
+        Unlike in `fit`, the number of examples is fixed, and the model after the last update is
+        measured. The learner's `model` doesn't change.
 
         Args:
             examples: Number of examples to train on, where every epoch counts the examples again.

@@ -89,7 +89,7 @@ class Comparison(Summarized):
         rows: Number of sequences of train.
         tokens: Number of time steps of train.
         warnings: Lines for the user about data and config.
-        candidates: Results of each variant, in the order of VARIANTS.
+        candidates: Results of the variants that `variants_for` returns, in the order of VARIANTS.
         passes: Number of epochs of training before accuracies were measured, which may be a
             fraction; 0 if no accuracy was measured.
         held_out: Number of sequences that accuracies are measured on.

@@ -307,7 +307,9 @@ def _read_ngrams(saved: VerifiedFolder, values: Any) -> NgramVocabulary | None:
     """Return the n-grams in a model folder, or None if their saved description, `values`, is None.
 
     Raises:
-        ValueError: If the description isn't valid or doesn't fit the file of n-grams.
+        LookupError, TypeError, ValueError: If the description isn't valid or doesn't fit the file
+            of n-grams.
+        CheckpointError: If that file is missing or damaged.
     """
     if values is None:
         return None

@@ -185,8 +185,9 @@ class Objective:
 class Classification(Objective):
     """The objective of training a classifier on labelled sequences.
 
-    Without a validation split, loss and accuracy on train are monitored. A refit learns train and
-    validation together for a fixed number of epochs, and monitors nothing.
+    Without a validation split, the loss on train is monitored if training.monitor is loss, or else
+    the accuracy on train. A refit learns train and validation together for a fixed number of
+    epochs, and monitors nothing.
 
     Args:
         model: The classifier.
@@ -289,9 +290,10 @@ class Classification(Objective):
         return [found[name] for name in network.branch_names]
 
     def monitored(self, loss: float, accuracy: float, scores: Scores | None) -> float | None:
-        """Return the value of training.monitor on validation, or on train without validation.
+        """Return the value of training.monitor on validation. In a refit, return None.
 
-        A loss is negated, so that a greater value is better. In a refit, return None.
+        Without validation, return the loss on train if training.monitor is loss, or else the
+        accuracy on train. A loss is negated, so that a greater value is better.
         """
         if self.phase == "refit":
             return None

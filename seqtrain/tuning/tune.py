@@ -128,7 +128,7 @@ def tune(
         run_dir: Directory of the search. None means ``runs/<name>-tuned-<time>``.
         device: Device in place of ``training.device``: auto, cpu, cuda, cuda:N or mps.
         resume: True to continue the search in `run_dir`, or, if None, the newest of the same name.
-        force: True to replace the contents of `run_dir`.
+        force: True to replace an earlier run or search in `run_dir`. Other files there stay.
         cache: True to keep the encoded data in the user's cache folder, for all trials.
         source: YAML file that a Config was read from, or None. The search has the file's name.
         listener: Function that is called with each ended trial, and True if it is the best so far.
@@ -139,7 +139,8 @@ def tune(
         CheckpointError: If the search to resume is missing or damaged, or has another config or
             other data.
         DataError: If the data can't be used.
-        RunError: If no trial was completed.
+        RunError: If no trial was completed, if a file can't be written, or if finishing the run of
+            the best trial fails.
         Interrupted: If a signal stopped the search. The ended trials are saved.
     """
     import_optuna()
