@@ -47,8 +47,8 @@ def init(
     Args:
         data: File or folder, a list of these, or a table as `fit` takes it. Pass a table to `fit`
             again: ``fit(init(table), train=table)``.
-        label: Column of the label. A list names columns of 1 and 0, one for each label. None to
-            detect the column.
+        label: Column of the label. Several columns are columns of 1 and 0, one for each label. None
+            to detect the column.
         sequence: Column of the sequence. A list names columns whose texts are joined. None to
             detect the column.
         id: Column with the id of a sequence, if each row is a time step. None to detect if rows are

@@ -76,7 +76,7 @@ def threshold_curve(scores: Tensor, correct: Tensor) -> tuple[Tensor, Tensor, Te
 def best_threshold(probabilities: Tensor, correct: Tensor) -> float:
     """Return the threshold with the greatest F1, if the examples that reach it are predicted.
 
-    The threshold is between two probabilities.
+    The threshold is between two probabilities, or between the lowest one and 0.
 
     Args:
         probabilities: Probability of each example, (B,). B is at least 1.
@@ -88,6 +88,8 @@ def best_threshold(probabilities: Tensor, correct: Tensor) -> float:
 
 def threshold_reached_by(number: int, probabilities: Tensor) -> float:
     """Return a threshold that `number` examples reach, or as near to this number as possible.
+
+    It is between two probabilities, between the highest one and 1, or between the lowest one and 0.
 
     Args:
         number: Number of examples, from 0 to B.
