@@ -17,11 +17,12 @@ from seqtrain.api.run_events import DataEvent, Listener, StartEvent
 from seqtrain.config import Config, resolved_config
 from seqtrain.data.cache import default_folder
 from seqtrain.data.dataset import PreparedData, load_prepared, prepare
-from seqtrain.data.sources import check_files
+from seqtrain.data.sources import check_files, files_of
 from seqtrain.data.store import Array
 from seqtrain.data.word_vectors import with_width
 from seqtrain.errors import CheckpointError, ConfigError, DataError, Interrupted
 from seqtrain.evaluation.devices import select_device
+from seqtrain.files.formats import IN_MEMORY, resolve_format
 from seqtrain.files.writing import locked
 from seqtrain.metrics import compared_metric
 from seqtrain.model.engines.choice import choose_engine
@@ -81,8 +82,8 @@ def fit(
         listener: Function that is called with each event, on rank 0.
         finish: True to calibrate, refit and score test after training. If False, the run ends after
             its last epoch of training. Resuming the run then does these steps.
-        sample_weight: Weight of each row of train in the loss, (N,), or None for equal weights. To
-            resume a run, pass the same weights again.
+        sample_weight: Weight of each row of train in the loss, (N,), or None for equal weights. It
+            needs a table in memory. To resume a run, pass the same weights again.
 
     Returns:
         The finished run. On other ranks than 0, its path is empty.
@@ -288,6 +289,8 @@ def _start_session(
     """
     old, origin = start.old_model, None
     with processes.first_before_others():
+        if sample_weight is not None:
+            _check_sample_weight(sample_weight, config, data)
         if start.point is not None:
             session = _resumed_session(config, data, device, processes, start.point)
         else:
@@ -299,6 +302,22 @@ def _start_session(
     if sample_weight is not None:
         session.set_sample_weights(sample_weight)
     return session, origin
+
+
+def _check_sample_weight(sample_weight: Array, config: Config, data: PreparedData) -> None:
+    """Check that each row of train has a weight.
+
+    Raises:
+        ConfigError: If train isn't a table in memory, or has more rows than there are weights.
+    """
+    if {resolve_format(path, "auto") for path in files_of("train", config.data.train)} != {
+        IN_MEMORY
+    }:
+        problem = "rows of files have no weights; pass the rows themselves, such as train=DataFrame"
+        raise ConfigError(f"sample_weight: {problem}")
+    rows = int(data.splits["train"].lines.max())
+    if len(sample_weight) < rows:
+        raise ConfigError(f"sample_weight: found {len(sample_weight)} weights for {rows} rows")
 
 
 def _resumed_session(

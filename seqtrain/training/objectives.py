@@ -241,11 +241,9 @@ class Classification(Objective):
         """Multiply the loss of each example by a weight, scaled so that the mean weight is 1.
 
         Args:
-            weights: Weight of each row that was read, (N,). Row i is the sequence whose `lines`
-                entry in the store is i + 1. For data in memory this is the order of the rows.
+            weights: Weight of each example of the store, (N,).
         """
-        own = torch.from_numpy(weights[self.store.lines - 1])
-        self.sample_weight = own / own.mean()
+        self.sample_weight = torch.from_numpy(weights / weights.mean())
 
     def losses(self, batch: Batch, random: RandomNumbers) -> Losses:
         """Return the cross-entropy of each example, added up over the branches.

@@ -97,6 +97,7 @@ class TrainingSession:
         self.test_scores: Scores | None = None
         self.test_logits: list[Tensor] = []
         self.branch_scores: dict[str, Scores] = {}
+        self.sample_weights: Array | None = None
         splits = data.splits
         self.classifier_learner = self._classifier_learner(
             config, splits["train"], splits.get("validation")
@@ -171,18 +172,30 @@ class TrainingSession:
         self.network.load_state_dict(self.processes.tensors_of_first(weights))
 
     def set_sample_weights(self, weights: Array) -> None:
-        """Multiply the loss of each example in training or in the refit by a weight.
+        """Multiply the loss of each example in training and in the refit by a weight.
 
-        The weights are set in the current `classifier_learner` only. A refit that starts later has
-        none.
+        If validation has files of its own, its rows have the mean weight in the refit.
 
         Args:
-            weights: Weight of each row of the training data that was read, (N,), as for
-                `Classification.set_sample_weights`.
+            weights: Weight of each row of a table in memory, (N,). Row i is the sequence whose
+                `lines` entry in the store is i + 1.
         """
-        objective = self.classifier_learner.objective
-        if isinstance(objective, Classification):
-            objective.set_sample_weights(weights)
+        self.sample_weights = weights
+        self._set_weights_of_rows(self.classifier_learner)
+
+    def _set_weights_of_rows(self, learner: Learner) -> None:
+        """Set the weights of the rows that a learner trains on, if there are sample weights."""
+        objective, weights = learner.objective, self.sample_weights
+        if weights is None or not isinstance(objective, Classification):
+            return
+        own = weights[self.data.splits["train"].lines - 1]
+        if objective.phase == "refit":
+            validation = self.data.splits["validation"]
+            lines = validation.lines[_has_known_labels(validation)]
+            has_files = isinstance(self.config.data.validation, str | list)
+            held_out = np.full(len(lines), own.mean()) if has_files else weights[lines - 1]
+            own = np.concatenate([own, held_out])
+        objective.set_sample_weights(own)
 
     def start_refit(self) -> None:
         """Begin the refit: a new network with initial weights, on train and validation together.
@@ -327,7 +340,9 @@ class TrainingSession:
         # With more rows, max_epochs: auto would mean another number of epochs.
         most = self.classifier_learner.stopping.epochs
         config = self.config.with_keys(training={"max_epochs": most})
-        return self._classifier_learner(config, self._refit_rows(), None, epochs)
+        learner = self._classifier_learner(config, self._refit_rows(), None, epochs)
+        self._set_weights_of_rows(learner)
+        return learner
 
     def _classifier_learner(
         self,
@@ -361,8 +376,13 @@ class TrainingSession:
     def _refit_rows(self) -> SequenceStore:
         """Return train and validation together, without rows that have a label that train lacks."""
         rows = joined_stores([self.data.splits[name] for name in ("train", "validation")])
-        known = rows.labels.reshape(len(rows), -1).min(axis=1) >= 0
-        return rows.selection(np.flatnonzero(known))
+        return rows.selection(np.flatnonzero(_has_known_labels(rows)))
+
+
+def _has_known_labels(rows: SequenceStore) -> Array:
+    """Return True for each row whose labels are all known to train, (N,)."""
+    known: Array = rows.labels.reshape(len(rows), -1).min(axis=1) >= 0
+    return known
 
 
 def pretrain(session: TrainingSession) -> Iterator[TrainingEvent]:

@@ -143,7 +143,7 @@ class StoppingRule:
     def beats_baseline(self, progress: Progress, errors: float = 0.0) -> bool:
         """Return True if the best value exceeds the majority-class baseline.
 
-        Before the first epoch the result is True.
+        The result is True before the first epoch, and if the baseline is -1.
 
         Args:
             progress: Progress with the best value so far.
@@ -152,7 +152,9 @@ class StoppingRule:
         variance = max(0.0, self.baseline * (1 - self.baseline))
         error = math.sqrt(variance / self.rows) if self.rows else 0.0
         best = progress.best_value
-        return best is None or best > self.baseline + errors * error
+        if best is None or self.baseline < 0:
+            return True
+        return best > self.baseline + errors * error
 
 
 def stopping_rule(

@@ -14,7 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from seqtrain.errors import CheckpointError, DataError, SeqtrainWarning
+from seqtrain.api.fit import fit
+from seqtrain.errors import CheckpointError, ConfigError, DataError, SeqtrainWarning
 from seqtrain.sklearn import SequenceClassifier
 from seqtrain.training.events import UpdateEvent
 from tests.helpers.tiny import rows
@@ -250,6 +251,29 @@ def test_weights_of_examples_decide_between_labels():
         assert fitted.predict(texts[:1]).tolist() == [heavy]
         fitted = small(max_epochs=20, class_weight={heavy: 20.0}).fit(texts, labels)
         assert fitted.predict(texts[:1]).tolist() == [heavy]
+
+
+@pytest.mark.parametrize("held_out", [True, False])
+def test_weights_of_examples_count_in_the_refit(held_out):
+    texts, labels = [f"the same words {i // 2}" for i in range(60)], np.array(["down", "up"] * 30)
+    fraction = 0.2 if held_out else None
+    given = None if held_out else (texts[:10], labels[:10])
+    for heavy in ("down", "up"):
+        weights = np.where(labels == heavy, 20.0, 0.5)
+        model = small(max_epochs=20, validation_fraction=fraction, training__refit=True)
+        fitted = model.fit(texts, labels, sample_weight=weights, validation_data=given)
+        assert fitted.predict(["the same words"]).tolist() == [
+            heavy
+        ]  # validation sets the temperature
+
+
+def test_rows_of_files_have_no_weights(tmp_path):
+    lines = ["text,label", *(f"word {i},{'ab'[i % 2]}" for i in range(40))]
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(lines) + "\n")
+    config = {"data": {"train": str(path), "sequence": "text", "label": "label"}}
+    with pytest.raises(ConfigError, match="sample_weight"):
+        fit(config, run_dir=tmp_path / "run", sample_weight=np.ones(40))
 
 
 def test_validation_data_and_the_history_of_epochs():

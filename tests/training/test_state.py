@@ -81,6 +81,15 @@ def test_a_decrease_of_the_loss_needs_a_size_to_be_an_improvement():
     assert progress.epochs_without_better == 1
 
 
+@pytest.mark.parametrize(("baseline", "is_over"), [(0.5, True), (-1.0, False)])
+def test_a_baseline_ends_only_what_can_be_compared_with_it(baseline, is_over):
+    """A monitored loss is negated: -2 nats aren't below the accuracy -1 of no baseline."""
+    rule = replace(RULE, patience=None, hopeless_after=3, baseline=baseline)
+    progress, _ = note(rule, *((value, 1.0, 0.0) for value in (-3.0, -2.5, -2.0)))
+    progress.epoch = 3
+    assert rule.is_over(progress) == is_over
+
+
 @pytest.mark.parametrize(
     ("rows", "loss", "is_perfect"), [(100, 0.5, True), (40, 0.5, False), (40, 0.05, True)]
 )
