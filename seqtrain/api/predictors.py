@@ -21,7 +21,7 @@ from seqtrain.api.python_input import examples_of
 from seqtrain.config.schema import ModelConfig
 from seqtrain.data.decisions import best_class, reached
 from seqtrain.data.encoding import EncodingReport, unknown_shares
-from seqtrain.data.examples import Example
+from seqtrain.data.examples import BadRow, Example
 from seqtrain.data.preprocessing import CHUNK_ROWS, Preprocessing, chunked
 from seqtrain.errors import ConfigError
 from seqtrain.evaluation.calibration import Calibration
@@ -118,13 +118,24 @@ class Classifier(Summarized):
         Raises:
             ConfigError: If there is no such label.
         """
-        label = label_text(label)
-        if label not in self.labels:
-            near = nearest(label, self.labels)
+        self.thresholds[self._known_label(label)] = probability
+
+    def _known_label(self, label: Any) -> str:
+        """Return a label of the model as text.
+
+        Raises:
+            ConfigError: If there is no such label.
+        """
+        try:
+            text = label_text(label)
+        except BadRow as error:
+            raise ConfigError(f"threshold: {error}") from None
+        if text not in self.labels:
+            near = nearest(text, self.labels)
             known = listed([quote(each) for each in self.labels])
             hint = f"; did you mean {quote(near)}?" if near else f"; expected one of {known}"
-            raise ConfigError(f"threshold: no label {quote(label)}{hint}")
-        self.thresholds[label] = probability
+            raise ConfigError(f"threshold: no label {quote(text)}{hint}")
+        return text
 
     @property
     def decision_thresholds(self) -> list[float]:
@@ -275,7 +286,8 @@ class Classifier(Summarized):
             recall and precision.
 
         Raises:
-            ConfigError: If no threshold reaches the precision, or the model has none to choose
+            ConfigError: If there is no such label. If no threshold reaches the precision, or the
+                model has none to choose
                 from: without a validation split or calibration, or for a label that no example of
                 validation has. If the classifier is an ensemble. If it is multi-label and `label`
                 is None.
@@ -284,7 +296,7 @@ class Classifier(Summarized):
         if label is not None:
             option, given = "--class-precision", f"--threshold {label}=P"
             of_class = dict(zip(self.labels, self.calibration.classes, strict=False))
-            points = of_class.get(label, [])
+            points = of_class.get(self._known_label(label), [])
         elif self.preprocessing.multi_label:
             advice = "--class-precision LABEL=SHARE chooses the threshold of one"
             raise ConfigError(f"{option}: a row may have several labels here; {advice}")

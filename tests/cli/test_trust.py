@@ -114,6 +114,14 @@ def test_a_threshold_is_of_one_class(beside, cli):
         assert problems == [f"seqtrain: {option}: found 'up=2'; expected LABEL=NUMBER, from 0 to 1"]
 
 
+@pytest.mark.parametrize("label", ["upp", 0.5])
+def test_an_unknown_label_has_no_threshold(beside, label):
+    classifier = seqtrain.load("run")
+    for ask in (classifier.threshold, lambda share, label: classifier.set_threshold(label, share)):
+        with pytest.raises(ConfigError, match=r"^threshold: "):
+            ask(0.5, label)
+
+
 def test_a_precision_that_nothing_reaches_names_the_best(beside):
     classifier = seqtrain.load("run")
     parts = ((0.25, 0.8, 0.727), (1.0, 0.36, 0.6))

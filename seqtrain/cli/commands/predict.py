@@ -60,7 +60,7 @@ CLASS_PRECISION = option(
 )
 EMPTY = option(
     "For an empty sequence: stop (error), classify it as one unknown token (unk), or leave its "
-    "label empty (blank). Default: unk if data.empty of the run is unk, otherwise blank."
+    "label empty (blank). Default: blank if data.empty of the run is error, otherwise unk."
 )
 BAD_ROWS = option(
     "For a row that can't be read: stop (error), or leave its label empty (blank).", default="error"
