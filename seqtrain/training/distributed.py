@@ -92,7 +92,7 @@ class Processes:
     def lines(self, *lines: str) -> tuple[str, ...]:
         """Return the lines of an error message on rank 0, and no lines on other ranks.
 
-        So the error is printed only once.
+        Rank 0 alone prints the error, so it is printed once.
         """
         return lines if self.is_first else ()
 
@@ -140,8 +140,11 @@ class Processes:
     def tensors_of_first(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """Return the tensors that rank 0 passed, by name.
 
-        With several processes they are copies on the CPU, on rank 0, too. Then what other ranks
-        pass is ignored.
+        With a single process, this is `tensors` itself. With several processes, every rank
+        gets copies on the CPU.
+
+        Args:
+            tensors: The tensors on rank 0, by name. On other ranks it is ignored.
         """
         return tensors
 
@@ -280,8 +283,8 @@ def launched(variables: Mapping[str, str] = os.environ) -> Processes:
     """Return the processes that environment variables of torchrun describe. Don't connect them.
 
     Raises:
-        ConfigError: If a variable has a value that torchrun doesn't set, or if two of them
-            contradict each other.
+        ConfigError: If the value of a variable is invalid, or if two variables contradict each
+            other.
     """
     rank, size = _number(variables, "RANK", 0), _number(variables, "WORLD_SIZE", 1)
     local_rank = _number(variables, "LOCAL_RANK", rank)
@@ -361,8 +364,8 @@ def sum_gradients(
     """Sum gradients over all processes, and divide them by the total number of losses.
 
     Before, `weight.grad` is the gradient of the sum of this process's losses. Afterwards it is the
-    gradient of the mean loss over all processes. A gradient that is None counts as zeros. It stays
-    None if it is None in all processes. Weights that don't require a gradient are skipped.
+    gradient of the mean loss over all processes. A gradient that is None counts as zeros, or stays
+    None if all processes have None. Weights that don't require a gradient are skipped.
 
     Args:
         processes: The processes that train together.
@@ -412,7 +415,7 @@ def _dense(weight: Tensor, rows: Tensor | None) -> Tensor:
 
     Args:
         weight: The weight.
-        rows: For a table, the rows of the gradient to return, ascending, (U,). Else None for all.
+        rows: Indices of the rows to return, ascending, (U,), or None to return all rows.
     """
     gradient = weight.grad
     if rows is None:
@@ -436,7 +439,8 @@ def _number(variables: Mapping[str, str], name: str, default: int) -> int:
 def _first_line(error: Exception) -> str:
     """Return the first sentence of torch's message, without the place in its source code.
 
-    It has at most 200 characters. If the message is empty, it is the name of the error's class.
+    The result has at most 200 characters. If torch's message is empty, return the name of the
+    error's class.
     """
     line = (str(error).splitlines() or [type(error).__name__])[0]
     return re.sub(r"\[\S*/\S*\] ", "", line).split(". ")[0][:200]

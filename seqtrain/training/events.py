@@ -61,9 +61,8 @@ class EpochEvent:
         seconds: Duration of the updates, without the scoring.
         time_steps: Number of time steps that were learned from, without padding.
         padding_fraction: Share of padding if all batches of the epoch are padded, in [0, 1).
-        is_best: True if the epoch is the best so far by the monitored value. In pretraining and in
-            a refit nothing is monitored, and it is False. With an equal value, the lower loss
-            decides.
+        is_best: True if the epoch is the best so far by the monitored value. If two values are
+            equal, the lower loss decides. It is always False in pretraining and in a refit.
     """
 
     phase: Phase
@@ -96,7 +95,7 @@ class PhaseEnd:
 class CalibrationEnd:
     """Event after calibration, which may have changed the predictions of the best model.
 
-    There is no such event if nothing was fitted.
+    If calibration fitted nothing, it yields no event.
     """
 
 

@@ -54,8 +54,8 @@ class _SelectedRows:
         gradient: Gradient of the weight.
 
     Attributes:
-        values: Gradient of the selected rows. With a mask, it has all rows, and zeros in those that
-            aren't selected.
+        values: Gradient of the selected rows. With a mask, it is the gradient of all rows, with
+            zeros in rows that aren't selected.
         rows: Indices of the selected rows, or None.
         mask: True for selected rows, (V, 1) for a table of V rows, or None.
     """
@@ -78,8 +78,11 @@ class _SelectedRows:
     def take(self, tensor: Tensor) -> Tensor:
         """Return the rows of a tensor to compute the update on.
 
-        Without a mask or indices, this is the tensor itself. Otherwise it is a copy: of the whole
-        tensor with a mask, of the selected rows with indices. `put` writes a copy back.
+        - If all rows are selected, this is the tensor itself.
+        - If rows are selected by indices, it is a copy of these rows.
+        - If rows are selected by a mask, it is a copy of the whole tensor.
+
+        `put` writes a copy back.
         """
         if self.rows is not None:
             return tensor[self.rows]
@@ -113,12 +116,12 @@ def fused_update(
 ) -> Tensor:
     """Scale down all gradients if their joint norm is too large, and update all weights.
 
-    If the loss or the norm isn't finite, or `failed` is 1 before, no weight is changed.
+    No weight is changed if the loss or the norm isn't finite, or if `failed` is already 1.
 
     Args:
         rule: "adamw", "adam" or "sgd".
         updates: The weights and their gradients, at least one. Weights and states are changed.
-        failed: Scalar on the device: 1 after a loss or norm wasn't finite, 0 before. It is changed.
+        failed: Scalar on the device, 0 at first. It becomes 1 if the loss or the norm isn't finite.
         loss: Loss of the batch, a scalar on the device.
         lr: Learning rate.
         betas: Decay rates of Adam's two moments.

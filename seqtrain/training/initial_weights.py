@@ -27,15 +27,15 @@ def initial_network(
     """Return a new network on `device`, with random initial weights that depend on the seed.
 
     Embeddings of words start with their word vectors, if there are any. Branches that aren't
-    trained by gradients, such as trees, are fitted here. Only rank 0 fits them, so the other
-    processes must then copy all weights of rank 0.
+    trained by gradients, such as trees, are fitted here. Only rank 0 fits these branches. The
+    caller must then copy all weights of rank 0 to the other processes.
 
     Args:
         config: The config.
         data: Encoded splits, preprocessing, and word vectors.
         device: Device of the network.
         processes: Processes that train together.
-        rows: Sequences to fit these branches on, or None for train.
+        rows: Sequences to fit such branches on, or None for train.
 
     Raises:
         RunError: If memory runs out while a branch is fitted.
@@ -63,10 +63,9 @@ def copy_old_weights(
 ) -> str:
     """Copy the weights of an older model into a new one with more tokens or labels.
 
-    A token that the older model lacks keeps its word vector, if it has one. Otherwise it gets the
-    weights of <unk>, because the older model read it as <unk>. A label that the older model lacks
-    keeps its initial weights. Branches of the new model that aren't trained by gradients keep the
-    weights that they have.
+    A new token keeps its word vector, if it has one. A new token without a word vector gets the
+    weights of <unk>, because the older model read it as <unk>. A new label keeps its initial
+    weights. Branches that aren't trained by gradients keep their weights.
 
     Args:
         old: The older model.
@@ -77,9 +76,7 @@ def copy_old_weights(
         vectors: Word vectors that the new network starts with, or None.
 
     Returns:
-        A line for the user with the numbers of labels, tokens and n-grams that were kept, and of
-        labels and tokens that were added. Numbers of tokens or n-grams are left out if the model
-        has none.
+        A line for the user with the numbers of old and new labels, tokens and n-grams.
     """
     before, after = old.state_dict(), new.state_dict()
     fitted = tuple(f"{branch}." for branch in new.fixed_branches)

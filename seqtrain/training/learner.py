@@ -35,9 +35,9 @@ class QueuedUpdate(NamedTuple):
         lr: Learning rate.
         losses: Losses of the batch, computed by all processes.
         num_losses: Number of losses: of examples, or of predicted tokens in pretraining.
-        numbers: Mean loss in nats, number of correct predictions, and norm of the gradients that
-            `Optimizer.step` returns, (3,), on the CPU. On CUDA they are valid only when the device
-            has reached `copied`. Without CUDA, the norm is NaN if the loss isn't finite.
+        numbers: Mean loss in nats, number of correct predictions, and norm of the gradients, (3,),
+            on the CPU. On CUDA they are valid once the device has reached `copied`. Elsewhere, the
+            norm is NaN if the loss isn't finite.
         copied: Event on the device after the numbers were copied, or None without CUDA.
     """
 
@@ -64,8 +64,8 @@ class Learner:
         last_epoch: Number of epochs if training doesn't end early.
         total_updates: Number of updates after which the schedule of the learning rate ends.
         best_weights: Copy of the model's state after its best epoch, or at the end of a refit, by
-            name, on its device. None if no epoch was the best since training started or resumed,
-            and in pretraining.
+            name, on its device. None in pretraining, and if no epoch was the best since training
+            started or resumed.
         queued: Updates that `queue_update` began and `finish_update` hasn't finished, the oldest
             first.
     """
@@ -122,15 +122,15 @@ class Learner:
     def restore(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Restore the training state that `capture` returned.
 
-        The classifier must already have the weights that it had then.
+        The classifier must already have the weights of the same checkpoint.
 
         Args:
             tensors: Tensors of the optimizer and the objective by name.
             values: Attributes of the progress by name.
 
         Raises:
-            ValueError: If a learner with this objective can't have had this state. Then the
-                learner may be changed in part.
+            ValueError: If the state is invalid or doesn't fit the objective. The learner may then
+                be changed in part.
         """
         progress, objective = checked_progress(values), self.objective
         if progress.phase != objective.phase:
@@ -144,10 +144,10 @@ class Learner:
         self.progress = progress
 
     def lr_after(self, updates: int) -> float:
-        """Return the learning rate of an update, by the schedule and the plateaus so far.
+        """Return the learning rate of the next update, by the schedule and the plateaus so far.
 
         Args:
-            updates: Number of updates before it in this phase.
+            updates: Number of updates before the update in this phase.
         """
         return lr_at(updates, self.total_updates, self.objective.settings, self.progress.plateaus)
 
@@ -206,8 +206,8 @@ class Learner:
             The update, and its loss in nats: the mean over examples, the sum over branches.
 
         Raises:
-            RunError: If the loss or a gradient isn't finite. Neither this update nor one that is
-                queued after it has then changed a weight.
+            RunError: If the loss or a gradient isn't finite. This update and all later queued
+                updates then change no weight.
         """
         update = self.queued.pop(0)
         if update.copied is not None:
@@ -267,9 +267,9 @@ class Learner:
         losses are summed over all processes. The gradients are stored in ``grad`` of the weights.
 
         Returns:
-            The mean loss, the losses of all rows, and the number of losses. They are the same in
-            each process. In pretraining, the losses of rows are zeros, because losses are those of
-            tokens.
+            The mean loss, the losses of all rows, and the number of losses, the same in each
+            process. In pretraining, the losses of rows are zeros, because each loss belongs to a
+            token.
         """
         objective, processes = self.objective, self.objective.processes
         lengths = batch.restore(batch.lengths)
@@ -314,8 +314,8 @@ class Learner:
     def _not_finite(self, name: str, update: QueuedUpdate) -> RunError:
         """Return the error for a loss or a gradient that isn't finite.
 
-        It names the rows whose losses aren't finite. If each loss is finite, or there isn't one
-        loss per row, it names all rows of the batch.
+        The error names the rows whose losses aren't finite. If no such row is known, it names all
+        rows of the batch.
 
         Args:
             name: "loss" or "gradient".

@@ -1,6 +1,6 @@
 """The training loop: a generator of events that makes the updates and epochs of a phase.
 
-It doesn't read or write files, and doesn't print. `RunWriter` does so at the events.
+The loop doesn't read or write files, and doesn't print. `RunWriter` writes files at the events.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def train(
     Args:
         learner: The learner. It is changed.
         must_settle: Function that is called with the number of each update in this phase, from 1.
-            If it returns True, no other update is queued at the event of this update, and the
-            caller can save the learner. Otherwise, on CUDA, the next update may already be queued,
-            so that the device doesn't wait for the host.
+            If it returns True, the caller can save the learner at the event of this update. If it
+            returns False, the next update may already be queued, so that a GPU doesn't wait for the
+            host.
 
     Yields:
         An `UpdateEvent` after each update, and an `EpochEvent` at the end of each epoch.
@@ -99,7 +99,7 @@ def _end_epoch(learner: Learner, plan: list[Ints]) -> EpochEvent:
     """Score the validation split, begin the next epoch in the progress, and return the event.
 
     If the epoch is the best so far, or the last one of a refit, copy the weights to `best_weights`.
-    In pretraining they aren't copied. Carried states are forgotten.
+    Forget carried states.
 
     Args:
         learner: The learner, after the last update of the epoch. It is changed.

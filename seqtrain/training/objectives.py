@@ -68,14 +68,13 @@ class Objective:
         sort: Value of batching.sort: where the rows of a batch are sorted by length. In pretraining
             it is always "collate".
         lower: Names of config keys to lower if memory runs out.
-        baseline: Accuracy on validation of always predicting the most frequent class of train. It
-            is -1 without validation, if another metric than accuracy is monitored, if the task is
-            multi-label, or if one of two classes is rare.
+        baseline: Accuracy of the majority-class baseline on validation, or -1 if the monitored
+            values can't be compared with it.
         num_branches: Number of branches whose losses `losses` adds up.
-        kept_logits: Logits of K branches on B rows of validation for C classes, (K, B, C), after
-            the epoch with which a refit will end. A refit learns validation, too. So these logits
-            calibrate its model. The tensor is empty unless a calibrated refit follows, and before
-            the first epoch.
+        kept_logits: Logits of K branches on B rows of validation for C classes, (K, B, C), by which
+            the model of a refit will be calibrated. They are computed after as many epochs as the
+            refit will have. The tensor is empty before the first epoch, and without a calibrated
+            refit.
     """
 
     phase: Phase = "training"
@@ -144,9 +143,9 @@ class Objective:
         raise NotImplementedError
 
     def score(self) -> tuple[float | None, Scores | None]:
-        """Return the mean loss on validation in nats, and the scores; None for a missing one.
+        """Return the mean loss on validation in nats, and the scores.
 
-        Without validation, both are None. In pretraining there are no scores. All processes must
+        In pretraining, the scores are None. Without validation, both are None. All processes must
         call this function together.
         """
         raise NotImplementedError
@@ -185,9 +184,9 @@ class Objective:
 class Classification(Objective):
     """The objective of training a classifier on labelled sequences.
 
-    Without a validation split, the loss on train is monitored if training.monitor is loss, or else
-    the accuracy on train. A refit learns train and validation together for a fixed number of
-    epochs, and monitors nothing.
+    The monitored value is the value of training.monitor on validation. Without validation, it is
+    the loss on train if training.monitor is loss, or else the accuracy on train. A refit has a
+    fixed number of epochs and monitors nothing.
 
     Args:
         model: The classifier.
@@ -200,7 +199,7 @@ class Classification(Objective):
         refit: True for a refit.
 
     Raises:
-        ConfigError: If class weights name a label that train lacks, or leave one out.
+        ConfigError: If class weights name a label that train lacks, or leave out a label of train.
     """
 
     def __init__(
@@ -308,8 +307,8 @@ class Classification(Objective):
     def tensors(self) -> dict[str, Tensor]:
         """Return the state that a checkpoint must contain, as tensors by name.
 
-        If states are carried, these are the states that are kept for the groups. Otherwise it is
-        `kept_logits`. If there are no logits, the dict is empty.
+        If states are carried, these are the states of the groups. Without carried states, it is
+        `kept_logits`. The dict is empty if there are neither states nor logits.
         """
         if self.groups is not None:
             return self.carried.tensors(self.classifier)
@@ -321,8 +320,8 @@ class Classification(Objective):
         Args:
             tensors: Tensors of the checkpoint by name.
             learned: Row numbers that were trained on in the current epoch so far. If states are
-                carried, there must be a state for each group of these rows, and no other.
-                Otherwise they aren't used.
+                carried, the tensors must have the state of each group of these rows, and of no
+                other group.
 
         Raises:
             ValueError: If the tensors don't fit the data.
@@ -385,9 +384,11 @@ def example_losses(
 ) -> Tensor:
     """Return the cross-entropy of each example in nats, times the weight of its class.
 
+    In a multi-label task, the loss is the sum of the binary cross-entropies of all classes. The
+    weight of a class then applies to examples that have the class.
+
     The loss of a batch is the plain mean of these losses. torch's weighted mean would depend on the
-    other examples of the batch. In a multi-label task, the loss is the sum of the binary
-    cross-entropies of all classes. A weight then applies to examples that have its class.
+    other examples of the batch.
 
     Args:
         logits: Logits of each example, (B, C).
@@ -428,7 +429,8 @@ def class_weights(config: TrainingConfig, labels: Array, names: Sequence[str]) -
         names: Names of the classes.
 
     Raises:
-        ConfigError: If the config's weights name a label that `names` lacks, or leave one out.
+        ConfigError: If the config's weights name a label that `names` lacks, or leave out a label
+            of `names`.
     """
     given = config.class_weights
     if given is None:

@@ -29,18 +29,17 @@ class StoppingRule:
 
     Attributes:
         epochs: Largest number of epochs.
-        patience: Number of epochs without progress after which training ends, or None if they don't
-            end it. A greater monitored value is progress.
-        loss_is_progress: True if a decrease of the validation loss is progress, too, until
-            `is_perfect` is true.
-        perfect_patience: Patience in place of `patience` once `is_perfect` is true, even if
-            `patience` is None.
-        hopeless_after: Number of epochs after which training ends if none of them beat the
-            majority-class baseline, or None if this doesn't end it.
+        patience: Number of epochs without progress after which training ends, or None for no limit.
+            A greater monitored value is progress.
+        loss_is_progress: True if a lower validation loss is also progress, as long as `is_perfect`
+            is False.
+        perfect_patience: Number of epochs that replaces `patience` once `is_perfect` is True.
+        hopeless_after: Number of epochs after which training ends if no epoch beat the
+            majority-class baseline, or None for no limit.
         min_delta: Smallest decrease of the validation loss that counts, in nats.
         rows: Number of validation rows, or 0 without a validation split.
-        baseline: Accuracy of the majority-class baseline on validation, or -1 if the monitored
-            values aren't compared with it.
+        baseline: Accuracy of the majority-class baseline on validation, or -1 if the baseline isn't
+            considered.
     """
 
     epochs: int
@@ -63,8 +62,8 @@ class StoppingRule:
     def is_over(self, progress: Progress) -> bool:
         """Return True if training ends early after the epochs in `progress`.
 
-        The reason is too many epochs without progress, or too many epochs of which none beat the
-        majority-class baseline. The number `epochs` isn't considered.
+        This is the case after too many epochs without progress. It is also the case if no epoch
+        beat the majority-class baseline for too long. The limit `epochs` isn't considered.
         """
         is_late = self.hopeless_after is not None and progress.epoch >= self.hopeless_after
         if is_late and not self.beats_baseline(progress):
@@ -94,24 +93,28 @@ class StoppingRule:
         """Update the progress by the result of an epoch; return True if the epoch is the best yet.
 
         An epoch is the best if its value is greater than all earlier values. With an equal value,
-        it is the best if its loss is lower by more than `min_delta`. The plateaus of the learning
-        rate count such an epoch as one without progress nevertheless. Patience does so, too, unless
-        the lower loss is progress by `loss_is_progress`.
+        it is the best if its loss is lower by more than `min_delta`.
 
-        `refit_epochs` becomes the number of this epoch if it is the best. It also does if the value
-        is below 1 and within one standard error of the best value, and the loss is within
-        `loss_error` of the lowest validation loss. Without the first margin, a small validation
-        split could make a refit too short. Without the second one, the refit of a model that
-        overfits would repeat all epochs, because the standard error of few rows is large. For the
-        same reason, an epoch in which all of train was right counts only up to twice the best one.
+        A greater value resets the numbers of epochs without progress. A lower validation loss
+        resets only the number for patience, and only if `loss_is_progress`.
+
+        `refit_epochs` becomes the number of the best epoch, or of a later epoch that is about as
+        good:
+
+        - The value is below 1, and within one standard error of the best value.
+        - The loss is within `loss_error` of the lowest validation loss.
+        - Not all of train was right, or the epoch is at most twice the best one.
+
+        The first rule keeps a small validation split from making a refit too short. The other two
+        rules keep the refit of a model that overfits from repeating all epochs.
 
         Args:
             progress: Progress at the end of the epoch, before `begin_epoch`. It is changed.
-            value: Monitored value, negated if smaller is better. None if nothing is monitored; then
-                nothing is changed, and the result is False.
+            value: Monitored value, negated if smaller is better. With None, nothing is changed, and
+                the result is False.
             loss: Training loss in nats.
-            validation_loss: Validation loss in nats, or None without a validation split. It decides
-                in place of the training loss.
+            validation_loss: Validation loss in nats, which replaces the training loss, or None
+                without a validation split.
             error: Standard error of the value.
 
         Reference:
@@ -143,11 +146,11 @@ class StoppingRule:
     def beats_baseline(self, progress: Progress, errors: float = 0.0) -> bool:
         """Return True if the best value exceeds the majority-class baseline.
 
-        The result is True before the first epoch, and if the baseline is -1.
+        Before the first epoch, and with a baseline of -1, return True.
 
         Args:
             progress: Progress with the best value so far.
-            errors: Number of standard errors of the baseline by which it must be exceeded.
+            errors: Number of standard errors of the baseline by which the value must exceed it.
         """
         variance = max(0.0, self.baseline * (1 - self.baseline))
         error = math.sqrt(variance / self.rows) if self.rows else 0.0
@@ -163,14 +166,15 @@ def stopping_rule(
     validation: SequenceStore | None = None,
     baseline: float = -1.0,
 ) -> StoppingRule:
-    """Return the stopping rule of a config.
+    """Return the rule by which training ends: the largest number of epochs, and when to stop early.
 
     Args:
         settings: Section of the config with the number of epochs and the patience.
         updates_per_epoch: Number of updates in an epoch, on which ``max_epochs: auto`` depends.
-        validation: Validation split, or None.
-        baseline: Accuracy of the majority-class baseline on validation, or -1 if the monitored
-            values can't be compared with it.
+        validation: Validation split, or None. Its number of rows decides which changes of the loss
+            count.
+        baseline: Accuracy of the majority-class baseline on validation. With `patience: auto`,
+            training stops early if no epoch beats it. With -1, the baseline isn't considered.
     """
     if settings.max_epochs == "auto":
         epochs = max(EPOCHS, min(MOST_EPOCHS, -(-UPDATES // updates_per_epoch)))
