@@ -144,10 +144,10 @@ class Learner:
         self.progress = progress
 
     def lr_after(self, updates: int) -> float:
-        """Return the learning rate of the next update, by the schedule and the plateaus so far.
+        """Return the learning rate of an update, by the schedule and the plateaus so far.
 
         Args:
-            updates: Number of updates before the update in this phase.
+            updates: Number of earlier updates in this phase.
         """
         return lr_at(updates, self.total_updates, self.objective.settings, self.progress.plateaus)
 

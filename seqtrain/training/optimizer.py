@@ -1,12 +1,11 @@
 """The optimizer (Adam, AdamW and SGD) and the schedules of the learning rate.
 
-A table is a weight with a row per token or n-gram, such as an embedding. A vocabulary has far more
-tokens than a batch. So, with training.sparse_embedding, only the rows of a table that the batch
-uses are updated. The other rows don't change, as with torch.optim.SparseAdam: neither momentum nor
-weight decay changes them.
+A table is a weight with a row per token or n-gram, such as an embedding. With
+training.sparse_embedding, only the rows of a table that the batch uses are updated. The other rows
+don't change, as with torch.optim.SparseAdam: neither momentum nor weight decay changes them.
 
-On CPUs, the native library updates all weights in one call if it is available, except by SGD. On
-CUDA, `training.fused_update` updates them.
+On CPUs, the native library updates all weights in one call, if it is available and the rule isn't
+SGD. On CUDA, `training.fused_update` updates them.
 
 With training.ngrams_lr, the linear classifier on n-grams learns by plain SGD. With Adam, rare
 n-grams would count as much as frequent ones, which costs accuracy if there are few rows.
@@ -75,8 +74,8 @@ class Optimizer:
 
     Attributes:
         is_fused: True if all weights are float32 on CUDA. Then `step` doesn't wait for the device.
-        tables: Weights with sparse gradients, of which only the rows that a batch uses are updated.
-            It is empty without training.sparse_embedding, and on MPS.
+        tables: Weights with sparse gradients. Of these, only the rows that a batch uses are
+            updated. The list is empty without training.sparse_embedding, and on MPS.
     """
 
     def __init__(self, model: ClassifierNetwork | PretrainingModel, config: TrainingConfig) -> None:
@@ -120,21 +119,18 @@ class Optimizer:
     def step(self, *, lr: float, examples: int, loss: Tensor | None = None) -> float | Tensor:
         """Scale down the gradients if their joint norm exceeds max_grad_norm; update the weights.
 
-        If the norm isn't finite, no weight is changed. On CUDA, no weight is changed in later steps
-        either, and a loss that isn't finite has the same effect. The gradients may be changed in
-        place.
+        If the norm isn't finite, no weight is changed. On CUDA, a loss that isn't finite has the
+        same effect, and later steps change no weight either. The gradients may be changed in place.
 
         Args:
             lr: Learning rate.
             examples: Number of examples of the batch, over all processes. training.ngrams_lr is
                 multiplied by this number, up to `MOST_EXAMPLES`.
-            loss: Loss of the batch, or None if it is known to be finite. Without CUDA it isn't
-                checked.
+            loss: Loss of the batch, which is checked on CUDA only, or None to check nothing.
 
         Returns:
-            The norm of the gradients before scaling. Gradients of weights that training.ngrams_lr
-            is for aren't included. On CUDA it is a scalar on the device, which may still be
-            computing it. Otherwise it is a float.
+            The norm of the gradients before scaling, without the weights that training.ngrams_lr is
+            for. It is a float, or on CUDA a scalar tensor that may still be computed.
         """
         limit = math.inf if self._max_grad_norm is None else self._max_grad_norm
         if self.is_fused:
@@ -192,8 +188,8 @@ class Optimizer:
     def _native_step(self, lr: float, limit: float) -> float | None:
         """Update the weights by the native library, and return the norm as `step` does.
 
-        If a sparse gradient has a row more than once, change nothing and return None. Weights that
-        training.ngrams_lr is for aren't updated here.
+        Weights that training.ngrams_lr is for aren't updated here. If a sparse gradient has a row
+        twice, change nothing and return None.
         """
         found = ((weight, weight.grad) for weight in self._decay)
         gradients = ((self._describe(weight), grad) for weight, grad in found if grad is not None)
@@ -226,12 +222,11 @@ class Optimizer:
         """Restore the state that `tensors` returned.
 
         Args:
-            tensors: Tensors by name. Names that don't begin with "optimizer." and the number of a
-                weight are ignored.
-            some: True to accept that weights have no tensors, as before their first update.
+            tensors: Tensors by name. Other names than those of `tensors` are ignored.
+            some: True if weights may have no tensors, as before their first update.
 
         Raises:
-            ValueError: If the tensors can't be the state of this optimizer.
+            ValueError: If the tensors don't fit the weights, or a value is invalid.
         """
         self._state.clear()
         self._described.clear()
@@ -250,7 +245,7 @@ class Optimizer:
     def _state_of(self, weight: Tensor) -> dict[str, Tensor]:
         """Return the state of a weight: its moments and "step". Before its first update, all are 0.
 
-        The state is made when it is asked for first. The tensors aren't copies.
+        The tensors aren't copies: a change of a tensor changes the state.
         """
         if weight not in self._state:
             state = {name: torch.zeros_like(weight) for name in MOMENTS[self._rule]}
@@ -283,12 +278,12 @@ def decay_of_each(
 ) -> dict[Tensor, float]:
     """Return a dict that maps each weight that requires a gradient to its weight decay.
 
-    It is `weight_decay` for weights of two or more dimensions, such as matrices, except those of
-    NEVER_DECAYING. For all other weights, such as biases, it is 0. Weights that decay come first.
+    Weights of two or more dimensions, such as matrices, have `weight_decay`. Biases and other
+    vectors, and the weights of NEVER_DECAYING, have 0. Weights that decay come first.
 
     Args:
         model: The model.
-        weight_decay: Weight decay of these matrices.
+        weight_decay: Weight decay of matrices.
         skipped: Endings of the names of weights that are left out.
     """
     decaying: dict[Tensor, float] = {}
@@ -334,9 +329,9 @@ def clip_gradients(weights: Iterable[Tensor], max_norm: float) -> Tensor:
 def _rows_and_values(gradient: Tensor) -> tuple[Tensor | slice, Tensor]:
     """Return the rows of a weight that its gradient covers, and the gradient of these rows.
 
-    If the gradient is sparse, the rows are indices, (U,). A row may occur more than once unless the
-    gradient is coalesced. If it is dense, the rows are a slice of all rows. The second result isn't
-    a copy: a change of it changes the gradient.
+    If the gradient is dense, the rows are a slice of all rows. If it is sparse, they are indices,
+    (U,), in which a row may occur twice unless the gradient is coalesced. The second result isn't a
+    copy: a change of its values changes the gradient.
     """
     if gradient.is_sparse:
         return gradient._indices()[0], gradient._values()
@@ -385,8 +380,8 @@ def lr_at(update: int, total_updates: int, config: TrainingConfig, plateaus: int
     """Return the learning rate of an update.
 
     Args:
-        update: Number of updates before it in its phase. From `total_updates` on, the rate is that
-            of the end of the schedule.
+        update: Number of earlier updates in the phase. From `total_updates` on, the rate is the
+            last one of the schedule.
         total_updates: Number of updates of the whole phase.
         config: Section of the config with the learning rate, the schedule and the warmup.
         plateaus: Number of epochs so far without a better monitored value.

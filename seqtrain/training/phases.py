@@ -63,13 +63,13 @@ class TrainingSession:
         network: The classifier.
         calibration: Temperature, thresholds and branch weights of the classifier.
         learner: Learner of the current phase: pretraining, training or refit.
-        classifier_learner: Learner of training, or of the refit after its start. Except in
-            pretraining, it is `learner`.
+        classifier_learner: Learner of training, or of the refit once it has started. It differs
+            from `learner` only in pretraining.
         must_settle: Argument of `train`: function that is called with the number of each update.
         validation_scores: Scores on validation of the calibrated model of the best epoch, also
-            after a refit. None before calibration, without the split, and if the run was resumed
-            in the refit.
-        test_scores: Scores on test, or None before the last phase and without the split.
+            after a refit. None before calibration, without validation, and if the run resumed in
+            its refit.
+        test_scores: Scores on test, or None before the last phase and without test.
         test_logits: Logits of each branch for test, (B, C); empty if `test_scores` is None.
         branch_scores: Maps the name of each branch to its scores on test; empty if there is only
             one branch, or `test_scores` is None.
@@ -119,7 +119,7 @@ class TrainingSession:
     def rare(self) -> int | None:
         """Index of the rare one of two classes of train, or None if no class is rare.
 
-        It is None if there aren't two classes, or if the task is multi-label.
+        A class can only be rare if there are two classes and the task isn't multi-label.
         """
         train = self.data.splits["train"].labels
         counts = class_counts(train, len(self.labels)).tolist()
@@ -140,7 +140,7 @@ class TrainingSession:
             values: Attributes of the progress, by name.
 
         Raises:
-            ValueError: If a learner of this run can't have had this state.
+            ValueError: If the state is invalid or doesn't fit this run.
         """
         phase = values.get("phase")
         if phase == "refit" and self.config.training.refit:
@@ -174,7 +174,7 @@ class TrainingSession:
     def set_sample_weights(self, weights: Array) -> None:
         """Multiply the loss of each example in training and in the refit by a weight.
 
-        If validation has files of its own, its rows have the mean weight in the refit.
+        In the refit, rows of validation files have the mean weight of train.
 
         Args:
             weights: Weight of each row of a table in memory, (N,). Row i is the sequence whose
@@ -200,8 +200,8 @@ class TrainingSession:
     def start_refit(self) -> None:
         """Begin the refit: a new network with initial weights, on train and validation together.
 
-        The network gets the calibration that fits the logits kept by the objective of training. If
-        there are none, it gets the calibration of the session.
+        The calibration is fitted to `Objective.kept_logits`. If these are empty, the calibration of
+        the session is kept.
         """
         before = self.learner.progress
         self.network = initial_network(
@@ -217,11 +217,11 @@ class TrainingSession:
     def match_learned_rows(self) -> None:
         """Choose the threshold of a rare class on the rows that the current learner trains on.
 
-        After a refit, these are train and validation. Without a rare class, or without thresholds,
-        do nothing. Otherwise the calibration of the session is replaced.
+        After a refit, these are train and validation. The calibration of the session is replaced.
+        Without a rare class, or without thresholds, do nothing.
 
-        The probabilities of two models differ in their mean, even after equally many epochs. The
-        threshold of the model before the refit predicts the rare class too often, or too seldom.
+        The model of a refit needs this. The threshold of the earlier model would predict the rare
+        class too often or too seldom, because the mean probabilities of two models differ.
         """
         if self.rare is None or not self.calibration.thresholds:
             return
@@ -240,8 +240,8 @@ class TrainingSession:
     def fitted_calibration(self, branches: list[Tensor]) -> Calibration:
         """Return the calibration of a model, fitted to its logits for validation.
 
-        The logit adjustment is fitted on train. The session's calibration isn't changed. With
-        ``training.thresholds: none``, the result has no thresholds.
+        The logit adjustment is fitted on train. With ``training.thresholds: none``, the result has
+        no thresholds. The calibration of the session doesn't change.
 
         Args:
             branches: Logits of each branch for validation, (B, C). With an empty list, only the
@@ -275,9 +275,9 @@ class TrainingSession:
         return -value if self.config.training.monitor == "loss" else value
 
     def nothing_left(self) -> str | None:
-        """Return the reason why no epoch is left to train, or None if an epoch is left.
+        """Return the reason why no epoch is left to train, or None if there is one.
 
-        Epochs of later phases count, too.
+        Epochs of pretraining, training and a refit count.
         """
         learner, progress = self.learner, self.learner.progress
         is_over = progress.epoch >= learner.last_epoch or learner.stopped_early
@@ -293,9 +293,9 @@ class TrainingSession:
     def advice(self) -> str | None:
         """Return advice to the user on how to get a better model, or None if there is none.
 
-        There is advice if the best epoch isn't clearly better than the majority-class baseline, or
-        if it is the last possible one and not the first. Without validation, or with a perfect
-        score, there is none.
+        There is advice in two cases: the best epoch isn't clearly better than the majority-class
+        baseline, or training ran all of its epochs and the last one was the best. Without
+        validation, or with a perfect score, return None.
         """
         learner, progress = self.learner, self.learner.progress
         stopping = learner.stopping
@@ -334,8 +334,8 @@ class TrainingSession:
     def _refit_learner(self, epochs: int) -> Learner:
         """Return a learner of the refit that ends after `epochs` epochs.
 
-        The schedule of the learning rate has as many epochs as in training, so a refit with fewer
-        epochs ends before it does.
+        The schedule of the learning rate is as long as in training. A refit with fewer epochs ends
+        before the schedule.
         """
         # With more rows, max_epochs: auto would mean another number of epochs.
         most = self.classifier_learner.stopping.epochs
@@ -410,8 +410,9 @@ def train_classifier(session: TrainingSession) -> Iterator[TrainingEvent]:
 def calibrate(session: TrainingSession) -> Iterator[TrainingEvent]:
     """Load the best weights, fit the calibration of the model, and score it on validation.
 
-    Without validation, or with ``training.calibration: none``, only the logit adjustment is fitted.
-    If nothing was fitted, no event is yielded. Without validation nothing is scored.
+    With ``training.calibration: none``, only the logit adjustment is fitted. Without validation,
+    only the logit adjustment is fitted, and nothing is scored. If nothing was fitted, yield no
+    event.
     """
     if not session.learner.progress.is_best:
         session.load_weights(session.learner.best_weights or session.network.state_dict())
@@ -444,8 +445,7 @@ def refit(session: TrainingSession) -> Iterator[TrainingEvent]:
 def score_test(session: TrainingSession) -> Iterator[TrainingEvent]:
     """Score the model and each of its branches on test, and set the results in the session.
 
-    The branches are only scored if there are several. No event is yielded. Without test, do
-    nothing.
+    A single branch isn't scored separately. No event is yielded. Without test, do nothing.
     """
     test = session.data.splits.get("test")
     if test is not None:
@@ -471,8 +471,8 @@ def train_session(session: TrainingSession, *, finish: bool = True) -> Iterator[
 
     Args:
         session: The run. It is changed, and is up to date at every event.
-        finish: False to stop after training: without calibration, refit and scores of test. A run
-            that resumes in its refit then does nothing.
+        finish: False to stop after training, without calibration, refit and scores of test. With
+            False, a run that resumes in its refit does nothing.
     """
     names = list(PHASES)
     last = len(names) if finish else names.index("calibration")

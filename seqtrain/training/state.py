@@ -31,22 +31,23 @@ class Progress:
         epoch: Number of complete epochs, which is the number of the current epoch, from 0.
         updates: Number of updates in this phase.
         batches_done: Number of batches of the current epoch that were learned from.
-        loss_sum: Sum of the losses of their examples, in nats, added up over the branches.
-        correct: Number of correct predictions for these examples.
-        examples: Number of these examples; in pretraining, of predicted tokens.
+        loss_sum: Sum of the losses in these batches, in nats, added up over the branches.
+        correct: Number of correct predictions in these batches.
+        examples: Number of examples of these batches; in pretraining, of predicted tokens.
         time_steps: Number of time steps of these batches, without padding.
-        seconds: Duration of these updates.
+        seconds: Duration of the updates by these batches.
         best_value: Monitored value of the best epoch, negated if smaller is better. None before the
             first epoch ends.
         best_epoch: Number of the best epoch, from 1, or 0 before the first epoch ends.
         best_error: Standard error of the best value, or 0 if it has none.
-        refit_epochs: Number of epochs for a refit, as far as known, see `StoppingRule.note_epoch`.
+        refit_epochs: Number of epochs for a refit by the epochs so far, see
+            `StoppingRule.note_epoch`.
         epochs_without_better: Number of epochs since the last progress, see `StoppingRule`.
-        plateaus: Number of epochs of this phase whose value wasn't greater than all earlier ones.
-        best_loss: Validation loss of the best epoch in nats, or its training loss without a
-            validation split. `MOST_SUMMED` before the first epoch ends.
-        lowest_loss: Lowest validation loss in nats. Decreases of at most `min_delta` don't count.
-            `MOST_SUMMED` before the first epoch ends, and without a validation split.
+        plateaus: Number of epochs of this phase whose value wasn't a new maximum.
+        best_loss: Validation loss of the best epoch in nats, or without validation its training
+            loss. `MOST_SUMMED` before the first epoch ends.
+        lowest_loss: Lowest validation loss in nats; decreases of at most `min_delta` don't count.
+            `MOST_SUMMED` before the first epoch ends, and without validation.
     """
 
     phase: Phase = "training"
@@ -91,8 +92,7 @@ class Progress:
     def is_best(self) -> bool:
         """True if the weights of this position are the model to keep.
 
-        This is the case between two epochs if the last one was the best so far, and at the end of a
-        refit.
+        This is the case right after the best epoch, and at the end of a refit.
         """
         best = self.refit_epochs if self.phase == "refit" else self.best_epoch
         return self.batches_done == 0 and 0 < self.epoch == best
@@ -121,11 +121,13 @@ class Progress:
 
 
 def checked_progress(values: dict[str, Any]) -> Progress:
-    """Return the progress with these attributes, which were read from a file.
+    """Return the progress with attributes that were read from a file.
+
+    Args:
+        values: Values of the attributes by name.
 
     Raises:
-        ValueError: If an attribute is missing, unknown or invalid, or if they contradict each
-            other.
+        ValueError: If an attribute is missing, unknown or invalid, or if two contradict each other.
     """
     if values.keys() != vars(Progress()).keys():
         raise ValueError(f"progress: expected {', '.join(vars(Progress()))}")
@@ -142,7 +144,7 @@ def check_tensors(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -
 
     Args:
         found: Tensors from the file, by name.
-        expected: Tensors that they are to replace, by name.
+        expected: Tensors of the model or optimizer, by name.
 
     Raises:
         ValueError: If the names, a shape or a type differ, or a value from the file isn't finite.

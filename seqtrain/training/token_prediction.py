@@ -64,10 +64,7 @@ class TokenPrediction(Objective):
         self.predictor = model
 
     def freezes_embedding(self, epoch: int) -> bool:
-        """Return True if the embedding isn't trained, which is the same in all epochs.
-
-        This is the case if model.vectors names a file and model.freeze is set.
-        """
+        """Return True if model.vectors names a file and model.freeze is set, in any epoch."""
         model = self.config.model
         return bool(model.freeze and model.vectors)
 
@@ -80,8 +77,7 @@ class TokenPrediction(Objective):
     def score(self) -> tuple[float | None, Scores | None]:
         """Return the mean loss per predicted token on validation in nats, and None for the scores.
 
-        Without a validation split, return None twice. All processes must call this function
-        together.
+        Without validation, the loss is also None. All processes must call this function together.
         """
         if self.validation is None:
             return None, None

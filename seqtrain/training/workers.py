@@ -27,13 +27,16 @@ class WorkerPool:
     """Context manager with a pool of worker processes that train at the same time.
 
     Each worker has an equal share of torch's threads, at least one. With one job there is no
-    worker, and the calling process does the work. At the end of the block, the pool waits for all
-    calls. If the block raised an error, it stops the workers instead.
+    worker, and the calling process does the work.
 
-    Workers ignore SIGINT and SIGHUP, which a terminal sends to all processes. The parent process
-    handles them and calls `stop`. If the parent is killed, the workers stop, too. If a worker is
-    killed, the other workers stop, and futures without a result raise `BrokenProcessPool`. The next
-    `submit` then starts new workers.
+    - At the end of the `with` block, the pool waits for all calls.
+    - If the block raises an error, the pool stops the workers.
+    - If the calling process is killed, the workers stop.
+    - If a worker is killed, the other workers stop, and futures without a result raise
+      `BrokenProcessPool`. The next `submit` starts new workers.
+
+    Workers ignore SIGINT and SIGHUP, which a terminal sends to all processes. The calling process
+    must handle these signals and call `stop`.
 
     Args:
         jobs: Number of calls that run at the same time.
@@ -59,7 +62,7 @@ class WorkerPool:
         With one job, run the function in this process before returning, and raise its errors.
 
         Args:
-            call: Function without arguments. It must be picklable, and so must its result.
+            call: Function without arguments. The function and its result must be picklable.
         """
         if self._jobs == 1:
             future: Future[T] = Future()
