@@ -48,8 +48,8 @@ class GramColumn(NamedTuple):
         column: Index of the column in a step, or `ONLY` if a step is a single id.
         shortest: Number of ids of the shortest n-gram.
         longest: Number of ids of the longest n-gram.
-        tokens: Id from which on ids count as <unk>, because they were added to the vocabulary after
-            the n-grams were chosen (`--init-from`); or None.
+        tokens: Ids from this one on count as <unk>, or None if all ids count. They belong to tokens
+            that `--init-from` added after the n-grams were chosen.
     """
 
     column: int
@@ -66,14 +66,13 @@ class NgramVocabulary:
         columns: Token columns whose n-grams are features, at least one.
         keys: Keys of the n-grams of ids in ascending order, (K,) int64. The index of a key is the
             n-gram's id.
-        idf: Inverse document frequency of each n-gram, (K,) float32: ln((1 + number of sequences)
-            / (1 + number of sequences with the n-gram)) + 1. With spelling it has shape
-            (K + BUCKETS,): an entry follows for each bucket of character n-grams. It is 0 for a
-            bucket that doesn't occur in train.
+        idf: Inverse document frequency of each n-gram, (K,) float32: ln((1 + number of sequences) /
+            (1 + number of sequences with the n-gram)) + 1. With spelling, BUCKETS entries follow,
+            one for each bucket of character n-grams. A bucket that doesn't occur in train has 0.
         spelling_share: Share of character n-grams in the squared norm of a sequence's values.
 
     Raises:
-        ValueError: If no fit returns such arrays.
+        ValueError: If the arrays don't fit each other, or values are out of range.
     """
 
     columns: tuple[GramColumn, ...]
@@ -120,7 +119,7 @@ class NgramVocabulary:
     __hash__ = None  # type: ignore[assignment] # as of all that hold arrays
 
     def description(self) -> dict[str, Any]:
-        """Return JSON values from which, with the arrays, `described` builds the vocabulary."""
+        """Return all but the arrays as JSON values, for `described`."""
         shortest, longest = self.sizes
         found: dict[str, Any] = {"shortest": shortest, "longest": longest}
         found |= {"number": len(self.keys), "spelling_share": self.spelling_share}
@@ -139,7 +138,7 @@ class NgramVocabulary:
             idf: Attribute `idf`.
 
         Raises:
-            ValueError: If no fit returns such a vocabulary.
+            ValueError: If values contradict each other or are out of range.
             KeyError: If a value is missing.
         """
         one = ONLY, values["shortest"], values["longest"], values.get("tokens")
@@ -317,9 +316,9 @@ class NgramValues:
         rows: Sequence of each entry, (P,) int64.
         ngrams: N-gram id of each entry, (P,) int64. With spelling, id K + b is bucket b of
             character n-grams.
-        values: Value of each entry, (P,) float32. It is (1 + ln(number of occurrences)) * idf,
-            times a scale that makes the values of a sequence a vector of length 1. With spelling,
-            character n-grams have the vocabulary's `spelling_share` of the squared length.
+        values: Value of each entry, (P,) float32. It is (1 + ln(number of occurrences)) * idf. Then
+            the values of each sequence are scaled to a vector of length 1. With spelling, character
+            n-grams have the vocabulary's `spelling_share` of the squared length.
     """
 
     rows: Ints

@@ -42,11 +42,16 @@ def data_sources(config: Config) -> list[tuple[str, Source]]:
 
 
 def config_source(data: DataConfig, path: str) -> Source:
-    """Return a source that reads a file or table as a config says.
+    """Return a source that reads a file or table by the settings of a config.
+
+    A missing file isn't noticed before it is read.
 
     Args:
         data: Section data of the config.
-        path: Path of a file, or name of a registered table.
+        path: Path of a file, or the name that `with_given_data` gave to a table.
+
+    Raises:
+        DataError: If there is no longer a table of this name.
     """
     format = FileFormat.from_config(data, path, whole_files=holds_whole_files(path))
     return source_of(path, format, Schema.from_config(data), data.bad_rows)
@@ -65,7 +70,7 @@ def source_of(path: str, format: FileFormat, schema: Schema, bad_rows: str = "er
     """Return a source that reads a file or table.
 
     Args:
-        path: Path of a file, or name of a registered table.
+        path: Path of a file, or the name that `with_given_data` gave to a table.
         format: Format of other files. The file's own name can override its `name`: see
             `FileFormat.for_file`.
         schema: Schema of the rows.
@@ -81,7 +86,7 @@ def labelled_source(fitted: Preprocessing, path: str) -> Source:
 
     Args:
         fitted: Preprocessing of the model.
-        path: Path of a file, or name of a registered table.
+        path: Path of a file, or the name that `with_given_data` gave to a table.
     """
     return source_of(path, fitted.file_format, fitted.schema, fitted.bad_rows)
 
@@ -91,8 +96,8 @@ def with_given_data(
 ) -> tuple[Config, tuple[TableSource, ...]]:
     """Return a config that names data from Python, and the tables among these data.
 
-    Tables are registered under names, which the config has as values. They are found only as long
-    as the caller keeps references to the returned tables.
+    The config has a name in place of each table. The names work only as long as the caller keeps
+    the returned tables.
 
     Args:
         config: A Config, a mapping of its sections, or the path of a YAML file.
@@ -160,8 +165,9 @@ def files_of(key: str, value: object) -> list[str]:
 
     Args:
         key: Name of the key, for messages.
-        value: Value of the key: a path, a pattern, a list of these, or the name of a registered
-            table. Other values, such as a fraction or None, name no file.
+        value: Value of the key: a path, a pattern, or a list of these. The name that
+            `with_given_data` gave to a table is returned as it is. Other values, such as a fraction
+            or None, name no file.
 
     Raises:
         DataError: If a pattern matches no file, or a file is named twice.
@@ -207,7 +213,8 @@ def named_text(value: str | Sequence[str]) -> str:
     A table is shown by its name without digest, such as "train".
 
     Args:
-        value: A path, a pattern, a list of these, or the name of a registered table.
+        value: A path, a pattern, a list of these, or the name that `with_given_data` gave to a
+            table.
     """
     if not isinstance(value, str):
         return listed(list(value))

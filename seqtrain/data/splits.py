@@ -27,18 +27,20 @@ MANY_ROWS = 100
 def hold_out(
     labels: Ints, parts: Mapping[str, Part], seed: int, keys: Ints | None = None
 ) -> dict[str, Ints]:
-    """Choose the rows that are held out. Each part has its share of each class.
+    """Choose the rows of each part that is held out of train.
 
-    The choice among the rows of a class depends only on the seed and on that class. Parts are
-    chosen in their order: a later part doesn't change an earlier one.
+    - The classes have about the same shares in each part as in all rows.
+    - Rows with equal keys are in the same part, or all in train.
+    - Each class keeps a row in train.
+    - Parts are chosen in their order. A later part doesn't change an earlier one.
 
     Args:
         labels: Class of each row, from 0, (B,).
-        parts: Size of each part, by its name. A fraction counts all rows. Folds divide the rows
-            that earlier parts leave.
+        parts: Size of each part, by its name. A fraction is a share of all rows. Folds divide the
+            rows that aren't in earlier parts.
         seed: Seed of the choice.
-        keys: Key of each row, (B,), equal for the rows of a set; or None if all rows differ. Rows
-            with the key `BLANK` aren't held out.
+        keys: Key of each row, (B,), or None if all rows have different keys. Rows with the key
+            `BLANK` aren't held out, and fractions don't count them.
 
     Returns:
         The row numbers of each part, ascending, by its name.
@@ -81,7 +83,8 @@ def _fraction(
         left: Mask of the remaining rows: rows that can be held out.
         share: Share of the remaining rows, in [0, 1].
         seed: Seed of the choice.
-        least: Smallest number of rows of each class with ENOUGH_OF_CLASS rows.
+        least: Smallest number of rows to hold out of a class that has at least ENOUGH_OF_CLASS
+            rows.
     """
     held, free = np.zeros(len(labels), dtype=bool), np.ones(len(labels), dtype=bool)
     carry = 0.0
@@ -103,7 +106,7 @@ def _fraction(
 
 
 def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: int) -> Mask:
-    """Return the mask of one fold of several. The sets of each class are dealt out evenly.
+    """Return a mask of the rows of one fold. Each fold has about the same share of each class.
 
     Args:
         labels: Class of each row, from 0, (B,).

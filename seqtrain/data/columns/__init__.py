@@ -55,7 +55,7 @@ def column_from_dict(values: Any, tokens: Any) -> Column:
         tokens: Result of `Column.vocabulary_dict`.
 
     Raises:
-        ValueError: If no fit returns such a column.
+        ValueError: If values contradict each other or are out of range.
         KeyError: If a value is missing.
         TypeError: If a value has the wrong type.
     """

@@ -34,7 +34,7 @@ class CellEncoder(ABC):
     """Encoder of the cells of one column, in the order in which rows are read."""
 
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Any]:
-        """Return the cells, with an empty cell in place of each one that can't be encoded.
+        """Return the cells. An empty cell replaces each cell that can't be encoded.
 
         The base class accepts all cells.
 
@@ -95,8 +95,8 @@ class Column(ABC):
         kind: Name of the kind of column, a value of data.kind.
         vocabulary: Vocabulary if steps are token ids, else None.
         tokenizer_name: Name of the tokenizer of texts, else None.
-        standardize: ``"series"`` or ``"both"`` if the model also standardizes the numbers of each
-            sequence by itself, else ``"train"``.
+        standardize: ``"train"`` for numbers standardized by the training split. With ``"series"``
+            and ``"both"`` the model also standardizes the numbers of each sequence by itself.
         subword_rows: Number of rows of the embedding table of subwords.
     """
 
@@ -125,7 +125,7 @@ class Column(ABC):
     def carries(self) -> bool:
         """True if a missing number is replaced by the last one that was seen in its sequence.
 
-        Then a step also has the time since each number was seen, after the indicators.
+        If True, a step also has the time since each number was seen, after the indicators.
         """
         return False
 
@@ -142,27 +142,36 @@ class Column(ABC):
     def fit(
         self, encoder: Any, parts: Parts, options: FitOptions, known: Any = None
     ) -> tuple[Any, Parts, int]:
-        """Fit the column on the training split.
+        """Fit the column on the training split, and give all stores their final numbers.
 
         Args:
-            encoder: Encoder that encoded all parts.
-            parts: Stores with provisional numbers; ``parts["train"]`` decides.
+            encoder: Encoder that was used for all stores.
+            parts: Stores by name. They have the provisional numbers that `encoder` returned. The
+                column is fitted on ``parts["train"]``. Arrays of the stores may be changed in
+                place.
             options: Limits of vocabularies.
-            known: The column of an earlier model, or None. It keeps its ids and scales;
-                vocabularies grow.
+            known: Column of an earlier model, or None. The result keeps its ids and scales, and
+                adds new tokens to its vocabularies.
 
         Returns:
-            The fitted column; the stores with final numbers, by name; and the number of distinct
-            tokens that are frequent enough for a vocabulary. Some of them may not fit into it.
+            A tuple of three values:
+
+            - The fitted column.
+            - The stores with final numbers, by name.
+            - The number of distinct tokens that are frequent enough for a vocabulary. It counts
+              tokens for which the vocabulary has no room.
+
+        Raises:
+            DataError: If the column of the earlier model doesn't fit the data.
         """
 
     @abstractmethod
     def finish(self, store: SequenceStore, encoder: Any) -> SequenceStore:
-        """Return the store with final numbers.
+        """Return the store with final numbers. The column must be fitted.
 
         Args:
-            store: Rows whose numbers `encoder` returned.
-            encoder: An encoder of this column, which must be fitted.
+            store: Store with the provisional numbers that `encoder` returned.
+            encoder: An encoder of this column.
         """
 
     def settings(self) -> dict[str, Any]:
@@ -173,7 +182,7 @@ class Column(ABC):
         return {}
 
     def pieces(self, cell: Any) -> list[str] | None:
-        """Return the steps of a cell as texts for people, or None if they are bare numbers."""
+        """Return the steps of a cell as texts for people, or None if steps are numbers."""
         return None
 
     def scales(self) -> dict[str, tuple[float, float]]:
@@ -189,10 +198,10 @@ class Column(ABC):
         """Return the fitted column without its vocabularies as JSON values, with its `kind`."""
 
     def vocabulary_dict(self) -> dict[str, Any]:
-        """Return the vocabularies as JSON values. It is empty for a column without a vocabulary.
+        """Return the vocabularies as JSON values, or {} if the column has none.
 
-        The result maps a name to a list of tokens in the order of their ids, or to a dict of such
-        lists by column.
+        The result maps a name to a list of tokens in the order of their ids. For a table it maps
+        the name to a dict with such a list for each token column.
         """
         return {}
 
@@ -209,7 +218,7 @@ class Column(ABC):
             tokens: Result of `vocabulary_dict`.
 
         Raises:
-            ValueError: If no fit returns such a column.
+            ValueError: If values contradict each other or are out of range.
             KeyError: If a value is missing.
             TypeError: If a value has the wrong type.
         """

@@ -59,10 +59,10 @@ class ColumnTable(Column):
         tokens: Token columns.
         numbers: Number columns.
         missing: Policy for missing numbers: "error", "mask" or "last".
-        clock: Name of the number column with the time since the previous step, if the policy is
-            "last" and data.steps has such a column; else None.
-        since: Scale of the times since numbers were seen, one entry per number column. It is empty
-            with other policies than "last".
+        clock: Name of the number column with the time since the previous step, or None without such
+            a column. It is used only with the policy "last".
+        since: With the policy "last", the scale of the times since numbers were seen, one entry per
+            number column. Empty with other policies.
     """
 
     kind = "steps"
@@ -144,8 +144,7 @@ class ColumnTable(Column):
     ) -> tuple[SomeTable, Parts, int]:
         """Fit all columns on train: see `Column.fit`.
 
-        With an earlier table (`known`), number columns keep its scales, and its tokens keep their
-        ids.
+        If `known` is given, the result keeps its scales and the ids of its tokens.
         """
         values = {name: self._vectors(part) for name, part in parts.items()}
         train, total = values["train"], 0
@@ -234,7 +233,7 @@ class ColumnTable(Column):
     def erase(self, values: Features, column: int) -> None:
         """Mark a column as missing in encoded vectors, in place.
 
-        Its value becomes <unk> in a token column, or a missing number in a number column.
+        A token becomes <unk>. A number becomes a missing number.
 
         Args:
             values: Encoded vectors, (N, K). The method changes them.
@@ -307,8 +306,8 @@ class StepsColumn(ColumnTable):
     """Column with a sequence of steps per example.
 
     Attributes:
-        standardize: "train", or "series" or "both" if the model also standardizes the numbers of
-            each sequence by itself.
+        standardize: "train" for numbers standardized by the training split. With "series" and
+            "both" the model also standardizes the numbers of each sequence by itself.
     """
 
     standardize: str = "train"
@@ -359,16 +358,16 @@ class TableEncoder(CellEncoder):
         self._nothing = Steps(((),) * len(self.indexes), numbers)
 
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Steps]:
-        """Return each cell, or empty steps for an empty cell and for one that is refused.
+        """Return the cells. Empty steps replace each cell that is empty or refused.
 
-        A cell is refused if it has a wrong number of columns. If data.missing is "error", a cell
-        with a missing number is refused, too.
+        A cell is refused if it has a wrong number of columns. With data.missing: error, it is also
+        refused if a number is missing.
 
         Args:
             cells: One cell for each row: the steps of a sequence, or one step of row features.
-            problems: Maps the index of each row that can't be used to the reason. The cells of
-                these rows aren't checked, and empty steps replace them. The method adds an entry
-                for each cell that it refuses.
+            problems: Maps the index of each row that can't be used to the reason. Empty steps
+                replace the cells of these rows without a check. The method adds an entry for each
+                cell that it refuses.
         """
         checked = list[Steps]()
         for row, steps in enumerate(cells):
@@ -406,7 +405,7 @@ class TableEncoder(CellEncoder):
         return values, lengths
 
     def encode_rows(self, cells: Sequence[Steps]) -> Features:
-        """Return one vector for each cell, (B, columns), and `blank` for an empty cell.
+        """Return one vector for each cell, (B, columns). An empty cell has the vector `blank`.
 
         Args:
             cells: Cells of at most one step, such as row features.

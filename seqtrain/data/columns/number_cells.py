@@ -29,8 +29,8 @@ class NumberCells:
         name: Name of the column.
         scale: Mean and standard deviation in train.
         by: Name of the token column on which the meaning depends, or None.
-        scale_by_token: Mean and standard deviation for each id of that column, or None without
-            `by` or before `fit`.
+        scale_by_token: Mean and standard deviation for each id of the column `by`. None before
+            `fit`, and without `by`.
         edges: Ascending edges of the bins of data.number_bins, as standardized numbers. Empty
             without bins.
     """
@@ -65,8 +65,8 @@ class NumberCells:
     def _edges(self, cells: Mapping[str, Array], bins: int) -> tuple[float, ...]:
         """Return the edges of at most `bins` bins, ascending.
 
-        They are the distinct standardized numbers if there are at most `bins` + 1 of them, else
-        quantiles. About EDGE_ROWS steps are read at most.
+        The edges are quantiles of the standardized numbers. If there are at most `bins` + 1
+        distinct numbers, these are the edges. At most about EDGE_ROWS steps are read.
 
         Args:
             cells: Cells of all columns of the table in train, as for `fit`.

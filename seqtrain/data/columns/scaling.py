@@ -83,8 +83,8 @@ class Scale:
 
         Args:
             values: Numbers (N, C), NaN for missing ones.
-            rows: None if the scale has an entry for each of the C columns. Otherwise the index of
-                the entry for each row, (N,), and C is 1.
+            rows: Index of the scale's entry for each row, (N,), if all numbers are in one column.
+                None if the scale has one entry per column.
 
         Returns:
             The numbers as float32, clipped to its range; then the mask (N, C), bool.
@@ -130,9 +130,12 @@ def carry_forward(numbers: Features, lengths: Sequence[int], growth: Array | Non
         growth: Time from the previous step to each step, (N,). None if every step takes time 1.
 
     Returns:
-        Three blocks of F columns, (N, 3 F): the filled numbers (NaN before the first one seen),
-        indicators (1 for a missing number, else 0), and log(1 + time). The time is that since the
-        number was last seen, or since the first step of the sequence if it wasn't seen yet.
+        Three blocks of F columns, (N, 3 F):
+
+        - The filled numbers. They are NaN before the first number of a sequence.
+        - Indicators: 1 for a missing number, else 0.
+        - log(1 + time since the number was last seen). Before a number was seen, its time counts
+          from the first step of the sequence.
 
     Reference:
         Che et al. 2018, "Recurrent Neural Networks for Multivariate Time Series with Missing

@@ -31,10 +31,11 @@ class SeriesEncoder(CellEncoder):
         self._channels = channels
 
     def check(self, cells: Sequence[Any], problems: dict[int, str]) -> list[Features]:
-        """Return the series, with an empty one in place of each that can't be encoded.
+        """Return the series. An empty series replaces each one that can't be encoded.
 
-        A series is refused if it has another number of channels, or a missing number that isn't
-        allowed. If all series are empty and the number of channels isn't known, all are refused.
+        A series is refused if it has another number of channels than C. With the policy "error", it
+        is also refused if a number is missing. All series are refused if they are all empty and C
+        isn't known.
 
         Args:
             cells: One series for each row, (T, C).
@@ -74,8 +75,8 @@ class SeriesColumn(Column):
 
     Attributes:
         missing: Policy for missing numbers, "error" or "mask".
-        standardize: "train", or "series" or "both" if the model also standardizes each series by
-            itself.
+        standardize: "train" for numbers standardized by the training split. With "series" and
+            "both" the model also standardizes each series by itself.
         scale: Mean and standard deviation of each channel in train.
     """
 
@@ -110,9 +111,9 @@ class SeriesColumn(Column):
         options: FitOptions,
         known: SeriesColumn | None = None,
     ) -> tuple[SeriesColumn, Parts, int]:
-        """Fit mean and standard deviation of each channel, or keep an earlier model's.
+        """Fit the mean and standard deviation of each channel: see `Column.fit`.
 
-        See `Column.fit`. The number of tokens is 0.
+        If `known` is given, its means and deviations are kept. The returned number of tokens is 0.
 
         Raises:
             DataError: If the earlier model has another number of channels.

@@ -89,14 +89,13 @@ class TokenEncoder(CellEncoder):
         return np.array([UNK], dtype=np.int32)
 
     def arrays(self, values: Array) -> dict[str, Array]:
-        """Return "values" with the ids and, if the index numbers unknown words, "spellings".
+        """Return the arrays "values" and, with subwords, "spellings", each of shape (N,).
+
+        "values" has the ids, with <unk> for unknown words. "spellings" has the number of the
+        unknown word at each step, counted from 0, or -1 for a known word.
 
         Args:
             values: Results of `encode`, (N,): ids, or numbers of unknown words.
-
-        Returns:
-            A dict of arrays (N,). In "values" unknown words are <unk>. "spellings" has the number
-            of the unknown word at each step from 0, or -1.
         """
         if not isinstance(self.index, SpelledTokens):
             return {"values": values}
@@ -132,7 +131,10 @@ class TokenSequence(Column):
 
     @property
     def words(self) -> WordGrams | None:
-        """Character n-grams of the words of the vocabulary, or None without either."""
+        """Character n-grams of the words of the vocabulary, or None.
+
+        None is returned before `fit`, and without subwords.
+        """
         if self.vocabulary is None or self.subwords is None:
             return None
         return self.vocabulary.grams(*self.subwords)
@@ -144,8 +146,10 @@ class TokenSequence(Column):
     def encoder(self) -> CellEncoder:
         """Return an encoder of cells.
 
-        Before `fit` its ids are provisional. Afterwards, with subwords, each encoder numbers the
-        unknown words that it meets. Without subwords, all calls return the same encoder.
+        Before `fit` the ids are provisional. Afterwards all calls return the same encoder.
+
+        With subwords, each call returns a new encoder, which numbers the unknown words that it
+        meets.
         """
         if self.vocabulary is None:
             return TokenEncoder(self.tokenizer, GrowingTokens(SPECIAL))
@@ -162,7 +166,7 @@ class TokenSequence(Column):
     ) -> tuple[SomeSequence, Parts, int]:
         """Choose the vocabulary by the counts in train and in the files of pretraining.data.
 
-        See `Column.fit`. The arrays `values` of the parts are changed in place.
+        See `Column.fit`. The method changes the arrays `values` of the stores in place.
         """
         tokens = encoder.index.tokens
         counts = [
