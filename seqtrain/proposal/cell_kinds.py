@@ -54,9 +54,12 @@ class Cell(NamedTuple):
             - whole: a list of whole numbers from 0 on, which may be symbols.
             - symbols: a list of strings.
             - turns: a list of sentences, or of objects such as the messages of a chat.
-        content: Numbers of a series or whole cell. Strings of a list from JSON. Unit of a unit
-            cell, which is "" for a mere comma. Otherwise (), also for a list of numbers that has
-            decimal commas or a mistake.
+        content: What it holds depends on the kind:
+
+            - series, whole: the numbers. It is () if they have decimal commas or a mistake.
+            - symbols, turns: the strings of a list from JSON.
+            - unit: the unit, or "" for a number with a comma and no unit.
+            - Other kinds: ().
     """
 
     kind: str
@@ -66,9 +69,9 @@ class Cell(NamedTuple):
 def cell_of_list(value: Sequence[Any]) -> Cell:
     """Return the kind and content of a cell that holds a list from JSON.
 
-    The first entry decides between objects, strings and numbers. Strings are sentences (turns) if
-    they have two words or more on average. A list of whole numbers from 0 on is whole. Any other
-    list is a series, even if its entries aren't numbers.
+    The first entry decides between objects, strings and numbers. Objects are turns. Strings are
+    turns if they have two words or more on average, and symbols if they have fewer. Whole numbers
+    from 0 on are whole. All other lists are series, even if entries aren't numbers.
     """
     if not value:
         return Cell("blank")
@@ -83,9 +86,9 @@ def cell_of_list(value: Sequence[Any]) -> Cell:
 
 
 def is_plainly_text(text: str) -> bool:
-    """Return True if a cell is certainly text, as its length and its first letter tell.
+    """Return True if the length and the first letter of a cell show that it is text.
 
-    If the result is False, the cell may still be text: `cell_of_text` decides.
+    Other cells may be text, too: `cell_of_text` decides.
     """
     is_long = len(text) > LONGEST_SPECIAL_WORD and not text[-1].isspace()
     is_period = is_long and text[0] == "P" and PERIOD.fullmatch(text)
@@ -127,9 +130,10 @@ def cell_of_text(text: str) -> Cell:
 def _cell_of_numbers(text: str) -> Cell:
     """Return the kind and content of a text that may hold several numbers.
 
-    Two or more whole numbers from 0 on, in brackets or with blanks between, are whole. Other
-    numbers are a series. A list of numbers that has decimal commas or a mistake is a series without
-    content. Anything else is text.
+    - Two or more whole numbers from 0 on, in brackets or separated by blanks, are whole.
+    - Other lists of numbers are series. Their content is () if they have decimal commas or a
+      mistake.
+    - All other texts are text.
     """
     try:
         steps = np.asarray(sequence_from_text(text, "features"))

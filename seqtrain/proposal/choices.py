@@ -101,8 +101,8 @@ class Situation:
     Attributes:
         profile, validation: The arguments.
         tokenizer: Tokenizer that the user chose, or None.
-        carries: True if the last number replaces a missing one: a step table without tokens is
-            often missing numbers, and the user didn't set data.standardize.
+        carries: True if a missing number is replaced by the last number of its column. This is for
+            step tables of numbers with many missing ones, unless the user set data.standardize.
         family: Name of the family of the data.
         rows: Estimated number of labelled rows with a sequence.
         classes: Number of classes.
@@ -137,28 +137,29 @@ class Situation:
             self.batch_size = SMALL_BATCH
 
     def has_fewer_rows(self, total: int, per_class: int) -> bool:
-        """Return True if sequences hold tokens, and their rows are fewer than both limits.
+        """Return True if sequences hold tokens, and the number of rows is below both limits.
 
         Args:
             total: Limit of the number of rows.
-            per_class: Limit of the number of rows per class, on average.
+            per_class: Limit of the average number of rows per class.
         """
         return not self.profile.channels and self.rows < min(total, per_class * self.classes)
 
     @property
     def has_rare_class(self) -> bool:
-        """True if there are two classes, of which `rare_class` calls one rare.
+        """True if there are two classes, and `rare_class` calls one of them rare.
 
-        A threshold then decides between them. False in a multi-label task.
+        Predictions then need a decision threshold. It is False in a multi-label task.
         """
         counts = [*self.profile.classes.values()]
         return not self.profile.multi_label and rare_class(counts) is not None
 
     @property
     def stops_early(self) -> bool:
-        """True if `HELD_OUT_TO_STOP` rows or more are held out, so that training may stop early.
+        """True if there are enough validation rows to stop training early: `HELD_OUT_TO_STOP`.
 
-        With a validation file, that many rows of train are enough. False without validation.
+        If validation is a separate file, the rows of train are counted instead. It is False without
+        validation.
         """
         is_share = isinstance(self.validation, float)
         held_out = self.rows * self.validation if is_share else self.rows  # type: ignore[operator]

@@ -80,33 +80,32 @@ KIND_NAMES = {
 class ColumnProfile:
     """Statistics of one table column, updated block by block with `add`.
 
+    Only the first `MOST_KEPT` cells or a few more are kept, in `cells` and `texts`.
+
     Attributes:
         column: Name or index of the column.
-        one_hot: Names or indexes of the columns that this profile joins, each of which marks one
-            label; or None.
+        one_hot: Names or indexes of the one-hot label columns that this profile joins, or None.
         rows: Number of all cells, kept or not.
-        cells: Stripped texts of the kept cells, cut to `LONGEST_LABEL` + 1 characters. The cells
-            of the first blocks are kept, until they are `MOST_KEPT` or more.
+        cells: Stripped texts of the kept cells, cut to `LONGEST_LABEL` + 1 characters.
         texts: The kept cells as they are written. A list or null is "".
         is_text_only: True if all cells are texts in the file.
-        values: Maps each value to its count. The values are cells that can be labels, and the
-            strings in cells that hold lists of sentences. Blank cells aren't values. Counting ends
-            at more than `MOST_KEPT` values.
-        has_no_labels: True if at least one cell can't be a label: it is a list, a number with
-            decimals or a comma, or longer than `LONGEST_LABEL`.
+        values: Maps each value to its count. Values are the cells that can be labels, and the
+            strings in lists of sentences. Blank cells aren't values. Counting ends at more than
+            `MOST_KEPT` values.
+        has_no_labels: True if any cell can't be a label: a list, a number with decimals or a
+            comma, or a text longer than `LONGEST_LABEL`.
         characters: Total number of characters of the cells. A list from JSON counts as none.
         words: Total number of words. A cell that isn't text, even a blank one, counts as one word.
         kinds: Maps each kind of cell (see `Cell`) to its count.
         units: Maps each unit of numbers to the first cell with this unit and its row, from 1. The
-            unit of a number with a mere comma is "".
+            unit of a number with a comma and no unit is "".
         decimal_commas: Number of cells such as 0,5 or 1,000.
         decimal_series: Number of cells such as "0,5 1,5".
         thousands: Number of cells whose comma may separate thousands, such as 1,000.
-        steps: Total length of the lists of numbers, in time steps. Lists of which `Cell.content` is
-            () count as none.
-        roughness: Sum over all lists of whole numbers: the squared differences between
-            neighbours, less the length times the variance. A negative sum means measurements,
-            whose neighbours are similar.
+        steps: Total length of the lists of numbers, in time steps. Lists without `Cell.content`
+            count as none.
+        roughness: Measure of the differences between neighbours, over all lists of whole numbers.
+            It is negative for measurements, whose neighbours are similar.
     """
 
     column: Column
@@ -132,8 +131,8 @@ class ColumnProfile:
 
         Args:
             cells: Texts or values from JSON, one per row. None is a blank cell.
-            before: Insert the cells before all earlier blocks, as for a first row that turns out
-                to be no header.
+            before: True to insert the cells before all earlier blocks. This is for a first row that
+                turns out to be no header.
         """
         types = {*map(type, cells)}
         self.is_text_only = self.is_text_only and types <= {str}
@@ -156,10 +155,11 @@ class ColumnProfile:
         self.rows += len(cells)
 
     def _count_many(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Add the cells that are plainly texts, and perhaps the numbers.
+        """Add the cells that are plainly texts and, on these conditions, the plain numbers:
 
-        Numbers are added if all other cells, except blank ones, are plain numbers. They must have
-        at most `LONGEST_NUMBER` characters. At least `FEWEST_AT_ONCE` of them must be distinct.
+        - All cells that aren't plainly texts are plain numbers or blank.
+        - No number has more than `LONGEST_NUMBER` characters.
+        - At least `FEWEST_AT_ONCE` numbers are distinct.
 
         Args:
             counts: Maps the text of each cell to its count.
@@ -184,7 +184,7 @@ class ColumnProfile:
         Args:
             kind: The kind, "text" or "number".
             counts: Maps the text of each cell to its count.
-            labels: Those of the texts that can be labels.
+            labels: The texts among `counts` that can be labels.
         """
         self.kinds[kind] += sum(counts.values())
         self.characters += sum(len(text) * n for text, n in counts.items())
@@ -247,14 +247,16 @@ class ColumnProfile:
     def kind(self) -> str:
         """Kind of the column: number, date, text, series, symbols or turns.
 
-        The most frequent kind of cell decides. Blank cells and words such as NA don't count.
+        It is the most frequent kind of cell. Blank cells and words for missing values, such as NA,
+        aren't counted. If all cells are blank or such words, the kind is text. These are the
+        special cases:
 
-        - Numbers with a comma or unit count as numbers if all have the same unit, else as text.
-        - A column of numbers with any cell of another kind is text. So is one with fewer distinct
-          whole numbers than `FEWEST_MEASURED` and a larger share of such words than `MOST_MISSING`.
-        - Lists of whole numbers are series if neighbours are similar, else symbols.
+        - Numbers with a comma or a unit count as numbers if all have the same unit. If the units
+          differ, they count as text.
+        - A column of numbers is text if any cell is of another kind. It is also text if it has few
+          distinct whole numbers (`FEWEST_MEASURED`) and many missing values (`MOST_MISSING`).
+        - Lists of whole numbers are series if neighbours are similar. If not, they are symbols.
         - Lists of sentences are symbols if each occurs `REPEATS` times or more on average.
-        - A column without any such cell is text.
         """
         known = self.kinds.copy()
         blank, missing, with_unit = (known.pop(kind, 0) for kind in ("blank", "missing", "unit"))
@@ -289,9 +291,9 @@ class ColumnProfile:
 
     @property
     def differs(self) -> bool:
-        """True if there are more distinct values than half of the rows.
+        """True if the number of distinct values is more than half the number of rows.
 
-        Also True if any cell can't be a label: see `has_no_labels`.
+        It is also True if any cell can't be a label: see `has_no_labels`.
         """
         return self.has_no_labels or len(self.values) > self.rows / 2
 
@@ -302,9 +304,9 @@ class ColumnProfile:
 
     @property
     def can_be_label(self) -> bool:
-        """True if the column has at least two distinct values, but at most half as many as rows.
+        """True if the column has at least two distinct values, and at most half as many as rows.
 
-        False for dates, and if any cell can't be a label: see `has_no_labels`.
+        It is False for dates. It is also False if any cell can't be a label: see `has_no_labels`.
         """
         return len(self.values) >= 2 and not self.differs and self.kind != "date"
 
@@ -312,7 +314,8 @@ class ColumnProfile:
     def can_be_sequence(self) -> bool:
         """True if the column holds lists, or texts most of which differ: see `differs`.
 
-        Texts in a column named like codes don't count, nor do single words in one named like times.
+        It is False for texts in a column named like codes. It is also False for single words in a
+        column named like times.
         """
         is_name = self.is_code or (self.is_time and self.words <= self.rows)
         return self.kind in LIST_KINDS or (self.kind == "text" and self.differs and not is_name)
@@ -326,8 +329,8 @@ class ColumnProfile:
     def is_id(self) -> bool:
         """True if the values can be ids of the rows.
 
-        All cells can be labels, all differ, and they hold fewer than 1.5 words on average. False
-        with blank cells, and if not all values were counted: see `MOST_KEPT`.
+        All cells differ, can be labels, and hold fewer than 1.5 words on average. A column with a
+        blank cell, or with more than `MOST_KEPT` values, can't be the ids.
         """
         return not self.has_no_labels and len(self.values) == self.rows and self.has_one_word
 
@@ -340,8 +343,8 @@ class ColumnProfile:
     def is_measured(self) -> bool:
         """True if the column holds measurements.
 
-        These are numbers, some of which have decimals or of which `FEWEST_MEASURED` or more differ.
-        If they are whole and all differ, they may number the rows and aren't measurements.
+        These are numbers with decimals, or whole numbers of which `FEWEST_MEASURED` or more differ.
+        Whole numbers that all differ may number the rows, and aren't measurements.
         """
         changes = (self.has_no_labels or len(self.values) >= FEWEST_MEASURED) and not self.is_id
         return self.kind == "number" and changes
@@ -350,7 +353,7 @@ class ColumnProfile:
     def is_free_text(self) -> bool:
         """True if the column holds texts of `FREE_WORDS` words or more on average.
 
-        More than half of them must differ, or any cell can't be a label: see `differs`.
+        Most of the texts must differ: see `differs`.
         """
         return self.kind == "text" and self.differs and self.words >= FREE_WORDS * self.rows
 
@@ -376,8 +379,9 @@ class ColumnProfile:
     def times(self) -> npt.NDArray[np.float64]:
         """Each kept cell as a number, or as the seconds of a date or duration: (kept,).
 
-        A cell that isn't a number is NaN. In a column of dates, all values are NaN if a cell is
-        blank or of another type of date. They are also NaN if day and month can be exchanged.
+        - In a column of numbers, a cell that isn't a number is NaN.
+        - In a column of dates, all values are NaN if a cell is blank or of another type of date.
+        - They are also NaN if it is unclear whether the day or the month comes first.
         """
         cells = self.cells
         if self.has_decimal_commas:
@@ -480,7 +484,8 @@ def columns_named(
 ) -> list[ColumnProfile]:
     """Return the profiles of the columns that the user gave in an option, by name or index.
 
-    The list is empty if the user didn't give the option. A name has precedence over an index.
+    The list is empty if the user didn't give the option. A text that is a name and an index is
+    read as a name.
 
     Args:
         columns: Profiles of all columns. The given columns must be among them.
@@ -495,8 +500,8 @@ def columns_named(
 def flattened(rows: Sequence[Mapping[str, Any]], prefix: str = "") -> dict[Column, list[Any]]:
     """Return a dictionary that maps each field of JSON objects to its cells, one per object.
 
-    A field that an object lacks is None. A field of an inner object is named `outer.inner`. A
-    field that only holds inner objects has no cells and is left out.
+    A field that an object lacks is None. A field of an inner object is named `outer.inner`. If a
+    field only holds inner objects, the dictionary has only the fields of these objects.
 
     Args:
         rows: The objects.

@@ -44,6 +44,9 @@ CHOSEN_FAMILIES = {
 class DataProfile:
     """Counts over all rows of some files, and conclusions from a sample of the rows.
 
+    `count_columns` and `count_files` return profiles with the counts and the sample. `conclude`
+    then sets `lengths`, `channels`, `symbols` and `family`.
+
     Attributes:
         format: Format of the first file.
         schema: Roles of the columns.
@@ -63,16 +66,13 @@ class DataProfile:
         family: Kind of data that the rules distinguish: words, characters, alphabet, symbols,
             series (numbers of one channel), channels (numbers of several), or steps (a step table
             with a column of tokens).
-        scale: Rows of the files per row that was read: above 1 if a file was only sampled.
+        scale: Rows of the files per row that was read. It is above 1 if a file was only sampled.
         note: Description of the sample of a file, or None if all rows were read.
         owner: Unused column that names the owner of each row, such as a customer, or None.
         columns: Profiles of the label column and then of the columns of the sequence. Empty for
             step tables and formats without columns.
-        read: Number of rows from which `columns` were profiled, and of all rows. Zeros if the
-            number of all rows wasn't known beforehand.
-
-    `count_columns` and `count_files` return profiles with the counts and the sample. `conclude`
-    then sets `lengths`, `channels`, `symbols` and `family`.
+        read: Number of rows from which `columns` were profiled, and number of all rows. Both are 0
+            if the number of all rows wasn't known beforehand.
     """
 
     format: FileFormat
@@ -105,9 +105,9 @@ class DataProfile:
 
     @property
     def is_often_missing(self) -> bool:
-        """True if a step column of numbers lacks the share `OFTEN_MISSING` of its cells or more.
+        """True if a step column of numbers lacks at least the share `OFTEN_MISSING` of its cells.
 
-        The cells of the sample decide. False if the data isn't a step table.
+        Only cells of the sample are counted. It is False if the data isn't a step table.
         """
         steps = [sequence.numbers for sequence, _ in self.sample if isinstance(sequence, Steps)]
         if not steps:
@@ -123,9 +123,9 @@ class DataProfile:
     def count_columns(self) -> DataProfile | None:
         """Return a new profile with the counts of `columns`, without reading the file again.
 
-        Return None if the file must be read for these counts:
+        The result is None if the profiles of the columns aren't enough, and the file must be read:
 
-        - There are no `columns`, or several columns mark a label each.
+        - There are no `columns`, or several one-hot label columns.
         - Sequences aren't texts, or a cell of `columns` isn't a text in the file.
         - The profiles of the columns didn't keep all cells.
         - A label begins with "[", as lists do.
@@ -201,12 +201,14 @@ class DataProfile:
             self.note = f"looked at {read:,} of {total:,} rows, in {NUM_BLOCKS} blocks"
 
     def add(self, sequence: Any, labels: Labels) -> None:
-        """Count a labelled row, and perhaps append it to the sample.
+        """Count a labelled row, and append some of the rows to the sample.
 
-        Set `missing` if one of its numbers is missing. Set `multi_label` if it hasn't just one
-        label, or if labels are lists. Every k-th row is appended to the sample. If the sample
-        exceeds `SAMPLE`, every second pair is removed, and k doubles. A row with an empty or blank
-        sequence is only counted in `empty`.
+        - A row with an empty or blank sequence is only counted in `empty`.
+        - `missing` becomes True if a number of the row is missing.
+        - `multi_label` becomes True if the row hasn't exactly one label, or if the schema has a
+          separator of labels.
+        - Every k-th row is appended to the sample. If the sample exceeds `SAMPLE`, every second
+          pair is removed, and k doubles.
         """
         if not (sequence.strip() if isinstance(sequence, str) else len(sequence)):
             self.empty += 1

@@ -19,19 +19,18 @@ def has_header(
 ) -> bool:
     """Return True if the first row holds the names of the columns, and False if it is data.
 
-    The option `header` decides first. Otherwise, the row is a header if it holds a column name
-    that the user gave in another option. Without such a name, the first rule that fits decides:
+    The first rule that fits decides:
 
-    - A row with a cell of more than `LONGEST_LABEL` characters is data. So is a row with a blank
-      cell after the first cell.
-    - A row with numbers is a header only if three or more count up by one, next to other names.
-    - A row with equal cells is data.
-    - If two or more cells occur again in their columns, the row is data. An exception is a row
-      with a usual name (`KNOWN_NAMES`) that is rare in its column (`MOST_NAMES`).
-    - A row with a usual name, such as "label", is a header.
-    - A row whose cells don't occur again is a header if a column holds numbers, lists of numbers,
-      dates, or few distinct labels.
-    - A row with a cell that occurs again is data.
+    1. With the option `header`, its value decides.
+    2. A row with a column name that the user gave in another option is a header.
+    3. A row with a blank cell after the first cell is data. So is a row with a cell of more than
+       `LONGEST_LABEL` characters.
+    4. A row with three or more numbers that count up by one, and with names, is a header.
+    5. A row with any other numbers, or with equal cells, is data.
+    6. A row with a usual name, such as "label", is a header. The name must be rare in its column
+       (`MOST_NAMES`), or at most one cell of the row may occur again in its column.
+    7. A row of which a cell occurs again in its column is data.
+    8. A row is a header if a column holds numbers, lists of numbers, dates, or few distinct labels.
 
     Args:
         file: Name of the file, for messages.

@@ -50,20 +50,22 @@ def read_rows(
 ) -> Iterator[Example]:
     """Yield the examples of a source, in order.
 
-    An example that can't be used has the reason in `Example.problem`. The whole input is in memory
-    only for JSON arrays, npz, UTF-16, and tables in which the rows of an id aren't consecutive.
+    An example that can't be used has the reason in `Example.problem`.
+
+    Rows are read in blocks. The whole input is in memory only for JSON arrays, npz, UTF-16, and
+    tables of time steps whose ids are scattered.
 
     Args:
         source: File, folder or table.
-        problems: Collector of earlier problems, or None. If reading fails, the DataError also
-            contains them. The function adds none.
+        problems: Collector of earlier problems, or None. They are added to a DataError that ends
+            the reading. The collector isn't changed.
         labelled: True if every row must have a label.
         sample: Sample of the rows to read, or None to read all. It has no effect on formats that
             don't know their number of rows beforehand.
 
     Raises:
-        DataError: If reading can't continue, or `labelled` is true and the source has no rows or
-            a format without labels.
+        DataError: If reading can't continue. If `labelled` is true, also if there are no rows or
+            the format has no labels.
     """
     schema, format = source.schema, source.format.name
     problems = problems or RowProblems(source.name)
@@ -103,13 +105,13 @@ def read_cells(
 
     Args:
         source: The table.
-        problems: Collector to which the problems of rows that can't be used are added.
-        drop_bad_rows: True to leave out such rows without adding their problems.
+        problems: Collector to which the problems of unusable rows are added.
+        drop_bad_rows: True to leave out unusable rows without adding their problems.
         sample: As in `read_rows`.
 
     Yields:
-        One list per block of rows: for each column its cells in these rows. If `source.keep` asks
-        for all columns, JSON objects are one column of dicts.
+        One list per block of rows. It contains a list of cells for each column. If `source.keep`
+        asks for all columns, JSON objects are one column of dicts.
     """
     opened = source.opened(problems, labelled=False)
     opened = replace(opened, at_once=CELLS_AT_ONCE, as_cells=True, sample=sample)
@@ -125,7 +127,7 @@ def read_cells(
 def unchanged(sources: Iterable[Source]) -> Iterator[None]:
     """Raise DataError at the end of the `with` statement if a file has changed since its start.
 
-    Tables in memory are ignored. `TableSource` itself compares its digest whenever it is read.
+    Tables in memory aren't checked: `TableSource.read` does this.
     """
     before = [(x, x.stamps()) for x in sources if isinstance(x, FileSource)]
     yield

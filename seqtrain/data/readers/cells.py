@@ -39,9 +39,9 @@ def read_cells(
 ) -> Iterator[Example | Rows]:
     """Yield one Example per row or, if rows are time steps, blocks of rows as `Rows`.
 
-    With `source.as_cells`, blocks with other columns are yielded: the line numbers, None for each
-    row, and the cells of each column to keep. A row that can't be used is a block of its line
-    number and the problem.
+    With `source.as_cells`, every block is a list of these columns: the line numbers, None for each
+    row, and one column for each column to keep. An unusable row is a separate block, which has the
+    line number and the problem.
 
     Args:
         source: Input to which the rows belong. Its schema names the columns.
@@ -108,9 +108,10 @@ class _RowParser:
         )
 
     def parse_columns(self, rows: Sequence[tuple[int, Any]]) -> Rows:
-        """Return a block of rows that are time steps, as a list of columns: see `Rows`.
+        """Return a block of rows that are time steps, as the list of columns that `Rows` describes.
 
-        With `source.as_cells`, the columns are those of `read_cells`.
+        With `source.as_cells`, the list has other columns: the line numbers, None for each row, and
+        the cells of each column to keep.
 
         Args:
             rows: Line number and content of each row.
@@ -139,8 +140,8 @@ class _RowParser:
     def parse_step(self, row: tuple[int, Any]) -> Rows:
         """Return a block of one row, as `parse_columns` does.
 
-        If the row can't be used, the block contains the reason, the row's id, and None in every
-        other column. The id is None if it is blank or can't be read.
+        The block of an unusable row contains the reason, the row's id, and None in every other
+        column. The id is None if it is blank or can't be read.
 
         Args:
             row: Line number and content of the row.
@@ -244,8 +245,8 @@ def read_jsonl(source: RowSource) -> Iterator[Example | Rows]:
 def is_by_columns(row: object) -> bool:
     """Return True if a JSON value looks like a table that is stored column by column.
 
-    It must be an object with at least two fields. All of them must be lists or objects of the same
-    size, which is at least two.
+    Such a table is an object with two or more fields. Every field is a list or an object. All have
+    the same size, at least two.
     """
     values = [*row.values()] if isinstance(row, dict) else []
     sizes = {len(value) if isinstance(value, list | dict) else 0 for value in values}

@@ -94,12 +94,14 @@ class _Columns:
     def getter(
         self, columns: list[Column | None], *, partial: bool = False
     ) -> Callable[[Any], Sequence[Any]]:
-        """Return a function that takes the fields of a row and selects some columns.
+        """Return a function that selects some columns from the fields of a row.
+
+        The function raises BadRow if a row has more or fewer fields than the first row.
 
         Args:
-            columns: Names or indices of the columns to select. For a column None it returns None.
-            partial: True to return None for each field that a short row lacks. Otherwise the
-                function raises BadRow if a row hasn't as many fields as the first row.
+            columns: Names or indices of the columns to select. For a column None, the function
+                returns None.
+            partial: True to allow short rows. Each field that they lack is None.
 
         Raises:
             DataError: If there is no such column.
@@ -122,7 +124,7 @@ class _Columns:
 def read_delimited(source: RowSource) -> Iterator[Example | Rows]:
     """Yield the rows of a csv or tsv file.
 
-    A blank line is an empty sequence in a file of one column, and is skipped in any other file.
+    Blank lines are skipped. In a file of one column, they are empty sequences instead.
 
     Raises:
         DataError: If the config names a column of a file without header, or a column is missing.
@@ -208,9 +210,10 @@ def _first_record(
 ) -> tuple[Numbered, _Columns]:
     """Return an iterator over the records that are rows, and the columns.
 
-    The first record that is decodable and not blank determines the columns: by its fields as names
-    if `has_header` is True, else by their number. As a header, it and all records before it aren't
-    rows.
+    The first record that is decodable and not blank determines the columns.
+
+    - With a header, its fields are their names. The rows begin after this record.
+    - Without a header, they are numbered. All records are rows.
 
     Raises:
         DataError: If `has_header` is true and the header, or a record before it, can't be decoded.
@@ -247,11 +250,9 @@ def _quoted_records(source: RowSource, delimiter: str) -> Numbered:
 def _bare_records(source: RowSource, delimiter: str, *, with_quoted_records: bool) -> Numbered:
     """Yield the line number and the fields of each line. Quotes are ordinary characters.
 
-    With `with_quoted_records`, a record whose fields are all in quotes is read as in csv, because
-    `seqtrain predict` writes cells with line breaks in this form. The number of fields of the first
-    record shows if the quotes are ordinary characters after all. If a quoted record has another
-    number of fields, it is read as a plain line in two cases: it has several lines; or the plain
-    line has the right number of fields, and the first record isn't in quotes.
+    With `with_quoted_records`, a record whose fields are all in quotes is read as in csv.
+    `seqtrain predict` writes such records, which may contain line breaks. If the number of fields
+    doesn't fit the first record, quotes are ordinary characters in this record, too.
 
     Args:
         source: Input whose lines are read.
@@ -306,14 +307,14 @@ def _head(source: RowSource) -> str:
 def find_delimiter(format: FileFormat, head: str) -> str:
     """Return the character that separates the fields of a file.
 
-    It is the first one of these that applies:
+    The first rule that applies decides:
 
-    - the delimiter that the config sets,
-    - a tab for format tsv,
-    - the character in Excel's first line ``sep=;``,
-    - comma, semicolon, tab or pipe, if it occurs in the first line, and equally often in more than
-      half of the first lines. If several do, the one with the most such lines is used.
-    - the comma.
+    1. The delimiter that the config sets.
+    2. A tab for format tsv.
+    3. The character in Excel's first line ``sep=;``.
+    4. Comma, semicolon, tab or pipe, if most of the first lines contain it equally often. The one
+       with the most such lines is chosen.
+    5. The comma.
 
     Args:
         format: Format of the file.

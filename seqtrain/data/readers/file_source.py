@@ -64,8 +64,8 @@ class FileSource(RowSource):
     def digest(self) -> str:
         """Return a SHA-256 of the content, in hexadecimal.
 
-        For a folder it covers the names and contents of all files that training reads. A file that
-        was read from beginning to end since the last call isn't read again.
+        The digest of a folder covers the names and contents of all files that training reads. A
+        file is read for it only if it wasn't read completely since the last call.
         """
         files = self._files()
         digests = [self.digests.pop(file, "") or file_digest(file) for file in files]
@@ -105,8 +105,7 @@ class FileSource(RowSource):
     def read(self, opened: RowSource) -> Iterator[Example | Rows]:
         """Yield the rows of all files: examples, or blocks of rows if rows are time steps.
 
-        If the source is a folder, or each file is one sequence, the field `file` of each example
-        is set.
+        `Example.file` is set if the source is a folder, or if each file is one sequence.
 
         Args:
             opened: The source with the options of this reading, as `self.opened(…)` returns it.
@@ -189,13 +188,17 @@ def _read_part(source: RowSource, reading: str, *, pipes: bool) -> Iterator[Exam
 def class_folder(path: str) -> list[Part]:
     """Return the files of a folder in which names of files or sub-folders are labels.
 
-    The folder has one of two forms. With a sub-folder per class, each file in it is an example.
-    With a file ``<class>.txt`` (or ``.txt.gz``, ``.fasta``) per class, each line is an example, or
-    each record of a FASTA file. Hidden names, folders such as ``unsup``, and lists of links such as
-    aclImdb's ``urls_pos.txt`` are ignored. The files are sorted by label, then by name.
+    The folder has one of two forms:
+
+    - One sub-folder per class. Each file in it is an example.
+    - One file per class: ``<class>.txt`` (or ``.txt.gz``, ``.fasta``). Each line is an example, or
+      each record of a FASTA file.
+
+    The files are sorted by label, then by name. Hidden names, folders such as ``unsup``, and lists
+    of links such as aclImdb's ``urls_pos.txt`` are ignored.
 
     Raises:
-        DataError: If the folder has neither files in sub-folders nor such files, or has both.
+        DataError: If the folder has neither of the two forms, or both.
     """
     entries, name = _entries(path), display_name(path)
     folders = [each for each, mode in entries if stat.S_ISDIR(mode)]
@@ -240,8 +243,7 @@ def saved_dataset(path: str) -> list[Part]:
     """Return the .arrow files of a folder that Hugging Face's ``save_to_disk`` wrote, sorted.
 
     Raises:
-        DataError: If the folder contains no .arrow file; the message lists its sub-folders, which
-            may be the splits of a data set.
+        DataError: If the folder contains no .arrow file. The message lists its sub-folders.
     """
     files = sorted(glob.glob(os.path.join(glob.escape(path), "*.arrow")))
     if not files:

@@ -131,7 +131,7 @@ def _load(stream: BinaryIO, name: str) -> dict[str, Array]:
 def _rectangle(arrays: dict[str, Array], name: str) -> tuple[Array, list[int]]:
     """Return the time steps of all rows of the array X, and the borders of the rows.
 
-    Steps after the last value of a row that isn't missing are left out.
+    Missing values at the end of a row are left out.
 
     Args:
         arrays: Result of `_load`.

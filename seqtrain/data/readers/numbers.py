@@ -53,10 +53,12 @@ def number_of(cell: object) -> float:
 
 
 def plain_numbers(cells: Sequence[Any]) -> npt.NDArray[np.float64] | None:
-    """Return the numbers in cells, (N,), if all cells are plain; otherwise return None.
+    """Return the numbers in cells, (N,), or None if a cell isn't plain.
 
-    Cells are plain if all are numbers or None, which becomes NaN. They are also plain if all are
-    texts that float() accepts, in ASCII and without underscores. A blank text isn't plain.
+    Cells are plain in two cases:
+
+    - All are numbers or None. None becomes NaN.
+    - All are texts that `is_number` accepts. A blank text isn't plain.
     """
     try:
         text = "".join(cells)

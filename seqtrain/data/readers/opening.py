@@ -46,8 +46,8 @@ def open_input(
         pipes: True to allow standard input and named pipes, which can be read only once.
         encoding: Encoding of the file. UTF-16 is converted to UTF-8 in memory. Content in any
             other encoding is passed unchanged.
-        digests: Dict to which the file's SHA-256 is added under its path at the end of the `with`
-            statement, if the whole file was read in order; or None.
+        digests: Dict that receives the file's SHA-256 under its path, or None. The digest is added
+            at the end of the `with` statement, if the whole file was read in order.
 
     Yields:
         A buffered stream of bytes, which has `peek`.
@@ -174,8 +174,8 @@ class _Inflated(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer with decompressed bytes, and return their number.
 
-        Only the last read returns fewer bytes than the buffer holds. A shorter read in between, as
-        at the end of a gzip member, would change what is detected in the first bytes.
+        The buffer is filled completely except by the last read, also across gzip members. The
+        detection of formats needs full first blocks.
         """
         view, size = memoryview(buffer), 0
         while size < len(view) and self._problem is None:

@@ -18,7 +18,7 @@ FASTTEXT_LABEL = re.compile(r"(?:^|(?<=[ \t]))__label__([^ \t]*)")
 def read_txt(source: RowSource) -> Iterator[Example]:
     """Yield the examples of lines ``label<TAB>text``.
 
-    If the input is unlabelled, a line without a tab is text without a label.
+    In an unlabelled input, the label and the tab may be missing.
     """
 
     def parse(line: str) -> tuple[Any, ...]:
@@ -35,7 +35,7 @@ def read_txt(source: RowSource) -> Iterator[Example]:
 def read_fasttext(source: RowSource) -> Iterator[Example]:
     """Yield the examples of lines ``__label__NAME text``.
 
-    With data.label_separator, a line has any number of labels. In an unlabelled input the label
+    With data.label_separator, a line has any number of labels. In an unlabelled input, the label
     may be missing.
     """
     is_multi_label = source.schema.label_separator is not None
@@ -59,8 +59,8 @@ def read_fasttext(source: RowSource) -> Iterator[Example]:
 def read_fasta(source: RowSource) -> Iterator[Example]:
     """Yield the examples of FASTA records: a line `>id label`, then lines of the sequence.
 
-    The label is the last word of the record's first line, after a blank, | or =. In an unlabelled
-    input it may be missing.
+    The label is the last word of the record's first line. A blank, | or = precedes it. In an
+    unlabelled input, it may be missing.
     """
 
     def parse(record: list[str]) -> tuple[Any, ...]:
@@ -109,8 +109,9 @@ def _fasta_records(source: RowSource) -> Numbered:
 def read_ts(source: RowSource) -> Iterator[Example]:
     """Yield the examples of a .ts file of the UCR and UEA archives.
 
-    After a header of lines `@key value`, each line is a series: its channels, and then its label if
-    the header declares labels, separated by `:`. `?` and NaN are missing values.
+    A header of lines `@key value` comes first. Each further line is a series: its channels,
+    separated by `:`. The label follows as the last field if the header declares labels. `?` and NaN
+    are missing values.
     """
     lines = (row for row in source.lines() if row[1][:1] not in ("#", "%"))
     has_labels, channels_of_first = _read_header(lines, source), 0

@@ -48,11 +48,11 @@ MAGIC = {
 
 @dataclass
 class RowSample:
-    """Choice of blocks of rows, evenly spread over an input, that are read in place of all rows.
+    """Blocks of rows, evenly spread over a large input, that are read in place of all rows.
 
     Attributes:
-        most_rows: Number of rows up to which all are read. Of a larger input, about so many rows
-            are read.
+        most_rows: Number of rows up to which an input is read completely. About this number of
+            rows is read from a larger input.
         total: Number of rows of the input that was read last, or 0 if it wasn't known beforehand.
         read: Number of its rows that were read, or 0 if `total` is 0.
     """
@@ -79,8 +79,8 @@ class RowSource:
         format: File format: encoding, delimiter, decimal mark, and so on.
         schema: Meaning of the columns: sequence, label, group, and so on.
         keep: Columns whose cells are copied to `Example.kept`.
-        bad_rows: ``"error"``, ``"drop"`` or ``"blank"``. With ``"blank"``, a row that can't be
-            decoded is a bad row, and reading continues. Otherwise it raises DataError.
+        bad_rows: ``"error"``, ``"drop"`` or ``"blank"``. A row that can't be decoded raises
+            DataError. With ``"blank"`` it is only a bad row, and reading continues.
         stream: Binary stream of the open file, or None before it is opened.
         problems: Collector of the problems with rows.
         labelled: True if every row must have a label.
@@ -111,8 +111,8 @@ class RowSource:
         A byte order mark at the start is dropped.
 
         Raises:
-            DataError: If a line is longer than `LINE_BYTES`. Also if a line contains undecodable
-                or NUL bytes, unless `bad_rows` is ``"blank"``.
+            DataError: If a line is longer than `LINE_BYTES`. Also if a line contains undecodable or
+                NUL bytes, but not with `bad_rows` ``"blank"``.
         """
         number, encoding = 1, self.format.encoding
         try:
@@ -166,10 +166,10 @@ class RowSource:
         raise BadRow(f"byte {at} is not {self.format.encoding.upper()} (0x{byte:02x}); {advice}")
 
     def good(self, rows: Numbered, *, blank_rows: bool = True) -> Numbered:
-        """Return the rows with a BadRow in place of each row with undecodable or NUL bytes.
+        """Return the rows, with a BadRow in place of each row with undecodable or NUL bytes.
 
-        This only happens if `bad_rows` is ``"blank"``. With any other value, `blocks` raises
-        DataError at the first such row.
+        Such rows only occur if `bad_rows` is ``"blank"``. Without this option, `blocks` raises
+        DataError.
 
         Args:
             rows: Line number of each row, and its text or list of fields.
@@ -223,16 +223,19 @@ class RowSource:
     def labels(self, value: Any) -> Labels | None:
         """Return the labels in the label cell of a row, or None if the cell is blank.
 
-        A list, or the text of a JSON list, has any number of labels. If data.label_separator is
-        set, a text is split at it into any number of labels; a blank text has none. In an
-        unlabelled input, the result for a cell that can't be read is None.
+        - A text, integer, true or false is one label.
+        - A list, or the text of a JSON list, has any number of labels.
+        - With data.label_separator, a text is split into any number of labels. A blank text has
+          none.
+
+        In an unlabelled input, the result for a cell that can't be read is None.
 
         Args:
             value: The cell.
 
         Raises:
-            BadRow: If the input is labelled, and a label is no text, integer, true or false. Also
-                if the cell is blank, unless rows are time steps.
+            BadRow: If the input is labelled and the cell can't be read. Also if it is blank, unless
+                rows are time steps.
         """
         try:
             return None if value is None and not self.labelled else self._labels_in(value)
@@ -328,7 +331,7 @@ def _whole_lines(stream: Any, problems: RowProblems) -> Iterator[bytes]:
 
 
 def _decode(raw: bytes, encoding: str) -> str:
-    """Decode a line, as UTF-8 if possible, or else in the given encoding.
+    """Decode a line as UTF-8 or, if this fails, in the given encoding.
 
     Undecodable bytes and NUL bytes become surrogates, which match `UNDECODABLE`.
     """

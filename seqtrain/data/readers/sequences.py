@@ -51,10 +51,11 @@ def json_type(value: object) -> str:
 def sequence_from_text(text: str, kind: str, decimal: str = ".") -> Sequence:
     """Return the sequence in a cell of text.
 
-    Tokens are separated by blanks, or elements of a JSON list. Features are a JSON list, an array
-    as numpy prints it, or numbers separated by blanks, commas or semicolons. The numbers of a
-    single line are the time steps of one channel. In a cell of many lines, each line is a time
-    step and its numbers are the channels.
+    - Kind text: the whole text.
+    - Kind tokens: tokens separated by blanks, or the elements of a JSON list.
+    - Kind features: a JSON list, an array as numpy prints it, or numbers separated by blanks,
+      commas or semicolons. Numbers in one line are the time steps of one channel. If there are
+      several lines, each line is a time step, and its numbers are the channels.
 
     Args:
         text: The cell.
@@ -91,11 +92,13 @@ def sequence_from_text(text: str, kind: str, decimal: str = ".") -> Sequence:
 
 
 def sequence_from_json(value: object, kind: str, decimal: str = ".") -> Sequence:
-    """Return the sequence in a JSON value. None is an empty sequence, as a blank cell is.
+    """Return the sequence in a JSON value.
+
+    A string is read by `sequence_from_text`. None is an empty sequence. A list holds symbols for
+    kind tokens, numbers or vectors for kind features, sentences or turns of a chat for kind text.
 
     Args:
-        value: A string as in `sequence_from_text`; or a list of symbols for kind tokens, of
-            numbers or vectors for kind features, or of sentences or turns for kind text.
+        value: A string, a list, or None.
         kind: ``"text"``, ``"tokens"`` or ``"features"``.
         decimal: Decimal mark of numbers in a string.
 
@@ -127,8 +130,10 @@ def sequence_from_cells(
 ) -> Any:
     """Return the sequence in the cells of the sequence columns of a row.
 
-    Texts are joined with blanks, and lists of symbols into one list. Cells of one number each are
-    the time steps of one channel. If a cell contains a series, each cell is a channel.
+    - Kind text: the texts are joined with blanks.
+    - Kind tokens: the symbols of all cells are joined into one list.
+    - Kind features: cells of one number each are the time steps of one channel. If any cell holds
+      several numbers, each cell is a channel.
 
     Args:
         cells: The cells.
@@ -184,9 +189,9 @@ def _features_from_lines(lines: list[str], *, nested: bool) -> Features:
     """Return the numbers in lines of text as features, (T, C).
 
     Args:
-        lines: Lines of numbers.
-        nested: True if each line is a time step, with a number per channel. False if there is at
-            most one line, whose numbers are the time steps of one channel.
+        lines: Lines of numbers. If `nested` is False, at most one line.
+        nested: True if each line is a time step, with a number per channel. False if the numbers
+            of the line are the time steps of one channel.
 
     Raises:
         BadRow: If a line isn't a line of numbers, or lines have different counts of numbers.
@@ -222,8 +227,8 @@ def _matrix(rows: list[Any]) -> Features:
 def features_from_fields(fields: Listed[object]) -> Features:
     """Return the features in the fields of a row, (T, C).
 
-    If every field contains one number, the fields are the time steps of one channel. Missing
-    values at its end are left out. If some field contains several numbers, each field is a channel.
+    Fields of one number each are the time steps of one channel. Missing values at the end are left
+    out. If any field contains several numbers, each field is a channel.
 
     Raises:
         BadRow: If a field isn't a number or a series, or the channels have different lengths.
@@ -321,9 +326,10 @@ def time_text(text: str) -> str:
 def plain(value: Any) -> Any:
     """Convert a Python value to a JSON value, or None if it is missing (NaN, NaT, NA).
 
-    Bytes become text if they are UTF-8. Arrays, tuples and Arrow lists become lists. Dates and
-    times become ISO text, and durations text such as ``PT1.5S``. A value of any
-    other type without a JSON form is returned unchanged.
+    - Arrays, tuples and Arrow lists become lists.
+    - Dates and times become ISO text, and durations text such as ``PT1.5S``.
+    - Bytes become text if they are UTF-8.
+    - A value that can't be converted is returned unchanged.
     """
     if _is_missing(value):
         return None

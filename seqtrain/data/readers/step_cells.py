@@ -83,9 +83,9 @@ def rows_at(rows: Rows, order: Any) -> Rows:
 
 
 def id_cells(cells: Cells) -> Cells:
-    """Return the cells of the id column as texts without surrounding blanks; "" if missing.
+    """Return the cells of the id column as texts without surrounding blanks.
 
-    A float such as 2.0 becomes "2".
+    A missing cell becomes "", and a float such as 2.0 becomes "2".
     """
     try:
         return [*map(str.strip, cells)]
@@ -107,10 +107,10 @@ def token_cells(cells: Cells) -> Cells:
 
 
 def exact_cells(cells: Cells) -> Cells:
-    """Convert the cells of the order column to an array of numbers, if that is exact.
+    """Convert the cells of the order column to an array of numbers, if no number is rounded.
 
-    The array is int64 if all cells are integers, or float64 if all are finite numbers. Otherwise,
-    and if an integer beyond 2**53 would be rounded, the cells are returned unchanged.
+    The array is int64 if all cells are integers, or float64 if all are finite numbers. Cells that
+    can't be converted exactly are returned unchanged.
     """
     found: Cells = plain_numbers(cells)
     if found is None or not np.isfinite(found).all():
@@ -159,7 +159,7 @@ def with_point_or_error(cell: Any) -> Any:
     """Replace a decimal comma in a cell of text by a point; return other cells unchanged.
 
     For a number that has a point already, a BadRow is returned, not raised. `number_in` raises it
-    later, when it is known to which row the cell belongs.
+    when the row of the cell is known.
     """
     try:
         return with_decimal_points(cell)

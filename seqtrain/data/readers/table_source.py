@@ -178,8 +178,8 @@ class TableSource:
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Yield each row as a dict that maps column names to JSON values.
 
-        If the schema has one sequence column of kind features, its arrays are kept as arrays. The
-        digest of the content is computed at the end.
+        Arrays in a single sequence column of kind features stay arrays. The digest of the content
+        is computed at the end.
 
         Raises:
             DataError: After the last row, if the content doesn't match the digest of an earlier
@@ -240,7 +240,10 @@ class TableSource:
 
 
 def _with_nanoseconds(column: Any) -> Any:
-    """Return a polars column; times as texts if they may have nanoseconds, as Python's can't."""
+    """Return a polars column. If it may have times with nanoseconds, they are converted to texts.
+
+    Python's types for times have no nanoseconds.
+    """
     kind, unit = type(column.dtype).__name__, getattr(column.dtype, "time_unit", "ns")
     if unit != "ns" or kind not in ("Datetime", "Time", "Duration"):
         return column
@@ -273,7 +276,7 @@ _TABLES: WeakValueDictionary[int, TableSource] = WeakValueDictionary()
 
 
 def remember_table(table: TableSource) -> TableSource:
-    """Register a table, so that `table_named` finds it, and return it.
+    """Register a table, so that `table_named` finds it by its path, and return the table.
 
     Only a weak reference is kept: the table is unregistered once the caller drops it.
     """
@@ -282,9 +285,9 @@ def remember_table(table: TableSource) -> TableSource:
 
 
 def table_named(path: str, key: str = "data") -> TableSource:
-    """Return the registered table with a path.
+    """Return the table in memory that `remember_table` registered under a path.
 
-    If several equal tables are registered, it is the last one.
+    Of several equal tables, the last one is returned.
 
     Args:
         path: `TableSource.path` of the table, as the config contains it.

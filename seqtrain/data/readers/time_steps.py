@@ -59,7 +59,7 @@ class _BadCell(BadRow):
 
 
 def ids_are_scattered(blocks: Iterable[Rows]) -> bool:
-    """Return True if rows of other ids occur between the rows of an id.
+    """Return True if the rows of at least one id aren't consecutive.
 
     Args:
         blocks: All rows of a table. Only their ids are used.
@@ -77,9 +77,9 @@ class SequenceBuilder:
 
     Args:
         source: Input that the rows come from.
-        scattered: True if rows of other ids occur between the rows of an id, so that all rows must
-            be in memory at once. None if this isn't known, as for a stream. Then an id that occurs
-            again after another id makes a sequence that can't be used.
+        scattered: False if the rows of each id are consecutive. True if they aren't; then all rows
+            are held in memory at once. None if this isn't known, as for a stream; then an id that
+            occurs again after another id makes an unusable sequence.
     """
 
     def __init__(self, source: RowSource, scattered: bool | None) -> None:
@@ -97,17 +97,17 @@ class SequenceBuilder:
     def build(self, blocks: Iterable[Rows]) -> Iterator[Example]:
         """Yield the sequence of each id, in the order in which ids first occur.
 
-        If a row can't be used, its whole sequence can't be used. Such a row may lack an id. Then it
-        belongs to the sequence of the row before it or, at the start, of the row after it.
+        A sequence with an unusable row is unusable. An unusable row without an id belongs to the
+        sequence of the row before it or, at the start, of the row after it.
         """
         read = map(self._read, _with_ids(blocks))
         yield from map(self._example, _by_id(_grouped(read) if self.scattered else read))
 
     def _read(self, rows: Rows) -> Rows:
-        """Convert the cells of a block to tokens and numbers, column by column, and return it.
+        """Convert the cells of a block to tokens and numbers, column by column, and return them.
 
-        A number column stays as it is if a cell isn't a plain number. Then `_numbers` reads it cell
-        by cell, and names the row with the problem. The same holds for the order column.
+        A column of numbers, or the order column, stays unchanged if a cell isn't a plain number.
+        Its cells are read later, one by one, so that the message names the row with the problem.
         """
         if self.source.format.decimal == ",":
             numbers = range(self.numbers, self.row_features)
@@ -120,7 +120,9 @@ class SequenceBuilder:
         return rows
 
     def _example(self, rows: Rows) -> Example:
-        """Return the example of an id. If it can't be used, its line is that of the bad row.
+        """Return the example of an id.
+
+        An unusable example has the line number of the bad row.
 
         Args:
             rows: All rows of the id.
@@ -155,8 +157,9 @@ class SequenceBuilder:
         return Example(read, labels, lines[0], **fields, static=static)
 
     def _labels(self, cells: Cells, name: str, lines: Sequence[int]) -> Labels | None:
-        """Return the labels of an id. All of its rows must have the same label or a blank one.
+        """Return the labels of an id.
 
+        In a labelled input, at least one row has a label. All rows have this label or a blank one.
         In an unlabelled input, the first row with a label decides.
 
         Args:
@@ -165,8 +168,8 @@ class SequenceBuilder:
             lines: Line numbers of the rows.
 
         Raises:
-            BadRow: If the labels differ or can't be read, or the input is labelled and all cells
-                are blank.
+            BadRow: If the input is labelled, and the labels differ, are all blank, or can't be
+                read.
         """
         is_equal = cells.count(cells[0]) == len(cells)
         found = _read_each(self.source.labels, cells[:1] if is_equal else cells)

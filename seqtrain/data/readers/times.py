@@ -50,7 +50,10 @@ ISO_DURATION = re.compile(
 
 
 def possible_types(cell: object) -> set[str]:
-    """Return the keys of `ORDER_TYPES` as which a cell can be read; none for a blank cell."""
+    """Return the keys of `ORDER_TYPES` as which a cell can be read.
+
+    The set is empty for a blank cell.
+    """
     found = set[str]()
     for order_type in ORDER_TYPES:
         with suppress(BadRow):
@@ -67,9 +70,10 @@ def read_time(cell: object, order_type: str) -> tuple[float | int | None, bool |
         order_type: Type of the cell, a key of `ORDER_TYPES`.
 
     Returns:
-        The number, in nanoseconds for dates (since 1970) and durations. For type "number" it is
-        None if the cell is one of `MISSING`. Then, for dates, True if the date has a time zone,
-        else False. For other types this is None.
+        Two values:
+
+        - The number. Dates (since 1970) and durations are in nanoseconds. A missing number is None.
+        - True if a date has a time zone, False if it has none. None for other types.
 
     Raises:
         BadRow: If the cell isn't of this type, or infinite.
@@ -178,11 +182,11 @@ def _nanoseconds(seconds: int, decimals: str) -> int:
 
 
 def common_type(cells: Iterable[object], types: Set[str]) -> str | None:
-    """Return the only one of some types as which all cells can be read, or None.
+    """Return the type as which all cells can be read, or None if there isn't exactly one.
 
     Args:
-        cells: The cells. Those that can be read as none of the types are ignored.
-        types: Keys of `ORDER_TYPES`.
+        cells: The cells. A cell that can't be read as any of the types is ignored.
+        types: Types to choose from, keys of `ORDER_TYPES`.
     """
     left = types
     for cell in cells:
