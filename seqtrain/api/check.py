@@ -26,7 +26,7 @@ class Check(Summarized):
     Attributes:
         run: Directory of the run.
         data: Name of the file, files or table that was read.
-        num_examples: Number of sequences that were compared. If the data have more, it is a sample.
+        num_examples: Number of sequences that were compared: all of the data, or a sample.
         available: Number of all sequences of the data.
         steps: Total number of time steps of the compared sequences.
         cut: Number of long sequences of which only the first steps were compared.
@@ -86,16 +86,16 @@ def check(
 
     Args:
         run: A run directory, a model folder, what `fit` returned, or None for the newest run.
-        data: A file of sequences, or a table as `fit` takes it, with or without labels. None is
-            the first of the splits test, validation and train that the run has. A model folder has
+        data: A file of sequences, or a table as `fit` takes it, with or without labels. None for
+            the run's test split, or if there is none, validation, or else train. A model folder has
             no splits.
         device: auto, cpu, cuda, cuda:N or mps.
         listener: Function that is called before each comparison. Its arguments are the name of the
             comparison and the share of all comparisons that are done, in [0, 1].
 
     Raises:
-        CheckpointError: If there is no complete model. If `data` is None, also for a model folder,
-            or if rows are held out of data that changed.
+        CheckpointError: If there is no complete model, or `run` is a model folder without `data`.
+            Also if the split was held out of files that changed.
         ConfigError: If there is no such device, or the directory holds several runs.
         DataError: If a file is missing, has rows that can't be used, or has no rows.
         RunError: If memory ran out, or a prediction isn't finite.

@@ -31,8 +31,8 @@ class RunDifference(Summarized):
         counts: Maps "both", "only_a", "only_b" and "neither" to the number of examples that these
             runs predicted correctly.
         rows: Pairs of predictions, by a and by b, for each example whose predicted labels differ.
-            Pairs with a correct prediction come first, and then pairs of wrong predictions. Both
-            are sorted by the higher probability of a pair, from high to low.
+            Pairs with a correct prediction come first, and then pairs of wrong predictions. Within
+            each group, the most confident come first.
         warnings: Limits of the comparison, one line each.
     """
 
@@ -140,8 +140,8 @@ def _pairs(a: SplitPredictions, b: SplitPredictions) -> list[Pair]:
     Examples are matched by file and line. They are in the order of run a.
 
     Raises:
-        DataError: If the data differ both in name and in content. If there is no such example, or
-            the runs read different labels for one.
+        DataError: If the data differ both in name and in content. If both runs predicted no common
+            example, or read different labels for one.
     """
     hint = "give one labelled file for both with --data"
     names = " and ".join(display_name(each.found.source) for each in (a, b))

@@ -74,8 +74,8 @@ def checked_sequence(sequence: Any) -> Any:
 def are_lists(y: Any) -> bool:
     """Return True if y is a list with a list of labels for each example, as in a multi-label task.
 
-    Tuples count as lists, and sets as lists of labels. Equally long lists without any text return
-    False, because they may be rows of 0s and 1s.
+    If the lists have equal lengths and no text, return False: they may be rows of 0s and 1s. Tuples
+    count as lists. The labels of an example may also be a set.
     """
     is_list = isinstance(y, list | tuple)
     if not is_list or not all(isinstance(each, list | tuple | set) for each in y):
@@ -143,11 +143,10 @@ def steps_first(series: list[Any], layout: str) -> list[Any]:
 
 
 def whole_numbers(sequences: list[Any], kind: str | None, *, is_training: bool) -> list[Any]:
-    """Return sequences, with lists of whole numbers as lists of texts if data.kind is tokens.
+    """Return sequences, with lists of whole numbers as lists of texts if `kind` is "tokens".
 
-    With another kind or None, sequences are returned unchanged. Without a kind, whole numbers may
-    be tokens or measurements. So warn in training if `kind` is None and the first sequence is a
-    list of whole numbers.
+    For all other kinds, the sequences are returned unchanged. In training without a kind, warn if
+    the first sequence is a list of whole numbers: they may be tokens or measurements.
 
     Args:
         sequences: Sequences, at least one.
@@ -173,8 +172,8 @@ def column_of(table: Any, names: list[str], sequence: str | None) -> list[Any]:
         sequence: Name of the column of the sequences, or None if the table has one column.
 
     Raises:
-        InputError: If no column has the name `sequence`, or if it is None and there isn't exactly
-            one column.
+        InputError: If no column has the name `sequence`. Also if `sequence` is None and the table
+            doesn't have exactly one column.
     """
     if sequence not in names and (sequence is not None or len(names) != 1):
         found = quote(", ".join(names))

@@ -65,7 +65,7 @@ class Labelled:
         split: Split of the run's config, or None for other data.
         trained_on_rows: True if the model was trained on these rows, False if it wasn't, or None if
             it is unknown.
-        logits: Logits of each branch, (B, C), if they are already known. None to compute them.
+        logits: Logits of each branch, (B, C), or None to compute them.
     """
 
     classifier: Classifier
@@ -81,7 +81,7 @@ class Labelled:
     def scores(self) -> tuple[Tensor, Scores, dict[str, Scores]]:
         """Return the model's logits, (B, C), their scores, and the scores of each branch by name.
 
-        The last is empty if the model has one branch.
+        There are no scores of branches if the model has one branch.
 
         Raises:
             RunError: If memory ran out, or a logit isn't finite.
@@ -107,9 +107,8 @@ def load_labelled(
 ) -> Labelled:
     """Load a run's best model, and read and encode the rows to score.
 
-    The arguments are described at `evaluate`, but `run` can't be an ensemble. The result has a
-    warning if the model was trained on the rows. It also has one if validation was chosen because
-    there is no test split.
+    Arguments are as for `evaluate`, but `run` can't be an ensemble. Warn in `Labelled.warnings` if
+    the model was trained on the rows, or if validation replaces a missing test split.
 
     Raises:
         ConfigError: If the run has no such split, or if both `split` and `data` are set. Also if
@@ -146,9 +145,10 @@ def load_labelled(
 def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelled:
     """Read and encode a split that the run's config names.
 
-    If the rows of the split were held out of train, they are held out again as in training. The
-    same is done for train itself if rows are held out of it. The files of train must then be
-    unchanged. In all other cases a change of a file only gives a warning.
+    A split with its own files is read from them. A changed file only gives a warning.
+
+    If rows were held out of train, train and the held-out split are divided again as in training.
+    The files must then be unchanged.
 
     Args:
         run: The run.
@@ -156,8 +156,7 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
         split: test, validation or train.
 
     Raises:
-        CheckpointError: If `run` is a model folder, or if rows must be held out again of data that
-            changed.
+        CheckpointError: If `run` is a model folder, or if files that must be divided again changed.
         ConfigError: If the run has no such split.
         DataError: If a file is missing or has rows that can't be used.
     """
@@ -183,10 +182,10 @@ def read_split(run: RunDirectory, classifier: Classifier, split: str) -> Labelle
 
 
 def _learned_files(run: RunDirectory, digests: Mapping[str, str]) -> str:
-    """Return the config key of a training file that is also a file to score on, or "".
+    """Return the config key of training files that include a file to score on, or "" if none do.
 
-    Files are compared by content: the recorded digests of train, and of validation if
-    ``training.refit`` is set. For a model folder, which doesn't record its data, return "".
+    Files are compared by content. Training files are those of train, and with ``training.refit``
+    also those of validation. A model folder doesn't record its files, so the result is "".
 
     Args:
         run: The run.
@@ -286,11 +285,10 @@ class Evaluation(Summarized):
         parts: Maps the name of each branch to its scores. For an ensemble, maps the name of each
             run to its scores. Empty for one run with one branch.
         split: Split of the run's config, or None for other data.
-        ensemble: True if several runs predicted together, by the mean of their probabilities. False
-            for one run, and for folds of which each row was predicted by one run.
+        ensemble: True if several runs predicted each row, by the mean of their probabilities. False
+            if one run predicted each row.
         trained_on_rows: True if the model was trained on these rows, so that scores are too high.
-            False if it wasn't. None if it is unknown: the rows are neither a split of the run nor a
-            file that the run was trained on.
+            False if it wasn't. None if this is unknown.
     """
 
     run: Path
@@ -326,14 +324,14 @@ def evaluate(
         run: A run directory, a model folder, what `fit` returned, or None for the newest run.
         split: test, validation or train, as the run's config names them; or None for test, or
             validation if there is no test split.
-        data: A labelled file, a pattern of several, or a table as `fit` takes it, to score in place
-            of a split; or None.
+        data: Data to score in place of a split, or None. A labelled file, a pattern of several
+            files, or a table as `fit` takes it.
         steps: Also score predictions after 10 %, 20 % … of each sequence.
         device: auto, cpu, cuda, cuda:N or mps.
 
     Raises:
-        CheckpointError: If there is no complete model, or if rows are held out of data that
-            changed since training. Also for a model folder without `data`.
+        CheckpointError: If there is no complete model, or `run` is a model folder without `data`.
+            Also if the split was held out of files that changed.
         ConfigError: If the run has no such split, or there is no such device. If both `split` and
             `data` are set. Also if `steps` is True for an ensemble or a multi-label task, or if
             the runs of an ensemble hold out different rows.
@@ -367,9 +365,9 @@ def evaluate(
 def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[str, Scores]]:
     """Return the scores of an ensemble, and the scores of each run by its name.
 
-    An ensemble predicts by the mean of the probabilities, with the mean of the runs' thresholds. On
-    the validation splits of folds, each row is predicted only by the run that held the row out. The
-    warning EACH_BY_ONE is then added to the warnings of the first item of `each`.
+    An ensemble predicts by the means of its runs' probabilities and thresholds. In validation
+    splits of folds, each row is predicted only by the run that held it out. Then the first item of
+    `each` also gets the warning EACH_BY_ONE.
 
     Args:
         path: Directory of the ensemble.
@@ -377,7 +375,7 @@ def _score_together(path: Path, each: Sequence[Labelled]) -> tuple[Scores, dict[
 
     Raises:
         CheckpointError: If the runs differ in their labels or kind of sequences.
-        ConfigError: If the runs hold out different rows, and the rows aren't validation splits of
+        ConfigError: If the runs hold out different rows, unless they are validation splits of
             folds.
     """
     check_alike({x.classifier.path.name: x.classifier.preprocessing for x in each}, path)

@@ -22,10 +22,10 @@ def export(run: RunLike, folder: str | PathLike[str], *, force: bool = False) ->
         The folder, its size, and the difference of its predictions from the run's predictions.
 
     Raises:
-        ConfigError: If the folder isn't empty. With `force`, it may hold an export. Also if the
-            model can't be exported, or a package is missing.
+        ConfigError: If the folder isn't empty, the model can't be exported, or a package is
+            missing. With `force`, the folder may hold an export.
         CheckpointError: If there is no complete model, or the directory is an ensemble's.
-        RunError: If the exported model predicts otherwise than the run, or the disk is full.
+        RunError: If predictions of the exported model and of the run differ, or the disk is full.
     """
     target = Path(folder)
     check_destination(target, "export", "DIR", force=force)

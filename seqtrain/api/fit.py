@@ -80,8 +80,8 @@ def fit(
             after it.
         init_from: Run directory or model folder with the initial weights, or None for random ones.
         listener: Function that is called with each event, on rank 0.
-        finish: True to calibrate, refit and score test after training. If False, the run ends after
-            its last epoch of training. Resuming the run then does these steps.
+        finish: True to calibrate, refit and score test after training. False to leave these steps
+            to a resume of the run.
         sample_weight: Weight of each row of train in the loss, (N,), or None for equal weights. It
             needs a table in memory. To resume a run, pass the same weights again.
 
@@ -123,8 +123,7 @@ def fit(
 def _training_mode(config: Config, processes: Processes) -> Iterator[None]:
     """Enable gradients in a block, and deterministic algorithms if the config asks for them.
 
-    A stop signal that arrives in the block doesn't end the process at once. Training answers it
-    after an update.
+    In the block, a stop signal doesn't end the process. Training stops after its current update.
     """
     deterministic = deterministic_algorithms(config.training.deterministic)
     with torch.inference_mode(False), torch.enable_grad(), deterministic, processes.signals:
@@ -213,17 +212,17 @@ def _read_data(
     cache_folder: Path | None,
     listener: Listener,
 ) -> PreparedData:
-    """Return the encoded data. One process per host reads it, and others load it from the cache.
+    """Return the encoded data, and call the listener with the `DataEvent` on rank 0.
 
-    If the data couldn't be stored in the cache, each process reads it. Also call the listener with
-    the `DataEvent` on rank 0.
+    One process per host reads the data and stores it in the cache. All other processes load it from
+    there. If it couldn't be stored, each process reads the data.
 
     Args:
         config: The config.
         start: Starting point of the run. If it has a fitted preprocessing, that one is used.
         processes: All training processes.
-        cache_folder: Folder of the cache, or None to store nothing in it. Several processes on one
-            host then use a temporary folder.
+        cache_folder: Folder of the cache, or None for no cache. If None, several processes on one
+            host share a temporary folder.
         listener: Function that is called with the event.
     """
     began, data, own = time.perf_counter(), None, config
@@ -281,8 +280,8 @@ def _start_session(
 ) -> tuple[TrainingSession, str | None]:
     """Return the session of a new or resumed run, with the training state of rank 0.
 
-    Also return a line that tells which weights of an earlier model were copied, or None if none
-    were.
+    Also return a line about the weights that were copied from an earlier model, or None if no
+    weights were copied.
 
     Raises:
         CheckpointError: If `_resumed_session` raises it.
@@ -372,7 +371,7 @@ def _start_writer(
     Args:
         session: The session at its start.
         start: Starting point of the run.
-        directory: Directory of the run, or None to create one that `name` and the time name.
+        directory: Directory of the run, or None to create one with the name ``<name>-<time>``.
         name: Name of the run.
         origin: Line on the weights that were copied from an earlier model, or None.
         listener: Function that is called with the `StartEvent`.

@@ -47,8 +47,8 @@ def init(
     Args:
         data: File or folder, a list of these, or a table as `fit` takes it. Pass a table to `fit`
             again: ``fit(init(table), train=table)``.
-        label: Column of the label. Several columns are columns of 1 and 0, one for each label. None
-            to detect the column.
+        label: Column of the label. Several columns have 1 or 0 in each row, and each column is a
+            label. None to detect the column.
         sequence: Column of the sequence. A list names columns whose texts are joined. None to
             detect the column.
         id: Column with the id of a sequence, if each row is a time step. None to detect if rows are
@@ -88,7 +88,10 @@ def init(
 
 
 def _check_not_empty(data: Any) -> None:
-    """Raise DataError if `data` is an empty list or table."""
+    """Raise DataError if `data` is a list, a dict or a table of length 0.
+
+    A dict of empty columns passes.
+    """
     if not isinstance(data, str | PathLike) and hasattr(data, "__len__") and not len(data):
         raise DataError(f"data: found an empty {type(data).__name__}; expected {EXPECTED}")
 
@@ -103,12 +106,13 @@ def _listed(columns: Column | Sequence[Column] | None) -> list[Column] | None:
 def _files_of(name: str, data: Any, tables: list[TableSource]) -> list[str]:
     """Return the paths of the files of a split.
 
-    A table in memory is appended to `tables`, and the result has one path that names the table.
+    For a table in memory, return one path that stands for it, and append the table to `tables`.
 
     Args:
         name: Name of the split.
         data: File or folder, a list of these, or a table.
-        tables: List that receives the table. The path can be read while this list exists.
+        tables: List that receives a table in memory. The path of the table is valid while this list
+            exists.
     """
     files = [*data] if isinstance(data, list | tuple) else [data]
     if all(isinstance(file, str | PathLike) for file in files):

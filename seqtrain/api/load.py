@@ -19,7 +19,7 @@ from seqtrain.runs.run_directory import members, model_folder
 def load(run: RunLike | Classifier = None, *, device: str = "auto") -> Classifier:
     """Load the classifier of a run, or of an ensemble.
 
-    From then on, torch computes with one thread in processes that are forked from this one.
+    Processes that are forked after this call compute with one thread of torch.
 
     Args:
         run: A run directory, a model folder, what `fit` returned, or None for the newest run. A

@@ -30,10 +30,10 @@ class Run(Summarized):
             validation it is the loss or the accuracy on train. NaN before the first epoch ends.
         stopped_early: True if the stopping rule ended training before the last epoch.
         test: Scores on test, or None without a test split.
-        validation: Scores of the calibrated model of the best epoch on validation, or None without
-            the split, or if the run was resumed after that.
-        refit: True if a new model was trained on train and validation together. It is in `best`
-            instead of the model of the best epoch.
+        validation: Scores on validation of the best epoch's model, with calibration. None without a
+            validation split, or if the run was resumed after the calibration.
+        refit: True if a new model was trained on train and validation together. The folder `best`
+            then holds this model.
         advice: Advice on how to get a better model, or None.
         branches: Maps the name of each branch to its score on test, by the metric that
             `compared_metric` returns. Empty without a test split, or if there is one branch.
@@ -79,10 +79,10 @@ def directory_of(run: RunLike) -> RunDirectory:
 
 
 def default_split(*runs: RunLike) -> str:
-    """Return the split to score by default, "test" or "validation".
+    """Return the split to score by default.
 
-    It is "validation" if every run has this split, but not every run has a test split. If not every
-    run has "validation" either, it is "test". Model folders, which name no splits, are ignored.
+    It is "test", or "validation" if every run has that split and some run has no test split. Model
+    folders have no splits and are ignored.
 
     Raises:
         CheckpointError: If a directory doesn't exist.

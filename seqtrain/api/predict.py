@@ -79,7 +79,7 @@ def _columns_by_index(keep: Sequence[Column], schema: Schema) -> list[Column]:
     """Return the names of columns to keep as `Example.kept` needs them.
 
     If the model names all sequence columns by index, texts of at most four digits become indexes.
-    If it names only the id by index, the index of the id does.
+    If the model names only the id by index, only this index is converted.
 
     Args:
         keep: Names of columns, as the user wrote them.
@@ -108,24 +108,28 @@ def predict(
 ) -> PredictionStream:
     """Classify every row of a file, a folder, or standard input.
 
-    A .txt file and standard input have one sequence per line. For a model of feature vectors, a
-    line is a JSON list of vectors. Other files are read as the training file was. A model that was
-    trained on whole files is an exception: a .txt file, or each file of a folder, is one sequence.
+    A file is read as the training file was, with these exceptions:
+
+    - A .txt file and standard input have one sequence per line. For a model of feature vectors, a
+      line is a JSON list of vectors.
+    - If the model was trained on whole files, a .txt file is one sequence, and so is each file of a
+      folder.
 
     Args:
         source: Path, or - for standard input; or sequences as `Classifier.predict` takes them.
         run: What `fit` or `load` returned, a run directory, a model folder, or None for the newest
             run.
         device: auto, cpu, cuda, cuda:N or mps.
-        ranks: Number of most probable labels that get a probability, or None for all. If
-            multi-label, all get one.
+        ranks: Number of most probable labels that get a probability, or None for all. It is ignored
+            if multi-label.
         report: Receives counts of the rows that were read, cut or empty, or None.
         input_format: csv, tsv, jsonl, fasttext, txt or lines, or None to go by the file's name.
         delimiter: Delimiter of a csv file: comma, semicolon, tab or pipe; or None for the one of
             training.
         encoding: Encoding of a file, such as cp1252; or None for the one of training.
         keep: Columns whose cells come with the predictions, as `Prediction.example.kept`.
-        empty: error, unk or blank, for empty sequences, as in `Classifier.predict_examples`.
+        empty: Treatment of empty sequences: error, unk or blank, as for
+            `Classifier.predict_examples`.
         bad_rows: error, or blank to make no prediction for rows that can't be read.
 
     Returns:
@@ -167,17 +171,16 @@ def _bursts(
 def format_warnings(
     source: str, first: Example | None, fitted: Preprocessing, format: str | None = None
 ) -> list[str]:
-    """Return a list of one warning if an input is perhaps not read as the user expects, else [].
+    """Return a list of one warning if an input may be read in a wrong format, or [].
 
-    The user may expect one sequence per line instead of one per file, or the reverse. Or the first
-    row looks as if the file had the format of training.
+    Warn if each file is read as one sequence, but may have one sequence per line, or the reverse.
+    Also warn if the first row looks like a row in the format of training.
 
     Args:
         source: Path of the input, or "-" for standard input.
         first: First row of the input as it was read, or None if it has none.
         fitted: Preprocessing of the model.
-        format: Format that the user set for the input. There is no warning then. None if the user
-            set no format.
+        format: Format that the user set for the input, or None. With a format there is no warning.
     """
     if format is not None or os.path.isdir(source):
         return []
@@ -205,9 +208,9 @@ def format_warnings(
 def arrivals(source: Source) -> Iterator[Iterable[Example]]:
     """Yield iterables of the examples of a source that are available at the same time.
 
-    For a file, this is one iterable of all examples. Standard input is read by a second thread.
-    Each iterable then has the examples that this thread has read so far, at most `CHUNK_ROWS`. So
-    no example waits for a later one. An error is raised after the examples before it.
+    A file gives one iterable of all examples. Standard input is read by a second thread, and each
+    iterable has the examples that arrived meanwhile, at most `CHUNK_ROWS`. An error is raised after
+    the examples before it.
 
     Raises:
         DataError: If the source can't be read.
@@ -295,9 +298,11 @@ def predict_steps(
 ) -> Iterator[StepPredictions]:
     """Classify every row of a file, or of standard input, after each of its time steps.
 
-    A model that only reads forward reads each sequence once. Another model reads each prefix again,
-    which is T (T + 1) / 2 steps for a sequence of T steps. Arguments are as for `predict`. Unlike
-    there, an empty sequence is an error if the model was trained with ``data.empty: error``.
+    A model that only reads forward reads each sequence once. Any other model reads each prefix
+    separately: T (T + 1) / 2 steps for a sequence of T steps.
+
+    Arguments are as for `predict`. An empty sequence is an error if the model was trained with
+    ``data.empty: error``.
 
     Returns:
         An iterator that yields the predictions for each row, in input order. It raises the errors
@@ -340,8 +345,8 @@ class Reconstruction:
     Attributes:
         sequence: Tokens of the sequence as the model reads them.
         tokens: Tokens that the decoder returned.
-        agreement: Number of steps at which both are equal, divided by the number of steps of the
-            longer one, in [0, 1].
+        agreement: Share of steps at which `sequence` and `tokens` are equal, in [0, 1]. It is
+            relative to the longer of them.
     """
 
     sequence: tuple[str, ...]

@@ -30,17 +30,16 @@ class Prediction(Summarized):
     """Prediction for one sequence.
 
     Attributes:
-        label: The predicted label, or an empty text if there is a problem. It has the type that the
-            label has in the table that `fit` was called with. After training on files it is text.
-            In a multi-label task it is one text of all predicted labels, with
-            ``data.label_separator`` between them. This text is empty if no label is predicted.
+        label: The predicted label, as text or with its type in the table that `fit` was called
+            with. In a multi-label task it is one text of all predicted labels, with
+            ``data.label_separator`` between them. It is an empty text if there is no label or a
+            problem.
         probability: Probability of the prediction, in [0, 1], or NaN if there is a problem. In a
             multi-label task it is the probability that exactly these labels are right, if labels
             are independent.
-        probabilities: Maps labels to their probabilities. The predicted label comes first, then
-            the others from the most to the least probable. In a multi-label task all are sorted by
-            probability. It has all labels, unless `ranks` limits their number. Empty if there is a
-            problem.
+        probabilities: Maps labels to their probabilities, from the most to the least probable. In a
+            single-label task the predicted label is always first. All labels are included, unless
+            `ranks` limits their number. Empty if there is a problem.
         unknown: Share of the sequence's tokens that the model doesn't know, in [0, 1]. It is 0 if
             there is a problem.
         example: The sequence, its line, file and kept columns.
@@ -103,8 +102,8 @@ def predictions_of(
         decisions: Predicted classes of each example, and their probability, as `Classifier.decide`
             returns them.
         label_set: The labels.
-        ranks: Number of most probable labels that get a probability, or None for all. If
-            multi-label, all get one.
+        ranks: Number of most probable labels that get a probability, or None for all. It is ignored
+            if multi-label.
     """
     decided, sure_of = decisions
     names, multi_label = np.array(label_set.values, dtype=object), label_set.multi_label
@@ -127,9 +126,10 @@ def _ranked(probabilities: Tensor, first: list[list[int]] | None, ranks: int | N
 
     Args:
         probabilities: Probability of each class, (B, C).
-        first: Class of each example that comes before more probable ones, in a list of one; or
-            None.
-        ranks: If 1 and `first` is set, only these classes are returned, (B, 1).
+        first: List of one class for each example, which comes first. None to order by probability
+            only.
+        ranks: Number of classes to return, if it is 1 and `first` is set. All classes in all other
+            cases.
     """
     if first is None:
         return probabilities.argsort(dim=1, descending=True, stable=True)
@@ -164,7 +164,7 @@ class Predictions(list[Prediction]):
     def probabilities(self) -> npt.NDArray[np.float64]:
         """Probability of each class for each sequence, (B, C).
 
-        It is NaN for classes without a probability, and so for a sequence with a problem.
+        NaN for classes without a probability, and for all classes of a sequence with a problem.
         """
         rows = [
             [each.probabilities.get(label, math.nan) for label in self.classes] for each in self
@@ -177,8 +177,8 @@ class Predictions(list[Prediction]):
         These are `label`, `probability`, and `probability_x` for each class x.
 
         Args:
-            library: pandas or polars. By default the one that the program has imported, or else
-                the one that is installed. Of two, it is pandas.
+            library: pandas or polars. None chooses a library that is imported, or else one that is
+                installed. If both are, it chooses pandas.
 
         Raises:
             ConfigError: If the library isn't installed.
@@ -221,7 +221,7 @@ class PredictionStream(Iterator[Prediction]):
 
     @cached_property
     def rest(self) -> Predictions:
-        """List of all predictions that weren't iterated over when it was first used.
+        """All predictions that weren't iterated over before the first use of this property.
 
         The first use computes them.
         """
