@@ -35,7 +35,7 @@ class LogitCalibration:
             equal weights.
         temperature: number by which the mean is divided. In a multi-label task it may be one number
             for each class.
-        shift: number that is then added to the logit of each class, or None.
+        shift: number that is added to the logit of each class after the division, or None.
     """
 
     temperature: float | Sequence[float] = 1.0
@@ -161,8 +161,8 @@ class ClassifierNetwork(nn.Module):
             names: names of the branches to compute, or None for all.
 
         Raises:
-            ValueError: If lengths don't fit padded inputs, if training needs random numbers and the
-                context has none, or if the batch lacks row features.
+            ValueError: If the lengths of a padded batch are invalid, if random numbers that
+                training needs are missing, or if the batch lacks row features.
             ConfigError: If model.engine asks for an engine that can't run here.
         """
         context = ForwardContext() if context is None else context
@@ -198,8 +198,8 @@ class ClassifierNetwork(nn.Module):
     def whole_sequence_key(self) -> str | None:
         """Config key that makes predictions need whole sequences, or None.
 
-        If it is None, `step_logits` can predict after every time step. Of several such keys it is
-        that of the first branch.
+        If several branches have such a key, it is the key of the first one. Without such a key,
+        `step_logits` can predict after every time step.
         """
         keys = [branch.whole_sequence_key for branch in self.branches]
         return next((key for key in keys if key is not None), None)
@@ -207,8 +207,8 @@ class ClassifierNetwork(nn.Module):
     def step_logits(self, batch: Batch, context: ForwardContext | None = None) -> Tensor:
         """Return the calibrated logits after every step of a packed batch, (N, C), in packed order.
 
-        Call it only if `whole_sequence_key` is None. Otherwise the result may be wrong without an
-        error: the recurrent branch doesn't check itself. The final states of the context are set.
+        The final states of the context are set. Call it only if `whole_sequence_key` is None,
+        because the recurrent branch doesn't check this.
 
         Raises:
             NotImplementedError: If a branch other than the recurrent one needs whole sequences.
@@ -253,8 +253,7 @@ def combined(branches: Sequence[Tensor], weights: Sequence[float] | None = None)
     """Return the weighted mean of the branches' logits, (…, C), in float32.
 
     The logits of a single branch are returned unchanged, in their own type. In a single-label task
-    the result is equivalent to the mean of log-probabilities, because softmax ignores a number that
-    is added to all logits.
+    the mean of logits gives the same probabilities as the mean of log-probabilities.
 
     Args:
         branches: logits of each branch, (…, C).
@@ -306,9 +305,9 @@ def new_network(
     Args:
         config: the section model of a config.
         preprocessing: the fitted preprocessing of the network's inputs.
-        lengths: number of time steps of each training sequence, (B,); or only the smallest, the
-            median and the largest of these numbers. Only used with model.kernels: if it is None
-            there, the network gets no kernel branch.
+        lengths: number of time steps of each training sequence, (B,), which model.kernels needs.
+            The smallest, the median and the largest number are enough. If it is None, the network
+            has no kernel branch.
     """
     spec = InputSpec.of(preprocessing, lengths if config.kernels else None)
     return ClassifierNetwork(config.architecture, spec, multi_label=preprocessing.multi_label)

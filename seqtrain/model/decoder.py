@@ -130,12 +130,11 @@ class PretrainingModel(nn.Module):
 
 
 class LanguageModel(PretrainingModel):
-    """Language model that predicts the next token from each state of the encoder.
+    """Language model that predicts the next token from each state of the forward direction.
 
-    The backward direction predicts the token before.
-
-    A bidirectional classifier must have one layer, which the config ensures. A second one would see
-    the tokens to be predicted through the other direction.
+    In a bidirectional classifier, each state of the backward direction predicts the previous token.
+    Such a classifier must have a single layer. In a second layer, each direction would read the
+    tokens that the other direction must predict.
     """
 
     def __init__(self, classifier: ClassifierNetwork, dropout: float) -> None:
@@ -149,8 +148,8 @@ class LanguageModel(PretrainingModel):
             random: random numbers for dropout and random initial states, or None for evaluation.
 
         Returns:
-            (D * N,): the losses of the token after each step, in packed order. If the classifier is
-            bidirectional, the losses of the token before each step follow.
+            The losses, (D * N,), for the token after each step, in packed order. If the classifier
+            is bidirectional, the losses for the token before each step follow.
 
         Raises:
             ValueError: If `random` is None and training needs it, for dropout or random initial
@@ -187,17 +186,17 @@ class Autoencoder(PretrainingModel):
         self.decoder = decoder.float()
 
     def forward(self, batch: Batch, random: RandomNumbers | None = None) -> Tensor:
-        """Return the loss of each predicted token in nats. The decoder reads the true tokens.
+        """Return the loss of each predicted token in nats.
 
-        A token is predicted from all tokens before it and the encoder's last state.
+        Each token is predicted from the encoder's last state and all true tokens before it.
 
         Args:
             batch: packed or padded.
             random: random numbers for dropout and random initial states, or None for evaluation.
 
         Returns:
-            (B + N,): the losses of the first token of each sequence, then of the token after each
-            step, in packed order.
+            The losses, (B + N,), for the first token of each sequence, then for the token after
+            each step, in packed order.
 
         Raises:
             ValueError: If `random` is None and training needs it, for dropout or random initial
@@ -215,14 +214,14 @@ class Autoencoder(PretrainingModel):
 
     @torch.no_grad()
     def reconstruct(self, batch: Batch, steps: int) -> list[list[int]]:
-        """Encode sequences, and return the ids that the decoder then predicts for each row.
+        """Encode sequences, decode them, and return the predicted ids of each row.
 
-        The decoder reads its own predictions, not the true tokens.
+        The decoder reads its own predictions, not the true tokens. A row ends when END is
+        predicted. END isn't part of the result.
 
         Args:
             batch: a packed batch. The result is in the order of its rows.
-            steps: largest number of ids per row. A row ends earlier if END is predicted, which is
-                left out. Its list may be empty.
+            steps: largest number of ids per row.
         """
         state = self._start(self._embed(batch))
         found: list[list[int]] = [[] for _ in range(state.shape[2])]
@@ -248,7 +247,7 @@ class Autoencoder(PretrainingModel):
 def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
     """Return the tokens that a decoder or language model predicts.
 
-    Beyond the ends of a sequence the token is END.
+    Before the first and after the last step of a sequence, the token is END.
 
     Args:
         packed: ids of the sequences.
@@ -272,9 +271,9 @@ def neighbours(packed: PackedSequence) -> tuple[Tensor, Tensor]:
 def token_softmax(width: int, vocab_size: int) -> nn.AdaptiveLogSoftmaxWithLoss:
     """Return an adaptive softmax over a vocabulary, which scores rare tokens in groups.
 
-    Ids must be in the order of decreasing frequency. The first `FREQUENT` ids are always scored. In
-    training, a group of rarer ids is scored only for the targets in it. With states of at least
-    `WIDE` units, rarer groups have fewer dimensions. Both save time.
+    Ids must be in the order of decreasing frequency. The first `FREQUENT` ids are always scored.
+    Rarer ids form groups. To save time in training, a group is scored only for targets in the
+    group. With states of at least `WIDE` units, rarer groups also have fewer dimensions.
 
     Args:
         width: size of the states that predict.

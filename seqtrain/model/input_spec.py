@@ -20,8 +20,8 @@ class KernelSizes:
 
     Attributes:
         channels: number of channels of a series.
-        indicators: True if an indicator of missing values follows for each channel, and values with
-            an indicator of 1 are left out. False if missing values are carried forward.
+        indicators: True if each channel has an indicator, which is 1 where a value is missing. The
+            branch leaves out missing values. False if missing values are carried forward.
         lengths: number of time steps of train's shortest, median and longest sequence.
     """
 
@@ -65,9 +65,8 @@ class InputSpec:
 
         Args:
             preprocessing: the fitted preprocessing.
-            lengths: number of time steps of each training sequence, or None without
-                model.kernels. Only minimum, median and maximum are used. If it is None, `kernels`
-                is None.
+            lengths: number of time steps of each training sequence, from which minimum, median and
+                maximum are used. If it is None, `kernels` is None.
         """
         series, kernels, column = None, None, preprocessing.sequence
         if column.standardize != "train":

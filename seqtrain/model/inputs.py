@@ -39,8 +39,7 @@ class DistinctTokens:
             words.
         unknown: distinct numbers of the unknown words, ascending.
         index: position of each step's token in the concatenation of `known` and `unknown`.
-        spellings: character n-grams of all unknown words of the batch, also if this is a segment;
-            or None without any.
+        spellings: character n-grams of all unknown words of the whole batch, or None without any.
 
     Shape:
         known and unknown together have U entries. index: (N,). All are int64.
@@ -102,9 +101,11 @@ class Inputs:
             random: random numbers for dropout, or None for prediction.
 
         Returns:
-            The packed time steps. With convolutions they are embedded and convolved, otherwise not;
-            for series, the convolutions replace the embedding. With subwords and no convolutions,
-            unknown words have ids beyond the vocabulary.
+            The packed time steps, ready for `read`:
+
+            - without convolutions: ids, or numbers that aren't embedded yet. With subwords, each
+              unknown word has an id above the ids of the vocabulary.
+            - with convolutions: the output of the last convolution.
         """
         packed = batch.packed
         if self.subwords is not None:
@@ -130,7 +131,9 @@ class Inputs:
         random: RandomNumbers | None,
         begin: Tensor | None,
     ) -> PackedSequence | DistinctInputs:
-        """Return the inputs of the encoder for time steps: embed them if they aren't yet.
+        """Return the vectors that the encoder reads at some time steps.
+
+        Steps that `read_whole` has embedded and convolved are returned unchanged.
 
         Args:
             packed: result of `read_whole`, or a segment of it.
@@ -139,7 +142,8 @@ class Inputs:
             begin: time step at which each row begins in its sequence, (B,), or None for 0.
 
         Returns:
-            `DistinctInputs` for tokens without convolutions, else one vector for each packed step.
+            One vector for each packed step. For tokens without convolutions, it is a
+            `DistinctInputs`, which holds equal vectors only once.
         """
         if self.convolutions is not None and not isinstance(self.embedding, nn.Identity):
             return packed  # `read_whole` embedded the steps before the convolutions
@@ -154,11 +158,10 @@ class Inputs:
         random: RandomNumbers | None,
         rate: float | None = None,
     ) -> DistinctInputs:
-        """Embed tokens. Return the vectors of distinct tokens, and the index of each step's vector.
+        """Return the vectors of the distinct tokens, and the index of each step's vector.
 
-        Dropout sets the same units of a token's vector to 0 at all of its occurrences in the batch
-        (Gal & Ghahramani 2016, arXiv:1512.05287). So each token is embedded, dropped and projected
-        once.
+        Dropout sets the same units to 0 wherever a token occurs in the batch (Gal & Ghahramani
+        2016, arXiv:1512.05287). So each distinct token needs only one vector.
 
         Args:
             packed: ids of the whole batch, or of a segment of it.
@@ -187,9 +190,8 @@ class Inputs:
     def _distinct_tokens(self, packed: PackedSequence, batch: Batch | None) -> DistinctTokens:
         """Return the distinct tokens of a batch or a segment.
 
-        For a whole batch with a copy of the ids on the CPU, they are on the CPU. So the CPU knows
-        the number of tokens without waiting for the device. Otherwise they are on the device of
-        `packed`.
+        They are on the device of `packed`. An exception is a whole batch that has a copy of its ids
+        on the CPU: its distinct tokens are on the CPU, which saves a wait for the device.
 
         Args:
             packed: ids of the whole batch, or of a segment of it.
@@ -228,7 +230,7 @@ class Inputs:
 def distinct_ids(ids: Tensor, vocab_size: int, *, with_unk: bool = False) -> tuple[Tensor, Tensor]:
     """Return the distinct ids in ascending order, (U,), and the index of each id in them, (N,).
 
-    Except for `with_unk`, both equal the results of `torch.unique`, but nothing is sorted.
+    The results equal those of `torch.unique`, but are computed without sorting.
 
     Args:
         ids: ids below `vocab_size`, (N,).

@@ -114,8 +114,8 @@ class MaxPooling(Pooling):
 class AttentionPooling(Pooling):
     """Weighted mean of the states. The softmax of a learned score gives the weights.
 
-    A summary is the weighted sum, the sum of the weights, and the largest score, which is
-    subtracted from the scores before they enter an exponential.
+    A summary is the weighted sum, the sum of the weights, and the largest score. The weights of a
+    summary are exp(score - largest score).
 
     Reference:
         Yang et al. 2016, "Hierarchical Attention Networks", section 2.2; the softmax over segments:
@@ -141,7 +141,7 @@ class AttentionPooling(Pooling):
     def merge(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the joint summary, (B, H + 2).
 
-        Both sums are first scaled to the larger one of the two largest scores.
+        The sums of both summaries are scaled to the same largest score, and then added.
         """
         largest = torch.maximum(first[:, -1:], second[:, -1:]).detach()
         scaled = [
@@ -204,9 +204,9 @@ AnyPooling = Pooling | PoolingList
 
 
 def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the names in model.pooling in the order of their vectors.
+    """Return the names in model.pooling in the order in which their vectors are concatenated.
 
-    "last" comes first, and the others keep their order.
+    The order is the order in the config, except that "last" comes first.
 
     Args:
         pooling: value of model.pooling: a name, or several.
@@ -218,9 +218,10 @@ def pooling_names(pooling: str | Sequence[str]) -> tuple[str, ...]:
 def make_pooling(
     pooling: str | Sequence[str], width: int, attention_size: int | None = None
 ) -> AnyPooling | None:
-    """Return the module for the poolings in model.pooling other than "last", or None without any.
+    """Return the module that pools the states, or None if model.pooling is only "last".
 
-    A list of names gives a `PoolingList`, and a single name a `Pooling`.
+    The name "last" has no module, and is left out. The module is a `Pooling` for a single name, and
+    a `PoolingList` for a list.
 
     Args:
         pooling: value of model.pooling: a name, or several.
@@ -252,8 +253,8 @@ def add_segment(
 ) -> Tensor:
     """Return the summary of sequences up to the end of a segment.
 
-    Row i of the summary and row i of the segment belong to the same sequence. Either may have fewer
-    rows than the other. Rows that only one of them has are taken as they are.
+    Row i of `summary` and row i of the segment belong to the same sequence. If the numbers of rows
+    differ, rows without a partner are copied to the result.
 
     Args:
         pooling: the pooling that made the summary.
@@ -299,7 +300,7 @@ def pool_after_each_step(pooling: AnyPooling, states: Tensor, batch_sizes: Tenso
 def last_valid_state(h_n: Tensor, *, bidirectional: bool) -> Tensor:
     """Return the top layer's last valid state of each sequence, directions concatenated.
 
-    The backward direction's last valid state is that after the first time step.
+    For the backward direction, it is the state after reading the first time step.
 
     Shape:
         h_n: (layers * directions, B, hidden), as nn.GRU returns it for packed input. Returns: (B,

@@ -32,19 +32,19 @@ class ForwardContext:
 
     Attributes:
         random: random numbers of the update, for dropout and random initial states, or None for
-            prediction. Its examples are in the order of the rows of the batch.
+            prediction. Their examples are in the order of the rows of the batch.
         start: state before the first time step of each row, or None to use model.initial_state.
         bptt: largest number of time steps of a segment in truncated backpropagation through time,
-            or None for all. It has no effect without gradients.
+            or None for whole sequences. It is only used with gradients.
         engine: engine that computes the recurrence, or None for the one that `choose_engine`
             returns.
         prepared: maps the name of a branch to the result of `Branch.prepare` for the store of the
             batch.
-        final_states: the last valid state of each row. The recurrent branch sets it; None before.
+        final_states: the last valid state of each row, or None until the recurrent branch sets it.
 
     Shape:
-        start, final_states: (S, L * D, B, H), row by row of the batch. After padding, the final
-        states of an LSTM are only h (S = 1).
+        start, final_states: (S, L * D, B, H), row by row of the batch. If the engine pads, the
+        final states of an LSTM are only h (S = 1).
     """
 
     random: RandomNumbers | None = None
@@ -139,7 +139,7 @@ class Branch(nn.Module):
 
     @abstractmethod
     def initialize(self, generator: torch.Generator) -> None:
-        """Set the initial weights. Before, `draw_defaults` has drawn torch's default weights.
+        """Set the initial weights, after `draw_defaults` has drawn torch's default weights.
 
         Args:
             generator: generator of random numbers on the CPU.
@@ -158,7 +158,7 @@ class Branch(nn.Module):
     def export(self, batch: PaddedBatch) -> Tensor:
         """Return the logits of a padded batch, (B, C), by operations that ONNX has.
 
-        Up to rounding, they equal the result of `forward` for the same sequences in prediction.
+        Up to rounding, they equal the logits that `forward` returns in prediction.
         """
 
     def begin_export(self) -> ExampleInputs:
@@ -169,7 +169,7 @@ class Branch(nn.Module):
         return {}
 
     def fit(self, train: SequenceStore, seed: int) -> None:
-        """Fit the arrays that training doesn't change, in place. Without any, do nothing.
+        """Fit the arrays that training doesn't change, in place. By default, do nothing.
 
         Args:
             train: labelled sequences.
@@ -177,21 +177,24 @@ class Branch(nn.Module):
         """
 
     def prepare(self, store: SequenceStore) -> Any:
-        """Return values of all rows of a store that every epoch can reuse, or None without any.
+        """Return values of all rows of a store for reuse in every epoch, or None by default.
 
         The caller passes the result as ``context.prepared[name]`` to each forward pass on rows of
         the store.
         """
 
     def tables(self) -> list[Table]:
-        """Return the tables whose gradients can be sparse: a batch uses only some of their rows."""
+        """Return the tables whose gradients can be sparse.
+
+        These are tables of which a batch uses only some rows.
+        """
         return []
 
     @property
     def whole_sequence_key(self) -> str | None:
         """Config key that makes the branch need whole sequences, or None.
 
-        If it is None, `step_logits` can return the logits after every time step.
+        Without such a key, `step_logits` can return the logits after every time step.
         """
         return f"model.{self.name}"
 
@@ -202,7 +205,6 @@ class Branch(nn.Module):
         `whole_sequence_key` is None.
 
         Raises:
-            NotImplementedError: If the branch doesn't implement it, as branches that always need
-                whole sequences.
+            NotImplementedError: If the branch always needs whole sequences.
         """
         raise NotImplementedError(f"{self.name}: needs whole sequences")

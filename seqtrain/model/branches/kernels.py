@@ -70,8 +70,8 @@ chunks, because each chunk costs kernel launches.
 class KernelBranch(Branch):
     """Branch whose logits are linear in the features of a bank of kernels.
 
-    The median length of train's series determines the dilations. Relative dilations are scaled by
-    the length of each series.
+    The median length of the series in train determines the dilations. Fixed dilations are the same
+    for all series. Relative dilations grow in proportion to the length of a series.
 
     Args:
         sizes: facts about the series of train.
@@ -79,8 +79,9 @@ class KernelBranch(Branch):
 
     Attributes:
         lengths: number of time steps of train's shortest, median and longest series.
-        length: the median of them.
-        relative: kinds of dilations: False for fixed ones, then True if relative ones are used.
+        length: number of time steps of train's median series.
+        relative: kinds of dilations: (False,) for fixed ones only, or (False, True) for fixed ones
+            and relative ones. Relative ones are only used if the lengths in train differ.
         dilations: the dilations, in time steps.
         channels: 1 for each channel that a kernel reads, else 0, (kinds, D, VIEWS, 84, C).
         gain: factor of each channel before rounding, (VIEWS, 1, C).
@@ -199,9 +200,9 @@ class KernelBranch(Branch):
         return torch.cat((values, changes)), to_device(lengths, data.device)
 
     def _rounded_views(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the results of `_views`, with rounded views and an additional last step of zeros.
+        """Return the rounded views of a batch, (VIEWS, N + 1, C), and the lengths of its series.
 
-        The shapes are (VIEWS, N + 1, C) and (B,).
+        See `_views`. Row N of the views holds zeros.
         """
         views, lengths = self._views(batch)
         rounded = (views * self.gain).round().clamp(-LARGEST, LARGEST)
@@ -223,7 +224,7 @@ class KernelBranch(Branch):
         Args:
             steps: time step of each output in its series.
             lengths: number of time steps of the series of each output. A relative dilation is
-                scaled to them, and rounded to a whole number of at least 1.
+                scaled by this number, and rounded to a whole number of at least 1.
             begins: row of the first time step of the series of each output.
             beyond: row of zeros, which is read beyond the ends of a series.
             kind: 0 for fixed dilations, 1 for relative ones.
@@ -268,7 +269,7 @@ class KernelBranch(Branch):
         """Draw the channels of the kernels, and fit gains, biases and classifier, in place.
 
         Args:
-            train: labelled series. Of more than `MAX_ROWS`, a random sample is used.
+            train: labelled series. If there are more than `MAX_ROWS`, a random sample is used.
             seed: seed of all random choices.
         """
         draw, rows = np.random.default_rng([seed, len(KERNELS)]), np.arange(len(train))
@@ -314,7 +315,7 @@ class KernelBranch(Branch):
     def _draw_channels(self, kind: int, number: int, draw: np.random.Generator) -> None:
         """Draw the channels that each kernel of a dilation reads, and set `channels`.
 
-        Their number is 2 to a uniformly distributed exponent, rounded down. It is at most
+        The number of channels is 2**x, rounded down, with a uniformly distributed x. It is at most
         `MAX_CHANNELS`.
 
         Args:

@@ -49,8 +49,8 @@ class NgramBranch(Branch):
     Args:
         vocabulary: the known n-grams.
         num_classes: number of classes.
-        words: character n-grams of the word of each token id, or None without subwords. They are
-            only used if the vocabulary has character n-grams.
+        words: character n-grams of the word of each token id, or None without subwords. Only a
+            vocabulary of character n-grams needs them.
 
     Attributes:
         weight: weight of each n-gram for each class, (K, C).
@@ -84,7 +84,7 @@ class NgramBranch(Branch):
     def forward(self, batch: Batch, context: ForwardContext) -> Tensor:
         """Return the logits of a packed batch, (B, C).
 
-        The n-grams are those that the context has prepared, or else those that `find` returns.
+        If the context has prepared n-gram values, they are used. Otherwise, `find` computes them.
         """
         prepared: SparseRows | None = context.prepared.get(self.name)
         if prepared is None:
@@ -104,10 +104,10 @@ class NgramBranch(Branch):
         return GAIN * sums + self.bias
 
     def prepare(self, store: SequenceStore) -> SparseRows | None:
-        """Return the n-gram values of all rows of a store, or None if the store is too large.
+        """Return the n-gram values of all rows of a store, on the CPU.
 
-        The result is a sparse matrix with a row for each row of the store, on the CPU. A store is
-        too large with more than `MAX_PREPARED_STEPS` time steps.
+        The result is a sparse matrix with a row for each row of the store. It is None if the store
+        has more than `MAX_PREPARED_STEPS` time steps.
         """
         if len(store.values) > MAX_PREPARED_STEPS:
             return None

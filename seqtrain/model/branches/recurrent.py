@@ -134,7 +134,7 @@ class RecurrentBranch(Branch):
     def tables(self) -> list[Table]:
         """Return the tables of tokens, of character n-grams, and of all token columns.
 
-        They belong to time steps or to row features.
+        The columns are step columns and row features.
         """
         found: list[Table] = []
         if isinstance(self.embedding, nn.Embedding):
@@ -149,8 +149,8 @@ class RecurrentBranch(Branch):
         """Return the logits of a packed batch, (B, C), and set the final states of the context.
 
         Raises:
-            ValueError: If training needs random numbers and the context has none, or the batch
-                lacks row features.
+            ValueError: If random numbers that training needs are missing, or if the batch lacks row
+                features.
             ConfigError: If model.engine asks for an engine that can't run here.
         """
         self.check_random(context.random)
@@ -212,7 +212,7 @@ class RecurrentBranch(Branch):
         """Return the logits after each time step of a packed batch, (N, C), in packed order.
 
         Row n equals the logits of the sequence if it ended at that step. The final states of the
-        context are set. Call it only if `whole_sequence_key` is None, which isn't checked.
+        context are set. Call it only if `whole_sequence_key` is None. This isn't checked.
 
         Raises:
             ValueError: If the batch lacks row features.
@@ -236,9 +236,7 @@ class RecurrentBranch(Branch):
     def dropout_between_layers(
         self, random: RandomNumbers | None, batch_sizes: Tensor, begin: Tensor | None = None
     ) -> Between | None:
-        """Return a function that applies dropout between two layers.
-
-        It is None in prediction, with a dropout of 0, and with a single layer.
+        """Return a function that applies dropout between two layers, or None without such dropout.
 
         Args:
             random: random numbers of the update, or None for prediction.
@@ -256,9 +254,9 @@ class RecurrentBranch(Branch):
         return drop
 
     def check_random(self, random: RandomNumbers | None, dropout: float = 0.0) -> None:
-        """Raise ValueError if `random` is None, but training needs random numbers.
+        """Raise ValueError if random numbers that training needs are missing.
 
-        In training mode, dropout and random initial states need them.
+        Dropout and random initial states need random numbers in training mode.
 
         Args:
             random: random numbers of the update, or None.
@@ -278,8 +276,8 @@ class RecurrentBranch(Branch):
 
         Args:
             rows: number B of rows.
-            random: random numbers of the update, for model.initial_state "random". If it is None,
-                such states are zeros.
+            random: random numbers of the update, which model.initial_state "random" uses in
+                training. If it is None, random initial states are replaced by zeros.
         """
         if self.config.initial_state == "learned":
             return self.initial_state.unsqueeze(2).expand(-1, -1, rows, -1)
@@ -333,14 +331,15 @@ class RecurrentBranch(Branch):
     def _prediction_steps(self, engine: Engine) -> int | None:
         """Return the length of a segment in prediction, or None to run whole sequences at once.
 
-        It is None for both directions, and for an engine that always pads.
+        A bidirectional encoder and an engine that always pads run whole sequences.
         """
         return None if self.config.bidirectional or engine.pads else PREDICTION_STEPS
 
     def begin_export(self) -> ExampleInputs:
-        """Return examples of row features, and of unknown words' n-grams, if they are inputs.
+        """Return examples of the inputs that `export` reads besides time steps and lengths.
 
-        With subwords, also compute the vectors of all known words, which `export` reads.
+        These are row features, and with subwords the n-grams of unknown words. With subwords, also
+        compute the vectors of all known words for `export`.
         """
         inputs: ExampleInputs = {}
         if self.static is not None:
@@ -381,7 +380,9 @@ class RecurrentBranch(Branch):
         return logits
 
     def _export_words(self, batch: PaddedBatch) -> Tensor:
-        """Return word vectors with subwords, (T, B, E). Id V + i is unknown word i of the batch."""
+        """Return word vectors with subwords, (T, B, E).
+
+        In a vocabulary of V words, id V + i is unknown word i of the batch."""
         assert self.subwords is not None
         ids, counts = batch.steps, batch.inputs[UNKNOWN_COUNTS]
         size, weight = len(self.subwords), self.subwords.weight

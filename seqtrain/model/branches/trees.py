@@ -113,10 +113,10 @@ class TreeBranch(Branch):
         return self.layout.aggregate(steps, valid, batch.static)
 
     def _trees(self) -> Trees:
-        """Return the trees of the used rounds, or of one round before the fit.
+        """Return the trees of the used rounds.
 
-        Column numbers are clamped to valid ones, because a model folder may come from anyone. Trees
-        that aren't fitted add 0 to the logits.
+        Before the fit, there is one round of trees, which add 0 to the logits. Invalid column
+        numbers are clamped, because a model folder may come from anyone.
         """
         used = max(1, int(self.rounds))
         column = self.column[:used].clamp(0, self.layout.width - 1)
@@ -126,10 +126,10 @@ class TreeBranch(Branch):
 def layout_of(spec: InputSpec) -> AggregateLayout:
     """Return the layout of the aggregates for step columns and row features.
 
-    A number column is aggregated by the tokens of the column that it depends on (`by` in
-    data.steps). If no column has `by` and there is a single token column, its tokens are used. At
-    most `MAX_TOKENS` tokens of a column are counted. In series, indicators of missing values are
-    number columns, too.
+    - With `by` in data.steps, a number column is also aggregated by the tokens of that column. If
+      no column has `by`, a single token column is used for all number columns.
+    - At most `MAX_TOKENS` tokens of a column are counted.
+    - In series, indicators of missing values count as number columns.
     """
     row_tokens: tuple[int, ...] = ()
     row_numbers = 0

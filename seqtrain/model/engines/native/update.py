@@ -16,8 +16,8 @@ def describe_weight(
 
     Args:
         weight: the weight.
-        state: torch's `exp_avg`, `exp_avg_sq` and `step`. `adam` changes them in place, so the
-            caller must keep weight and state alive.
+        state: torch's `exp_avg`, `exp_avg_sq` and `step`, which `adam` changes in place. The caller
+            must keep weight and state alive.
         decay: decoupled weight decay (AdamW): an update scales the weight by 1 - lr * decay.
         l2: L2 penalty: l2 * weight is added to the gradient.
 
@@ -51,18 +51,21 @@ def adam(
 ) -> float | None:
     """Update weights and their state in place by one step of Adam.
 
-    Of a weight with a sparse gradient, only the rows that the gradient has are updated.
+    If a gradient is sparse, only the rows in the gradient are updated.
 
     Args:
         gradients: weights with their gradients, which aren't changed.
         lr: learning rate.
         betas: as in torch.
         eps: as in torch.
-        limit: for the update, the gradients are scaled so that their joint norm is at most this.
+        limit: largest joint norm of the gradients. Larger gradients are scaled down to this norm.
 
     Returns:
-        The joint norm before scaling. Nothing is updated if it isn't finite. None if nothing was
-        updated because the rows of a sparse gradient don't ascend or aren't unique.
+        The joint norm of the gradients before scaling. If the norm is infinite or NaN, nothing has
+        been updated.
+
+        The result is None if the rows of a sparse gradient aren't ascending and unique. Then
+        nothing has been updated either.
 
     Raises:
         TypeError: If a gradient isn't float32 on the CPU.
