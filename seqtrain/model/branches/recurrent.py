@@ -382,7 +382,8 @@ class RecurrentBranch(Branch):
     def _export_words(self, batch: PaddedBatch) -> Tensor:
         """Return word vectors with subwords, (T, B, E).
 
-        In a vocabulary of V words, id V + i is unknown word i of the batch."""
+        In a vocabulary of V words, id V + i is unknown word i of the batch.
+        """
         assert self.subwords is not None
         ids, counts = batch.steps, batch.inputs[UNKNOWN_COUNTS]
         size, weight = len(self.subwords), self.subwords.weight
