@@ -125,9 +125,9 @@ def spellings(numbers: npt.NDArray[np.int32], words: WordGrams) -> Spellings | N
 class Batch:
     """Sequences as the classifier takes them.
 
-    Packed sequences are sorted by length, longest first. Padded ones are in the order of the
-    examples. This order is that of the rows of the batch. All attributes use it, except
-    `unsorted_indices` and `examples`.
+    The rows of a packed batch are sorted by length, longest first. The rows of a padded batch have
+    the order of `examples`. All attributes have the order of the rows, except `unsorted_indices`
+    and `examples`.
 
     Attributes:
         inputs: Steps, packed, or padded with 0.
@@ -138,10 +138,9 @@ class Batch:
         sorted_indices: Index in `examples` of each row of the batch, on the CPU.
         unsorted_indices: Row in the batch of each of the `examples`, on the CPU.
         examples: Row numbers in the store, in the order in which they were requested.
-        spellings: Character n-grams of unknown words. None if there are no such words, or without
-            subwords.
+        spellings: Character n-grams of unknown words. None if the batch has no such n-grams.
         static: Row features of each sequence, or None without any.
-        on_host: The batch on the CPU that this one is a copy of, or None.
+        on_host: The batch on the CPU from which this one was copied, or None.
 
     Shape:
         static: (B, K) float32.
@@ -193,8 +192,8 @@ class Batch:
     def to(self, device: torch.device) -> Batch:
         """Return the batch with its inputs, labels, spellings and row features on a device.
 
-        On CUDA the copy is asynchronous: the CPU doesn't wait for it. If the batch is on the device
-        already, it is returned itself.
+        A batch that is already on the device is returned itself. On CUDA the copy is asynchronous:
+        the CPU doesn't wait for it.
         """
         own = self.inputs.data.device
         if own == device or own.type == device.type == "cpu":
@@ -359,7 +358,7 @@ def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tens
 def check_lengths(lengths: Tensor, rows: int, longest: int) -> None:
     """Raise ValueError if lengths don't fit padded sequences of shape (rows, longest, …).
 
-    They must be `rows` numbers from 1 to `longest`, int64, on the CPU.
+    Valid lengths are `rows` int64 numbers from 1 to `longest`, on the CPU.
     """
     if lengths.dtype != torch.int64 or lengths.device.type != "cpu":
         raise ValueError(
@@ -406,17 +405,17 @@ def augmented(
 ) -> SequenceStore:
     """Return randomly changed copies of sequences: augmentation of the training data.
 
-    First a window of steps is cut out of each sequence, at a random place. Its share of the steps
-    is drawn from U(1 - slice, 1); it has at least one step. Then each channel of each sequence is
-    shifted by one number from N(0, shift²).
+    - First only a window of consecutive steps of each sequence is kept, at a random place. The
+      share of steps that is kept is drawn from U(1 - slice, 1). At least one step is kept.
+    - Then each channel of each sequence is shifted by one number from N(0, shift²).
 
     Args:
         rows: Sequences of a batch. Their numbers are standardized, so that `shift` is in standard
             deviations of the channel in train.
         shift: Standard deviation of the shift, or 0 for none.
-        slice: Largest share of the steps that is cut away, or 0 for none.
-        channels: Number of channels. They are the first numbers of a step. Indicators of missing
-            values, and times since a value was seen, follow them and aren't shifted.
+        slice: Largest share of the steps that is left out, or 0 to keep all steps.
+        channels: Number of channels, which are the first numbers of a step. The other numbers of a
+            step aren't shifted.
         seed: Seed of the run. The changes depend on it, the epoch and the batch.
         epoch: Number of the epoch.
         batch: Number of the batch in the epoch.

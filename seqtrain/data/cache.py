@@ -97,8 +97,8 @@ def load(path: Path) -> Entry | None:
 def save(path: Path, entry: Entry) -> bool:
     """Write an entry to a folder, completely or not at all. Return True if it was written.
 
-    It isn't written if it is too large or the folder isn't writable. Afterwards the least recently
-    used entries of the cache are removed if all are too large together.
+    An entry that is too large isn't written. Nothing is written if the folder isn't writable. If
+    the cache becomes too large, its least recently used entries are removed.
     """
     arrays = {f"{part}.{name}": x for part, own in entry.arrays.items() for name, x in own.items()}
     if sum(array.nbytes for array in arrays.values()) > MOST_BYTES:

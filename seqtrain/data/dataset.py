@@ -49,12 +49,12 @@ class PreparedData:
         preprocessing: The fitted preprocessing.
         reports: Counts of encoding, by the name of a split or the config key of a file of
             pretraining.data.
-        eligible_tokens: Number of distinct tokens that are frequent enough for the vocabularies.
-            Some of them may not fit into it.
+        eligible_tokens: Number of distinct tokens that are frequent enough for the vocabularies. It
+            counts tokens for which the vocabularies have no room.
         digests: Maps the path of each data file to its SHA-256.
         from_cache: True if the data was loaded from the cache.
-        entry: Folder of the data's entry in the cache, from which other processes load it; or None
-            if it wasn't saved.
+        entry: Folder of the cache in which this data is saved, or None if it wasn't saved. Other
+            processes load the data from there.
         unlabelled: Sequences of train and pretraining.data for pretraining, or None without
             pretraining.
         vectors: Initial word vectors, or None without model.vectors.
@@ -83,9 +83,9 @@ def prepare(
     Args:
         config: The config.
         cache_folder: Folder of the cache, or None for no cache.
-        known: Preprocessing of an earlier model, or None. The result then keeps its ids, classes
-            and scales, and adds the tokens and labels of train. An entry of the cache is written
-            but not loaded.
+        known: Preprocessing of an earlier model, or None. The result keeps its ids, classes and
+            scales, and adds the tokens and labels of train. In this case, data is saved in the
+            cache but not loaded from it.
         read_only: True to write nothing to the cache.
 
     Raises:
@@ -136,10 +136,10 @@ def load_prepared(config: Config, entry: Path) -> PreparedData | None:
 
 
 def held_out_fractions(data: DataConfig) -> dict[str, Part]:
-    """Return a dict that maps each split that is held out of train to its size.
+    """Return the size of each split that is held out of train, by its name.
 
-    The size is a value of data.validation or data.test: a fraction or a fold. A fold comes last, so
-    that the test split is the same for every fold.
+    A size is the value of data.validation or data.test: a fraction or a fold. Fractions come before
+    folds, so that the test split is the same for every fold.
     """
     both = [("validation", data.validation), ("test", data.test)]
     both.sort(key=lambda part: isinstance(part[1], dict))

@@ -25,14 +25,15 @@ def reached(probabilities: Any, thresholds: Any) -> npt.NDArray[np.bool_]:
 def best_class(probabilities: Any, thresholds: Any = ()) -> npt.NDArray[np.int64]:
     """Return the index of the class that is predicted in a single-label task, (B,).
 
-    It is the class whose probability exceeds its threshold the most. With equal thresholds, or
-    none, it is the most probable class. Of two classes with the thresholds 1 - t and t, the second
-    is predicted from probability t on.
+    - Without thresholds it is the most probable class.
+    - With thresholds it is the class whose probability exceeds its threshold the most.
+    - Example: two classes have the thresholds 1 - t and t. The second class is predicted if its
+      probability is at least t.
 
     Args:
         probabilities: Probability of each class, (B, C), an array or a tensor on the CPU.
         thresholds: Threshold of each class, (C,), or (B, C) if it differs between examples. Empty
-            without thresholds.
+            to use no thresholds.
     """
     values = np.asarray(probabilities, dtype=np.float64)
     least = np.asarray(thresholds, dtype=np.float64)

@@ -35,10 +35,10 @@ class LengthPolicy:
 
     Attributes:
         max_length: Largest number of steps, or None for no limit.
-        overlong: Part of an overlong sequence that is kept: "head", "tail" or "middle". Or "error"
-            to refuse it.
-        empty: Treatment of an empty sequence: "error" refuses it, "drop" leaves it out, "unk" reads
-            it as one <unk>. In prediction, "blank" gives it a row without a prediction.
+        overlong: Policy for an overlong sequence: "head", "tail" or "middle" is the part that is
+            kept. "error" refuses the sequence.
+        empty: Policy for an empty sequence: "error" refuses it, "drop" leaves it out, "unk" reads
+            it as one <unk>. "blank" is for prediction only: the sequence gets no prediction.
     """
 
     max_length: int | None
@@ -182,7 +182,8 @@ class RowEncoder:
             report: Counts, which the method increases.
             groups: Maps the name of each group to its number. The method adds new groups.
             keep_bad: False to leave out examples that can't be used. True to give each of them a
-                meaningless row, so that the store has a row per example. Then rows have no keys.
+                meaningless row, so that the store has one row per example. With True, the store has
+                no `keys`.
             labelled: False to ignore labels.
 
         Returns:
@@ -233,8 +234,8 @@ class RowEncoder:
         Args:
             sources: Files or tables.
             labelled: True if every row must have a label.
-            ids: A dict to which the method adds, if rows are time steps, each id with the line in
-                the store of its first row.
+            ids: A dict to which the method adds ids if rows are time steps. It maps each id to the
+                line of its first row in the store.
             learned: Ids of train. The report counts the sequences with one of these ids.
 
         Returns:
@@ -365,7 +366,7 @@ class RowEncoder:
 def chunks(examples: Iterable[Example]) -> Iterator[list[Example]]:
     """Yield at least one list of examples. A list has about CHUNK_SIZE cells.
 
-    The first list has an example that isn't empty, if there is one.
+    The first list has at least one example that isn't empty, unless all examples are empty.
     """
     chunk, size, has_steps = list[Example](), 0, False
     for example in examples:
@@ -403,7 +404,8 @@ def _in_one_file(
 def row_keys(examples: Iterable[Example]) -> Ints:
     """Return a hash of each sequence and its row features, (B,) int64; 0 for an empty sequence.
 
-    Equal examples have equal keys. So do texts that differ only in case and outer whitespace.
+    Equal examples have equal keys. Texts that differ only in case or outer whitespace have equal
+    keys, too.
     """
     keys = []
     for example in examples:
@@ -429,11 +431,12 @@ def _content(sequence: Any) -> bytes:
 
 
 def unknown_shares(store: SequenceStore, columns: int = 0) -> list[float]:
-    """Return the share of each sequence's tokens that are <unk>, in [0, 1]; 0 without tokens.
+    """Return the share of each sequence's tokens that are <unk>, in [0, 1].
 
     Args:
         store: The sequences.
-        columns: Number of token columns, if a step has several columns.
+        columns: Number of token columns of a step. It isn't used if a step is a single id. All
+            shares are 0 if there are no token columns.
     """
     values: Any = store.values if store.values.ndim == 1 else store.values[:, :columns]
     if not len(store) or not values.size:

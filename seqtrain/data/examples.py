@@ -65,8 +65,7 @@ class Example(NamedTuple):
             the row.
         file: File inside the folder that was read, or None if the input is one file.
         group: Name of the group (conversation, session) to which the sequence belongs, or None.
-        kept: Maps the columns that prediction copies to its output to their cells. None if no
-            columns are copied.
+        kept: Cells that prediction copies to its output, by column. None if no cells are copied.
         problem: Reason why the row can't be used, or None if it can.
         static: Row features as one step, or None.
         id: Id that the rows of the sequence share, if rows are time steps; else None.
@@ -109,8 +108,8 @@ class RowProblems:
     def shown(self) -> list[str]:
         """One line per problem, of the form ``FILE:LINE: problem (also lines …)``.
 
-        At most SHOWN_ROWS problems are shown, with at most SHOWN_ROWS places each, by file name and
-        line.
+        Lines are sorted by file name and line number. At most SHOWN_ROWS problems are shown, and at
+        most SHOWN_ROWS places of each.
         """
         first = sorted((places[0], problem) for problem, places in self._places.items())
         return [f"{file}:{line}: {problem}{self._also(problem)}" for (file, line), problem in first]
@@ -141,7 +140,7 @@ class RowProblems:
     def fail(self, line: int, *problems: str) -> NoReturn:
         """Raise DataError because the rest of `file` can't be read.
 
-        Its first lines are these problems. The problems that were added before follow.
+        The message begins with `problems`. The problems that were added earlier follow.
         """
         raise DataError(*(f"{self.file}:{line}: {x}" for x in problems), *self._messages())
 

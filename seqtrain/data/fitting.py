@@ -128,7 +128,7 @@ def _fit_labels(
 
 
 def _with_coverage(vectors: WordVectors, rules: Preprocessing, train: SequenceStore) -> WordVectors:
-    """Return the word vectors with `tokens`, `found` and `share` of their `coverage` set.
+    """Return word vectors with a complete `coverage`: this function adds the counts in train.
 
     Args:
         vectors: The vectors as read from their file.
@@ -153,8 +153,8 @@ def _fit_ngrams(
 ) -> NgramVocabulary | None:
     """Return the n-grams of train, or None without model.ngrams.
 
-    With an earlier model (`known`), its n-grams are returned. Tokens that are new in train count as
-    <unk> for them.
+    If `known` is given, its n-grams are returned. For them, tokens that are new in train count as
+    <unk>.
 
     Args:
         config: The config.

@@ -94,7 +94,7 @@ class Inspection:
 
     @property
     def near_duplicates(self) -> list[list[RowPlace]]:
-        """One list of places for each set of different texts with the same `plain_form`.
+        """One list of places for each group of different texts with the same `plain_form`.
 
         Each text is represented by its first place.
         """
@@ -151,7 +151,7 @@ class Inspection:
 
 
 def plain_form(text: str) -> str:
-    """Return a simplified text, which is equal for texts that are nearly equal.
+    """Return a simplified form of a text. Texts that are nearly equal have the same form.
 
     The text is NFKC-normalized and case-folded. Punctuation becomes blanks, and each word of digits
     becomes 0.

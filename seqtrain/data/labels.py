@@ -87,11 +87,11 @@ class LabelSet:
                 contains. It isn't used in a single-label task.
             known: Label set of an earlier model, or None. Its classes keep their indices, and new
                 ones follow.
-            type: Type of the labels. If the earlier model has another type, "text" replaces it.
+            type: Type of the labels. The result has the type "text" if `known` has another type.
 
         Raises:
-            DataError: If one of this task and the earlier model is multi-label and the other isn't,
-                or if a class contains the separator.
+            DataError: If this task is multi-label and the earlier model's isn't, or the reverse. If
+                a class contains the separator.
         """
         old = () if known is None else known.classes
         new = {label for row in rows for label in row}
@@ -123,15 +123,18 @@ class LabelSet:
         return {label: i for i, label in enumerate(self.classes)}
 
     def encode(self, rows: Sequence[Labels | None]) -> LabelArray:
-        """Return the class index or the class marks of each row.
+        """Return the encoded labels of each row: a class index, or one number per class.
 
         Args:
             rows: Labels of each row, or None for a row that isn't labelled.
 
         Returns:
-            In a single-label task the class indices, (B,) int64, with `UNKNOWN` if the label isn't
-            a class. In a multi-label task the marks of the classes, (B, C) int8. `unknown_rows`
-            finds the rows with labels that aren't classes.
+            - In a single-label task: class indices, (B,) int64. A label that isn't a class has
+              `UNKNOWN`.
+            - In a multi-label task: (B, C) int8, `PRESENT` for each class that the row has. Rows
+              with a label that isn't a class have special numbers.
+
+            `unknown_rows` finds the rows with labels that aren't classes.
         """
         index = self._index
         if not self.multi_label:
@@ -270,9 +273,10 @@ def class_counts(labels: LabelArray, classes: int) -> npt.NDArray[np.int64]:
 
 
 def rare_class(counts: Sequence[int]) -> int | None:
-    """Return the index of the rarer of two classes if its share is below RARE_CLASS, else None.
+    """Return the index of the rarer of two classes, or None if neither is rare.
 
-    The result is also None if there aren't two classes, or if a class has no row.
+    A class is rare if its share of the rows is below RARE_CLASS. None is also returned if a class
+    has no row, or if the number of classes isn't two.
 
     Args:
         counts: Number of rows of each class, (C,).

@@ -14,9 +14,12 @@ GROUP_BATCHES = 8
 def plan_epoch(lengths: Ints, batching: BatchingConfig, *, seed: int, epoch: int) -> list[Ints]:
     """Return the batches of one epoch of training. Each row is in exactly one batch.
 
-    Rows are shuffled, sorted by length within pools if `bucketing` is on, and cut into batches.
-    Then the batches are shuffled. In epoch 0 the batch with the most padded steps comes first: if
-    memory is too small, training fails at once.
+    1. Rows are shuffled. If `bucketing` is on, they are then sorted by length within pools.
+    2. The rows are cut into batches.
+    3. The batches are shuffled.
+
+    In epoch 0 the batch with the most padded steps comes first. If memory is too small, training
+    fails at once.
 
     Args:
         lengths: Number of steps of each row, (B,).
@@ -46,10 +49,11 @@ def plan_epoch_of_groups(
 ) -> list[Ints]:
     """Return the batches of one epoch of training that keeps the order of rows within groups.
 
-    Each row is in a later batch than the preceding row of its group, so that a model can carry its
-    state from one to the other. Groups are shuffled. Several groups advance in parallel, in rounds:
-    first their first rows, then their second rows, and so on. The rows of a round are shuffled and
-    cut into batches as in `plan_epoch`.
+    The next row of a group is always in a later batch, so that a model can carry its state to it.
+
+    1. Groups are shuffled, and divided into sets of groups that are read together.
+    2. The first rows of a set's groups are shuffled and cut into batches as in `plan_epoch`.
+    3. The second rows of these groups follow, and so on, until the set has no more rows.
 
     Args:
         lengths: Number of steps of each row, (B,).
@@ -84,8 +88,9 @@ def plan_in_order_of_length(
     Args:
         lengths: Number of steps of each row, (B,).
         batching: Section batching of the config.
-        groups: Number of the group of each row, (B,), or -1; or None without groups. All first
-            rows of groups come first, then all second rows, and so on, each round by length.
+        groups: Number of the group of each row, (B,), or -1 without a group. If given, the first
+            rows of all groups come first, sorted by length. Then the second rows follow, and so on.
+            None to sort all rows together.
 
     Returns:
         The row numbers of each batch.
@@ -148,8 +153,8 @@ def _pool_size(lengths: Ints, batching: BatchingConfig) -> int:
 def _sort_within_pools(order: Ints, lengths: Ints, pool_size: int) -> Ints:
     """Sort each pool of consecutive rows by length, in place, and return the order.
 
-    Pools are sorted in descending and ascending order by turns. Rows of equal length keep their
-    order.
+    The first pool is sorted in descending order, the second in ascending order, and so on by turns.
+    Rows of equal length keep their order.
 
     Args:
         order: Row numbers, (B,). The function changes them.

@@ -11,10 +11,11 @@ import torch
 def float32_products(device: torch.device, *, tf32: bool = False) -> Iterator[None]:
     """Compute float32 products and recurrences on CUDA with full precision, or in TF32.
 
-    TF32 keeps 10 of the 23 bits of a float32's mantissa. torch allows it by default for cuDNN's
-    recurrences, so that results would depend on the device and on the batch. The setting applies to
-    the whole process while the body of the `with` runs, and the earlier one is restored at its end.
-    Forward and backward pass both need it.
+    The setting applies to the whole process while the body of the `with` runs. Then the earlier
+    setting is restored. Run the forward and the backward pass in such a body.
+
+    TF32 keeps 10 of the 23 bits of a float32's mantissa. By default, torch allows TF32 for cuDNN's
+    recurrences. This would make results depend on the device and on the batch.
 
     Args:
         device: Device that computes. On devices other than CUDA nothing changes.

@@ -34,8 +34,8 @@ class Preprocessing:
     """Rules for reading and encoding rows.
 
     Attributes:
-        file_format: How the training files were written.
-        schema: Which columns mean what.
+        file_format: Format of the training files.
+        schema: Meaning of the columns of the files.
         sequence: Column of the sequences.
         lengths: Policy for overlong and empty sequences.
         label_set: Classes of train. Empty before the fit.
@@ -154,8 +154,8 @@ class Preprocessing:
         """Encode examples for prediction in chunks, as they arrive. Labels are ignored.
 
         Args:
-            bursts: Groups of examples that arrive together. Chunks never span groups, so that a
-                group is encoded before the next one arrives.
+            bursts: Groups of examples that arrive together. A chunk has examples of only one group,
+                so that no group waits for the next one.
             source: Name of the input for messages.
             report: Counts, which the method increases; or None to count nothing.
             rows: Largest number of rows of a chunk.
@@ -165,8 +165,8 @@ class Preprocessing:
             no prediction has a `problem`, and its encoded row is meaningless.
 
         Raises:
-            DataError: If a row can't be used and `bad_rows` isn't "blank", or if reading fails. The
-                rows before it are yielded first.
+            DataError: If a row can't be used, unless `bad_rows` is "blank". If reading fails. The
+                rows before the error are yielded first.
         """
         report, groups = report or EncodingReport(), dict[str, int]()
         for chunk, fault in chain.from_iterable(chunked(burst, rows) for burst in bursts):
@@ -203,7 +203,7 @@ class Preprocessing:
 
         Args:
             empty: Policy for empty sequences: "error", "unk" or "blank". None to use the policy of
-                training, with "unk" in place of "drop".
+                training, where "unk" replaces "drop".
             bad_rows: Policy for rows that can't be read: "error" or "blank".
         """
         trained = "unk" if self.lengths.empty == "drop" else self.lengths.empty
@@ -257,7 +257,7 @@ class Preprocessing:
             ngrams: The attribute `ngrams`.
 
         Raises:
-            ValueError: If no fit returns such a preprocessing.
+            ValueError: If values contradict each other or are out of range.
             KeyError: If a value is missing.
             TypeError: If a value has the wrong type.
         """

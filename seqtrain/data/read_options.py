@@ -39,10 +39,10 @@ class FileFormat:
     Attributes:
         name: Name of the format, a key of `FORMATS`.
         header: For csv and tsv: True if the first row has the names of the columns. ``"auto"``
-            means True if the schema names a column, rather than giving its index.
+            means True if the schema gives the name of a column, False if it gives only indexes.
         quoting: For csv and tsv: ``"standard"`` if double quotes enclose fields, ``"none"`` if they
-            are ordinary characters. ``"auto"`` means standard for csv. For tsv it means none,
-            except in records whose fields are all in quotes.
+            are ordinary characters. ``"auto"`` means standard for csv and none for tsv. In a tsv
+            file, records whose fields are all in quotes are still read as standard.
         delimiter: For csv and tsv: ``"comma"``, ``"semicolon"``, ``"tab"`` or ``"pipe"``.
             ``"auto"`` detects it from the first lines.
         encoding: Encoding of lines that aren't valid UTF-8. Only ``"utf-16"`` applies to the whole
@@ -85,7 +85,8 @@ class FileFormat:
     def for_file(self, path: str) -> FileFormat:
         """Return the format of another labelled file.
 
-        It differs only in `name`, and only if `by_name` is True and the path has a known ending.
+        The ending of the path determines `name`. An unknown ending changes nothing. If `by_name` is
+        False, the format stays the same for all paths.
         """
         if not self.by_name:
             return self
@@ -98,13 +99,13 @@ class Schema:
 
     Attributes:
         kind: Kind of the sequences: ``"text"``, ``"tokens"``, ``"features"`` or ``"steps"``.
-        sequence: Column or columns of the sequence. Several columns of text are joined. Several
-            columns of features are channels or time steps. None if the format determines the place
-            of the sequence. For features in a csv file, None means that all columns other than
+        sequence: Column or columns of the sequence, or None if the format determines the place of
+            the sequence. Several columns of text are joined. Several columns of features are
+            channels or time steps. For features in a csv file, None means that all columns except
             the label's are time steps.
         label: Column of the label, or None if the format determines its place.
-        one_hot: Columns that have 1 for a row with the label of the column's name, else 0. They
-            replace `label`. None if labels are written out.
+        one_hot: One column per label, with the name of the label. Its cell is 1 if the row has the
+            label, else 0. These columns replace `label`. None if a column has the labels as text.
         group: Column with the name of the row's group, or None.
         id: Column with the id of the sequence to which a row belongs, or None if a row is a
             sequence.
@@ -228,9 +229,11 @@ class PredictionOptions:
     def file_format(self, path: str, trained: FileFormat, schema: Schema) -> FileFormat:
         """Return the format in which an input file is read.
 
-        It is that of the training files, except for these options and for the ending of the file's
-        name. Standard input and .txt files have a sequence per line, unless the model was trained
-        on format txt or on whole files.
+        - Normally it is the format of the training files. The options of this object replace its
+          values.
+        - A known ending of the path determines the format's `name`.
+        - Standard input and .txt files have a sequence per line. With a model of format txt or of
+          whole files, .txt files are read as in training.
 
         Args:
             path: Path of the input, or STDIN.
@@ -238,7 +241,7 @@ class PredictionOptions:
             schema: Schema of the model.
 
         Raises:
-            DataError: If the input is a config, or a folder that such a model can't read.
+            DataError: If the input is a config. If it is a folder and the model can't read folders.
         """
         trained = replace(
             trained,
@@ -288,7 +291,7 @@ def missing_name(what: str, name: str, present: Iterable[str]) -> str:
 
     Args:
         what: What is missing, such as "column".
-        name: Name of it.
+        name: Name of the missing column or field.
         present: Names that were found instead. The message lists them.
     """
     names = list(present)

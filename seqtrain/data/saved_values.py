@@ -18,7 +18,7 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 def saved_texts(
     key: str, value: Any, *, least: int = 0, lone_surrogates: bool = False
 ) -> tuple[str, ...]:
-    """Return a list of strings as a tuple, if it has at least `least` of them and no duplicates.
+    """Return a list of strings as a tuple. It must have `least` strings or more, all different.
 
     Strings with lone surrogates are refused unless `lone_surrogates` is True.
     """

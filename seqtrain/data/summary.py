@@ -56,10 +56,10 @@ class SplitSummary:
         steps: Number of steps of all sequences.
         length_quantiles: Number of steps of a sequence: minimum, 5 %, median, 95 %, maximum.
         unknown: Share of steps that are <unk>, in [0, 1].
-        repeats: Number of sequences that also occur in train, apart from case and outer whitespace.
-            0 for train.
-        majority: Accuracy on the split of the baseline that always predicts train's most frequent
-            label or set of labels.
+        repeats: Number of sequences that also occur in train; 0 for train itself. Case and outer
+            whitespace are ignored.
+        majority: Accuracy of a baseline on the split. The baseline always predicts the labels that
+            are most frequent in train.
     """
 
     rows: int
@@ -323,7 +323,7 @@ def static_doubts(data: PreparedData) -> list[str]:
 
 
 def are_uneven(counts: Mapping[str, int]) -> bool:
-    """Return True if accuracy says little about the smallest class, because it is too rare.
+    """Return True if the smallest class is so rare that accuracy says little about it.
 
     Args:
         counts: Number of rows of each class.
@@ -333,11 +333,11 @@ def are_uneven(counts: Mapping[str, int]) -> bool:
 
 
 def separator_of(counts: Mapping[str, int]) -> str | None:
-    """Return the separator if labels look like lists of labels, or None.
+    """Return the separator of labels that look like lists of labels, or None.
 
-    Labels look like lists if most of the parts occur more than once. For a bar, which is rare in
-    names, it suffices that one of the parts is also a label. Numbers with a decimal comma aren't
-    lists.
+    Labels look like lists if most of their parts occur more than once, or are labels by themselves.
+    If the separator is a bar, one part that is a label suffices. Numbers with a decimal comma
+    aren't lists.
 
     Args:
         counts: Number of rows of each label.

@@ -54,7 +54,7 @@ class Tokenizer:
         return list(chain.from_iterable(map(self.split, pieces)))
 
     def pieces(self, texts: Sequence[Any]) -> Iterable[Iterable[str]]:
-        """Return the pieces of each text. Texts can also be lists of symbols for `SYMBOLS`."""
+        """Return the pieces of each text. `SYMBOLS` takes lists of symbols in place of texts."""
         if self.ready is None:
             return map(self.divide, texts)
         whole = "\0".join(texts)
@@ -127,7 +127,7 @@ def read_merges(model: str) -> list[tuple[str, str]]:
         model: The model as JSON, as `train_bpe` returns it.
 
     Raises:
-        ValueError: If the JSON has no merges, or a pair joins something that is no token.
+        ValueError: If the JSON has no merges, or if half of a pair isn't a token.
     """
     try:
         description: Any = parse_json(model)

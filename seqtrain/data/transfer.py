@@ -19,10 +19,10 @@ def to_device(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 def move_together(tensors: Sequence[Tensor], device: torch.device) -> list[Tensor]:
-    """Return copies of tensors on a device.
+    """Move tensors to a device together, and return the results.
 
-    For CUDA they are copied as one pinned buffer, in which the results share memory. Don't change
-    them in place.
+    For CUDA they are copied as one pinned buffer. The results share the memory of this buffer, so
+    don't change them in place.
 
     Args:
         tensors: Tensors on the CPU.

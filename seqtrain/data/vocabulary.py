@@ -64,8 +64,8 @@ class KnownTokens:
 class SpelledTokens:
     """Ids of the tokens of a vocabulary, and provisional numbers of unknown words.
 
-    The first MOST_SPELLINGS different unknown words get the numbers from `first` on. Others get the
-    id of <unk>.
+    The first MOST_SPELLINGS different unknown words get the numbers from `first` on. Further
+    unknown words get the id of <unk>.
 
     Attributes:
         first: Number of the first unknown word: the size of the vocabulary.
@@ -151,8 +151,8 @@ def fit_vocabulary(
             follow.
 
     Returns:
-        The vocabulary, the final id of each provisional one, and the number of tokens that occur at
-        least `min_count` times.
+        The vocabulary. The final id of each provisional id, which is that of <unk> if the
+        vocabulary lacks the token. The number of tokens that occur at least `min_count` times.
 
     Shape:
         tokens, counts, final ids: (V,).

@@ -43,7 +43,7 @@ class Coverage:
         tokens: Number of tokens that the vocabulary took from train.
         found: Number of these tokens that have a vector.
         share: Share of train's steps whose token has a vector, in [0, 1].
-        more: Number of other words of the file that were added to the vocabulary.
+        more: Number of words of the file that were added to the vocabulary.
     """
 
     file: str
@@ -118,19 +118,20 @@ def with_width(config: Config) -> Config:
 def read_vectors(
     path: str, vocabulary: Vocabulary, *, keep: int, is_token: Callable[[str], bool]
 ) -> tuple[WordVectors, list[str]]:
-    """Read the vectors of a vocabulary's tokens and of some other words.
+    """Read the vectors of a vocabulary's tokens, and of words that can be added to it.
 
     Args:
         path: Path of the file.
         vocabulary: The vocabulary.
-        keep: Largest number of other words. The first ones of the file are taken.
-        is_token: Function that returns True if another word can be a token.
+        keep: Largest number of words to add. The first ones of the file are taken.
+        is_token: Function that returns True if a word can be a token.
 
     Returns:
-        The vectors, and the other words. These get the ids after the vocabulary.
+        The vectors, and the added words. The ids of the added words follow the vocabulary.
 
     Raises:
-        DataError: If a line isn't a word and its numbers, or no word is in the vocabulary.
+        DataError: If a line isn't a word followed by numbers. If the file has no word of the
+            vocabulary.
     """
     rows = {token: i for i, token in enumerate(vocabulary.tokens) if i != PAD}
     values: dict[int, npt.NDArray[np.float32]] = {}

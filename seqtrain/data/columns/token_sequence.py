@@ -92,7 +92,7 @@ class TokenEncoder(CellEncoder):
         """Return the arrays "values" and, with subwords, "spellings", each of shape (N,).
 
         "values" has the ids, with <unk> for unknown words. "spellings" has the number of the
-        unknown word at each step, counted from 0, or -1 for a known word.
+        unknown word at each step, counted from 0. It is -1 at a step without such a number.
 
         Args:
             values: Results of `encode`, (N,): ids, or numbers of unknown words.
@@ -146,10 +146,9 @@ class TokenSequence(Column):
     def encoder(self) -> CellEncoder:
         """Return an encoder of cells.
 
-        Before `fit` the ids are provisional. Afterwards all calls return the same encoder.
-
-        With subwords, each call returns a new encoder, which numbers the unknown words that it
-        meets.
+        Before `fit` the ids are provisional. A fitted column without subwords always returns the
+        same encoder. With subwords, each call returns a new encoder, which numbers the unknown
+        words that it meets.
         """
         if self.vocabulary is None:
             return TokenEncoder(self.tokenizer, GrowingTokens(SPECIAL))
