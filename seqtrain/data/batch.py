@@ -68,7 +68,7 @@ class Grams:
 
 
 def entries_of(offsets: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the positions of the entries of some rows in a flat array of entries.
+    """Return the positions of some rows' entries in a flat array.
 
     Args:
         offsets: Position of the first entry of each row; the last item is the total number of
@@ -221,8 +221,8 @@ def collate(rows: SequenceStore | Sequence[StoredSequence], sort: str = "collate
 
     Args:
         rows: All sequences of the batch: a store, or a list of items of one or more stores.
-        sort: "collate" sorts by length (stable, longest first) and packs. "module" pads the
-            sequences in their order, and the classifier sorts them.
+        sort: "collate" to sort by length, longest first, and to pack. "module" to pad only: the
+            classifier sorts later.
 
     Returns:
         The batch. Its `examples` are 0, 1, 2, …: positions in `rows`.
@@ -272,7 +272,7 @@ def map_batches(
         plan: Row numbers of each batch. They become `Batch.examples`.
         device: Device that computes.
         collate: Function that makes a batch on the CPU.
-        lower: Names of config keys to lower if memory runs out, for the error message.
+        lower: Names of config keys. If memory runs out, the error message advises to lower them.
         before_batch: Function that is called before `compute`, once per batch.
         tf32: True to compute float32 matrix products in TF32 on CUDA.
 
@@ -322,7 +322,7 @@ def memory_errors(lengths: Ints, lower: str) -> Iterator[None]:
 
     Args:
         lengths: Number of steps of each sequence of the batch.
-        lower: Names of config keys to lower, for the message.
+        lower: Names of config keys that the message advises to lower.
     """
     try:
         yield
@@ -336,14 +336,16 @@ def memory_errors(lengths: Ints, lower: str) -> Iterator[None]:
 
 
 def sort_and_pack(padded: Tensor, lengths: Tensor) -> tuple[PackedSequence, Tensor, Tensor]:
-    """Sort padded rows by length, stable, longest first, and pack them.
+    """Sort padded rows by length, longest first, and pack them.
+
+    Rows of equal length keep their order.
 
     Args:
         padded: The rows, (B, T) or (B, T, C).
         lengths: Number of valid steps of each row, (B,) int64, on the CPU.
 
     Returns:
-        The packed rows; then, both (B,), `sorted_indices` and `unsorted_indices` as in `Batch`.
+        The packed rows. Then `sorted_indices` and `unsorted_indices` as in `Batch`, (B,) each.
 
     Raises:
         ValueError: As `check_lengths`.

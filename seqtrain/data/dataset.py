@@ -47,7 +47,7 @@ class PreparedData:
     Attributes:
         splits: Stores of train and, if the config has them, validation and test.
         preprocessing: The fitted preprocessing.
-        reports: Counts of encoding, by the name of a split or the config key of a file of
+        reports: Counts of encoding. The keys are names of splits, and config keys of the files of
             pretraining.data.
         eligible_tokens: Number of distinct tokens that are frequent enough for the vocabularies. It
             counts tokens for which the vocabularies have no room.
@@ -392,7 +392,9 @@ def _check_rows(data: DataConfig, splits: dict[str, SequenceStore], fitted: Prep
 
 
 def _strata(combinations: list[Labels], labels: Ints) -> npt.NDArray[np.str_]:
-    """Return the rarest label of each combination of labels. Rows are held out by this class.
+    """Return the rarest label of each combination of labels.
+
+    `hold_out` takes it as the class of the rows with these labels.
 
     Args:
         combinations: Tuples of labels, by their provisional numbers.

@@ -131,7 +131,7 @@ class RowProblems:
             del self._places[max(self._places, key=lambda each: self._places[each][0])]
 
     def _also(self, problem: str) -> str:
-        """Return the places of a problem after the first one, or an empty text."""
+        """Return a text with the places of a problem after its first one, or an empty text."""
         (file, _), *others = self._places[problem]
         places = [str(line) if name == file else f"{name}:{line}" for name, line in others]
         noun = "line" if len(places) == 1 else "lines"

@@ -296,7 +296,7 @@ def _total(parts: list[tuple[Ints, Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
 
 
 def _parts(values: npt.NDArray[Any], offsets: Ints) -> Iterator[tuple[npt.NDArray[Any], Ints]]:
-    """Yield the values and the offsets of consecutive sequences, in parts of about CHUNK_STEPS.
+    """Yield the values and the offsets of sequences, in parts of about CHUNK_STEPS steps.
 
     A longer sequence is a part by itself. The offsets of a part start at 0.
     """

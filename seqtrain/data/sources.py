@@ -71,8 +71,8 @@ def source_of(path: str, format: FileFormat, schema: Schema, bad_rows: str = "er
 
     Args:
         path: Path of a file, or the name that `with_given_data` gave to a table.
-        format: Format of other files. The file's own name can override its `name`: see
-            `FileFormat.for_file`.
+        format: Format of the training files. `FileFormat.for_file` adapts it to the name of this
+            file.
         schema: Schema of the rows.
         bad_rows: Policy for rows that can't be read: "error" or "drop".
     """
@@ -223,12 +223,12 @@ def named_text(value: str | Sequence[str]) -> str:
 
 
 def completed_schema(sources: Sequence[Source]) -> Schema:
-    """Return the schema of the training files, completed by a look at their rows.
+    """Return the schema of the training files, with the entries that depend on their rows.
 
-    - If no sequence columns are set and all columns of a csv file are time steps, the header of the
-      first file names them.
-    - If rows are sorted by a column, its first cell determines the type of the order. If this cell
-      is a date whose first two numbers could both be the month, all rows of train decide.
+    - `sequence`: If all columns of a csv file are time steps, their names come from the header of
+      the first file.
+    - `order_type`: If rows are sorted by a column, its first cell determines the type. If this cell
+      can be read as day and month or as month and day, all rows of train decide.
 
     Args:
         sources: The training files or tables.

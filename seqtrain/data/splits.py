@@ -79,7 +79,7 @@ def _fraction(
 
     Args:
         labels: Class of each row, from 0, (B,).
-        first: Number of the first row of each row's set, (B,).
+        first: For each row the number of the first row with the same key, (B,).
         left: Mask of the remaining rows: rows that can be held out.
         share: Share of the remaining rows, in [0, 1].
         seed: Seed of the choice.
@@ -110,7 +110,7 @@ def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: in
 
     Args:
         labels: Class of each row, from 0, (B,).
-        first: Number of the first row of each row's set, (B,).
+        first: For each row the number of the first row with the same key, (B,).
         left: Mask of the rows that are divided into folds.
         fold: Number of the fold, from 1.
         folds: Number of folds.
@@ -130,11 +130,12 @@ def _fold(labels: Ints, first: Ints, left: Mask, fold: int, folds: int, seed: in
 def _leave_each_class(labels: Ints, first: Ints, left: Mask, held: Mask) -> Mask:
     """Return a mask of held-out rows that leaves each class in train.
 
-    If all rows of a class are held out, the set of its first row is given back to train.
+    If all rows of a class are held out, its first row goes back to train. All rows with the same
+    key go back, too.
 
     Args:
         labels: Class of each row, (B,).
-        first: Number of the first row of each row's set, (B,).
+        first: For each row the number of the first row with the same key, (B,).
         left: Mask of the rows that can be held out.
         held: Mask of the rows that were chosen.
     """
@@ -146,6 +147,8 @@ def _leave_each_class(labels: Ints, first: Ints, left: Mask, held: Mask) -> Mask
 
 def _choose_sets(rows: int, sizes: Ints, order: Ints) -> Ints:
     """Return the indices of sets that together have about `rows` rows.
+
+    A set is all rows with the same key.
 
     Args:
         rows: Wanted number of rows.

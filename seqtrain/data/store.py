@@ -175,8 +175,8 @@ class SequenceStore:
             file. For a folder, rows are counted in place of lines.
         groups: Number of the group (conversation, session) of each sequence, or -1 without one. The
             rows of a group are in their order in time. None if no sequence has a group.
-        spellings: Index in `words` of each step that is an unknown word, else -1. None without
-            subwords.
+        spellings: Index in `words` of the unknown word at each step, or -1 at other steps. None
+            without subwords.
         words: Character n-grams of the words that the vocabulary lacks, or None without subwords.
         files: Pairs of the name of a file and the number of lines of the files before it.
         keys: Key of each sequence, as `row_keys` returns them: equal for equal sequences. Or None.

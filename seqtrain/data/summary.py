@@ -354,7 +354,7 @@ def separator_of(counts: Mapping[str, int]) -> str | None:
 
 
 def label_doubts(counts: Mapping[str, int], config: Config, *, multi_label: bool) -> Iterator[str]:
-    """Yield warnings if labels look like lists of labels or a quantity, or if classes are uneven.
+    """Yield warnings if labels look like lists or like a quantity, or if classes are uneven.
 
     Args:
         counts: Number of rows of each label.

@@ -80,7 +80,9 @@ class NumberCells:
         return tuple(present.tolist())
 
     def finish(self, cells: Mapping[str, Array]) -> tuple[Features, Array]:
-        """Return standardized numbers (N, 1), 0 for missing ones, and a mask of the missing ones.
+        """Return the standardized numbers, (N, 1), and a mask of the missing ones.
+
+        Missing numbers become 0.
 
         Args:
             cells: Cells of all columns of the table, as for `fit`.

@@ -29,7 +29,7 @@ STANDARDIZE = ("train", "series", "both")
 class Scale:
     """Means and standard deviations of C columns of numbers, or of C groups of one column.
 
-    Before a fit both are empty.
+    Before a fit, `mean` and `std` are empty.
 
     Attributes:
         mean: Mean of the values that aren't missing, one entry per column.
@@ -44,7 +44,7 @@ class Scale:
 
     @classmethod
     def fit(cls, values: Features) -> Scale:
-        """Return the scale of the columns of `values` (N, C), NaN for missing ones.
+        """Return the scale of the columns of `values`, (N, C). Missing values are NaN.
 
         The values are read in blocks, so that memory is bounded.
         """
@@ -79,7 +79,9 @@ class Scale:
         return cls(tuple(mean.tolist()), tuple(std.tolist()))
 
     def apply(self, values: Features, rows: Array | None = None) -> tuple[Features, Array]:
-        """Return standardized numbers (N, C), 0 for missing ones, and a mask of the missing ones.
+        """Return the standardized numbers, (N, C), and a mask of the missing ones.
+
+        Missing numbers become 0.
 
         Args:
             values: Numbers (N, C), NaN for missing ones.
