@@ -106,8 +106,8 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         classes_: The labels, sorted; in a multi-label task with 0s and 1s, the column numbers of y.
         classifier_: The trained `seqtrain.Classifier`. Its labels are indices of `classes_`, as
             text.
-        history_: For each epoch, except those of a refit, a dict of epoch, train_loss,
-            train_accuracy, and with validation examples validation_loss and the like.
+        history_: A dict for each epoch of training: epoch, train_loss, train_accuracy, and with
+            validation examples validation_loss and the like. Epochs of a refit aren't included.
         n_features_in_: Number of columns, if X was an array (B, T) or a DataFrame.
         feature_names_in_: Names of the columns, if X was a DataFrame.
     """
@@ -282,7 +282,7 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return labels
 
     def _encoded(self, y: Array) -> list[Any]:
-        """Return the index in `classes_` of each label, or "unknown" for one that isn't there.
+        """Return the index in `classes_` of each label, or "unknown" for a label that it lacks.
 
         In a multi-label task, return a list of the indices of each example's labels.
         """
@@ -359,9 +359,11 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return Classifier([model], select_device(self.device), Path("SequenceClassifier"))
 
     def _sequences(self, X: Any, *y: Any, reset: bool) -> list[Any]:
-        """Return X as a list of sequences. If X is an array of numbers, check it with y (if any).
+        """Return X as a list of sequences.
 
-        If `reset`, store number and names of its columns. Otherwise they must be the stored ones.
+        If X is an array of numbers, scikit-learn checks it, together with y. If `reset` is True,
+        the number and the names of its columns are stored. If False, they must equal the stored
+        ones.
 
         Raises:
             InputError: If X or `layout` is wrong, if X has no sequence, or if y is None.
@@ -423,7 +425,11 @@ class SequenceClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Restore a pickled estimator. Raise CheckpointError if it holds no files of a model."""
+        """Restore a pickled estimator, with its model if it was fitted.
+
+        Raises:
+            CheckpointError: If the stored model is damaged.
+        """
         super().__setstate__(state)
         files = state.get("classifier_")
         if files is not None:

@@ -258,8 +258,8 @@ def prepared_split(
 ) -> Labelled:
     """Return a split ("test", "validation" or "train") of data that is already encoded.
 
-    If the split is held out of train, the result names the files of train. `trained_on_rows` of the
-    result is None.
+    The result names the files of the split, or the files of train if the split is held out of
+    train. Its `trained_on_rows` is None.
     """
     is_part = split in held_out_fractions(config.data)
     key = "train" if is_part else split

@@ -148,10 +148,13 @@ def results_of(shown: SplitPredictions) -> SplitResults:
 def save_predictions(session: TrainingSession, run: RunDirectory) -> None:
     """Save the predictions of a finished run for the split that `errors` shows by default.
 
-    The files of the split are read again. Nothing is saved for a missing or empty split, and for
-    tables in memory. The same is true for files of more than `LARGEST_INPUT` bytes in total, which
-    take long to read, and for a result that is too large for `save_results`. If a file can't be
-    read or written, no error is raised. The predictions are then computed when they are shown.
+    The files of the split are read again. In these cases nothing is saved, and the predictions are
+    computed when they are shown:
+
+    - The split is missing, empty, or a table in memory.
+    - Its files have more than `LARGEST_INPUT` bytes in total.
+    - The predictions are too large for `save_results`.
+    - A file can't be read or written.
 
     Args:
         session: Session whose training ended, with the best weights.
@@ -226,8 +229,8 @@ def readable_cells(steps: Steps, preprocessing: Preprocessing | None) -> list[li
 
     Args:
         steps: Steps of one sequence.
-        preprocessing: Preprocessing of the model, which says what columns have elapsed times.
-            These become texts such as "2 h". None to leave them as seconds.
+        preprocessing: Preprocessing of the model, to show elapsed times as texts such as "2 h".
+            None to show them in seconds.
     """
     rows = steps.cells()
     if preprocessing is None or preprocessing.steps is None:

@@ -48,10 +48,10 @@ class Classifier(Summarized):
     Attributes:
         models, device, path: The arguments of these names.
         preprocessing: Preprocessing of the first model, which says how sequences are read.
-        thresholds: Maps a label to the lowest probability at which it is predicted. If multi-label,
-            it has all labels. They begin with the means of the models' calibrated thresholds.
-            Otherwise it has the labels that `set_threshold` added. A class that reaches its
-            threshold comes before all others, and a class below it after all others.
+        thresholds: Maps a label to the lowest probability at which it is predicted. In a
+            multi-label task it has all labels, at first with the means of the models' calibrated
+            thresholds. In a single-label task it has the labels that `set_threshold` added. Such a
+            label is preferred to all others from its threshold on, and comes last below it.
     """
 
     def __init__(self, models: List[Model], device: torch.device, path: Path) -> None:
@@ -141,9 +141,8 @@ class Classifier(Summarized):
     def decision_thresholds(self) -> list[float]:
         """Threshold of each class, (C,), for the functions of `seqtrain.data.decisions`.
 
-        If multi-label, the thresholds that `set_threshold` set are included. Otherwise they are
-        left out, because `decide` applies them afterwards. The list is then empty, unless one of
-        two classes is rare.
+        In a multi-label task, thresholds of `set_threshold` are included. In a single-label task,
+        `decide` applies them later, and the list is empty unless one of two classes is rare.
         """
         if self.preprocessing.multi_label:
             return [*self.thresholds.values()]
@@ -158,8 +157,8 @@ class Classifier(Summarized):
             probabilities: Probability of each class, (B, C) float64.
 
         Returns:
-            For each example the indices of its predicted classes: one, unless multi-label. And for
-            each example the probability of this class, or of exactly this set of classes.
+            For each example, the indices of its predicted classes: one, or any number if
+            multi-label. And for each example, the probability that exactly these classes are right.
         """
         if self.preprocessing.multi_label:
             chosen = torch.from_numpy(reached(probabilities, self.decision_thresholds))
@@ -185,8 +184,8 @@ class Classifier(Summarized):
     ) -> Predictions:
         """Return a prediction for each sequence, in the order of the sequences.
 
-        If the model was trained with ``data.empty: error``, the default, an empty sequence gets no
-        label (see `Prediction.problem`). Otherwise it is read as one unknown token.
+        By default, an empty sequence gets no label (see `Prediction.problem`). If ``data.empty``
+        wasn't error in training, an empty sequence is read as one unknown token.
 
         Args:
             sequences: A list of sequences, or a table with the columns that the model was trained
@@ -194,11 +193,11 @@ class Classifier(Summarized):
                 text is a string, a list of sentences, or a chat. Of kind tokens it is a list of
                 symbols. Of kind features it is an array with a vector for each time step, (T, F).
             groups: Name of each sequence's group, or None. A model with `initial_state: carried`
-                starts a sequence from the state at the end of the one before it in its group.
+                starts each sequence from the final state of the previous sequence of its group.
 
         Raises:
-            DataError: If a sequence is of another kind (its number from 1 is named), or if the
-                model needs a table. If `groups` isn't a string or None for each sequence.
+            DataError: If a sequence is of another kind, or if the model needs a table. Also if
+                `groups` isn't a string or None for each sequence.
             RunError: If memory ran out, or a prediction isn't finite.
         """
         rows = examples_of(sequences, self.preprocessing, groups)
@@ -244,11 +243,11 @@ class Classifier(Summarized):
         Examples are read and predicted in chunks, so that memory is bounded.
 
         Args:
-            bursts: Iterables of examples. All of one are predicted before the next one is read.
+            bursts: Iterables of examples. Each iterable is predicted before the next one is read.
             source: Name of the source for messages, such as the name of a file.
             report: Receives counts of the rows that were read, cut or empty, or None.
-            ranks: Number of most probable labels in `Prediction.probabilities`, or None for all.
-                If multi-label, all are included.
+            ranks: Number of most probable labels in `Prediction.probabilities`, or None for all. It
+                is ignored if multi-label.
             empty: What an empty sequence gets: "error" raises an error, "unk" reads an unknown
                 token, and "blank" makes no prediction. None is "blank" if the model was trained
                 with ``data.empty: error``, and otherwise "unk".
@@ -274,23 +273,20 @@ class Classifier(Summarized):
     def threshold(self, precision: float, label: str | None = None) -> CoveragePoint:
         """Return a threshold of probability at which predictions reach a precision.
 
-        Of the stored thresholds that reach it on validation, it is the one with the most
-        predictions. No more than about a hundred thresholds are stored, and twenty for a label.
+        The model stores about a hundred thresholds, and twenty per label. Of those that reach the
+        precision on validation, the one with the most predictions is returned.
 
         Args:
             precision: Share of the predictions that must be right, in [0, 1].
             label: Label whose predictions are counted, or None to count all predictions.
 
         Returns:
-            The threshold, and the share and accuracy of the predictions that reach it. For a label,
-            recall and precision.
+            The threshold, and the share and accuracy of the predictions that reach it. If `label`
+            is set, these are recall and precision of the label.
 
         Raises:
-            ConfigError: If there is no such label. If no threshold reaches the precision, or the
-                model has none to choose
-                from: without a validation split or calibration, or for a label that no example of
-                validation has. If the classifier is an ensemble. If it is multi-label and `label`
-                is None.
+            ConfigError: If there is no such label, or no stored threshold reaches the precision.
+                Also if the classifier is an ensemble, or if it is multi-label and `label` is None.
         """
         option, given, points = "--precision", "--min-probability", self.calibration.coverage
         if label is not None:

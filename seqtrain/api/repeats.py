@@ -32,9 +32,9 @@ POLL_SECONDS = 0.2
 
 
 def seeds_of(text: str) -> list[int]:
-    """Return the seeds in a text such as "0,1,2": 2 to `MOST_RUNS` different numbers from 0.
+    """Return the seeds in a text such as "0,1,2".
 
-    The largest seed is `LARGEST_SEED`.
+    It must have 2 to `MOST_RUNS` different seeds, from 0 to `LARGEST_SEED`.
 
     Raises:
         ConfigError: If the text isn't of this form.
@@ -59,7 +59,7 @@ def repeats_of(
     Args:
         config: Config to repeat.
         seeds: Seed of each repeat, or None.
-        folds: Number of folds, each of which is the validation split of one repeat, or None.
+        folds: Number of folds, or None. Each fold is the validation split of one repeat.
 
     Raises:
         ConfigError: If `seeds` and `folds` are both None or both set, or if the number of folds is
@@ -90,13 +90,13 @@ def fit_repeats(
 ) -> list[Run]:
     """Train runs into folders of one directory, which is an ensemble when all have finished.
 
-    Its ensemble.json is removed at the start, and written at the end.
+    The directory's file ensemble.json is removed at the start, and written at the end.
 
     Args:
         configs: Maps the name of each run to its config. All train on the same data.
         path: Directory of the ensemble. The runs are in folders with their names.
         resume: Resume the runs that have a config already, and start the others.
-        force: Replace earlier runs. They are removed after the data could be read.
+        force: Replace earlier runs. They are only removed once the data are read.
         jobs: Number of runs to train at the same time, in worker processes that share the threads.
             1 trains them in this process, one after another.
         listener: Function that returns the listener of a run, given the run's name. With several
@@ -175,5 +175,5 @@ def _train_side_by_side(fits: Sequence[Callable[[], Run]], jobs: int) -> list[Ru
 
 
 def _failed(call: Future[Run]) -> BaseException | None:
-    """Return the error of a call that ended with one, or None if it didn't or hasn't ended."""
+    """Return the error with which a call ended, or None if it succeeded or is still running."""
     return call.exception() if call.done() and not call.cancelled() else None

@@ -82,7 +82,8 @@ def _source_of(config: object) -> Path | None:
     """Return the path of a config, or None for a config in memory.
 
     Raises:
-        ConfigError: If `config` is neither. A mapping of lists is a table of data, not a config.
+        ConfigError: If `config` is neither a path nor a config. A mapping of lists isn't a config,
+            but a table.
     """
     is_table = isinstance(config, Mapping) and all(
         hasattr(column, "__len__") and not isinstance(column, str | Mapping)
@@ -99,7 +100,7 @@ def _source_of(config: object) -> Path | None:
 
 
 def _reporting(listener: Listener, progress: Progress | None) -> Listener:
-    """Return a listener that issues an event's warnings and shows progress before it calls another.
+    """Return a listener that issues warnings and shows progress, and then calls `listener`.
 
     Args:
         listener: The listener to call with each event.

@@ -43,9 +43,8 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
     """Return the differences in accuracy and macro F1 of two classifiers on the same examples.
 
     In a multi-label task, accuracy is the share of examples whose labels are all right, and micro
-    F1 replaces macro F1. The ends of an interval are percentiles over resamples. A resample draws N
-    examples with replacement. It is drawn as a count of each distinct outcome: the label and both
-    predictions of an example.
+    F1 replaces macro F1. The ends of an interval are percentiles over resamples of N examples,
+    drawn with replacement.
 
     Args:
         labels: Class indices, (N,); or True for the classes of each example, (N, C) bool. N is at
@@ -69,9 +68,10 @@ def paired_bootstrap(labels: Array, a: Array, b: Array, *, seed: int = 0) -> lis
         shared, sizes = (each.sum(2, keepdims=True) for each in (shared, sizes))
 
     def metrics(times: npt.NDArray[Any]) -> Floats:
-        """Return accuracy and F1, each of a and b, for counts of the outcomes in R resamples.
+        """Return accuracy and F1 of a and b in R resamples, (2, R, 2).
 
-        `times` is (R, K). The result is (2, R, 2): metric, resample, classifier.
+        The axes are metric, resample, classifier. `times` counts the outcomes in each resample, (R,
+        K). An outcome is the label of an example with both predictions.
         """
         times = times.astype(np.float64)
         hits, all_of_them = (np.tensordot(times, each, 1) for each in (shared, sizes))

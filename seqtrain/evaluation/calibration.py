@@ -76,10 +76,10 @@ class Calibration(Section):
     def has_sizes_of(self, classes: int, branches: int, *, multi_label: bool) -> bool:
         """Return True if the lengths of all lists suit a model.
 
-        Lists with an item per class must be empty or have as many items as there are classes.
-        There must be as many branch weights as branches, or none. Only a multi-label model may have
-        a list of temperatures. A single-label model with more than two classes mustn't have
-        thresholds.
+        - A list per class has one item for each class, or is empty.
+        - There is one weight for each branch, or none.
+        - Only a multi-label model has a list of temperatures.
+        - A single-label model with more than two classes has no thresholds.
 
         Args:
             classes: Number of classes of the model.
@@ -169,8 +169,8 @@ def double_blocks(logits: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tens
 def adjustment(strength: float, labels: Tensor, classes: int) -> list[float] | None:
     """Return the addition to each class's logit, greatest for the rarest class of train.
 
-    It is `strength` times the logarithm of how many times more frequent the most frequent class is.
-    A class without examples counts as if it had one.
+    It is `strength` times log(n / m), if the class has m examples and the most frequent class has
+    n. A class without examples counts as one example.
 
     Args:
         strength: Value of training.logit_adjustment.
@@ -178,8 +178,7 @@ def adjustment(strength: float, labels: Tensor, classes: int) -> list[float] | N
         classes: Number of classes.
 
     Returns:
-        One number per class; or None if the strength is 0, or if the task is multi-label, which has
-        thresholds instead.
+        One number per class, or None if the strength is 0 or the task is multi-label.
 
     Reference:
         Menon et al. 2021, "Long-tail learning via logit adjustment", arXiv 2007.07314, section 4.1.
@@ -204,13 +203,11 @@ def calibrate(
     Args:
         branches: Logits of each branch, (B, C).
         labels: Class indices, (B,), -1 for an unknown label; or (B, C) if multi-label.
-        before: Calibration whose shift stays, and whose branch weights stay unless others are
-            clearly better. None is the default calibration. If multi-label, the result has no
-            shift.
+        before: Earlier calibration, or None for the default one. Its shift is kept, but only in a
+            single-label task. Its branch weights are kept, unless others are clearly better.
         one_threshold: Use the same threshold for all classes of a multi-label task.
-        rare: Index of the rare one of two classes, or None to predict the most probable class. The
-            threshold of a rare class is such that it is predicted as often as it occurs. With fewer
-            than FEWEST_OF_A_CLASS examples of the class, no threshold is chosen.
+        rare: Index of the rare one of two classes, or None to predict the most probable class. With
+            a rare class, `rare_thresholds` chooses the thresholds.
 
     Returns:
         The calibration. In its coverage, predictions for unknown labels count as wrong. Its
@@ -252,7 +249,7 @@ def calibrate(
 def rare_thresholds(logits: Tensor, labels: Tensor, rare: int) -> list[float]:
     """Return thresholds of two classes that predict the rare one as often as it occurs.
 
-    Equal probabilities may prevent this. The number of predictions is then as near as possible.
+    If equal probabilities prevent this, the number of predictions is as near as possible.
 
     Args:
         logits: Calibrated logits, (B, 2).
@@ -283,8 +280,8 @@ def _calibrate_multi_label(
         branches: Logits of each branch, (B, C).
         has_class: True where an example has the class, (B, C) bool.
         weights: Branch weights that stay unless others are clearly better, or None for equal ones.
-        one_threshold: Use the same threshold for all classes. Otherwise each class with at least
-            FEWEST_OF_A_CLASS examples has its own, and all others have the same.
+        one_threshold: Use the same threshold for all classes. If False, only classes with fewer
+            than FEWEST_OF_A_CLASS examples share a threshold.
     """
     flat = [_two_classes(logits) for logits in branches]
     weights = fit_branch_weights(flat, has_class.flatten().long(), weights)
@@ -312,7 +309,7 @@ def _calibrate_multi_label(
 def _two_classes(logits: Tensor) -> Tensor:
     """Convert the logits of N yes-or-no decisions to logits of two classes, no and yes, (N, 2).
 
-    The decisions of an array (B, C) are in the order of its rows: N is B * C.
+    The decisions of an array (B, C) are taken row by row, so N is B * C.
     """
     flat = logits.flatten()
     return torch.stack((torch.zeros_like(flat), flat), dim=1)
@@ -331,7 +328,8 @@ def fit_branch_weights(
     """Return the weights of the branches with the least cross-entropy, as in stacking.
 
     All weights are multiples of 1 / TENTHS. They are compared at one temperature, which is fitted
-    to the default weights. Of more than MOST_ROWS examples, an evenly spaced part is used.
+    to the default weights. If there are more than MOST_ROWS examples, an evenly spaced sample is
+    used.
 
     Args:
         branches: Logits of each branch, (B, C).
@@ -339,9 +337,9 @@ def fit_branch_weights(
         default: Weights to prefer, or None for equal ones.
 
     Returns:
-        The weights. They are the default (also if it is None) if there is one branch, or if the
-        default makes no mistake. They are also the default if the gain of others is below its
-        standard error.
+        The weights, or `default` if no others are better. Others must gain more than the standard
+        error of the gain. With one branch, or if the default makes no mistake, `default` is
+        returned.
 
     Reference:
         Wolpert 1992, "Stacked generalization".

@@ -38,8 +38,8 @@ class LogitDifference:
         variant: Name of the engine or unroll that computes the batches.
         logits: Largest absolute difference of a logit.
         probabilities: Largest absolute difference of a probability.
-        labels: Number of sequences whose predicted labels differ. Calibrated thresholds aren't
-            used: the most probable class is predicted, or if multi-label each from 0.5 on.
+        labels: Number of sequences whose predicted labels differ. The most probable class is
+            predicted, or if multi-label each class from 0.5 on, without calibrated thresholds.
     """
 
     way: str
@@ -55,7 +55,7 @@ def differences(
     device: torch.device,
     listener: Callable[[str, float], None],
 ) -> tuple[Tensor, list[LogitDifference]]:
-    """Compare logits of sequences in many batchings, by each engine, with logits of single ones.
+    """Compare logits from many kinds of batches, by each engine, with logits of single sequences.
 
     Args:
         model: The network.
@@ -105,9 +105,9 @@ def sampled(store: SequenceStore, *, carried: bool) -> tuple[SequenceStore, int]
 
     Args:
         store: The sequences.
-        carried: True if the model carries states over. The sample is then the first rows. Otherwise
-            it is evenly spaced by length. The shortest comes first, then the longest, and then all
-            others in random order.
+        carried: True if the model carries states over. The sample is then the first rows. If False,
+            the sample is evenly spaced by length: the shortest, the longest, and then others in
+            random order.
     """
     lengths, count = np.minimum(store.lengths, SAMPLE_LENGTH), min(len(store), SAMPLE_ROWS)
     rows = np.arange(count)
@@ -168,5 +168,10 @@ def collate_padded(rows: SequenceStore, *, value: float) -> Batch:
 
 
 def _cut(rounds: Sequence[Ints], size: int) -> list[Ints]:
-    """Return the row numbers of each round, cut into batches of at most `size` rows."""
+    """Cut arrays of row numbers into batches, and return all batches.
+
+    Args:
+        rounds: Arrays of row numbers. Each batch has rows of one array only.
+        size: Largest number of rows of a batch.
+    """
     return [batch for rows in rounds for batch in np.split(rows, range(size, len(rows), size))]

@@ -43,8 +43,8 @@ class CarriedStates:
         """Return the states from which the sequences of a batch start, (S, L, B, H).
 
         Args:
-            groups: Group of each sequence, (B,), or None to return None. The state of a group that
-                has none yet is zeros, and so is the start of a sequence in no group.
+            groups: Group of each sequence, (B,), or None to return None. A sequence starts from
+                zeros if it is in no group, or if its group has no state yet.
             model: The network.
         """
         if groups is None:
@@ -151,7 +151,7 @@ def run_batches(
 ) -> Iterator[tuple[Batch, list[Tensor]]]:
     """Yield each batch of a store with the result of `compute`, in evaluation mode.
 
-    At the end, the network returns to the mode that it had.
+    At the end, the earlier mode of the network is restored.
 
     Args:
         compute: A forward pass, as for `forward_carried`.
@@ -161,7 +161,7 @@ def run_batches(
         carried: States from which groups start, if the model carries states. They are updated.
             None to start each group from zeros.
         plan: Row numbers of each batch, or None for large batches of similar length. If states are
-            carried, a row must come in a later batch than the row before it in its group.
+            carried, the rows of a group must be in different batches, in order.
         collate: Function that makes a batch of a store with its rows.
         before_batch: Function that is called before each batch.
         engine: Engine of the recurrence, or None to choose it for the model and the device.
@@ -198,12 +198,12 @@ def branch_logits(
 
     Up to rounding, they don't depend on the batches.
 
-    Most arguments are passed to `run_batches`. `names` are the branches to compute, or None for all
-    branches.
+    `names` are the branches to compute, or None for all branches. All other arguments are described
+    at `run_batches`.
 
     Returns:
-        One tensor per branch, (B, C) float32 on the CPU. Rows that aren't in `plan` are 0, so that
-        the sum over processes with parts of a plan has all rows.
+        One tensor per branch, (B, C) float32 on the CPU. Rows that aren't in `plan` are 0. So
+        processes that compute parts of a plan can add up their results.
     """
 
     def compute(batch: Batch, context: ForwardContext) -> list[Tensor]:
@@ -269,8 +269,8 @@ def embed_sequences(
 def are_right(logits: Tensor, labels: Tensor) -> Tensor:
     """Return True for each example that is predicted right, (B,) bool.
 
-    The most probable class is predicted. If multi-label, it is each class with a probability of at
-    least 0.5, and all labels must be right. With an unknown label, an example is never right.
+    The most probable class is predicted. If multi-label, each class from a probability of 0.5 on is
+    predicted, and all labels must be right. An example with an unknown label is never right.
 
     Args:
         logits: Logits, (B, C).
@@ -292,7 +292,8 @@ def check_finite(logits: Tensor, store: SequenceStore) -> Tensor:
 
     Args:
         logits: Logits, (B, C).
-        store: The sequences. The message names the line of the first one with another logit.
+        store: The sequences. The message names the line of the first sequence with a logit that
+            isn't finite.
 
     Raises:
         RunError: If a logit is infinite or NaN, because the weights are very large.

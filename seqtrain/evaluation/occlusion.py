@@ -30,13 +30,15 @@ def occlusion_weights(
     """Return the weight of each time step and of each row feature for the prediction of a row.
 
     The weight of a step is the log-probability of the prediction, minus the log-probability of the
-    same prediction without the step, in nats. In a multi-label task the prediction is the decision
-    on each class at its threshold. A sequence of one step is compared with equal probabilities. Of
-    more than `PIECES` steps, neighbouring steps are left out together and share their weight.
+    same prediction without the step, in nats.
 
-    In a table of steps each cell has a weight. To measure it, the cell is replaced by <unk> or a
-    missing value. Row features are measured in the same way. States aren't carried over from other
-    rows.
+    - In a table of steps each cell has a weight. The cell is replaced by <unk> or a missing value.
+    - Row features are measured in the same way as cells.
+    - In a multi-label task the prediction is the decision on each class at its threshold.
+    - A sequence of one step is compared with equal probabilities.
+    - If there are more than `PIECES` steps, neighbouring steps are left out together and share
+      their weight.
+    - States aren't carried over from other rows.
 
     Args:
         model: The model, on the device.
@@ -50,7 +52,7 @@ def occlusion_weights(
 
     Returns:
         The weights of the time steps, and the weights of the row features. In a table of steps, the
-        former are the weights of the first step's cells, then of the second step's, and so on.
+        cells of the first step come first, then those of the second step, and so on.
 
     Reference:
         Li et al. 2016, "Understanding Neural Networks through Representation Erasure",
@@ -85,14 +87,16 @@ def _variants(
     steps: ColumnTable | None,
     row_features: ColumnTable | None,
 ) -> Iterator[SequenceStore]:
-    """Yield copies of a sequence: one without each piece (or cell), one without each row feature.
+    """Yield copies of a sequence, each without one piece, and then without one row feature.
+
+    A piece is removed from the sequence. In a table of steps, each copy instead lacks the cells of
+    one column in a piece. A sequence of one token or vector is yielded unchanged.
 
     Args:
-        original: Store of one sequence. A single step isn't left out: it is yielded unchanged.
+        original: Store of one sequence.
         pieces: Time steps of each piece.
-        steps: Encoding of the step columns, or None to leave out whole steps. With columns, the
-            cells of a piece in one column are erased together.
-        row_features: Encoding of the row features, which are erased one at a time, or None.
+        steps: Encoding of the step columns, or None if a step is one token or vector.
+        row_features: Encoding of the row features, or None if there are none.
     """
     row = np.array([0])  # indexing by an array copies
     for piece in pieces:

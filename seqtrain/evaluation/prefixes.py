@@ -81,9 +81,8 @@ def score_prefixes(
 ) -> list[dict[str, float]]:
     """Score a model with one label per sequence after 10 %, 20 % … 100 % of each sequence.
 
-    Shares are rounded up to whole steps. If the model carries states, a row starts from the state
-    at the end of the row before it in its group, of which all steps are read. A prediction for an
-    unknown label counts as wrong.
+    Shares are rounded up to whole steps. If the model carries states, a row starts from the final
+    state of the previous row of its group. A prediction for an unknown label counts as wrong.
 
     Args:
         model: The network.
@@ -139,8 +138,7 @@ def _start_states(
     are read once for this, and `carried` is updated.
 
     Returns:
-        The states by the index of each row in the store, frozen; or no states if the model carries
-        none.
+        The frozen states by row index. They are empty if the model carries no states.
     """
     starts = CarriedStates()
 

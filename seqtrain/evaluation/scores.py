@@ -104,8 +104,8 @@ class Scores(Metrics, Summarized):
     def standard_error(self, name: str) -> float:
         """Return the approximate standard error of a metric, as if it were a share of the examples.
 
-        For metrics of which smaller is better, such as the loss, it is 0. With fewer than
-        FEWEST_TO_COMPARE examples, which may all be right by chance, it is 1.
+        It is 0 for metrics of which smaller is better, such as the loss. It is 1 with fewer than
+        FEWEST_TO_COMPARE examples, because few may all be right by chance.
         """
         if METRICS[name].smaller_is_better:
             return 0.0

@@ -81,8 +81,8 @@ def score_branches(
 def _thresholds_for(logits: Tensor, number: int) -> list[float]:
     """Return thresholds of two classes at which the second one is predicted for `number` examples.
 
-    If equal probabilities prevent this, it is as near to this number as possible. A branch has no
-    thresholds. With these it is comparable to a model that has thresholds.
+    If equal probabilities prevent this, the number is as near as possible. With these thresholds a
+    branch is comparable to a model that has thresholds.
 
     Args:
         logits: Logits of a branch, (B, 2).
@@ -110,10 +110,10 @@ def score(
         lengths: Time steps of each example, (B,).
         names: Label of each class.
         thresholds: Threshold of each class, (C,), or of each class for each example, (B, C).
-            Without thresholds, the most probable class is predicted. If multi-label, one
-            threshold is then chosen that is best for these examples.
-        ranked: Compute AUC and average precision, too. In a single-label task with two classes they
-            are always computed.
+            Without thresholds, the most probable class is predicted, or if multi-label, each class
+            that reaches the one threshold that is best for these examples.
+        ranked: Also compute AUC and average precision. They are always computed for two classes of
+            a single-label task.
     """
     labels, lengths = (torch.asarray(x, copy=True, device="cpu") for x in (labels, lengths))
     least = np.asarray(() if thresholds is None else thresholds, dtype=np.float64)
@@ -210,7 +210,7 @@ def _class_scores(
 ) -> dict[str, dict[str, float | int]]:
     """Return `Scores.per_class`.
 
-    Of thresholds that differ between examples, it has the means.
+    If thresholds differ between examples, the result has their means.
 
     Args:
         outcome: Counts of predictions.
@@ -263,8 +263,8 @@ def _confusions(names: Sequence[str], predicted: Tensor, labels: Tensor) -> dict
 def _rank_classes(logits: Tensor, labels: Tensor) -> dict[int, tuple[float, float]]:
     """Return the AUC and the average precision of each class, by its index.
 
-    Classes that all examples or none have are left out. Examples are ranked by log-probability, in
-    a multi-label task by logit.
+    A class is left out if all examples have it, or none. Examples are ranked by log-probability, or
+    in a multi-label task by logit.
 
     Args:
         logits: Logits, (B, C).
@@ -304,7 +304,7 @@ def _common_threshold(logits: Tensor, labels: Tensor) -> Array:
 def _errors_of_decisions(logits: Tensor, has: Tensor) -> tuple[float, float, float]:
     """Return the log loss, the Brier score, and the expected calibration error.
 
-    The first two are means over the examples of a sum over the classes.
+    Log loss and Brier score are summed over the classes, and averaged over the examples.
 
     Args:
         logits: Logits, (B, C).
@@ -326,7 +326,7 @@ def _errors_of_classes(
 ) -> tuple[Tensor, Tensor, float, float]:
     """Return predicted classes, (B,), their probabilities, (B,), cross-entropy and Brier score.
 
-    Examples without a known label count in the first two only.
+    Cross-entropy and Brier score are means over the examples with a known label.
 
     Args:
         logits: Logits, (B, C).

@@ -64,7 +64,8 @@ def threshold_curve(scores: Tensor, correct: Tensor) -> tuple[Tensor, Tensor, Te
 
     Returns:
         The thresholds, (K,); the number of scores that reach each threshold, (K,); and the number
-        of correct examples among these, (K,). A threshold is the lowest of its equal scores.
+        of correct examples among these, (K,). A threshold is the lowest of the scores that share
+        it.
     """
     ordered, order = scores.double().sort(descending=True, stable=True)
     is_last = torch.cat((ordered.diff() < -TIE, correct.new_ones(1, dtype=torch.bool)))
@@ -102,15 +103,14 @@ def threshold_reached_by(number: int, probabilities: Tensor) -> float:
 
 
 def _below_best(thresholds: Tensor, quality: Tensor) -> float:
-    """Return a threshold that decides as the best of some probabilities would as a threshold.
+    """Return a threshold slightly below the best probability, with the same decisions.
 
-    It is the middle between the best one and the next lower one (or 0). So a prediction stays the
-    same if another program rounds its probability otherwise. Two probabilities that are less than
-    `MARGIN` apart aren't separated.
+    It is the middle between the best probability and the next lower one (or 0). So the decisions
+    don't depend on rounding. Two probabilities that are less than `MARGIN` apart aren't separated.
 
     Args:
         thresholds: Probabilities that may be thresholds, descending, (K,).
-        quality: Number for each of them, (K,). The best one has the greatest.
+        quality: Quality of each probability as a threshold, (K,). The best one has the greatest.
     """
     following = torch.cat((thresholds[1:], thresholds.new_zeros(1)))
     is_apart = thresholds - following > MARGIN * thresholds

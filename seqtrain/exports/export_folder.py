@@ -107,9 +107,9 @@ def export_model(model: Model, folder: Path) -> Exported:
 def _golden_lines(exported: Any, golden: GoldenRows) -> bytes:
     """Return the content of golden.jsonl.
 
-    It has a JSON object per line. This has the sequence and its row features, the inputs of the
-    graph, the predicted label, and the probability of each class. Inputs that follow from others
-    are left out: the length, and the row of each n-gram.
+    Each line is a JSON object with a sequence, its row features, the inputs of the graph, the
+    predicted label, and the probability of each class. The inputs lack the length and the row of
+    each n-gram, because these follow from the other inputs.
 
     Args:
         exported: The `ExportedModel`, which makes the inputs.

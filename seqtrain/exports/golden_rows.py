@@ -51,8 +51,7 @@ class GoldenRows:
 def golden_rows(model: Model) -> GoldenRows:
     """Return made-up sequences with the predictions of a model.
 
-    Equal models get equal rows. Sequences that the model refuses are left out, such as an empty one
-    unless data.empty allows it.
+    Equal models get equal rows. Sequences that the model refuses are left out.
 
     Raises:
         RunError: If a prediction isn't finite.
@@ -93,8 +92,8 @@ def _as_json(sequence: Any, rules: Preprocessing) -> Any:
 def _sequences(rules: Preprocessing) -> Iterator[Any]:
     """Yield made-up sequences as a reader returns them.
 
-    Their lengths are `LENGTHS`, and one is empty. If the preprocessing has a `max_length`, another
-    sequence has 7 time steps more, but at most 1,007. If sequences are texts, `TEXTS` follow.
+    Their lengths are `LENGTHS`, and one is empty. With a `max_length`, one sequence is longer by 7
+    time steps, but has at most 1,007. If sequences are texts, `TEXTS` follow.
     """
     lengths = [*LENGTHS, 0]
     if rules.lengths.max_length is not None:
@@ -120,8 +119,8 @@ def _draw_tokens(
 ) -> list[str] | str:
     """Return `length` random tokens: a list for sequences of tokens, or else a text.
 
-    The tokens are known. Only the last one of a list of more than two is an unknown symbol. In a
-    text, blanks separate the tokens, and every third one is in title case.
+    All tokens are known, except the last symbol of a list of more than two. In a text, blanks
+    separate the tokens, and every third token is in title case.
     """
     tokens = [draw.choice(known) for _ in range(length)]
     if rules.kind == "tokens":

@@ -161,7 +161,7 @@ def predictions(
 def main() -> int:
     """Print the predictions for the file that the command line names, and return the exit code.
 
-    Unless there is exactly one argument, or if it is --help, print the help instead.
+    Print the help instead if the argument is --help, or if there isn't exactly one argument.
     """
     arguments = sys.argv[1:]
     if arguments in (["-h"], ["--help"]) or len(arguments) != 1:

@@ -212,7 +212,7 @@ def curves(runs: Sequence[RunFacts]) -> list[Chart]:
 def reliability(run: RunFacts) -> Chart | None:
     """Return a chart of accuracy by predicted probability, or None if there are no predictions.
 
-    A second, dashed line is that of perfect calibration.
+    A dashed line shows perfect calibration.
     """
     points = [(100 * sure, right) for sure, right in run.shown.reliability]
     if not points:
@@ -240,7 +240,7 @@ def precision_recall(run: RunFacts) -> list[Chart]:
 def by_length(run: RunFacts) -> list[Chart]:
     """Return charts of accuracy by length, and by the share of each sequence that is read.
 
-    A chart without values is left out. The second has none unless `run.prefixes` was computed.
+    A chart without values is left out, such as the second if `run.prefixes` is empty.
     """
     charts, of_length = [], [(row["max"], row["accuracy"]) for row in run.shown.scores.by_length]
     if of_length:
