@@ -157,12 +157,12 @@ class DataProfile:
     ) -> DataProfile:
         """Return a new profile with the counts of files, read with this format and schema.
 
-        Of a large file whose number of rows is known beforehand, blocks of rows are read.
+        Large files are sampled, if their number of rows is known beforehand.
 
         Args:
             files: The files.
             progress: Reports the number of rows.
-            drop_bad_rows: Count rows that can't be read in `unreadable`, without an error.
+            drop_bad_rows: True to count rows that can't be read in `unreadable`, without an error.
             changes: Fields of the schema that have other values for these files.
 
         Raises:
@@ -262,7 +262,7 @@ def good_rows(
 
     Args:
         source: The file.
-        drop_bad_rows: Also yield the rows that can't be read, with their `problem` set.
+        drop_bad_rows: True to also yield the rows that can't be read. Their field `problem` is set.
         sample: Blocks of rows to read, or None to read all. Its numbers of rows are set.
 
     Raises:

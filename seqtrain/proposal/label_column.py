@@ -35,17 +35,18 @@ RULES: tuple[tuple[int, Callable[[ColumnProfile], bool]], ...] = (
 
 
 def label_score(column: ColumnProfile) -> int:
-    """Return the points of a column from `RULES`. With more points, it is likelier the label."""
+    """Return the points of a column from `RULES`. More points mean a likelier label."""
     return sum(points for points, applies in RULES if applies(column))
 
 
 def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
     """Return the column of the label: the column with most points that can be a label.
 
-    In a table of more than `FEWEST_MEASURED` columns, several may have most points. Then text is
-    preferred, else the first and the last column of the table. If no column can be a label, a
-    column of lists of strings is the label. It must be the only such column, and the table must
-    have a column of text.
+    A table of more than `FEWEST_MEASURED` columns may hold a series, in which several columns have
+    most points. Text is preferred among them, and then the first or last column of the table.
+
+    If no column can be a label, a column of lists of strings is the label of a multi-label task. It
+    must be the only such column, and the table must have a column of text.
 
     Raises:
         DataError: If no column can be the label, or several columns are equally likely.
@@ -77,9 +78,9 @@ def choose_label(columns: Sequence[ColumnProfile]) -> ColumnProfile:
 
 
 def _command_for_marks(columns: Sequence[ColumnProfile]) -> list[str]:
-    """Return a list with a line for an error message, or [] if a value isn't a mark such as 0 or 1.
+    """Return a line for an error message: the command that reads each column as a one-hot label.
 
-    The line has a command that reads each column as the marks of one label.
+    The result is a list of this line, or [] if a value isn't a mark such as 0 or 1.
     """
     if not all(MARKS.keys() >= {value.lower() for value in each.values} for each in columns):
         return []
@@ -119,11 +120,12 @@ def described(columns: Sequence[ColumnProfile]) -> list[str]:
 def with_one_label(
     columns: Sequence[ColumnProfile], options: InitOptions
 ) -> tuple[Sequence[ColumnProfile], InitOptions]:
-    """Return new columns and options in which one column replaces several label columns.
+    """Return columns and options in which one column replaces several one-hot label columns.
 
-    A cell of this column holds the names of the columns that mark their label in the row, joined
-    by |. It is blank in a row without a mark. The column is the last one. If the options name fewer
-    than two label columns, the arguments are returned unchanged.
+    The new column is the last one. Its cells hold the names of the columns that have a mark in the
+    row, joined by |. It is blank in a row without a mark.
+
+    If the options name fewer than two label columns, the arguments are returned unchanged.
 
     Args:
         columns: Profiles of all columns.

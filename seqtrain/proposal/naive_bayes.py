@@ -114,10 +114,9 @@ def telling(found: Occurrences, labels: Sequence[Hashable]) -> Occurrences:
     """Return only the occurrences of features that are clearly more frequent in some classes.
 
     A feature is kept if the G statistic of its counts per class exceeds its expectation by
-    `SIGNIFICANT` standard deviations. Rows 0, 4, 8, … aren't counted, as `naive_bayes_error`
-    predicts them. Neither are rows whose label isn't among the `MOST_CLASSES` most frequent ones.
-    The result has all occurrences of kept features, also in these rows. Each row without a kept
-    feature gets one occurrence of an additional feature.
+    `SIGNIFICANT` standard deviations. Only learned rows of the `MOST_CLASSES` most frequent classes
+    are counted: see `naive_bayes_error`. The result has occurrences in all rows. A row without a
+    kept feature gets one occurrence of an additional feature.
 
     Args:
         found: Occurrences of features in the rows.
@@ -145,9 +144,8 @@ def telling(found: Occurrences, labels: Sequence[Hashable]) -> Occurrences:
 def _classes(labels: Sequence[Hashable]) -> tuple[Ids, list[int]]:
     """Return the index of each row's class, (N,), and the number of learned rows of each class.
 
-    All rows are learned, except rows 0, 4, 8, … (`HELD_OUT`). Classes are numbered by decreasing
-    frequency in the learned rows. The index of a label that isn't among the `MOST_CLASSES` most
-    frequent labels there is -1.
+    Rows 0, 4, 8, … (`HELD_OUT`) aren't learned. Classes are numbered by decreasing frequency in the
+    learned rows. Only the first `MOST_CLASSES` have a number. The index of all other labels is -1.
     """
     is_held_out = np.arange(len(labels)) % HELD_OUT == 0
     sizes = Counter(label for label, out in zip(labels, is_held_out, strict=True) if not out)
@@ -160,9 +158,9 @@ def _classes(labels: Sequence[Hashable]) -> tuple[Ids, list[int]]:
 def naive_bayes_error(found: Occurrences, labels: Sequence[Hashable]) -> float:
     """Return the share of wrong predictions of multinomial naive Bayes, in [0, 1].
 
-    Rows 0, 4, 8, … are predicted, and the classifier learns all other rows. Rows whose label isn't
-    among the `MOST_CLASSES` most frequent labels of learned rows are left out. So are features that
-    no learned row has. Without a row to predict, the share is 0.
+    Rows 0, 4, 8, … are predicted, and the classifier learns all other rows. Only the `MOST_CLASSES`
+    most frequent labels and the features of learned rows are used. The share is 0 if no row can be
+    predicted.
 
     Args:
         found: Occurrences of features in the rows.

@@ -31,12 +31,15 @@ def are_codes(
 ) -> bool:
     """Return True if the numbers of a step column are codes instead of measurements.
 
-    Codes are whole numbers. They change abruptly between the rows of a sequence, unless each
-    sequence is sorted by them. In addition, they meet one of these conditions:
+    Codes meet all of these conditions:
 
-    - They change abruptly, are sparse and repeat, and all have the same number of characters.
-    - They predict the label clearly better than `RANGES` ranges of them do. With `RANGES` distinct
-      numbers or fewer, or with many and gaps (`MOST_CODES`), this isn't tried.
+    - They are whole numbers.
+    - They change abruptly between the rows of a sequence, or each sequence is sorted by them.
+    - They look like codes, or predict the label like codes.
+
+    Numbers look like codes if they change abruptly, are sparse, repeat, and have equally many
+    characters. They predict the label like codes if it is predicted clearly worse from `RANGES`
+    ranges of the numbers.
 
     Args:
         column: The column, which holds numbers.
@@ -83,10 +86,9 @@ def are_codes(
 def token_that_explains(column: ColumnProfile, tokens: Sequence[ColumnProfile]) -> str | None:
     """Return the name of the token column on which the meaning of numbers depends, or None.
 
-    Such a column explains a share of the variance of the ranks of the numbers, within the limits
-    `EXPLAINED`. A column that explains more adds hardly anything to the number. There must be
-    `ROWS_PER_TOKEN` numbers or more per distinct token, on average. Of several such columns, the
-    one that explains most is returned.
+    Such a column explains a share of the variance of the ranks of the numbers. The share must be
+    within the limits `EXPLAINED`. There must be `ROWS_PER_TOKEN` numbers or more per distinct
+    token, on average. Of several such columns, the one with the largest share is returned.
 
     Args:
         column: The column of numbers.

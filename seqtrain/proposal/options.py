@@ -21,15 +21,17 @@ class InitOptions:
     Attributes:
         settings: The settings, as they were passed.
         options: Maps each given option to its value.
-        given: Maps each given option to its value. It also has each name in `LIKE_OPTIONS` that is
-            set as `data.NAME=value`. An option has precedence over a setting of the same name.
+        given: The same as `options`, and in addition the settings `data.NAME=value` whose name is
+            in `LIKE_OPTIONS`. An option has precedence over a setting of the same name.
 
     Args:
         settings: Further keys of the config, as `section.key=value`.
-        options: `label` and `sequence`: columns of the label and the sequence; `id`, `order` and
-            `steps`: columns of a table with one row per time step; `header`: True if the first row
-            names the columns; `format`, `delimiter` and `encoding`: how the files are written.
-            An option that is None, "auto" or an empty list counts as not given.
+        options: The options below. An option that is None, "auto" or an empty list isn't given.
+
+            - `label` and `sequence`: columns of the label and the sequence.
+            - `id`, `order` and `steps`: columns of a table with one row per time step.
+            - `header`: True if the first row names the columns.
+            - `format`, `delimiter` and `encoding`: how the files are written.
     """
 
     def __init__(self, settings: Sequence[str] = (), **options: Any) -> None:

@@ -62,12 +62,13 @@ def propose(
     """Inspect data files and return a config for them.
 
     Large training files are only sampled. If there are few rows (`TRIED_ROWS`), the data is also
-    prepared as `fit` does. A test file without labels is left out, with a warning.
+    prepared as `fit` does, to find problems. A warning tells if a test file has no labels, and it
+    is left out.
 
     Args:
-        files: Data files, or one folder, which holds them or is the training data itself. A name
-            such as `dev.csv` or `test.csv` tells the split of a file. All other files are training
-            files. Files of one split must have names that differ only in numbers, such as
+        files: Data files, or one folder. The folder holds the files, or is the training data
+            itself. Files are for training, unless a name such as `dev.csv` or `test.csv` tells
+            another split. Files of one split must have names that differ only in numbers, such as
             `part-1.csv`.
         options: Options of the user about the files.
         test: Test file, or None to recognize it by its name.
@@ -114,8 +115,11 @@ def propose(
 def _drop_unlabelled_test(splits: Splits, profile: DataProfile) -> list[str]:
     """Remove "test" from the splits if the first rows of the test file have no labels.
 
-    The first `FIRST_ROWS` rows of the first test file decide. It is kept if one of these rows can't
-    be read. Return a list with a warning about the removed file, or an empty list.
+    Only the first `FIRST_ROWS` rows of the first test file are read. If one of them can't be read,
+    the split is kept.
+
+    Returns:
+        A list with a warning about the removed file, or an empty list.
     """
     for path in files_of("test", splits.get("test"))[:1]:
         source = source_of(path, profile.format, profile.schema)
@@ -131,8 +135,9 @@ def _add_split(
 ) -> int:
     """Read the files of validation or test, and return the number of labelled rows among them.
 
-    Of large files only the rows that were read are counted. Add the numbers of empty, unlabelled
-    and unreadable rows to `profile`. Set `profile.missing` if the files have missing values.
+    Only the rows that were read of a large file are counted. The numbers of empty, unlabelled and
+    unreadable rows are added to `profile`. `profile.missing` is set if the files have missing
+    values.
 
     Raises:
         DataError: If a file can't be read. Also if a row can't be read, and the user's settings
@@ -211,7 +216,7 @@ def _rows_left_out(profile: DataProfile) -> Iterator[str]:
 def _shared_owner(profile: DataProfile, config: Config) -> Iterator[str]:
     """Yield a warning if a random split can divide the rows of one owner, such as a customer.
 
-    There is none if data.group is set, or if no fraction of train is held out.
+    There is no warning if data.group is set, or if no fraction of train is held out.
     """
     is_divided = isinstance(config.data.validation, float) or isinstance(config.data.test, float)
     if profile.owner is None or not is_divided or config.data.group is not None:

@@ -48,11 +48,11 @@ def row_sample() -> RowSample:
 def sampled(path: str, format: str, encoding: str, progress: ReadingProgress) -> Iterator[Sample]:
     """Yield a sample of a data file, or the file itself if it is small or can't be sampled.
 
-    A file with more than `MOST_ROWS` rows or `MOST_BYTES` bytes is sampled, if its format is one of
-    `LINE_FORMATS`. A folder and a file in UTF-16 are never sampled. To count the lines, the file is
-    read once. The sample is a temporary file with the name of the data file, without an ending such
-    as .gz. It is deleted at the end of the block. A `DataError` from the block names the data file
-    instead of the sample.
+    A file is sampled if it has more than `MOST_ROWS` rows or `MOST_BYTES` bytes, and its format is
+    one of `LINE_FORMATS`. A folder and a file in UTF-16 are never sampled.
+
+    The sample is a temporary file, which is deleted at the end of the block. It has the name of the
+    data file, without an ending such as .gz. A `DataError` from the block names the data file.
 
     Args:
         path: The data file.

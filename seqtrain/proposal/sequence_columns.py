@@ -36,7 +36,7 @@ class Candidates:
 
     Attributes:
         others: All columns except the label and a column without a name.
-        lists: Columns whose cells are lists, without lists of few numbers next to free text.
+        lists: Columns whose cells are lists. `_lists` leaves out some of them.
         texts: Columns of text.
         label: The label column.
     """
@@ -48,10 +48,10 @@ class Candidates:
 
     @cached_property
     def plausible(self) -> list[ColumnProfile]:
-        """Columns of lists, or of texts if there are no lists, that don't number or group rows.
+        """Columns of lists, or of texts if there are no lists, that may be the only sequence.
 
         Columns with a name in `ROW_NAMES` are left out. If there are several columns of text, those
-        whose values are ids of the rows are left out, too.
+        whose values are ids of the rows are also left out.
         """
         columns = self.lists or self.texts
         is_only = len(self.texts) < 2
@@ -62,9 +62,9 @@ Rule = Callable[[Candidates], list[ColumnProfile]]
 
 
 def _channels(found: Candidates) -> list[ColumnProfile]:
-    """Return all columns of lists if they are the channels of a series, else [].
+    """Return the columns of lists if they are the channels of a series, else [].
 
-    They must be two or more series of equal total length.
+    All of them must be series of equal total length, and there must be at least two.
     """
     kinds = {(column.kind, column.steps) for column in found.lists}
     is_series = len(kinds) == 1 and found.lists[0].kind == "series"
@@ -78,7 +78,7 @@ def _only_list(found: Candidates) -> list[ColumnProfile]:
 def _title_and_body(found: Candidates) -> list[ColumnProfile]:
     """Return the headline column and the body column, whose texts are joined, or [].
 
-    There must be just one column of each, and no columns of lists.
+    The result is [] unless there is exactly one of each. It is also [] if there are lists.
     """
     titles = [column for column in found.texts if column.name in HEADLINE_NAMES]
     bodies = [column for column in found.texts if column.name in BODY_NAMES]
@@ -89,7 +89,8 @@ def _title_and_body(found: Candidates) -> list[ColumnProfile]:
 def _wide_series(found: Candidates) -> list[ColumnProfile]:
     """Return the columns of numbers that are the time steps of a series, or [].
 
-    They must be more than half of the columns except the label, and there must be no lists.
+    They must be more than half of all columns except the label. The result is also [] if there are
+    lists.
     """
     steps = [] if found.lists else wide_columns(found.others)
     return steps if len(steps) > len(found.others) / 2 else []
@@ -98,8 +99,9 @@ def _wide_series(found: Candidates) -> list[ColumnProfile]:
 def _tells_the_classes(found: Candidates) -> list[ColumnProfile]:
     """Return a list with the text column from which naive Bayes predicts the label clearly best.
 
-    The first characters of at most `PROBED_ROWS` labelled rows decide. The list is empty if no
-    column is clearly best, if there are lists, or if fewer than two texts differ from row to row.
+    The first characters of at most `PROBED_ROWS` labelled rows are used. The result is [] if no
+    column is clearly best. It is also [] if there are lists, or fewer than two columns of text that
+    differ from row to row.
     """
     texts = [column for column in found.texts if column.differs and column.name not in ROW_NAMES]
     if found.lists or len(texts) < 2:
@@ -178,10 +180,10 @@ def choose_sequence(columns: Sequence[ColumnProfile], label: ColumnProfile) -> l
 
 
 def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> list[ColumnProfile]:
-    """Return the columns of lists, without lists of few numbers if there is free text.
+    """Return the columns of lists. Lists of few numbers are left out if there is free text.
 
-    Lists of few numbers are kept if their column's name is in `TEXT_NAMES`, and no column of free
-    text has such a name.
+    A column of such lists is kept if its name is in `TEXT_NAMES`, and no column of free text has a
+    name in `TEXT_NAMES`.
 
     Args:
         others: All columns except the label.
@@ -204,9 +206,12 @@ def _lists(others: Sequence[ColumnProfile], texts: Sequence[ColumnProfile]) -> l
 def _refuse_step_table(found: Candidates) -> None:
     """Raise a DataError if the table seems to have a row per time step.
 
-    Such a table has no lists, but columns of text, which all hold single words that repeat, as ids
-    do. In addition, a column holds measurements, or the only column except the label is named like
-    codes or owners.
+    Such a table meets all of these conditions:
+
+    - It has columns of text. They all hold single words that repeat, as ids do.
+    - It has no lists.
+    - A column holds measurements, or the only column except the label is named like codes or
+      owners.
     """
     texts = found.texts
     is_table = any(column.is_measured for column in found.others) or (
@@ -233,8 +238,8 @@ def no_series_problem(columns: Sequence[ColumnProfile]) -> str:
 def wide_columns(columns: Sequence[ColumnProfile]) -> list[ColumnProfile]:
     """Return the columns of numbers that are the time steps of a series, or an empty list.
 
-    These `FEWEST_STEPS` or more columns have no names, or names that differ only in digits. If
-    there are several such groups, the list is empty.
+    They are `FEWEST_STEPS` or more columns without names, or whose names differ only in digits. If
+    there are several such groups of columns, the list is empty.
     """
     by_stem: dict[str, list[ColumnProfile]] = {}
     for column in columns:

@@ -32,8 +32,8 @@ MOST_UNIQUE = 2
 def assign_splits(files: Sequence[str], test: str | None) -> Splits:
     """Return a dictionary that maps train, validation and test to their data files.
 
-    Words in the name of a file tell its split. Other files, and a single file, are train. Files of
-    one split must have paths that differ only in numbers. Splits without files are left out.
+    The split of a file is the one that its name contains as a word. A file without such a word, or
+    a single file, is train. Files of one split must have paths that differ only in numbers.
 
     Args:
         files: Data files, or one folder. The splits in the folder are used. A folder without splits
@@ -41,7 +41,8 @@ def assign_splits(files: Sequence[str], test: str | None) -> Splits:
         test: The test file, or None to recognize it by its name.
 
     Returns:
-        Maps a split to its path, or to a list of paths if it has several.
+        Maps a split to its path, or to a list of paths if it has several. Splits without files are
+        left out.
 
     Raises:
         DataError: If no file is train, or several files may be the same split.
@@ -73,8 +74,8 @@ def _role(name: str) -> str | None:
 def _splits_inside(folder: str) -> list[str]:
     """Return the paths of the splits in a folder, sorted, or an empty list if it has no splits.
 
-    One of the splits must be train. Unless Hugging Face wrote the folder, there must be two or more
-    splits, and no sub-folder that is none.
+    The folder must have a split for train and at least one more. Each of its sub-folders must be a
+    split. In a folder that Hugging Face wrote, train is enough.
     """
     names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
     paths = {name: os.path.join(folder, name) for name in names}
@@ -93,9 +94,9 @@ def check_labels(path: str, profile: DataProfile, *, has_validation: bool) -> It
         has_validation: True if there is a validation file. Labels may then all differ in train.
 
     Raises:
-        DataError: If there is one file per class, and the names of more than
-            `MOST_NUMBERED_CLASSES` files are mere numbers. Also if more than `MOST_UNIQUE` rows all
-            have different labels, and there is no validation file.
+        DataError: If all labels differ in more than `MOST_UNIQUE` rows without a validation file.
+            Also if there is one file per class, with more than `MOST_NUMBERED_CLASSES` files whose
+            names are all numbers.
     """
     name, labels = display_name(path), [*profile.classes]
     stems = {NUMBER.sub("", label) for label in labels}

@@ -40,10 +40,12 @@ class StepTable:
 
     Attributes:
         columns: All columns.
-        id, label, order: Columns with these roles; order is None if the file is in order.
+        id: Column of the sequence id.
+        label: Column of the label.
+        order: Column that sorts the rows of an id, or None if the file is in order.
         chosen: Columns of time steps that the user chose, or an empty sequence.
-        steps: Maps the name of each column of a time step to its type: "token", "number", "order",
-            or a dictionary for a number whose meaning a token decides.
+        steps: Maps the name of each step column to its type: "token", "number", "order", or a
+            dictionary for a number whose meaning a token decides.
         static: Maps the name of each row feature to its type, "token" or "number".
         ignored: Names of columns that are left out, each with its content or the reason.
         warnings: Doubts about the columns, one line each.
@@ -75,8 +77,8 @@ def find_step_table(
 ) -> DataProfile | None:
     """Return a profile with the roles of columns if rows are time steps, or None if they aren't.
 
-    Rows are time steps if the user gave --id, --order or --steps. Otherwise the columns decide. The
-    profile has no counts yet.
+    Rows are time steps if the user gave --id, --order or --steps. Without these options, the
+    columns decide. The profile has no counts yet.
 
     Args:
         columns: Profiles of all columns.
@@ -85,8 +87,8 @@ def find_step_table(
 
     Raises:
         DataError: If rows are time steps, but the id or the label isn't clear, an option doesn't
-            fit the table, or numbers have units. Also if the user gave such an option, but no
-            column can be the id or a column of a time step.
+            fit the table, or numbers have units. Also if the user gave --id, --order or --steps,
+            but no column can be the id or a step column.
     """
     is_requested = any(options.named(option) for option in ("id", "order", "steps"))
     if not is_requested and not _may_be_step_table(columns, options):
@@ -136,7 +138,7 @@ def find_step_table(
 def _may_be_step_table(columns: Sequence[ColumnProfile], options: InitOptions) -> bool:
     """Return True if all columns have names, and none can hold whole sequences.
 
-    False if the user gave the sequence or the kind.
+    The result is False if the user gave the sequence or the kind.
     """
     has_names = all(isinstance(column.column, str) for column in columns)
     has_sequence = any(column.can_be_sequence for column in columns)
@@ -146,7 +148,7 @@ def _may_be_step_table(columns: Sequence[ColumnProfile], options: InitOptions) -
 def _check_request(
     columns: Sequence[ColumnProfile], options: InitOptions, *, is_requested: bool
 ) -> None:
-    """Raise a DataError if a requested step table is ruled out by the columns or the options.
+    """Raise a DataError if the user requests a step table, but columns or options don't allow it.
 
     Args:
         columns: All columns, which must have names.
@@ -164,9 +166,10 @@ def _check_request(
 def _assign_roles(
     columns: Sequence[ColumnProfile], id: ColumnProfile, options: InitOptions
 ) -> StepTable:
-    """Return a table with this id, and with a label and an order, but without further columns.
+    """Return a table with this id, a label and an order. Its other columns have no role yet.
 
-    The options name the label and the order, or else they are chosen from the columns.
+    The label and the order are those that the options name. If the options name none, they are
+    chosen from the columns.
 
     Raises:
         DataError: If the label isn't clear.
@@ -183,12 +186,13 @@ def _assign_roles(
 def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = False) -> bool:
     """Return True if rows with equal values in `one` always have equal values in `other`.
 
-    The kept rows decide. Without rows, or if all are ignored, return False.
+    Only the kept rows are compared. The result is False if there are none.
 
     Args:
         one: The column that may determine the other.
         other: The column that may be determined.
-        labelled: Ignore rows in which `other` is blank, as one row of an id may hold its label.
+        labelled: True to ignore rows in which `other` is blank. Perhaps only one row of an id holds
+            its label.
     """
     left, right = one.codes, other.codes
     if labelled:
@@ -201,10 +205,12 @@ def determines(one: ColumnProfile, other: ColumnProfile, *, labelled: bool = Fal
 def _find_id(columns: Sequence[ColumnProfile], options: InitOptions) -> ColumnProfile | None:
     """Return the column of the sequence id, or None if there is none.
 
-    Its values repeat, all rows of a value have one label, and at least one label has several ids.
-    `_likeliest_ids` chooses among such columns. Of several likely ones, the one that determines
-    all others is the id. If the user names an id, only this one can be returned. If the user also
-    names a label, the id isn't checked.
+    The values of an id repeat, and all rows of one id have one label. At least one label has
+    several ids. `_likeliest_ids` chooses among such columns. If it returns several, the one that
+    determines all others is the id.
+
+    If the user names an id, only this column is tried. If the user also names a label, the id is
+    returned without a check.
 
     Raises:
         DataError: If several columns may be the id.
@@ -293,13 +299,13 @@ def _growth(
 def _find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnProfile | None:
     """Return the column that sorts the rows of an id, or None if no column does.
 
-    These columns can sort rows, if no cell is blank or unreadable:
+    No cell of the column may be blank or unreadable. It holds one of:
 
     - Dates.
     - Times and durations that never decrease within an id, or that `_are_times` accepts.
     - Numbers that grow by the same amount from row to row of each id.
 
-    Dates are preferred, then the column with most distinct values.
+    Of several such columns, dates are preferred, then the column with most distinct values.
 
     Args:
         columns: Columns that vary within an id.
@@ -319,11 +325,13 @@ def _find_order(columns: Sequence[ColumnProfile], id: ColumnProfile) -> ColumnPr
 
 
 def _are_times(column: ColumnProfile, id: ColumnProfile) -> bool:
-    """Return True if a column holds times, even if they don't grow from row to row.
+    """Return True if a column holds times that need not grow from row to row.
 
-    It does if all values are dates such as 20240301. Otherwise, nearly all values must differ
-    within an id (`NEARLY_UNIQUE`). In addition, they must be Unix times, or whole numbers of a
-    column whose name is just a word of `TIME_NAME`.
+    Dates such as 20240301 always are times. Other numbers are times if nearly all of them differ
+    within an id (`NEARLY_UNIQUE`), and one of these conditions is met:
+
+    - They are in the range of Unix times.
+    - They are whole, and the column's name is just a word of `TIME_NAME`.
 
     Args:
         column: A column of durations, or one named like times.
@@ -341,9 +349,10 @@ def _are_times(column: ColumnProfile, id: ColumnProfile) -> bool:
 def _reason_to_ignore(table: StepTable, column: ColumnProfile) -> str | None:
     """Return the reason why a column is ignored, or None if it is used.
 
-    If the user chose columns, these are used, and all others are ignored. The reason is "" for
-    lists, dates, unique values, texts that hardly repeat, and columns without a name. For these,
-    `ColumnProfile.describe` gives the reason. Times of day and durations are used.
+    If the user chose columns, exactly these are used. Otherwise, columns are ignored if they repeat
+    the id or the label, or have one value. Lists, dates, unique values, texts that hardly repeat,
+    and columns without a name are also ignored. Their reason is "", as `ColumnProfile.describe`
+    gives it. Times of day and durations aren't dates here.
     """
     if table.chosen:
         return None if column in table.chosen else "not among --steps"
@@ -394,8 +403,8 @@ def _assign_columns(table: StepTable) -> None:
 def _check_order(table: StepTable) -> None:
     """Add the increase of an uneven order to `steps`, and warnings about a doubtful order.
 
-    The increase isn't added for dates such as 20240301, or if a column is named `ELAPSED`. Without
-    an order, the warnings are about dates that can't be read.
+    The increase isn't added for dates such as 20240301, or if a column is named `ELAPSED`. If the
+    table has no order, the warnings are about dates that can't be read.
     """
     order, id = table.order, table.id
     if order is None:
@@ -427,7 +436,7 @@ def _unsorted(dates: Sequence[ColumnProfile]) -> Iterator[str]:
 def _mixed(table: StepTable, order: ColumnProfile) -> Iterator[str]:
     """Yield a warning for each column that seems to divide the rows of an id into sequences.
 
-    Rows of an id then have equal values of the order, but different values in this column.
+    Many rows of an id have an equal order, and each of these rows has another value in the column.
     """
 
     def distinct(*arrays: npt.NDArray[np.generic]) -> int:
@@ -452,7 +461,7 @@ def _mixed(table: StepTable, order: ColumnProfile) -> Iterator[str]:
 def _token_or_number(table: StepTable, column: ColumnProfile) -> str:
     """Return "number" if a column holds measurements or durations, else "token".
 
-    Numbers are tokens if the column is named like codes, or if they are codes by `are_codes`.
+    Numbers are tokens if the column is named like codes, or if `are_codes` returns True.
 
     Raises:
         DataError: If numbers have units, or commas that aren't all decimal commas.

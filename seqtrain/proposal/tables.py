@@ -67,11 +67,10 @@ def data_format(path: str, given: str) -> str:
 
     Args:
         path: The file.
-        given: Format that the user names, or "auto".
+        given: Format that the user names, or "auto" to choose it by the file's name.
 
     Raises:
-        DataError: If the format is "auto", and the file's name tells no format. A file that doesn't
-            exist is only reported in this case.
+        DataError: If the format is "auto", and the file's name tells no format.
     """
     format = resolve_format(path, given)
     if format is None:
@@ -147,15 +146,15 @@ def find_columns(
 
     Args:
         path: The data file, or the folder of text files.
-        format: Name of its format. A txt file may turn out to be fasttext, or tsv with the label in
-            the second of two columns.
+        format: Name of its format. The profile has another format if a txt file turns out to be
+            fasttext, or tsv with the label in the second of two columns.
         encoding: Name of its encoding.
         options: Options of the user about the file.
         progress: Reports long steps.
 
     Raises:
-        DataError: If the file can't be read, or if its columns are ambiguous. Also if the user
-            names a column, but the format has none or the file lacks it.
+        DataError: If the file can't be read, or if its columns are ambiguous. Also if the file has
+            no column that the user names.
     """
     warnings = list[str]()
     if encoding not in ("utf-8", "utf-16") and "encoding" not in options.given:
@@ -193,7 +192,7 @@ def find_columns(
 def _has_labels_last(lines: Sequence[str]) -> bool:
     """Return True if all lines are text<TAB>label.
 
-    They have two fields, with fewer distinct values in the second one.
+    They must have two fields. The second field must have fewer distinct values than the first.
     """
     fields = [line.split("\t") for line in lines]
     if any(len(line) != 2 for line in fields):
@@ -204,10 +203,12 @@ def _has_labels_last(lines: Sequence[str]) -> bool:
 def _encoding(path: str, format: str, progress: ReadingProgress) -> tuple[str, list[str]]:
     """Return the encoding of a file or folder, and the paths of files with another encoding.
 
-    The encoding is utf-8, utf-16, or cp1252 (or latin-1 if a byte has no meaning in cp1252). Binary
-    formats count as utf-8. A folder is utf-16 if one of its files is. A folder with a file per row
-    is utf-8 if most of its files beyond ASCII are, or if all others are binary files. Only then can
-    the list of paths hold any.
+    The encoding is utf-8, utf-16, cp1252, or latin-1. Binary formats count as utf-8. A folder is
+    utf-16 if any of its files is.
+
+    A folder with a file per row may be utf-8 although some files aren't. The list has the paths of
+    these files, and is empty in all other cases. Such a folder is utf-8 if most of its files beyond
+    ASCII are, or if all other files are binary.
 
     Raises:
         DataError: If the text is neither in Unicode nor Western European.
@@ -234,8 +235,8 @@ def _encoding(path: str, format: str, progress: ReadingProgress) -> tuple[str, l
 def _start_of_encoding(file: str, progress: ReadingProgress) -> tuple[str, bytes]:
     """Return "ascii", "utf-8", "utf-16" or "other" for a file, and the last block of it read.
 
-    The whole file is read, unless it begins as UTF-16 does. Reading ends at the first block that
-    isn't UTF-8. A damaged compressed file counts as "utf-8", with an empty block.
+    Reading ends at the first block that shows UTF-16 or isn't UTF-8. All other files are read to
+    their end. A damaged compressed file counts as "utf-8", with an empty block.
     """
     decoder, encoding, block = codecs.getincrementaldecoder("utf-8")(), "ascii", b""
     with open_input(file) as stream:
@@ -257,7 +258,7 @@ def _start_of_encoding(file: str, progress: ReadingProgress) -> tuple[str, bytes
 def _western(file: str, block: bytes) -> str:
     """Return "cp1252" or "latin-1" as the encoding of bytes that are not UTF-8.
 
-    Bytes with zeros are no text, so "utf-8" is returned, and the reader reports them.
+    For bytes with zeros, which are no text, the result is "utf-8". The reader then reports them.
 
     Raises:
         DataError: If more than `MOST_ACCENTS` of the letters are beyond ASCII, as in other scripts.
@@ -356,9 +357,9 @@ def _check_shape(
 
     Args:
         name: Name of the file, for messages.
-        first: Cells of the first row, or none in a table of objects.
+        first: Cells of the first row. It is empty for a table of objects.
         only: The object of a table of one object, or None.
-        columns: Profiles of all columns, without the first row of `first`.
+        columns: Profiles of all columns. They don't include `first`.
     """
     if not columns or not columns[0].rows:
         found = "one row" if any(first) else "no rows"
@@ -417,11 +418,11 @@ def _assign_columns(
 def _kind_of(chosen: Sequence[ColumnProfile]) -> str:
     """Return the kind of the sequence in the chosen columns: text, tokens or features.
 
-    Several columns of single numbers are features. Otherwise, columns of different kinds are text.
+    Several columns of single numbers are features. Columns of different kinds are text.
 
     Raises:
-        DataError: If all of several columns hold single numbers, but are fewer than `FEWEST_STEPS`.
-            Also if such numbers have units.
+        DataError: If several columns of single numbers have units, or are fewer than
+            `FEWEST_STEPS`.
     """
     kinds = {LIST_KINDS.get(column.kind, "text") for column in chosen}
     if not (len(chosen) > 1 and all(column.kind == "number" for column in chosen)):
@@ -440,8 +441,8 @@ def _kind_of(chosen: Sequence[ColumnProfile]) -> str:
 def _owner(columns: Sequence[ColumnProfile]) -> str | None:
     """Return the name of the first column that seems to name the owner of each row, or None.
 
-    It is named like codes or owners. It has `FEWEST_OWNERS` distinct texts or whole numbers or
-    more, but at most half as many as rows.
+    The column is named like codes or owners. It has at least `FEWEST_OWNERS` distinct texts or
+    whole numbers, and at most half as many as rows.
     """
     for column in columns:
         is_named = column.is_code or column.names_owner

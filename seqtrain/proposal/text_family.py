@@ -63,8 +63,8 @@ class Family(NamedTuple):
     Attributes:
         name: words, characters, alphabet or symbols; or series, channels or steps, as in
             `DataProfile.family`.
-        reason: Reason for characters or an alphabet, for a comment in the config. Otherwise, or if
-            the user chose the tokenizer, it is empty.
+        reason: Reason for characters or an alphabet, for a comment in the config. It is empty for
+            other families, or if the user chose the tokenizer.
         lowercase: True if texts are read in lower case.
     """
 
@@ -77,11 +77,12 @@ def family_of(texts: Sequence[str], labels: Sequence[Hashable]) -> Family:
     """Return the family of texts: words, characters, alphabet or symbols.
 
     The script of the first 2,000 texts, the number of words per text, and marks in words decide
-    first. Otherwise, naive Bayes decides between words and characters: see `CHARACTERS_BETTER`.
+    first. If they leave a choice of words and characters, naive Bayes decides: see
+    `CHARACTERS_BETTER`.
 
     Args:
         texts: A sample of the texts, at least one.
-        labels: Labels of each text.
+        labels: Label of each text.
     """
     characters = Counter("".join(texts[:2000]))
     letters = sum(count for c, count in characters.items() if not c.isspace())
@@ -131,7 +132,10 @@ def _are_symbols(texts: Sequence[str]) -> bool:
     """Return True if the texts are symbols of a small set, separated by blanks.
 
     Each symbol must occur more than ten times on average. More than `MANY_BROKEN` of them must have
-    marks inside, or a spelling that isn't the usual case of their letters (`MOST_OF_ONE_CASE`).
+    one of these properties:
+
+    - They have marks inside, such as a dot or a hyphen.
+    - Their letters usually occur in another case: see `MOST_OF_ONE_CASE`.
     """
     tokens = Counter(token for text in texts for token in text.split())
     total = sum(tokens.values())
